@@ -1,0 +1,220 @@
+"""The privacy statement of a fitted model: what was released, what it cost, what was assumed."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from skdp.accounting.adjacency import Adjacency
+from skdp.accounting.calibration import knowing, price
+from skdp.accounting.events import Composed, Event
+
+
+@dataclass(frozen=True)
+class ReleaseRecord:
+    """A run of equal releases: what was asked, how often, and with how much noise.
+
+    Attributes
+    ----------
+    kind : str
+        What the sum was, such as "gradient".
+    count : int
+        How many times in a row.
+    noise_multiplier : float
+        Noise standard deviation over the most that one record can contribute; for releases
+        that have no single figure, nan.
+    event : Event
+        What an accountant prices: one of the ``count`` releases.
+    """
+
+    kind: str
+    count: int
+    noise_multiplier: float
+    event: Event = field(repr=False)
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What a fit cost and what the cost rests on.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The fit is (epsilon, delta)-differentially private; epsilon is the certified figure, which
+        is at most what was asked for.
+    adjacency : str
+        The neighbouring relation that the guarantee speaks of.
+    accountant : str
+        Which accountant certifies it.
+    releases : tuple of ReleaseRecord
+        Every noisy answer that depends on rows, in order.
+    assumptions : tuple of str
+        What was taken as public, or as true, without paying for it.
+    noise_source : str
+        "system": the operating system's secure source. "seeded": reproducible, so that anyone who
+        knows the seed can take the noise off again. "none": no noise (epsilon is infinite).
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    accountant: str
+    releases: tuple[ReleaseRecord, ...]
+    assumptions: tuple[str, ...]
+    noise_source: str
+
+    @property
+    def event(self) -> Composed:
+        """All releases as one event."""
+        return Composed(tuple((record.event, record.count) for record in self.releases))
+
+    def epsilon_at(self, delta: float) -> float:
+        """Epsilon that the same releases cost at another delta.
+
+        Parameters
+        ----------
+        delta : float
+            In [0, 1).
+
+        Returns
+        -------
+        float
+            inf where the releases meet no finite epsilon.
+        """
+        if not 0 <= delta < 1:
+            raise ValueError(f"epsilon_at: delta must lie in [0, 1); got {delta!r}.")
+        return price(self.event, delta, Adjacency.parse(self.adjacency))[0]
+
+    def delta_at(self, epsilon: float) -> float:
+        """Delta that the same releases need for another epsilon.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0.
+
+        Returns
+        -------
+        float
+        """
+        if not epsilon >= 0:
+            raise ValueError(f"delta_at: epsilon must be at least 0; got {epsilon!r}.")
+        adjacency = Adjacency.parse(self.adjacency)
+        able = knowing(self.event, adjacency)
+        return min(item.delta(self.event, epsilon, adjacency) for item in able)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the statement as plain Python objects, ready for JSON (inf becomes "inf")."""
+
+        def plain(number: float) -> float | str:
+            return number if math.isfinite(number) else str(number)
+
+        return {
+            "epsilon": plain(self.epsilon),
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "accountant": self.accountant,
+            "releases": [
+                {
+                    "kind": record.kind,
+                    "count": record.count,
+                    "noise_multiplier": plain(record.noise_multiplier),
+                }
+                for record in self.releases
+            ],
+            "assumptions": list(self.assumptions),
+            "noise_source": self.noise_source,
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private, "
+            f"adjacency {self.adjacency}, accountant {self.accountant}, "
+            f"noise source: {self.noise_source}",
+            "released:",
+        ]
+        lines += [
+            f"  {record.count} x {record.kind}, noise multiplier {record.noise_multiplier:.6g}"
+            for record in self.releases
+        ] or ["  nothing"]
+        lines.append("assumed:")
+        lines += [f"  - {sentence}" for sentence in self.assumptions]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(record.kind)}</td><td>{record.count}</td>"
+            f"<td>{record.noise_multiplier:.6g}</td></tr>"
+            for record in self.releases
+        )
+        sentences = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
+        return (
+            f"<p><b>({self.epsilon:.6g}, {self.delta:.6g})-differentially private</b>, adjacency "
+            f"{html.escape(self.adjacency)}, accountant {html.escape(self.accountant)}, noise "
+            f"source: {html.escape(self.noise_source)}</p>"
+            "<table><thead><tr><th>release</th><th>count</th><th>noise multiplier</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table><p>Assumed:</p><ul>{sentences}</ul>"
+        )
+
+
+def total_privacy(*models: Any, delta: float) -> PrivacyStatement:
+    """What several fits on the same rows cost together.
+
+    Parameters
+    ----------
+    *models : fitted estimators or PrivacyStatement
+        Anything with a ``privacy_`` attribute, or statements themselves.
+    delta : float
+        In [0, 1): the delta at which the total is stated.
+
+    Returns
+    -------
+    PrivacyStatement
+        Of all the releases in sequence, with the least certified epsilon; it holds also where a
+        later fit was chosen after seeing an earlier one.
+
+    Raises
+    ------
+    ValueError
+        If no model is given, or the models state different adjacencies: such guarantees do not
+        add up to one.
+
+    Examples
+    --------
+    >>> import skdp
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> models = [skdp.DPRidge(random_state=0).fit(X, y) for _ in range(4)]
+    >>> round(skdp.total_privacy(*models, delta=1e-6).epsilon, 2)
+    2.11
+    """
+    statements = [
+        model if isinstance(model, PrivacyStatement) else model.privacy_ for model in models
+    ]
+    if not statements:
+        raise ValueError("total_privacy needs at least one fitted model.")
+    if not 0 <= delta < 1:
+        raise ValueError(f"total_privacy: delta must lie in [0, 1); got {delta!r}.")
+    relations = {statement.adjacency for statement in statements}
+    if len(relations) > 1:
+        raise ValueError(
+            f"total_privacy: the models state different adjacencies ({sorted(relations)}); "
+            "fit them under one."
+        )
+    releases = tuple(record for statement in statements for record in statement.releases)
+    event = Composed(tuple((record.event, record.count) for record in releases))
+    epsilon, accountant = price(event, delta, Adjacency.parse(relations.pop()))
+    sources = {statement.noise_source for statement in statements}
+    order = ("none", "seeded", "system")  # the weakest speaks for the whole
+    assumptions = dict.fromkeys(text for item in statements for text in item.assumptions)
+    return PrivacyStatement(
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=statements[0].adjacency,
+        accountant=accountant,
+        releases=releases,
+        assumptions=tuple(assumptions),
+        noise_source=min(sources, key=order.index),
+    )

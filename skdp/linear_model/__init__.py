@@ -1,0 +1,7 @@
+"""Who asks: the estimators."""
+
+from skdp.linear_model.logistic import DPLogisticRegression
+from skdp.linear_model.parameters import PrivacyWarning
+from skdp.linear_model.regression import DPLinearRegression, DPRidge
+
+__all__ = ["DPLinearRegression", "DPLogisticRegression", "DPRidge", "PrivacyWarning"]

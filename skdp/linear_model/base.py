@@ -1,0 +1,281 @@
+"""The one path from rows to coefficients, shared by all estimators."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.linear_model.parameters import (
+    check_bound,
+    check_budget,
+    choose_solver,
+    require_pure_dp,
+    warn_about_budget,
+)
+from skdp.objective import Problem
+from skdp.oracle import NoiseSource, Plan, Public, make_plan, noise_source, run
+from skdp.oracle.kernels import quotient, row_norms
+from skdp.oracle.rows import Rows
+from skdp.solvers import Solver
+
+Array = NDArray[np.float64]
+
+# Rows longer than this many times the norm that columns of unit size give are scaled down: clipped
+# gradients learn little from them, and predictions should not follow them far.
+LONG_ROW = 2.0
+
+# Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
+HANDED_ON: dict[str, Any] = {
+    "max_iter": "auto",
+    "learning_rate": "auto",
+    "momentum": "auto",
+    "batch_size": None,
+    "noise_schedule": "auto",
+    "clip_norm": "auto",
+}
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets as the loss wants them, and what else comes out of y.
+
+    Attributes
+    ----------
+    values : array, first axis n_rows
+    n_outputs : int
+        Columns of the parameter.
+    weights : array of shape (n_rows,) or None
+        Weights that follow from the targets, such as class weights.
+    """
+
+    values: NDArray[Any]
+    n_outputs: int
+    weights: Array | None = None
+
+
+class DPLinearModel(BaseEstimator):
+    """Base of the estimators: from rows to coefficients, through the oracle.
+
+    Subclasses say what the targets are, which problem is solved, and how coefficients are shown.
+    """
+
+    epsilon: float
+    delta: float
+    solver: str | Solver
+    data_norm: float | None
+    target_bound: float | None = None
+    adjacency: str
+    accountant: str
+    fit_intercept: bool
+    random_state: Any
+    verbose: int
+
+    # ------------------------------------------------------------------ what subclasses say
+
+    @abstractmethod
+    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
+        """Check y and turn it into targets; sets fitted attributes that describe it."""
+
+    @abstractmethod
+    def _problem(self, n_rows: int, n_outputs: int) -> Problem:
+        """Return the loss, penalty and constraint."""
+
+    @abstractmethod
+    def _check_own_parameters(self) -> None:
+        """Raise ValueError if a parameter of the subclass is out of range."""
+
+    @abstractmethod
+    def _target_assumptions(self) -> tuple[str, ...]:
+        """Say what was taken from y, or declared about it, as public."""
+
+    @abstractmethod
+    def _show(self, coef: Array, intercept: Array) -> None:
+        """Store ``coef`` (features by outputs) and ``intercept`` in scikit-learn's shapes."""
+
+    # ------------------------------------------------------------------ the path
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any) -> Self:
+        # 1. Everything that can be refused without rows.
+        self._check_parameters()
+        # 2. Validate the rows.
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
+        )
+        targets = self._read_targets(y, X.dtype)
+        weights = _joint_weights(sample_weight, targets.weights, X)
+        # 3. Public facts, the problem, the solver; then the plan and its price.
+        n_rows, n_features = X.shape
+        public, problem, solver, plan = self._prepare(
+            n_rows, n_features, targets.n_outputs, sparse.issparse(X)
+        )
+        warn_about_budget(type(self).__name__, self.epsilon, self.delta, n_rows)
+        source = noise_source(self.random_state)
+        self._report(plan, public)
+        # 4. Run on the rows, once.
+        size = public.intercept_size * public.has_intercept
+        rows = Rows(X, targets.values, weights, public.row_bound, size)
+        solution = run(plan, solver, public, problem, rows, source, _coins(source))
+        # 5. Keep the answer; rows, oracle and generators end here.
+        coef = solution.coef[:n_features]
+        intercept = np.zeros(targets.n_outputs)
+        if public.has_intercept:
+            intercept = size * solution.coef[n_features]
+        self._show(coef, intercept)
+        self.row_bound_ = public.row_bound
+        self.n_iter_ = solution.n_iter
+        self.solver_ = solver
+        self.privacy_ = plan.statement(public, self._assumptions(public), source.name)
+        return self
+
+    def _plan(
+        self, n_samples: int, n_features: int, n_outputs: int, is_sparse: bool
+    ) -> PrivacyStatement:
+        self._check_parameters()
+        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
+            if not value >= 1:
+                raise ValueError(f"plan: {name} must be at least 1; got {value!r}.")
+        public, _, _, plan = self._prepare(n_samples, n_features, n_outputs, is_sparse)
+        name = "system" if self.random_state is None else "seeded"
+        return plan.statement(public, self._assumptions(public), name)
+
+    def _prepare(
+        self, n_rows: int, n_features: int, n_outputs: int, is_sparse: bool
+    ) -> tuple[Public, Problem, Solver, Plan]:
+        public = Public(
+            n_rows=n_rows,
+            n_features=n_features,
+            n_outputs=n_outputs,
+            adjacency=Adjacency.parse(self.adjacency),
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            has_intercept=bool(self.fit_intercept),
+            data_norm=None if self.data_norm is None else float(self.data_norm),
+            row_bound=self._row_bound(n_features),
+            target_bound=self.target_bound,
+            sparse=is_sparse,
+        )
+        problem = self._problem(n_rows, n_outputs)
+        asked = self._choose_solver()
+        asked.check(problem)
+        solver = asked.resolve(public, problem)
+        return public, problem, solver, make_plan(solver, public, problem, self.accountant)
+
+    def _row_bound(self, n_features: int) -> float | None:
+        """Norm to which longer rows are scaled down, in fit and in predict."""
+        if self.data_norm is not None:
+            return float(self.data_norm)
+        if math.isinf(self.epsilon):
+            return None
+        return LONG_ROW * math.sqrt(n_features + bool(self.fit_intercept))
+
+    def _choose_solver(self) -> Solver:
+        given = {}
+        for name, default in HANDED_ON.items():
+            value = getattr(self, name)
+            if not (value is default or (isinstance(value, str) and value == default)):
+                given[name] = value
+        return choose_solver(type(self).__name__, self.solver, given, automatic="gd")
+
+    def _check_parameters(self) -> None:
+        check_budget(self.epsilon, self.delta)
+        check_bound("data_norm", self.data_norm)
+        check_bound("target_bound", self.target_bound)
+        Adjacency.parse(self.adjacency)
+        self._check_own_parameters()
+        if self.delta == 0 and not math.isinf(self.epsilon):
+            require_pure_dp(type(self).__name__, self._choose_solver())
+
+    # ------------------------------------------------------------------ what is told
+
+    def _assumptions(self, public: Public) -> tuple[str, ...]:
+        said = [
+            f"One record is one row; the number of rows, n = {public.n_rows}, is public.",
+            f"The number of columns, {public.n_features}, their names and the type of X are public.",
+            "That no value is missing or infinite is public: such rows are refused.",
+            "Hyperparameters, and any scaling or selection of columns before this fit, did not "
+            "use these rows, or are accounted for elsewhere.",
+            *self._target_assumptions(),
+        ]
+        if self.data_norm is not None:
+            said.append(
+                f"data_norm = {self.data_norm:g} was chosen without looking at the rows; "
+                "longer rows were scaled down to it."
+            )
+        if self.random_state is not None:
+            said.append("The seed of the noise stays secret: whoever knows it can take the noise off.")
+        if math.isinf(self.epsilon):
+            said.append("There is NO privacy: epsilon is infinite and no noise was added.")
+        return tuple(said)
+
+    def _report(self, plan: Plan, public: Public) -> None:
+        if self.verbose:
+            statement = plan.statement(public, (), "system")
+            for record in statement.releases:
+                print(
+                    f"[{type(self).__name__}] {record.count} x {record.kind}, noise multiplier "
+                    f"{record.noise_multiplier:.4g}, epsilon {statement.epsilon:.4g}, "
+                    f"accountant {statement.accountant}"
+                )
+
+    def _linear_predictor(self, X: Any) -> Array:
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+        scores = np.asarray(X @ np.atleast_2d(self.coef_).T)
+        if self.row_bound_ is not None:
+            scores *= np.minimum(1.0, quotient(self.row_bound_, row_norms(X)))[:, None]
+        return np.asarray(scores + self.intercept_)
+
+    # ------------------------------------------------------------------ scikit-learn's hooks
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without generators: their state would let a reader take the noise off.
+
+        A generator given as ``random_state`` is dropped, so that two workers which receive the same
+        pickled estimator do not draw the same noise; a seed is kept, as any parameter.
+        """
+        state = dict(super().__getstate__())
+        if isinstance(state.get("random_state"), (np.random.RandomState, np.random.Generator)):
+            state["random_state"] = None
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _coins(source: NoiseSource) -> np.random.Generator:
+    """Return a generator for choices that need no secrecy, reproducible if the noise is."""
+    return np.random.default_rng([int(part) for part in source.integers(2**32, 4)])
+
+
+def _joint_weights(sample_weight: Any, target_weights: Array | None, X: Any) -> Array | None:
+    """Product of the weights of records and of targets; None if neither is given."""
+    if sample_weight is None:
+        return target_weights
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(X.shape[0], float(sample_weight))
+    weights = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar; got {weights.ndim} dimensions.")
+    check_consistent_length(weights, X)
+    if (weights < 0).any():
+        raise ValueError("sample_weight must not be negative.")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every record.")
+    return weights if target_weights is None else np.asarray(weights * target_weights)

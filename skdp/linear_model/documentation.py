@@ -1,0 +1,77 @@
+"""The paragraphs that the estimators' docstrings have in common, written once."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+Class = TypeVar("Class", bound=type)
+
+SHARED = """
+epsilon : float, default=1.0
+    Privacy budget of one ``fit``, in nats; positive. Smaller is more private and noisier. inf adds
+    no noise, for debugging on public data.
+delta : float, default=1e-6
+    Probability, in [0, 1), with which the epsilon guarantee may fail; well below 1/n_samples. 0
+    asks for pure differential privacy, which not every solver can give.
+solver : str or Solver, default="auto"
+    A name from `skdp.solvers.available`, or a configured solver, whose own hyperparameters can
+    be searched as ``solver__max_iter`` and so on. "auto" is "gd".
+max_iter : int or "auto", default="auto"
+    Number of steps. "auto" values here and below follow from public facts (n_samples, n_features,
+    outputs, budget) and are found in ``solver_`` after fit.
+learning_rate : float, StepSchedule or "auto", default="auto"
+    Step size.
+momentum : float or "auto", default="auto"
+    In [0, 1).
+batch_size : int, float or None, default=None
+    Rows in a batch, as a number or a fraction of n_samples; None takes all rows at every step,
+    which is the most accurate where the time allows it.
+noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+    How noisy the steps are next to each other. The scale always follows from the budget.
+clip_norm : float, ClippingRule or "auto", default="auto"
+    L2 bound of one record's gradient. Smaller means less noise and more bias.
+data_norm : float or None, default=None
+    Public bound on a row's L2 norm, without the intercept. Longer rows are scaled down to it, in
+    fit and in predict. None assumes nothing and expects columns of about unit size, as
+    `sklearn.preprocessing.StandardScaler` makes them: rows twice as long as such columns give,
+    ``2 * sqrt(n_features + 1)``, are scaled down, unless epsilon is infinite.
+adjacency : {"zero_out", "replace_one"}, default="zero_out"
+    Neighbouring data sets differ in one record, which is replaced by a null record or by any
+    other. The number of rows is public in both; "replace_one" needs twice the noise.
+accountant : str, default="auto"
+    Who prices the plan: "auto" for the one that needs the least noise, or a name.
+fit_intercept : bool, default=True
+    Whether to fit an intercept; it is part of the same release.
+random_state : int, RandomState, Generator or None, default=None
+    None draws noise from the operating system's secure source. Anything else makes the noise
+    reproducible and hence removable; the privacy statement says so.
+verbose : int, default=0
+    Above 0: print the plan before it is carried out.
+"""
+
+FITTED = """
+n_iter_ : int
+    Steps taken.
+solver_ : Solver
+    The solver with the values that "auto" stood for.
+row_bound_ : float or None
+    L2 norm to which longer rows are scaled down, in fit and in predict.
+privacy_ : PrivacyStatement
+    What was released, what it cost, and what was assumed.
+n_features_in_ : int
+    Number of columns.
+feature_names_in_ : array of shape (n_features_in_,)
+    Column names, if X had any.
+"""
+
+
+def fill(cls: Class) -> Class:
+    """Put the shared paragraphs in a class's docstring, at its indentation (class decorator)."""
+    doc = cls.__doc__ or ""
+    for name, text in (("shared", SHARED), ("fitted", FITTED)):
+        marker = "{" + name + "}"
+        margin = " " * 4
+        body = text.strip().replace("\n", "\n" + margin)
+        doc = doc.replace(marker, body)
+    cls.__doc__ = doc
+    return cls

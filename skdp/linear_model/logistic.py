@@ -1,0 +1,330 @@
+"""Differentially private logistic regression, binary and multinomial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from skdp.accounting import PrivacyStatement
+from skdp.linear_model.base import Array, DPLinearModel, Targets
+from skdp.linear_model.documentation import fill
+from skdp.linear_model.parameters import is_real
+from skdp.objective import (
+    L1,
+    L2,
+    ElasticNet,
+    Logistic,
+    Loss,
+    Multinomial,
+    NoPenalty,
+    Penalty,
+    Problem,
+)
+
+
+@fill
+class DPLogisticRegression(ClassifierMixin, DPLinearModel):
+    """Differentially private logistic regression.
+
+    Minimises the mean log loss plus a penalty, as `sklearn.linear_model.LogisticRegression` does;
+    ``fit`` is (epsilon, delta)-differentially private for each row. More than two classes are
+    one multinomial model with one release a step: the budget is not split over classes.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse strength of the penalty, in scikit-learn's scale; positive, inf for no penalty.
+    l1_ratio : float, default=0.0
+        Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.
+    classes : array of shape (n_classes,) or None, default=None
+        Public set of labels. None takes it from y and lists that among the assumptions.
+    class_weight : dict or None, default=None
+        Weights by label, 1 where a label is missing. "balanced" is refused: it would count the
+        private labels.
+    {shared}
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        Labels, sorted.
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+        Coefficients.
+    intercept_ : array of shape (1,) or (n_classes,)
+        Intercepts, 0 if ``fit_intercept`` is False.
+    {fitted}
+
+    References
+    ----------
+    M. Abadi et al.: Deep Learning with Differential Privacy. CCS 2016 (clipping).
+    J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skdp import DPLogisticRegression
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), DPLogisticRegression(random_state=0)).fit(X, y)
+    >>> model.score(X, y) > 0.85
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        l1_ratio: float = 0.0,
+        classes: ArrayLike | None = None,
+        class_weight: Mapping[Any, float] | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        solver: Any = "auto",
+        max_iter: Any = "auto",
+        learning_rate: Any = "auto",
+        momentum: Any = "auto",
+        batch_size: Any = None,
+        noise_schedule: Any = "auto",
+        clip_norm: Any = "auto",
+        data_norm: float | None = None,
+        adjacency: str = "zero_out",
+        accountant: str = "auto",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.classes = classes
+        self.class_weight = class_weight
+        self.epsilon = epsilon
+        self.delta = delta
+        self.solver = solver
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.noise_schedule = noise_schedule
+        self.clip_norm = clip_norm
+        self.data_norm = data_norm
+        self.adjacency = adjacency
+        self.accountant = accountant
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model, spending its budget.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            float64 or float32; sparse input is used as CSR.
+        y : array of shape (n_samples,)
+            Labels.
+        sample_weight : array of shape (n_samples,), float or None, default=None
+            Not negative. Scales a record's gradient before it is clipped, so that the guarantee
+            does not depend on it; sums are still divided by n.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data is refused. Nothing is released then.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def plan(
+        self,
+        n_samples: int,
+        n_features: int,
+        n_classes: int | None = None,
+        *,
+        sparse: bool = False,
+    ) -> PrivacyStatement:
+        """Return the privacy statement of a fit that has not happened, without data.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Shape of X.
+        n_classes : int or None, default=None
+            Number of labels. None: that of ``classes``, else 2.
+        sparse : bool, default=False
+            Whether X is going to be sparse.
+
+        Returns
+        -------
+        PrivacyStatement
+        """
+        if n_classes is None:
+            n_classes = 2 if self.classes is None else len(np.unique(np.asarray(self.classes)))
+        if not n_classes >= 2:
+            raise ValueError(f"plan: n_classes must be at least 2; got {n_classes!r}.")
+        return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return scores, positive for the second label where there are two.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+        """
+        scores = self._linear_predictor(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
+
+    def predict_proba(self, X: Any) -> Array:
+        """Predict the probability of every label, in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Predict the logarithm of the probability of every label.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return np.asarray(log_softmax(scores, axis=1))
+
+    # ------------------------------------------------------------------ what the base asks
+
+    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        if self.classes is None:
+            classes, codes = np.unique(labels, return_inverse=True)
+            if len(classes) < 2:
+                raise ValueError(
+                    "DPLogisticRegression needs at least 2 classes; the data holds one class only. "
+                    "Nothing was released."
+                )
+        else:
+            classes, codes = _encode(labels, self.classes)
+        self.classes_ = classes
+        weights = None
+        if self.class_weight is not None:
+            by_class = _by_class(self.class_weight, classes)
+            weights = by_class[codes]
+        if len(classes) == 2:
+            return Targets(codes.astype(dtype)[:, None], 1, weights)
+        return Targets(codes, len(classes), weights)
+
+    def _check_own_parameters(self) -> None:
+        if not (is_real(self.C) and self.C > 0):
+            raise ValueError(f"C must be a positive number, or inf; got {self.C!r}.")
+        if not (is_real(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
+            raise ValueError(f"l1_ratio must be a number in [0, 1]; got {self.l1_ratio!r}.")
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} would have to count the private labels; pass "
+                "a dict of weights from public knowledge instead. Nothing was released."
+            )
+        if self.class_weight is not None and not isinstance(self.class_weight, Mapping):
+            raise ValueError(f"class_weight must be None or a dict; got {self.class_weight!r}.")
+        if self.classes is not None and len(np.unique(np.asarray(self.classes))) < 2:
+            raise ValueError(f"classes must name at least 2 labels; got {self.classes!r}.")
+
+    def _target_assumptions(self) -> tuple[str, ...]:
+        if self.classes is None:
+            return (
+                "The set of labels is public: it was taken from y. Declare it by classes=... if "
+                "a rare label could give somebody away.",
+            )
+        return ("The set of labels is public, as declared, and every label in y lies in it.",)
+
+    def _show(self, coef: Array, intercept: Array) -> None:
+        self.coef_ = coef.T.copy()
+        self.intercept_ = intercept.copy()
+
+    def _loss(self, n_outputs: int) -> Loss:
+        return Logistic() if n_outputs == 1 else Multinomial(n_outputs)
+
+    def _penalty(self, n_rows: int) -> Penalty:
+        if math.isinf(self.C):
+            return NoPenalty()
+        # scikit-learn's C times the sum of losses, divided by C n.
+        strength = 1 / (self.C * n_rows)
+        if self.l1_ratio == 0:
+            return L2(strength)
+        return L1(strength) if self.l1_ratio == 1 else ElasticNet(strength, self.l1_ratio)
+
+    def _problem(self, n_rows: int, n_outputs: int) -> Problem:
+        return Problem(
+            self._loss(n_outputs), self._penalty(n_rows), fit_intercept=bool(self.fit_intercept)
+        )
+
+
+def _n_outputs(n_classes: int) -> int:
+    return 1 if n_classes == 2 else n_classes
+
+
+def _encode(labels: NDArray[Any], declared: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Sorted declared labels, and the place of each label among them."""
+    classes = np.unique(np.asarray(declared))
+    codes = np.searchsorted(classes, labels)
+    codes[codes == len(classes)] = 0
+    if (classes[codes] != labels).any():
+        raise ValueError(
+            "y holds a label that is not among the declared classes "
+            f"({', '.join(str(label) for label in classes[:20])}). Nothing was released."
+        )
+    return classes, codes
+
+
+def _by_class(class_weight: Mapping[Any, float], classes: NDArray[Any]) -> Array:
+    unknown = [label for label in class_weight if label not in set(classes.tolist())]
+    if unknown:
+        raise ValueError(f"class_weight names labels that are not among the classes: {unknown!r}.")
+    weights = np.array([class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float)
+    if not ((weights >= 0) & np.isfinite(weights)).all():
+        raise ValueError(f"class_weight must be finite and not negative; got {class_weight!r}.")
+    return weights

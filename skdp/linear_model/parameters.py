@@ -1,0 +1,97 @@
+"""Checks of the parameters that all estimators share, before any row is looked at."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Real
+from typing import Any
+
+from skdp.solvers import REGISTRY, Solver, get_solver
+
+
+class PrivacyWarning(UserWarning):
+    """A guarantee is weaker than its user may think."""
+
+
+def is_real(value: Any) -> bool:
+    """Whether ``value`` is a number, and neither a bool nor nan."""
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def check_budget(epsilon: Any, delta: Any) -> None:
+    """Raise ValueError unless epsilon > 0 and 0 <= delta < 1."""
+    if not (is_real(epsilon) and epsilon > 0):
+        raise ValueError(
+            f"epsilon must be a positive number, or inf for no privacy at all; got {epsilon!r}."
+        )
+    if not (is_real(delta) and 0 <= delta < 1):
+        raise ValueError(f"delta must be a number in [0, 1); got {delta!r}.")
+
+
+def check_bound(name: str, value: Any) -> None:
+    """Raise ValueError unless ``value`` is None or a positive, finite number."""
+    if value is not None and not (is_real(value) and 0 < value < math.inf):
+        raise ValueError(f"{name} must be None or a positive, finite number; got {value!r}.")
+
+
+def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> None:
+    """Warn where a budget promises little."""
+    if math.isinf(epsilon):
+        warnings.warn(
+            f"{who}: epsilon=inf adds no noise: this model is NOT private. Use it for debugging "
+            "on public data only.",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+    elif delta > 1 / n_rows:
+        warnings.warn(
+            f"{who}: delta={delta:g} is above 1/n = {1 / n_rows:g}: it allows a mechanism that "
+            "publishes a whole record now and then. Choose delta well below 1/n.",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
+
+def choose_solver(who: str, solver: Any, given: dict[str, Any], automatic: str) -> Solver:
+    """Turn a name or a configured solver, and the estimator's own hyperparameters, into a solver.
+
+    Parameters
+    ----------
+    who : str
+        The estimator, for messages.
+    solver : str or Solver
+        What the user passed.
+    given : dict
+        The hyperparameters on the estimator that the user changed from their defaults.
+    automatic : str
+        The name that "auto" stands for.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, the solver has no such hyperparameter, or hyperparameters are given
+        beside a configured solver, where they would be ignored.
+    """
+    if isinstance(solver, Solver):
+        if given:
+            names = ", ".join(sorted(given))
+            raise ValueError(
+                f"{who}: {names} was set beside a configured solver, which would ignore it; set "
+                f"{', '.join('solver__' + name for name in sorted(given))} instead."
+            )
+        return solver
+    if not isinstance(solver, str):
+        raise ValueError(f"{who}: solver must be a name or a Solver; got {solver!r}.")
+    return get_solver(automatic if solver == "auto" else solver, **given)
+
+
+def require_pure_dp(who: str, solver: Solver) -> None:
+    """Raise ValueError if delta = 0 was asked of a solver that cannot meet it."""
+    if not solver.pure_dp:
+        able = sorted(name for name, cls in REGISTRY.items() if cls.pure_dp)
+        raise ValueError(
+            f"{who}: delta=0 asks for pure differential privacy, which solver {solver.name!r} "
+            f"cannot give: Gaussian noise needs delta > 0. Solvers that can: "
+            f"{', '.join(able) or 'none yet'}. Nothing was released."
+        )

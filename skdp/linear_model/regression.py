@@ -1,0 +1,279 @@
+"""Differentially private least squares, plain and with an L2 penalty."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import MultiOutputMixin, RegressorMixin
+
+from skdp.accounting import PrivacyStatement
+from skdp.linear_model.base import Array, DPLinearModel, Targets
+from skdp.linear_model.documentation import fill
+from skdp.linear_model.parameters import is_real
+from skdp.objective import L2, NoPenalty, Penalty, Problem, SquaredError
+
+
+class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
+    """What the two regressors share."""
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model, spending its budget.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            float64 or float32; sparse input is used as CSR.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Several targets are one release of a matrix: the budget is not split.
+        sample_weight : array of shape (n_samples,), float or None, default=None
+            Not negative. Scales a record's gradient before it is clipped, so that the guarantee
+            does not depend on it; sums are still divided by n.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data is refused. Nothing is released then.
+        """
+        return self._fit(X, y, sample_weight, multi_output=True, y_numeric=True)
+
+    def predict(self, X: Any) -> Array:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_targets)
+        """
+        scores = self._linear_predictor(X)
+        return scores[:, 0] if self.coef_.ndim == 1 else scores
+
+    def plan(
+        self, n_samples: int, n_features: int, n_outputs: int = 1, *, sparse: bool = False
+    ) -> PrivacyStatement:
+        """Return the privacy statement of a fit that has not happened, without data.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Shape of X.
+        n_outputs : int, default=1
+            Number of targets.
+        sparse : bool, default=False
+            Whether X is going to be sparse.
+
+        Returns
+        -------
+        PrivacyStatement
+        """
+        return self._plan(n_samples, n_features, n_outputs, sparse)
+
+    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
+        largest = np.finfo(dtype).max
+        values: NDArray[Any] = np.clip(y, -largest, largest).astype(dtype, copy=False)
+        self._one_target = values.ndim == 1
+        if self.target_bound is not None:
+            values = np.clip(values, -self.target_bound, self.target_bound)
+        values = values.reshape(len(values), -1)
+        return Targets(values, values.shape[1])
+
+    def _target_assumptions(self) -> tuple[str, ...]:
+        if self.target_bound is None:
+            return ()
+        return (
+            f"target_bound = {self.target_bound:g} was chosen without looking at the targets; "
+            "larger ones were clipped to it.",
+        )
+
+    def _show(self, coef: Array, intercept: Array) -> None:
+        one = self.__dict__.pop("_one_target")
+        self.coef_ = coef[:, 0].copy() if one else coef.T.copy()
+        if not self.fit_intercept:
+            self.intercept_ = 0.0
+        else:
+            self.intercept_ = float(intercept[0]) if one else intercept.copy()
+
+    def _penalty(self, n_rows: int) -> Penalty:
+        return NoPenalty()
+
+    def _problem(self, n_rows: int, n_outputs: int) -> Problem:
+        return Problem(
+            SquaredError(), self._penalty(n_rows), fit_intercept=bool(self.fit_intercept)
+        )
+
+    def _check_own_parameters(self) -> None:
+        """Nothing beyond what all estimators check."""
+
+
+@fill
+class DPLinearRegression(_DPRegressor):
+    """Differentially private ordinary least squares.
+
+    Minimises the mean squared error over all rows; ``fit`` is (epsilon, delta)-differentially
+    private for each row. The rows enter only through sums of clipped gradients with noise.
+
+    Parameters
+    ----------
+    {shared}
+    target_bound : float or None, default=None
+        Public bound on the absolute value of a target, in the target's unit; larger targets are
+        clipped to it. It sets the scale of the default clipping norm. None assumes nothing and
+        expects targets of unit size.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,) or (n_targets, n_features)
+        Coefficients.
+    intercept_ : float or array of shape (n_targets,)
+        Intercept, 0.0 if ``fit_intercept`` is False.
+    {fitted}
+
+    References
+    ----------
+    M. Abadi et al.: Deep Learning with Differential Privacy. CCS 2016 (clipping).
+    J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp import DPLinearRegression
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPLinearRegression(epsilon=1.0, target_bound=350, random_state=0).fit(X, y)
+    >>> model.privacy_.epsilon <= 1.0
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        solver: Any = "auto",
+        max_iter: Any = "auto",
+        learning_rate: Any = "auto",
+        momentum: Any = "auto",
+        batch_size: Any = None,
+        noise_schedule: Any = "auto",
+        clip_norm: Any = "auto",
+        data_norm: float | None = None,
+        target_bound: float | None = None,
+        adjacency: str = "zero_out",
+        accountant: str = "auto",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.solver = solver
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.noise_schedule = noise_schedule
+        self.clip_norm = clip_norm
+        self.data_norm = data_norm
+        self.target_bound = target_bound
+        self.adjacency = adjacency
+        self.accountant = accountant
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+@fill
+class DPRidge(_DPRegressor):
+    """Differentially private least squares with an L2 penalty.
+
+    Minimises ``|y - Xw|^2 + alpha |w|^2`` over all rows, as `sklearn.linear_model.Ridge` does;
+    ``fit`` is (epsilon, delta)-differentially private for each row. The penalty costs no budget.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty, at least 0, in scikit-learn's scale. The intercept is not
+        penalised.
+    {shared}
+    target_bound : float or None, default=None
+        Public bound on the absolute value of a target, in the target's unit; larger targets are
+        clipped to it. It sets the scale of the default clipping norm. None assumes nothing and
+        expects targets of unit size.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,) or (n_targets, n_features)
+        Coefficients.
+    intercept_ : float or array of shape (n_targets,)
+        Intercept, 0.0 if ``fit_intercept`` is False.
+    {fitted}
+
+    References
+    ----------
+    M. Abadi et al.: Deep Learning with Differential Privacy. CCS 2016 (clipping).
+    J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp import DPRidge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPRidge(alpha=10.0, target_bound=350, random_state=0).fit(X, y)
+    >>> model.privacy_.releases[0].kind
+    'gradient'
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        solver: Any = "auto",
+        max_iter: Any = "auto",
+        learning_rate: Any = "auto",
+        momentum: Any = "auto",
+        batch_size: Any = None,
+        noise_schedule: Any = "auto",
+        clip_norm: Any = "auto",
+        data_norm: float | None = None,
+        target_bound: float | None = None,
+        adjacency: str = "zero_out",
+        accountant: str = "auto",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.solver = solver
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.noise_schedule = noise_schedule
+        self.clip_norm = clip_norm
+        self.data_norm = data_norm
+        self.target_bound = target_bound
+        self.adjacency = adjacency
+        self.accountant = accountant
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_own_parameters(self) -> None:
+        if not (is_real(self.alpha) and 0 <= self.alpha < math.inf):
+            raise ValueError(f"alpha must be a finite number, at least 0; got {self.alpha!r}.")
+
+    def _penalty(self, n_rows: int) -> Penalty:
+        # scikit-learn's sum of squares, divided by 2 n.
+        return L2(self.alpha / n_rows) if self.alpha > 0 else NoPenalty()

@@ -1,0 +1,27 @@
+"""What a model minimises: losses, penalties, constraints; no rows, no privacy, no state."""
+
+from skdp.objective.constraints import Box, Constraint, L1Ball, L2Ball, Simplex, Unconstrained
+from skdp.objective.losses import Huber, Logistic, Loss, Multinomial, SquaredError
+from skdp.objective.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
+from skdp.objective.problem import CAPABILITIES, Problem
+
+__all__ = [
+    "CAPABILITIES",
+    "L1",
+    "L2",
+    "Box",
+    "Constraint",
+    "ElasticNet",
+    "Huber",
+    "L1Ball",
+    "L2Ball",
+    "Logistic",
+    "Loss",
+    "Multinomial",
+    "NoPenalty",
+    "Penalty",
+    "Problem",
+    "Simplex",
+    "SquaredError",
+    "Unconstrained",
+]

@@ -1,0 +1,300 @@
+"""Closed convex sets of coefficients, each with its Euclidean projection."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.objective.penalties import Array, Penalty, as_floats
+
+
+class Constraint(ABC):
+    """Nonempty closed convex set of coefficients; an array counts as one vector.
+
+    Arrays of float32 stay so, any other type becomes float64. Nothing is changed in place.
+    """
+
+    composes_with_threshold: ClassVar[bool] = False
+    """Whether projecting after a soft threshold is the prox of L1 plus set."""
+
+    @property
+    @abstractmethod
+    def symmetric(self) -> bool:
+        """Whether ``-w`` lies in the set whenever ``w`` does."""
+
+    @property
+    @abstractmethod
+    def bounded(self) -> bool:
+        """Whether the diameter is finite."""
+
+    @abstractmethod
+    def diameter(self, n_coefficients: int) -> float:
+        """Largest L2 distance in the set; a method, because a box grows with the dimension."""
+
+    def composes_with(self, penalty: Penalty) -> bool:
+        """Whether projecting after the penalty's prox is the prox of penalty plus set.
+
+        It is for every convex set if the prox multiplies by a number a: then penalty plus
+        ``|z - w|**2 / (2 step)`` is ``|z - a w|**2 / (2 a step)`` plus a constant.
+        """
+        threshold = penalty.prox_thresholds and self.composes_with_threshold
+        return threshold or penalty.prox_scales
+
+    @abstractmethod
+    def project(self, w: ArrayLike) -> Array:
+        """Nearest point of the set in L2 norm.
+
+        Parameters
+        ----------
+        w : array of any shape, finite, however large
+
+        Returns
+        -------
+        array of the shape of ``w``, new
+        """
+
+    @abstractmethod
+    def contains(self, w: ArrayLike, tol: float = 1e-9) -> bool:
+        """Whether ``w`` lies in the set, whose bounds are widened by the relative ``tol``."""
+
+
+@dataclass(frozen=True)
+class Unconstrained(Constraint):
+    """The whole space.
+
+    Examples
+    --------
+    >>> Unconstrained().project([1e9, -2.0]).tolist()
+    [1000000000.0, -2.0]
+    """
+
+    symmetric = True
+    bounded = False
+
+    def diameter(self, n_coefficients: int) -> float:
+        return math.inf if n_coefficients else 0.0
+
+    def composes_with(self, penalty: Penalty) -> bool:
+        return True
+
+    def project(self, w: ArrayLike) -> Array:
+        return as_floats(w).copy()
+
+    def contains(self, w: ArrayLike, tol: float = 1e-9) -> bool:
+        return bool(np.isfinite(as_floats(w)).all())
+
+
+@dataclass(frozen=True)
+class L2Ball(Constraint):
+    """``|w|_2 <= radius``: for a matrix, its Frobenius norm.
+
+    It composes with a soft threshold: projecting multiplies by a positive number, which leaves
+    the subgradients of ``|.|_1`` as they are (Yu 2013, "On decomposing the proximal map").
+
+    Parameters
+    ----------
+    radius : float
+        Positive and finite.
+
+    Examples
+    --------
+    >>> L2Ball(1.0).project([3.0, 4.0]).round(3).tolist()
+    [0.6, 0.8]
+    """
+
+    radius: float
+    composes_with_threshold = True
+    symmetric = True
+    bounded = True
+
+    def __post_init__(self) -> None:
+        _check_size(self, "radius")
+
+    def diameter(self, n_coefficients: int) -> float:
+        return 2.0 * self.radius if n_coefficients else 0.0
+
+    def project(self, w: ArrayLike) -> Array:
+        w = as_floats(w)
+        largest, length = _scaled_norm(w)
+        if largest * length <= self.radius:
+            return w.copy()
+        with np.errstate(invalid="ignore"):
+            ratios = w.astype(np.float64) / largest
+            return np.asarray(ratios * (self.radius / length), dtype=w.dtype)
+
+    def contains(self, w: ArrayLike, tol: float = 1e-9) -> bool:
+        largest, length = _scaled_norm(as_floats(w))
+        return largest * length <= self.radius * (1.0 + tol)
+
+
+@dataclass(frozen=True)
+class L1Ball(Constraint):
+    """``sum |w_i| <= radius``: for a matrix, the sum over all its entries.
+
+    Projected by sorting (Duchi et al. 2008): a soft threshold at the level that meets the radius,
+    so it composes with a soft threshold: two in a row are one at the sum of their levels.
+
+    Parameters
+    ----------
+    radius : float
+        Positive and finite.
+
+    Examples
+    --------
+    >>> L1Ball(1.0).project([2.0, -1.5, 0.1]).tolist()
+    [0.75, -0.25, 0.0]
+    """
+
+    radius: float
+    composes_with_threshold = True
+    symmetric = True
+    bounded = True
+
+    def __post_init__(self) -> None:
+        _check_size(self, "radius")
+
+    def diameter(self, n_coefficients: int) -> float:
+        return 2.0 * self.radius if n_coefficients else 0.0
+
+    def project(self, w: ArrayLike) -> Array:
+        w = as_floats(w)
+        if self.contains(w, tol=0):
+            return w.copy()
+        sizes = _to_simplex(np.abs(w), self.radius)
+        return np.where(w < 0, -sizes, sizes).astype(w.dtype)
+
+    def contains(self, w: ArrayLike, tol: float = 1e-9) -> bool:
+        with np.errstate(over="ignore"):
+            length = float(np.abs(np.asarray(w, dtype=np.float64)).sum())
+        return length <= self.radius * (1.0 + tol)
+
+
+@dataclass(frozen=True)
+class Box(Constraint):
+    """``low <= w_i <= high`` for every coefficient.
+
+    It composes with a soft threshold, whether or not it holds 0: on an interval the minimiser of
+    a convex function of one variable is its unconstrained minimiser, cut to the interval.
+
+    Parameters
+    ----------
+    low, high : float
+        ``low <= high``; either may be infinite: ``Box(0, inf)`` is "nonnegative".
+
+    Examples
+    --------
+    >>> Box(-1.0, 2.0).project([3.0, -4.0, 0.5]).tolist()
+    [2.0, -1.0, 0.5]
+    """
+
+    low: float
+    high: float
+    composes_with_threshold = True
+
+    def __post_init__(self) -> None:
+        low, high = self.low, self.high
+        numbers = all(isinstance(end, Real) for end in (low, high))
+        if not (numbers and low <= high and low < math.inf and high > -math.inf):
+            raise ValueError(
+                "Box: low and high must be numbers with low <= high, not both the same infinity; "
+                f"got low={low!r}, high={high!r}."
+            )
+        object.__setattr__(self, "low", float(low))
+        object.__setattr__(self, "high", float(high))
+
+    @property
+    def symmetric(self) -> bool:
+        return self.low == -self.high
+
+    @property
+    def bounded(self) -> bool:
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def diameter(self, n_coefficients: int) -> float:
+        return (self.high - self.low) * math.sqrt(n_coefficients) if n_coefficients else 0.0
+
+    def project(self, w: ArrayLike) -> Array:
+        w = as_floats(w)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.clip(w, w.dtype.type(self.low), w.dtype.type(self.high)))
+
+    def contains(self, w: ArrayLike, tol: float = 1e-9) -> bool:
+        w = np.asarray(w, dtype=np.float64)
+        low = self.low * (1.0 - math.copysign(tol, self.low))
+        high = self.high * (1.0 + math.copysign(tol, self.high))
+        return bool((np.isfinite(w) & (w >= low) & (w <= high)).all())
+
+
+@dataclass(frozen=True)
+class Simplex(Constraint):
+    """``w_i >= 0`` and ``sum w_i == total``; projected by sorting (Duchi et al. 2008).
+
+    It does not compose with a soft threshold; no need, ``|w|_1`` is constant here.
+
+    Parameters
+    ----------
+    total : float, default=1.0
+        Positive and finite.
+
+    Examples
+    --------
+    >>> Simplex().project([0.75, 0.5, -3.0]).tolist()
+    [0.625, 0.375, 0.0]
+    """
+
+    total: float = 1.0
+    symmetric = False
+    bounded = True
+
+    def __post_init__(self) -> None:
+        _check_size(self, "total")
+
+    def diameter(self, n_coefficients: int) -> float:
+        return math.sqrt(2.0) * self.total if n_coefficients > 1 else 0.0
+
+    def project(self, w: ArrayLike) -> Array:
+        w = as_floats(w)
+        if not w.size:
+            raise ValueError(f"{self}: without coefficients there is no sum.")
+        return _to_simplex(w, self.total).astype(w.dtype)
+
+    def contains(self, w: ArrayLike, tol: float = 1e-9) -> bool:
+        w = np.asarray(w, dtype=np.float64)
+        slack = tol * self.total
+        return bool((w >= -slack).all() and abs(w.sum() - self.total) <= slack)
+
+
+def _check_size(constraint: L2Ball | L1Ball | Simplex, what: str) -> None:
+    given = getattr(constraint, what)
+    if not (isinstance(given, Real) and 0 < float(given) < math.inf):
+        who = type(constraint).__name__
+        raise ValueError(f"{who}: {what} must be positive and finite; got {given!r}.")
+    object.__setattr__(constraint, what, float(given))
+
+
+def _scaled_norm(w: Array) -> tuple[float, float]:
+    """Return two numbers whose product is the L2 norm; neither over- nor underflows."""
+    largest = float(np.abs(w).max(initial=0.0))
+    with np.errstate(invalid="ignore"):
+        ratios = w.astype(np.float64).ravel() / (largest or 1.0)
+    return largest, float(np.linalg.norm(ratios))
+
+
+def _to_simplex(w: Array, total: float) -> NDArray[np.float64]:
+    """Nearest nonnegative array of sum ``total``: ``max(w - level, 0)`` for one level."""
+    # The level lies less than `total` below the largest entry, so measure from there in units of
+    # `total` and drop what is lower: otherwise large entries swallow the total.
+    w = w.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        depths = np.maximum((w - w.max()) / total, -1.0)
+    ordered = np.sort(depths, axis=None)[::-1]
+    ranks = np.arange(1, ordered.size + 1)
+    kept = max(1, np.count_nonzero(ordered * ranks > np.cumsum(ordered) - 1.0))
+    level = (ordered[:kept].sum() - 1.0) / kept
+    return np.asarray(total * np.maximum(depths - level, 0.0))

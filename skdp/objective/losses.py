@@ -1,0 +1,296 @@
+"""Losses of a linear model, as functions of the margins ``X w``, one record at a time."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+Array = NDArray[Any]
+Float = TypeVar("Float", bound=np.floating[Any])
+
+
+class Loss(ABC):
+    """Loss of one record as a function of its K margins: convex, and the same for every record.
+
+    The gradient of a record in the parameter is the outer product of its row and its *residual*,
+    the derivative of the loss in the margins. What is declared here holds for every margin and
+    every valid target, hence is public.
+
+    Attributes
+    ----------
+    name : str
+        The loss's name in messages and tables.
+    smooth : bool
+        Twice differentiable everywhere.
+    quadratic : bool
+        The Hessian is the same at every point, so that sufficient statistics exist.
+    separable : bool
+        A sum over the outputs of a function of one margin each: the columns of the parameter
+        are independent problems.
+    curvature : float
+        Supremum of the largest eigenvalue of one record's Hessian in the margins (where there is
+        one). The mean loss over rows of norm at most R is ``curvature * R**2``-smooth.
+    """
+
+    name: ClassVar[str]
+    smooth: ClassVar[bool]
+    quadratic: ClassVar[bool] = False
+    separable: ClassVar[bool]
+    curvature: ClassVar[float]
+
+    @property
+    @abstractmethod
+    def residual_bound(self) -> float | None:
+        """Supremum of the L2 norm of one record's residual; None if there is no bound.
+
+        Of a separable loss, in one output: with K outputs it is ``sqrt(K)`` times as large.
+        """
+
+    @property
+    def n_outputs(self) -> int | None:
+        """Number of margins of a record, K; None if any will do."""
+        return None
+
+    def residual(
+        self, margins: NDArray[Float], targets: Array, out: NDArray[Float] | None = None
+    ) -> NDArray[Float]:
+        """Return the derivative of the loss in the margins, each record's from it alone.
+
+        Finite for finite input, without a warning. One exception: a difference of squared error
+        beyond the range of the type is inf.
+
+        Parameters
+        ----------
+        margins : array of shape (n, K), float32 or float64
+        targets : array, first axis n
+            Of the shape that the loss's class says, and valid: the values are not checked here.
+        out : array of shape (n, K), the type of ``margins``, optional
+            Where to write; may be ``margins`` itself.
+
+        Returns
+        -------
+        array of shape (n, K), the type of ``margins``
+
+        Raises
+        ------
+        ValueError
+            If a shape is wrong; nothing is broadcast.
+        """
+        self._check_shapes(margins, targets)
+        out = np.empty_like(margins) if out is None else out
+        with np.errstate(over="ignore"):
+            self._residual(margins, targets, out)
+        return out
+
+    def value(self, margins: NDArray[Float], targets: Array) -> NDArray[Float]:
+        """Return the loss of each record; parameters as for `residual`.
+
+        Returns
+        -------
+        array of shape (n,), the type of ``margins``
+            inf where the loss exceeds the range of that type.
+        """
+        self._check_shapes(margins, targets)
+        with np.errstate(over="ignore"):
+            return self._value(margins, targets).astype(margins.dtype, copy=False)
+
+    @abstractmethod
+    def _residual(self, margins: Array, targets: Array, out: Array) -> None:
+        """Write the residual into ``out``, which may be ``margins``; shapes are right."""
+
+    @abstractmethod
+    def _value(self, margins: Array, targets: Array) -> Array:
+        """Return the loss of each record; shapes are right."""
+
+    def _target_shape(self, margins: Array) -> tuple[int, ...]:
+        return margins.shape
+
+    def _check_shapes(self, margins: Array, targets: Array) -> None:
+        # Broadcasting (n,) against (n, 1) would silently mix the records.
+        wanted = self.n_outputs
+        if margins.ndim != 2 or (wanted is not None and margins.shape[1] != wanted):
+            raise ValueError(
+                f"{self.name}: margins must have shape (n, {wanted or 'K'}); got {margins.shape}."
+            )
+        if targets.shape != self._target_shape(margins):
+            raise ValueError(
+                f"{self.name}: for margins of shape {margins.shape} targets must have shape "
+                f"{self._target_shape(margins)}; got {targets.shape}."
+            )
+
+
+@dataclass(frozen=True)
+class SquaredError(Loss):
+    """Half the squared difference, ``sum_k (m_k - y_k)**2 / 2``; targets of shape (n, K).
+
+    The residual is ``m - y`` and the Hessian the identity. The residual has no bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SquaredError().residual(np.array([[3.0], [0.5]]), np.array([[1.0], [1.0]])).tolist()
+    [[2.0], [-0.5]]
+    """
+
+    name: ClassVar[str] = "squared_error"
+    smooth: ClassVar[bool] = True
+    quadratic: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
+    curvature: ClassVar[float] = 1.0
+    residual_bound = None
+
+    def _residual(self, margins: Array, targets: Array, out: Array) -> None:
+        np.subtract(margins, targets, out=out)
+
+    def _value(self, margins: Array, targets: Array) -> Array:
+        return np.asarray(0.5 * np.square(margins - targets).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """Binary cross-entropy ``log(1 + exp(m)) - y m``; one output, targets 0. or 1. of shape (n, 1).
+
+    The residual is ``p - y`` with ``p = 1 / (1 + exp(-m))``, so at most 1 in size; the second
+    derivative ``p (1 - p)`` is at most 1/4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Logistic().residual(np.array([[0.0], [1e9]]), np.array([[1.0], [0.0]])).tolist()
+    [[-0.5], [1.0]]
+    """
+
+    name: ClassVar[str] = "logistic"
+    smooth: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
+    curvature: ClassVar[float] = 0.25
+    residual_bound = 1.0
+    n_outputs = 1
+
+    def _residual(self, margins: Array, targets: Array, out: Array) -> None:
+        expit(margins, out=out)
+        np.subtract(out, targets, out=out)
+
+    def _value(self, margins: Array, targets: Array) -> Array:
+        m, y = margins[:, 0], targets[:, 0]
+        # log(1 + exp(m)) - y m would lose every digit of a small loss at a large margin.
+        return np.asarray(y * np.logaddexp(0.0, -m) + (1.0 - y) * np.logaddexp(0.0, m))
+
+
+@dataclass(frozen=True)
+class Multinomial(Loss):
+    """Cross-entropy ``log(sum_k exp(m_k)) - m_y``; targets are integer class codes, shape (n,).
+
+    The residual is ``p - e_y`` with ``p`` the softmax of the margins; ``|p - e_y| <= sqrt(2)``,
+    approached where all of ``p`` is on one wrong class. The Hessian ``diag(p) - p p'`` has no
+    eigenvalue above 1/2 (Böhning 1992).
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes and of outputs, at least 2. Codes are ``0 .. n_classes - 1``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Multinomial(4).residual(np.zeros((1, 4)), np.array([2])).tolist()
+    [[0.25, 0.25, -0.75, 0.25]]
+    """
+
+    n_classes: int
+    name: ClassVar[str] = "multinomial"
+    smooth: ClassVar[bool] = True
+    separable: ClassVar[bool] = False
+    curvature: ClassVar[float] = 0.5
+    residual_bound = math.sqrt(2.0)
+
+    def __post_init__(self) -> None:
+        given: Any = self.n_classes
+        if not (isinstance(given, Integral) and int(given) >= 2):
+            raise ValueError(f"Multinomial: n_classes must be an integer >= 2; got {given!r}.")
+        object.__setattr__(self, "n_classes", int(given))
+
+    @property
+    def n_outputs(self) -> int:
+        return self.n_classes
+
+    def _target_shape(self, margins: Array) -> tuple[int, ...]:
+        return margins.shape[:1]
+
+    def _residual(self, margins: Array, targets: Array, out: Array) -> None:
+        p = _below_largest(margins)
+        np.exp(p, out=p)
+        p /= p.sum(axis=0)
+        p[targets, np.arange(targets.size)] -= 1
+        out[...] = p.T
+
+    def _value(self, margins: Array, targets: Array) -> Array:
+        below = _below_largest(margins)
+        own = below[targets, np.arange(targets.size)]
+        return np.asarray(np.log(np.exp(below).sum(axis=0)) - own)
+
+
+def _below_largest(margins: Array) -> Array:
+    """Return each record's margins minus the largest of them, transposed to shape (K, n)."""
+    # Transposed, because to reduce over a short last axis takes twice as long.
+    below = np.array(margins.T, order="C")
+    below -= below.max(axis=0)
+    return below
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """Squared error near the target, absolute error beyond ``threshold``; targets (n, K).
+
+    With ``r = m - y`` the loss of an output is ``r**2 / 2`` where ``|r| <= threshold`` and
+    ``threshold * (|r| - threshold / 2)`` elsewhere; outputs are summed. The residual is ``r`` cut
+    to ``[-threshold, threshold]``, in floating point too. There is no second derivative at the
+    threshold.
+
+    Parameters
+    ----------
+    threshold : float, default=1.35
+        Positive and finite, in units of the target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Huber(1.5).residual(np.array([[9.0], [1.0]]), np.zeros((2, 1))).tolist()
+    [[1.5], [1.0]]
+    """
+
+    threshold: float = 1.35
+    name: ClassVar[str] = "huber"
+    smooth: ClassVar[bool] = False
+    separable: ClassVar[bool] = True
+    curvature: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        given: Any = self.threshold
+        if not (isinstance(given, Real) and 0 < float(given) < math.inf):
+            raise ValueError(f"Huber: threshold must be positive and finite; got {given!r}.")
+        object.__setattr__(self, "threshold", float(given))
+
+    @property
+    def residual_bound(self) -> float:
+        return self.threshold
+
+    def _residual(self, margins: Array, targets: Array, out: Array) -> None:
+        np.subtract(margins, targets, out=out)  # if it overflows, the cut mends it
+        limit = margins.dtype.type(self.threshold)
+        if float(limit) > self.threshold:
+            # Rounded up to float32 it would exceed the declared bound.
+            limit = np.nextafter(limit, margins.dtype.type(0))
+        np.clip(out, -limit, limit, out=out)
+
+    def _value(self, margins: Array, targets: Array) -> Array:
+        size = np.abs(margins - targets)
+        near = np.minimum(size, self.threshold)
+        return np.asarray((near * (size - near / 2)).sum(axis=1))

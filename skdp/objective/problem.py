@@ -1,0 +1,165 @@
+"""What a fit minimises: a loss, a penalty and a constraint on one parameter matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from skdp.objective.constraints import Constraint, Unconstrained
+from skdp.objective.losses import Loss
+from skdp.objective.penalties import Array, NoPenalty, Penalty
+
+CAPABILITIES: Mapping[str, str] = MappingProxyType(
+    {
+        "smooth_loss": "a loss that is twice differentiable everywhere",
+        "quadratic_loss": "a loss whose Hessian is the same at every point",
+        "separable_loss": "a loss that is a sum over outputs of a function of one margin each",
+        "bounded_residual": "a loss whose residual has a public bound",
+        "smooth_penalty": "a penalty with a gradient everywhere",
+        "strongly_convex": "a penalty that is strongly convex in the coefficients",
+        "unconstrained": "no constraint on the coefficients",
+        "bounded_set": "a constraint set of finite diameter",
+        "symmetric_set": "a constraint set that holds -w whenever it holds w",
+        "no_intercept": "no intercept, so that penalty and constraint act on every parameter",
+    }
+)
+"""The words in which a solver declares its needs, and their meaning in an error message."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Minimise the mean of ``loss`` plus ``penalty``, with the coefficients in ``constraint``.
+
+    The parameter is an array of shape (p, K): a row for each feature and, with
+    ``fit_intercept``, the intercept as its last row. The intercept is neither penalised nor
+    constrained. Penalty and constraint take the rest as one vector of all its entries.
+
+    Parameters
+    ----------
+    loss : Loss
+    penalty : Penalty, default=NoPenalty()
+    constraint : Constraint, default=Unconstrained()
+    fit_intercept : bool, default=True
+
+    Attributes
+    ----------
+    provides : frozenset of str
+        What a solver may rely on; the keys of ``CAPABILITIES`` that hold for this problem:
+
+        * of the loss ``smooth_loss``, ``quadratic_loss``, ``separable_loss`` (every loss but the
+          multinomial), ``bounded_residual``;
+        * of the penalty ``smooth_penalty``, ``strongly_convex``;
+        * of the set ``unconstrained``, ``bounded_set``, ``symmetric_set``;
+        * of the parameter ``no_intercept``. What is said of penalty and set concerns the
+          coefficients; a solver whose theory needs it of every parameter needs this name too.
+
+    Raises
+    ------
+    ValueError
+        If projecting after the penalty's prox is not the prox of their sum. It is (proofs in
+        :mod:`skdp.objective.constraints`) for every penalty without constraint, for no penalty
+        and for L2 with any convex set, and for L1 and the elastic net with L2Ball, L1Ball and
+        Box. It is not for L1 and the elastic net with Simplex, where ``|w|_1`` is constant:
+        leave it out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.objective import L2, L2Ball, Logistic
+    >>> problem = Problem(Logistic(), L2(1.0), L2Ball(1.0))
+    >>> problem.prox(np.array([[6.0], [8.0], [100.0]]), step=1.0).round(3).tolist()
+    [[0.6], [0.8], [100.0]]
+    >>> sorted(problem.provides - {"smooth_loss", "separable_loss", "bounded_residual"})
+    ['bounded_set', 'smooth_penalty', 'strongly_convex', 'symmetric_set']
+    """
+
+    loss: Loss
+    penalty: Penalty = field(default_factory=NoPenalty)
+    constraint: Constraint = field(default_factory=Unconstrained)
+    fit_intercept: bool = True
+
+    def __post_init__(self) -> None:
+        for name, kind in (("loss", Loss), ("penalty", Penalty), ("constraint", Constraint)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(
+                    f"Problem: {name} must be an instance of {kind.__name__}; "
+                    f"got {getattr(self, name)!r}."
+                )
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise TypeError(
+                f"Problem: fit_intercept must be True or False; got {self.fit_intercept!r}."
+            )
+        if not self.constraint.composes_with(self.penalty):
+            raise ValueError(
+                f"Problem: penalty {self.penalty} cannot be combined with constraint "
+                f"{self.constraint}: projecting after its prox is not the prox of both. "
+                "NoPenalty and L2 go with every constraint, every penalty with Unconstrained; "
+                "L1 and ElasticNet also with L2Ball, L1Ball and Box."
+            )
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """Names of the capabilities that hold; see the class."""
+        loss, penalty, constraint = self.loss, self.penalty, self.constraint
+        holds = {
+            "smooth_loss": loss.smooth,
+            "quadratic_loss": loss.quadratic,
+            "separable_loss": loss.separable,
+            "bounded_residual": loss.residual_bound is not None,
+            "smooth_penalty": penalty.smooth,
+            "strongly_convex": penalty.strong_convexity > 0,
+            "unconstrained": isinstance(constraint, Unconstrained),
+            "bounded_set": constraint.bounded,
+            "symmetric_set": constraint.symmetric,
+            "no_intercept": not self.fit_intercept,
+        }
+        return frozenset(name for name, true in holds.items() if true)
+
+    @property
+    def strong_convexity(self) -> float:
+        """The penalty's strong convexity in the coefficients; it says nothing of an intercept."""
+        return self.penalty.strong_convexity
+
+    def penalty_value(self, w: Array) -> float:
+        """Penalty at a parameter of shape (p, K); the intercept adds nothing."""
+        return self.penalty.value(self._coefficients(w))
+
+    def penalty_gradient(self, w: Array) -> Array:
+        """Gradient of a smooth penalty, of shape (p, K); 0 in the intercept."""
+        return self._with_intercept(self.penalty.gradient(self._coefficients(w)), w, 0.0)
+
+    def project(self, w: Array) -> Array:
+        """Nearest parameter whose coefficients lie in the set; for a first iterate, say."""
+        return self._with_intercept(self.constraint.project(self._coefficients(w)), w, 1.0)
+
+    def prox(self, w: Array, step: float) -> Array:
+        """Minimiser over z in the set of ``penalty_value(z) + |z - w|**2 / (2 step)``.
+
+        Computed as the projection of the penalty's prox, which is exact for every problem that
+        can be constructed.
+
+        Parameters
+        ----------
+        w : array of shape (p, K), finite
+        step : float
+            Finite and >= 0.
+
+        Returns
+        -------
+        array of shape (p, K), new; the intercept as in ``w``
+        """
+        moved = self.penalty.prox(self._coefficients(w), step)
+        return self._with_intercept(self.constraint.project(moved), w, 1.0)
+
+    def _coefficients(self, w: Array) -> Array:
+        if w.ndim != 2:
+            raise ValueError(f"Problem: a parameter has shape (p, K); got {w.shape}.")
+        return w[:-1] if self.fit_intercept else w
+
+    def _with_intercept(self, coefficients: Array, w: Array, factor: float) -> Array:
+        if not self.fit_intercept:
+            return coefficients
+        return np.concatenate([coefficients, factor * w[-1:]])

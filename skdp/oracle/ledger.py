@@ -1,0 +1,135 @@
+"""The ledger of debts, and the guards that refuse a debt which was not agreed on."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from skdp.accounting import Adjacency, Composed, Event, Gaussian
+
+
+class PlanError(RuntimeError):
+    """A solver asked for something that its rehearsal did not announce."""
+
+
+class BudgetError(RuntimeError):
+    """A solver asked for more than what is left of its budget."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run of equal debts. Noise is relative: the calibrated scale is not in it."""
+
+    kind: str
+    event: Event
+    count: int = 1
+
+
+class Guard(ABC):
+    """Says whether the next debt may be made."""
+
+    @abstractmethod
+    def admit(self, kind: str, event: Event) -> None:
+        """Take note of the next debt, or raise and leave everything as it was."""
+
+
+class Anything(Guard):
+    """The guard of a rehearsal, where there are no rows to protect."""
+
+    def admit(self, kind: str, event: Event) -> None:
+        """Admit it."""
+
+
+class FollowPlan(Guard):
+    """Admits the debts of a plan, one by one and in order; stopping early is allowed."""
+
+    def __init__(self, plan: tuple[Entry, ...]) -> None:
+        self._plan = plan
+        self._position = 0
+        self._used = 0
+
+    def admit(self, kind: str, event: Event) -> None:
+        """Admit the plan's next debt, and no other."""
+        if self._position == len(self._plan):
+            raise PlanError(
+                f"the solver asked for a {kind!r} release after the end of its plan; "
+                "it was refused and nothing more was released."
+            )
+        expected = self._plan[self._position]
+        if (kind, event) != (expected.kind, expected.event):
+            raise PlanError(
+                f"the solver asked for a {kind!r} release with {event!r}, but its plan has a "
+                f"{expected.kind!r} release with {expected.event!r} next; it was refused and "
+                "nothing more was released."
+            )
+        self._used += 1
+        if self._used == expected.count:
+            self._position, self._used = self._position + 1, 0
+
+
+class WithinBudget(Guard):
+    """A privacy filter: Gaussian releases whose noise is decided on the way.
+
+    Admits full-batch Gaussian releases while the sum of squared mu stays at most 1, in the relative
+    units in which one gradient release with noise 1 spends the whole budget. It may be steered by
+    earlier answers (Smith and Thakurta 2022, "Fully adaptive composition for Gaussian
+    differential privacy", Thm 2): the sequence is mu-GDP as if it had been fixed beforehand.
+    """
+
+    # The papers print "runs if the step costs less than what is left"; an exact schedule would
+    # lose its last step to that, so equality up to rounding is admitted and the scale pays for it.
+    SLACK = 1e-9
+
+    def __init__(self, adjacency: Adjacency) -> None:
+        self._adjacency = adjacency
+        self.spent = 0.0
+
+    @classmethod
+    def whole_budget(cls) -> Gaussian:
+        """The release that spends everything at once, the rounding slack included."""
+        return Gaussian((1 + cls.SLACK) ** -0.5)
+
+    def admit(self, kind: str, event: Event) -> None:
+        """Admit a Gaussian release that fits in what is left."""
+        if not isinstance(event, Gaussian):
+            raise BudgetError(
+                f"a privacy filter admits Gaussian releases over all rows only; the {kind!r} "
+                f"release is {event!r}. Nothing more was released."
+            )
+        unit = Gaussian(1.0).sensitivity(self._adjacency)
+        noise = event.noise_multiplier
+        cost = (event.sensitivity(self._adjacency) / unit / noise) ** 2 if noise > 0 else math.inf
+        if self.spent + cost > 1 + self.SLACK:
+            raise BudgetError(
+                f"the {kind!r} release would cost {cost:.6g} of the budget, of which "
+                f"{max(0.0, 1 - self.spent):.6g} is left. Nothing more was released."
+            )
+        self.spent += cost
+
+
+class Ledger:
+    """Debts in the order in which they were made."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._entries: list[Entry] = []
+
+    def charge(self, kind: str, event: Event) -> None:
+        """Write a debt down, if the guard admits it. There is no way to take it back."""
+        self._guard.admit(kind, event)
+        last = self._entries[-1] if self._entries else None
+        if last is not None and last.kind == kind and last.event == event:
+            self._entries[-1] = Entry(kind, event, last.count + 1)
+        else:
+            self._entries.append(Entry(kind, event))
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The debts, runs of equal ones merged."""
+        return tuple(self._entries)
+
+    @property
+    def event(self) -> Composed:
+        """All debts as one event, in relative units of noise."""
+        return Composed(tuple((entry.event, entry.count) for entry in self._entries))

@@ -1,0 +1,109 @@
+"""The one object that a solver gets: it answers releases, and every answer is charged first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skdp.accounting import Event
+from skdp.objective import Problem
+from skdp.oracle.ledger import Ledger
+from skdp.oracle.noise import NoiseSource
+from skdp.oracle.public import Public
+from skdp.oracle.releases import (
+    Everyone,
+    GaussianNoise,
+    GradientSum,
+    NoisySum,
+    Release,
+    Terms,
+    require_audited,
+)
+from skdp.oracle.releases.base import Array
+from skdp.oracle.rows import Rows
+
+
+class Oracle:
+    """Answers questions about rows that its user never sees.
+
+    Attributes
+    ----------
+    public : Public
+        What anyone may know.
+    problem : Problem
+        The loss, penalty and constraint of the fit.
+    coins : numpy.random.Generator
+        For a solver's own choices that need no secrecy, such as which iterate to return.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        ledger: Ledger,
+        coins: np.random.Generator,
+        rows: Rows | None = None,
+        source: NoiseSource | None = None,
+    ) -> None:
+        self.public: Public = terms.public
+        self.problem: Problem = terms.problem
+        self.coins = coins
+        self._terms, self._ledger, self._rows, self._source = terms, ledger, rows, source
+
+    def ask(self, release: Release) -> Array:
+        """Charge a release to the ledger, then answer it.
+
+        Parameters
+        ----------
+        release : Release
+            Audited, and made of audited parts.
+
+        Returns
+        -------
+        array
+            The noisy answer; in a rehearsal, noise of the right shape.
+
+        Raises
+        ------
+        NotAudited
+            If the release or a part of it is not on the list. Nothing is charged.
+        PlanError, BudgetError
+            If the guard refuses the debt. Nothing is charged or released.
+        """
+        require_audited(release)
+        for part in release.parts():
+            require_audited(part)
+        release.std(self._terms)  # raises where no such noise can be drawn, before the debt
+        self._ledger.charge(release.kind, release.event(self._terms))
+        if self._rows is None or self._source is None:
+            return release.stand_in(self._terms, self.coins)
+        return release.answer(self._rows, self._terms, self._source)
+
+    def gradient(self, point: Array, clip_norm: float, noise: float = 1.0) -> Array:
+        """Noisy mean gradient of the loss at ``point``; penalties are the solver's to add.
+
+        Parameters
+        ----------
+        point : array of shape ``public.shape``
+        clip_norm : float
+            L2 bound of one record's gradient.
+        noise : float, default=1.0
+            How noisy, relative to the solver's other releases.
+
+        Returns
+        -------
+        array of shape ``public.shape``
+        """
+        release = NoisySum(GradientSum(point, clip_norm), GaussianNoise(noise), Everyone())
+        return self.ask(release) / release.divisor(self._terms)
+
+    def gradient_std(self, clip_norm: float, noise: float = 1.0) -> float:
+        """Standard deviation of the noise in each coordinate of :meth:`gradient`."""
+        release = NoisySum(GradientSum(self.start(), clip_norm), GaussianNoise(noise), Everyone())
+        return release.std(self._terms) / release.divisor(self._terms)
+
+    def start(self) -> Array:
+        """Return the zero parameter, where solvers begin."""
+        return np.zeros(self.public.shape)
+
+    def event(self, release: Release) -> Event:
+        """Return what a release would cost, in relative units of noise."""
+        return release.event(self._terms)

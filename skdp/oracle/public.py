@@ -1,0 +1,80 @@
+"""Everything that anyone may know about a data set without paying for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from skdp.accounting import Adjacency
+
+INTERCEPT_SIZE = 2.5
+
+
+@dataclass(frozen=True)
+class Public:
+    """Public facts about a fit; every default, bound and step size is a function of these.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of records, public under both adjacencies.
+    n_features : int
+        Number of columns, without the intercept.
+    n_outputs : int
+        Number of columns of the parameter: targets, or classes of a multinomial model.
+    adjacency : Adjacency
+        The neighbouring relation.
+    epsilon, delta : float
+        The budget of the fit.
+    has_intercept : bool
+        Whether every row carries one more feature of constant size, :attr:`intercept_size`.
+    data_norm : float or None
+        Declared bound on a row's L2 norm, without the intercept; None if nothing is assumed.
+    row_bound : float or None
+        Bound on a row's L2 norm, without the intercept, that the oracle enforces by scaling longer
+        rows down; None where rows are taken as they are.
+    target_bound : float or None
+        Declared bound on the absolute value of a target; None if nothing is assumed.
+    sparse : bool
+        Whether the rows come as a sparse matrix. The *type* is public, the pattern is not.
+    """
+
+    n_rows: int
+    n_features: int
+    n_outputs: int
+    adjacency: Adjacency
+    epsilon: float
+    delta: float
+    has_intercept: bool = True
+    data_norm: float | None = None
+    row_bound: float | None = None
+    target_bound: float | None = None
+    sparse: bool = False
+
+    @property
+    def n_parameters(self) -> int:
+        """Rows of the parameter matrix: features, and the intercept if there is one."""
+        return self.n_features + self.has_intercept
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the parameter matrix; the intercept is its last row."""
+        return self.n_parameters, self.n_outputs
+
+    @property
+    def intercept_size(self) -> float:
+        """Size of the constant feature: a few columns' worth.
+
+        A larger constant makes the intercept, on which uncentred targets and rare classes depend,
+        stand out from the noise sooner, and leaves less of the clipping norm to the columns.
+        """
+        if self.data_norm is None:
+            return INTERCEPT_SIZE
+        return INTERCEPT_SIZE * min(1.0, self.data_norm / math.sqrt(self.n_parameters))
+
+    @property
+    def row_norm(self) -> float | None:
+        """Bound on the L2 norm of a row with its constant feature, or None."""
+        if self.row_bound is None:
+            return None
+        return math.hypot(self.row_bound, self.intercept_size * self.has_intercept)

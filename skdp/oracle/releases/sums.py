@@ -1,0 +1,106 @@
+"""Sums over rows, each of which enforces the bound that it declares."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from skdp.oracle import kernels
+from skdp.oracle.releases.base import Array, Terms, audited
+from skdp.oracle.releases.mechanisms import Contribution
+
+if TYPE_CHECKING:
+    from skdp.oracle.rows import Rows
+
+
+def finite_point(values: object, who: str) -> Array:
+    """Copy a parameter into a plain, read-only float64 array, or refuse it.
+
+    A point with inf or nan would turn margins into nan, and a nan in a sum shows that a row is
+    there. A copy, because a solver must not be able to change it between the check and the use.
+    """
+    point: Array = np.array(values, dtype=np.float64, copy=True, subok=False)
+    if not np.isfinite(point).all():
+        raise ValueError(
+            f"{who}: the point must be finite; it holds nan or inf. Nothing was released for it. "
+            "If a fit diverged, lower its learning_rate."
+        )
+    point.setflags(write=False)
+    return point
+
+
+class Sum(ABC):
+    """A sum over rows of bounded contributions."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
+        """Return the bound on one record's part in a sum over at most ``n_rows`` rows."""
+
+    @abstractmethod
+    def shape(self, terms: Terms) -> tuple[int, ...]:
+        """Return the shape of the total."""
+
+    @abstractmethod
+    def total(self, rows: Rows, terms: Terms) -> Array:
+        """Return the sum over the rows, each contribution cut down to the bound."""
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class GradientSum(Sum):
+    """Sum of the records' gradients at ``point``, each clipped to L2 norm ``clip_norm``.
+
+    Sensitivity: a record adds ``g * min(1, clip_norm / |g|)``, the gradient of its loss alone,
+    whose L2 norm over all ``d * K`` coordinates is at most ``clip_norm``; a null record adds 0.
+    So zero-out moves the sum by at most ``clip_norm`` and replace-one by at most twice that
+    (Abadi et al. 2016, sec. 3.1). Weights act before clipping, so the bound does not depend on
+    them. Floating point adds what :func:`skdp.oracle.kernels.gradient_rounding` proves.
+
+    Parameters
+    ----------
+    point : array of shape (n_parameters, n_outputs)
+        Where the gradient is taken; finite.
+    clip_norm : float
+        Positive and finite. It is a number, fixed here: a solver knows no rows, so whatever it
+        names is public, and the very number that bounds the noise is the one that clips.
+    """
+
+    point: Array = field(repr=False)
+    clip_norm: float
+    kind: ClassVar[str] = "gradient"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "point", finite_point(self.point, "GradientSum"))
+        object.__setattr__(self, "clip_norm", float(self.clip_norm))
+        if not 0 < self.clip_norm < math.inf:
+            raise ValueError(
+                f"GradientSum: clip_norm must be positive and finite; got {self.clip_norm!r}."
+            )
+
+    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
+        public = terms.public
+        # Rounding is worst for a sum over all rows, whatever the rows' type.
+        slack = max(
+            kernels.gradient_rounding(n_rows, *public.shape, itemsize, public.sparse)
+            for itemsize in (4, 8)
+        )
+        bound = self.clip_norm * (1 + slack)
+        size = math.prod(public.shape)
+        return Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
+
+    def shape(self, terms: Terms) -> tuple[int, ...]:
+        return terms.public.shape
+
+    def total(self, rows: Rows, terms: Terms) -> Array:
+        if self.point.shape != terms.public.shape:
+            raise ValueError(
+                f"GradientSum: the point must have shape {terms.public.shape}; "
+                f"got {self.point.shape}. Nothing was released for it."
+            )
+        return rows.clipped_gradient_sum(terms.problem.loss, self.point, self.clip_norm)

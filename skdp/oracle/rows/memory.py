@@ -1,0 +1,82 @@
+"""Rows that are held in memory, dense or CSR, in the caller's own array: nothing is copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skdp.objective import Loss
+from skdp.oracle import kernels
+
+Array = NDArray[np.float64]
+
+
+class MemoryRows:
+    """Records (x, y, weight), and the two bounds that are enforced on them.
+
+    Parameters
+    ----------
+    X : array or CSR of shape (n_rows, n_features), float32 or float64, finite
+    targets : array, first axis n_rows
+        As the loss wants them.
+    weights : array of shape (n_rows,) or None
+        Scale a record's gradient before it is clipped.
+    row_bound : float or None
+        Rows longer than this are treated as scaled down to it; X itself is left alone.
+    intercept_size : float
+        Size of the one more, constant feature that each row has; 0 for none.
+    """
+
+    __slots__ = ("_X", "_intercept_size", "_norms", "_shrink", "_targets", "_weights")
+
+    def __init__(
+        self,
+        X: Any,
+        targets: NDArray[Any],
+        weights: Array | None = None,
+        row_bound: float | None = None,
+        intercept_size: float = 1.0,
+    ) -> None:
+        norms = kernels.row_norms(X)
+        shrink = None
+        if row_bound is not None:
+            shrink = np.minimum(1.0, kernels.quotient(row_bound, norms))
+            norms = np.minimum(norms, row_bound)
+        if intercept_size:
+            norms = np.hypot(norms, intercept_size)
+        self._X, self._targets, self._weights = X, targets, weights
+        self._norms, self._shrink, self._intercept_size = norms, shrink, intercept_size
+
+    def __reduce__(self) -> Any:
+        raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a sparse matrix."""
+        return bool(sparse.issparse(self._X))
+
+    def take(self, numbers: NDArray[np.int64]) -> MemoryRows:
+        """Return the rows with these numbers, copied."""
+        chosen = object.__new__(MemoryRows)
+        chosen._X, chosen._targets = self._X[numbers], self._targets[numbers]
+        chosen._weights = None if self._weights is None else self._weights[numbers]
+        chosen._shrink = None if self._shrink is None else self._shrink[numbers]
+        chosen._norms, chosen._intercept_size = self._norms[numbers], self._intercept_size
+        return chosen
+
+    def clipped_gradient_sum(self, loss: Loss, point: Array, clip_norm: float) -> Array:
+        """Sum of the rows' gradients at ``point``, each clipped to ``clip_norm``."""
+        return kernels.clipped_gradient_sum(
+            self._X,
+            self._targets,
+            self._weights,
+            self._shrink,
+            self._norms,
+            self._intercept_size,
+            loss,
+            point,
+            clip_norm,
+        )

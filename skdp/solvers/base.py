@@ -1,0 +1,74 @@
+"""What a solver is: a recipe that asks an oracle for noisy answers and never sees a row."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+from sklearn.base import BaseEstimator, clone
+
+from skdp.objective import Problem
+from skdp.oracle import Oracle, Public, Solution
+
+REGISTRY: dict[str, type[Solver]] = {}
+
+
+class Solver(BaseEstimator):
+    """Base of all solvers. A subclass with a ``name`` is registered under it.
+
+    Parameters are hyperparameters; "auto" stands for a function of public facts, which
+    :meth:`resolve` puts in its place.
+
+    Attributes
+    ----------
+    name : str
+        What the estimators' ``solver`` parameter calls it.
+    needs : frozenset of str
+        What it needs a problem to provide, in the words of `skdp.objective.Problem.provides`.
+    pure_dp : bool
+        Whether it can meet a budget with delta = 0.
+    adaptive : bool
+        Whether it decides its noise from earlier answers, under a privacy filter, so that there
+        is no plan to rehearse.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    pure_dp: ClassVar[bool] = False
+    adaptive: bool = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in vars(cls):
+            if cls.name in REGISTRY:
+                raise ValueError(f"a solver named {cls.name!r} is registered already.")
+            REGISTRY[cls.name] = cls
+
+    def check(self, problem: Problem) -> None:
+        """Raise ValueError if the problem does not provide what this solver needs."""
+        missing = sorted(self.needs - problem.provides)
+        if missing:
+            raise ValueError(
+                f"solver {self.name!r} needs a problem with {', '.join(missing)}; this one "
+                f"provides {', '.join(sorted(problem.provides))}. Nothing was released."
+            )
+
+    def resolve(self, public: Public, problem: Problem) -> Self:
+        """Return a copy with a value in place of every "auto", and with all values checked.
+
+        Raises
+        ------
+        ValueError
+            If a hyperparameter is out of its range.
+        """
+        resolved = clone(self)
+        resolved.set_params(**self.automatic(public, problem))
+        return resolved
+
+    @abstractmethod
+    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+        """Return values for the hyperparameters that are "auto", from public facts only."""
+
+    @abstractmethod
+    def solve(self, oracle: Oracle) -> Solution:
+        """Ask releases of the oracle and return a solution; all parameters are resolved."""

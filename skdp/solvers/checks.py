@@ -1,0 +1,34 @@
+"""Checks of a solver's hyperparameters, with messages that say what was asked and allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+
+def is_auto(value: Any) -> bool:
+    """Whether ``value`` is the word "auto"; arrays are compared with care."""
+    return isinstance(value, str) and value == "auto"
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raise ValueError unless ``value`` is an integer, at least 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be 'auto' or an integer, at least 1; got {value!r}.")
+
+
+def check_interval(name: str, value: Any, low: float, below: float) -> None:
+    """Raise ValueError unless ``value`` is a number in [low, below)."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not low <= value < below:
+        raise ValueError(
+            f"{name} must be 'auto' or a number in [{low:g}, {below:g}); got {value!r}."
+        )
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise ValueError unless ``value`` is one of ``choices``."""
+    known = sorted(choices)
+    if value not in known:
+        words = ", ".join(repr(word) for word in known)
+        raise ValueError(f"{name} must be one of {words}; got {value!r}.")

@@ -1,0 +1,172 @@
+"""Bad input is refused by a clear message, before anything is released."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.oracle.oracle import Oracle
+from skdp.solvers import GradientDescent
+
+LOGISTIC, RIDGE, LINEAR = skdp.DPLogisticRegression, skdp.DPRidge, skdp.DPLinearRegression
+ALL = [LOGISTIC, RIDGE, LINEAR]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_released(monkeypatch):
+    """No test in this file may reach the rows."""
+    ask = Oracle.ask
+
+    def guarded(self, release):
+        assert self._rows is None, "a release was answered"
+        return ask(self, release)
+
+    monkeypatch.setattr(Oracle, "ask", guarded)
+
+
+SHARED = [
+    ({"epsilon": 0}, "epsilon must be a positive number"),
+    ({"epsilon": -1.0}, "epsilon must be a positive number"),
+    ({"epsilon": np.nan}, "epsilon must be a positive number"),
+    ({"epsilon": "1"}, "epsilon must be a positive number"),
+    ({"epsilon": True}, "epsilon must be a positive number"),
+    ({"delta": -1e-9}, r"delta must be a number in \[0, 1\)"),
+    ({"delta": 1.0}, r"delta must be a number in \[0, 1\)"),
+    ({"delta": np.nan}, r"delta must be a number in \[0, 1\)"),
+    ({"delta": 0}, "delta=0 asks for pure differential privacy.*Solvers that can"),
+    ({"solver": "newton-cg"}, r"solver must be one of 'auto', .*'gd'.*; got 'newton-cg'"),
+    ({"solver": 3}, "solver must be a name or a Solver"),
+    ({"accountant": "moments"}, r"accountant must be one of 'auto', .*'gdp'.*; got 'moments'"),
+    ({"noise_schedule": "cosine"}, r"noise_schedule must be one of 'auto', .*'uniform'"),
+    ({"noise_schedule": [1.0, 2.0], "max_iter": 3}, "3 positive, finite numbers"),
+    ({"noise_schedule": [1.0, -2.0], "max_iter": 2}, "2 positive, finite numbers"),
+    ({"adjacency": "add_one"}, "adjacency must be one of 'zero_out', 'replace_one'"),
+    ({"clip_norm": -1.0}, "clip_norm must give positive, finite norms"),
+    ({"clip_norm": 0}, "clip_norm must give positive, finite norms"),
+    ({"clip_norm": np.inf}, "clip_norm must give positive, finite norms"),
+    ({"clip_norm": "median"}, "clip_norm must be 'auto', a positive number or a ClippingRule"),
+    ({"data_norm": 0.0}, "data_norm must be None or a positive, finite number"),
+    ({"data_norm": np.inf}, "data_norm must be None or a positive, finite number"),
+    ({"max_iter": 0}, "max_iter must be 'auto' or an integer, at least 1"),
+    ({"max_iter": 2.5}, "max_iter must be 'auto' or an integer, at least 1"),
+    ({"learning_rate": -0.1}, "learning_rate must give positive, finite steps"),
+    ({"learning_rate": "fast"}, "learning_rate must be 'auto', a positive number"),
+    ({"momentum": 1.0}, r"momentum must be 'auto' or a number in \[0, 1\)"),
+    ({"momentum": -0.5}, r"momentum must be 'auto' or a number in \[0, 1\)"),
+    (
+        {"solver": GradientDescent(), "max_iter": 7},
+        "max_iter was set beside a configured solver.*solver__max_iter",
+    ),
+    ({"solver": GradientDescent(averaging="best")}, "averaging must be one of 'last'"),
+]
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(("parameters", "message"), SHARED, ids=lambda value: str(value)[:40])
+def test_shared_parameters(estimator, parameters, message, classification):
+    X, y = classification
+    with pytest.raises(ValueError, match=message):
+        estimator(**parameters).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        estimator(**parameters).plan(400, 5)
+
+
+OWN = [
+    (RIDGE, {"alpha": -1.0}, "alpha must be a finite number, at least 0"),
+    (RIDGE, {"alpha": np.nan}, "alpha must be a finite number, at least 0"),
+    (RIDGE, {"target_bound": -1.0}, "target_bound must be None or a positive"),
+    (LINEAR, {"target_bound": np.nan}, "target_bound must be None or a positive"),
+    (LOGISTIC, {"C": 0}, "C must be a positive number"),
+    (LOGISTIC, {"l1_ratio": 1.5}, r"l1_ratio must be a number in \[0, 1\]"),
+    (LOGISTIC, {"class_weight": "balanced"}, "would have to count the private labels"),
+    (LOGISTIC, {"class_weight": [1, 2]}, "class_weight must be None or a dict"),
+    (LOGISTIC, {"class_weight": {7: 1.0}}, "class_weight names labels that are not among"),
+    (LOGISTIC, {"class_weight": {1: -1.0}}, "class_weight must be finite and not negative"),
+    (LOGISTIC, {"classes": [1]}, "classes must name at least 2 labels"),
+    (LOGISTIC, {"classes": [1, 2]}, "label that is not among the declared classes"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "parameters", "message"), OWN)
+def test_own_parameters(estimator, parameters, message, classification):
+    with pytest.raises(ValueError, match=message):
+        estimator(**parameters).fit(*classification)
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=lambda cls: cls.__name__)
+class TestData:
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_not_finite(self, estimator, bad, classification):
+        X, y = classification
+        X[3, 1] = bad
+        with pytest.raises(ValueError, match="NaN|infinity"):
+            estimator().fit(X, y)
+
+    def test_target_not_finite(self, estimator, classification):
+        X, y = classification
+        y = y.astype(float)
+        y[0] = np.nan
+        with pytest.raises(ValueError, match="NaN"):
+            estimator().fit(X, y)
+
+    def test_no_rows(self, estimator):
+        with pytest.raises(ValueError, match="0 sample"):
+            estimator().fit(np.empty((0, 3)), np.empty(0))
+
+    def test_shapes(self, estimator, classification):
+        X, y = classification
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            estimator().fit(X, y[:-1])
+
+    @pytest.mark.parametrize(
+        ("weights", "message"),
+        [
+            (np.ones(3), "inconsistent numbers of samples"),
+            (np.ones((400, 1)), "1D array or scalar"),
+            (np.full(400, np.nan), "NaN"),
+            (-np.ones(400), "must not be negative"),
+            (np.zeros(400), "zero for every record"),
+        ],
+    )
+    def test_weights(self, estimator, weights, message, classification):
+        with pytest.raises(ValueError, match=message):
+            estimator().fit(*classification, sample_weight=weights)
+
+
+def test_one_class(classification):
+    X, _ = classification
+    with pytest.raises(ValueError, match="one class only"):
+        LOGISTIC().fit(X, np.zeros(len(X)))
+
+
+def test_continuous_target(classification):
+    X, _ = classification
+    with pytest.raises(ValueError, match="Unknown label type"):
+        LOGISTIC().fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("arguments", [(0, 5), (10, 0)])
+def test_plan_of_nothing(arguments):
+    with pytest.raises(ValueError, match="must be at least 1"):
+        RIDGE().plan(*arguments)
+
+
+def test_plan_of_one_class():
+    with pytest.raises(ValueError, match="n_classes must be at least 2"):
+        LOGISTIC().plan(10, 2, n_classes=1)
+
+
+def test_a_solver_without_the_hyperparameter_is_named():
+    with pytest.raises(ValueError, match="solver 'gd' has no inertia"):
+        skdp.solvers.get_solver("gd", inertia=1)
+
+
+def test_a_solver_whose_needs_are_not_met(classification):
+    class Picky(GradientDescent):
+        needs = frozenset({"strongly_convex"})
+
+    with pytest.raises(ValueError, match="solver 'gd' needs a problem with strongly_convex"):
+        LINEAR(solver=Picky()).fit(*classification)
+    assert Picky().resolve  # the same solver takes a ridge problem
+    RIDGE(solver=Picky()).plan(400, 5)

@@ -1,0 +1,482 @@
+"""The estimators as users of scikit-learn use them."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import skdp
+from skdp.accounting import gaussian_epsilon
+from skdp.solvers import GradientDescent
+from skdp.steps import CustomNoise, ExponentialNoise, GeometricClipping, InverseSquareRootStep
+
+ESTIMATORS = [skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression]
+
+
+@pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
+def case(request, classification, regression):
+    """An estimator class and data that suit it."""
+    is_classifier = request.param is skdp.DPLogisticRegression
+    return request.param, *(classification if is_classifier else regression)
+
+
+# ---------------------------------------------------------------- agreement without noise
+
+
+def without_noise(estimator, **parameters):
+    return estimator(epsilon=math.inf, max_iter=4000, **parameters)
+
+
+@pytest.fixture
+def debugging():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", skdp.PrivacyWarning)
+        yield
+
+
+@pytest.mark.usefixtures("debugging")
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix, pd.DataFrame])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+class TestAgreesWithScikitLearn:
+    def test_linear(self, regression, form, fit_intercept):
+        X, y = regression
+        ours = without_noise(skdp.DPLinearRegression, fit_intercept=fit_intercept)
+        self._compare(ours, LinearRegression(fit_intercept=fit_intercept), form(X), X, y)
+
+    def test_ridge(self, regression, form, fit_intercept):
+        X, y = regression
+        targets = np.column_stack([y, -2 * y + 1, X[:, 0]])
+        ours = without_noise(skdp.DPRidge, alpha=30.0, fit_intercept=fit_intercept)
+        theirs = Ridge(alpha=30.0, fit_intercept=fit_intercept)
+        self._compare(ours, theirs, form(X), X, targets)
+
+    def test_ridge_with_weights(self, regression, form, fit_intercept, rng):
+        X, y = regression
+        weights = rng.random(len(y))
+        ours = without_noise(skdp.DPRidge, alpha=3.0, fit_intercept=fit_intercept)
+        theirs = Ridge(alpha=3.0, fit_intercept=fit_intercept)
+        self._compare(ours, theirs, form(X), X, y, sample_weight=weights)
+
+    def test_binary(self, classification, form, fit_intercept):
+        X, y = classification
+        ours = without_noise(skdp.DPLogisticRegression, C=0.1, fit_intercept=fit_intercept)
+        theirs = LogisticRegression(C=0.1, fit_intercept=fit_intercept, tol=1e-9)
+        self._compare(ours, theirs, form(X), X, y)
+
+    def test_multinomial(self, classification, form, fit_intercept, rng):
+        X, y = classification
+        y = np.array(["a", "b", "c"])[y + (X[:, 1] + 0.5 * rng.standard_normal(len(y)) > 1)]
+        ours = without_noise(skdp.DPLogisticRegression, C=0.1, fit_intercept=fit_intercept)
+        theirs = LogisticRegression(C=0.1, fit_intercept=fit_intercept, tol=1e-9, max_iter=1000)
+        ours.fit(form(X), y)
+        theirs.fit(X, y)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+        np.testing.assert_allclose(ours.predict_proba(form(X)), theirs.predict_proba(X), atol=1e-4)
+        assert list(ours.classes_) == ["a", "b", "c"]
+
+    @staticmethod
+    def _compare(ours, theirs, X_form, X, y, **weights):
+        ours.fit(X_form, y, **weights)
+        theirs.fit(X, y, **weights)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
+        np.testing.assert_allclose(ours.predict(X_form), theirs.predict(X), atol=1e-3)
+        assert np.shape(ours.coef_) == np.shape(theirs.coef_)
+        assert np.shape(ours.intercept_) == np.shape(theirs.intercept_)
+
+
+@pytest.mark.usefixtures("debugging")
+@pytest.mark.parametrize("l1_ratio", [0.5, 1.0])
+def test_agrees_with_l1_penalties(classification, l1_ratio):
+    X, y = classification
+    ours = without_noise(skdp.DPLogisticRegression, C=0.05, l1_ratio=l1_ratio).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the spelling of the penalty changed in 1.8
+        theirs = LogisticRegression(
+            C=0.05, l1_ratio=l1_ratio, solver="saga", tol=1e-9, max_iter=10_000, penalty="elasticnet"
+        ).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    assert (ours.coef_[np.abs(theirs.coef_) < 1e-8] == 0).all() or l1_ratio < 1
+
+
+@pytest.mark.usefixtures("debugging")
+def test_class_weight_is_a_weight(classification):
+    X, y = classification
+    by_class = without_noise(skdp.DPLogisticRegression, class_weight={1: 3.0}).fit(X, y)
+    by_record = without_noise(skdp.DPLogisticRegression).fit(X, y, np.where(y == 1, 3.0, 1.0))
+    np.testing.assert_array_equal(by_class.coef_, by_record.coef_)
+
+
+# ---------------------------------------------------------------- the statement
+
+
+def test_statement(case):
+    estimator, X, y = case
+    model = estimator(epsilon=0.7, delta=1e-7, max_iter=20, random_state=0).fit(X, y)
+    statement = model.privacy_
+    assert 0.7 * (1 - 1e-6) <= statement.epsilon <= 0.7
+    assert (statement.delta, statement.adjacency, statement.accountant) == (1e-7, "zero_out", "gdp")
+    (record,) = statement.releases
+    assert (record.kind, record.count) == ("gradient", 20)
+    # by hand: 20 releases of multiplier s are (sqrt(20)/s)-GDP
+    by_hand = gaussian_epsilon(math.sqrt(20) / record.noise_multiplier, 1e-7)
+    assert by_hand == pytest.approx(0.7, rel=1e-6)
+    assert statement.epsilon_at(1e-7) == pytest.approx(statement.epsilon)
+    assert statement.epsilon_at(1e-9) > statement.epsilon > statement.epsilon_at(1e-4)
+    assert statement.delta_at(0.7) == pytest.approx(1e-7, rel=1e-3)
+    told = json.loads(json.dumps(statement.to_dict()))
+    assert told["releases"][0]["count"] == 20
+    assert "20 x gradient" in str(statement)
+    assert "<table>" in statement._repr_html_()
+    with pytest.raises(AttributeError):
+        statement.epsilon = 0.1
+
+
+def test_replace_one_needs_twice_the_noise(case):
+    estimator, X, y = case
+    noise = [
+        estimator(adjacency=adjacency, max_iter=9).fit(X, y).privacy_.releases[0].noise_multiplier
+        for adjacency in ("zero_out", "replace_one")
+    ]
+    assert noise[1] == pytest.approx(2 * noise[0], rel=1e-9)
+
+
+def test_plan_is_the_statement_of_the_fit(case):
+    estimator, X, y = case
+    model = estimator()
+    planned = model.plan(*X.shape)
+    assert model.fit(X, y).privacy_.releases == planned.releases
+    assert planned.epsilon == model.privacy_.epsilon
+    assert not hasattr(estimator(), "privacy_")
+
+
+def test_what_is_assumed_is_said(classification):
+    X, y = classification
+
+    def said(**parameters):
+        return " ".join(skdp.DPLogisticRegression(**parameters).fit(X, y).privacy_.assumptions)
+
+    assert "n = 400, is public" in said()
+    assert "taken from y" in said()
+    assert "as declared" in said(classes=[0, 1])
+    assert "data_norm = 3" in said(data_norm=3.0)
+    assert "seed" not in said()
+    assert "seed of the noise stays secret" in said(random_state=0)
+
+
+def test_noise_source_is_said(case):
+    estimator, X, y = case
+    assert estimator().fit(X, y).privacy_.noise_source == "system"
+    assert estimator(random_state=1).fit(X, y).privacy_.noise_source == "seeded"
+    with pytest.warns(skdp.PrivacyWarning, match="NOT private"):
+        model = estimator(epsilon=math.inf).fit(X, y)
+    assert model.privacy_.noise_source == "none"
+    assert model.privacy_.epsilon == math.inf
+    assert "NO privacy" in str(model.privacy_)
+    json.dumps(model.privacy_.to_dict(), allow_nan=False)
+
+
+def test_a_careless_delta_warns(case):
+    estimator, X, y = case
+    with pytest.warns(skdp.PrivacyWarning, match="above 1/n"):
+        estimator(delta=0.01).fit(X, y)
+
+
+def test_total_privacy_of_two_fits_is_one_of_both(case):
+    estimator, X, y = case
+    models = [estimator(max_iter=5).fit(X, y) for _ in range(2)]
+    total = skdp.total_privacy(*models, delta=1e-6)
+    (record,) = models[0].privacy_.releases
+    by_hand = gaussian_epsilon(math.sqrt(10) / record.noise_multiplier, 1e-6)
+    assert total.epsilon == pytest.approx(by_hand)
+    assert 1.0 < total.epsilon < 2.0
+    assert sum(record.count for record in total.releases) == 10
+    assert skdp.total_privacy(models[0], delta=1e-6).epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+def test_total_privacy_refuses_what_does_not_add_up(case):
+    estimator, X, y = case
+    models = [estimator(adjacency=word).fit(X, y) for word in ("zero_out", "replace_one")]
+    with pytest.raises(ValueError, match="different adjacencies"):
+        skdp.total_privacy(*models, delta=1e-6)
+    with pytest.raises(ValueError, match="at least one"):
+        skdp.total_privacy(delta=1e-6)
+
+
+def test_auto_values_are_reported(case):
+    estimator, X, y = case
+    model = estimator(max_iter=17).fit(X, y)
+    assert model.n_iter_ == model.solver_.max_iter == 17
+    assert model.solver_.clip_norm > 0
+    assert model.max_iter == 17
+    assert model.clip_norm == "auto"
+
+
+# ---------------------------------------------------------------- noise
+
+
+def test_fits_differ_without_a_seed_and_agree_with_one(case):
+    estimator, X, y = case
+    assert (estimator().fit(X, y).coef_ != estimator().fit(X, y).coef_).any()
+    one, other = (estimator(random_state=5).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    assert (estimator(random_state=6).fit(X, y).coef_ != one.coef_).any()
+
+
+def test_noise_that_reaches_the_coefficients(rng):
+    """One plain step from zero is minus the noisy mean gradient: its spread is known."""
+    X = np.zeros((100, 400))
+    y = np.zeros(100)
+    model = skdp.DPLinearRegression(
+        max_iter=1, learning_rate=1.0, momentum=0.0, clip_norm=3.0, fit_intercept=False
+    ).fit(X, y)
+    multiplier = model.privacy_.releases[0].noise_multiplier
+    assert multiplier == pytest.approx(1 / 0.2367044, rel=1e-5)
+    # relative std of the estimate 1/sqrt(800) = 0.035: seven of these
+    assert model.coef_.std() == pytest.approx(3.0 * multiplier / 100, rel=0.25)
+
+
+def test_workers_draw_distinct_noise(case):
+    estimator, X, y = case
+    models = joblib.Parallel(n_jobs=2)(
+        joblib.delayed(model.fit)(X, y) for model in [estimator() for _ in range(4)]
+    )
+    assert len({model.coef_.tobytes() for model in models}) == 4
+
+
+def test_workers_do_not_share_a_generator(case):
+    estimator, X, y = case
+    model = estimator(random_state=np.random.RandomState(0))
+    models = joblib.Parallel(n_jobs=2)(joblib.delayed(model.fit)(X, y) for _ in range(2))
+    assert (models[0].coef_ != models[1].coef_).any()
+
+
+# ---------------------------------------------------------------- what a model holds
+
+
+def values_in(thing, seen=None):
+    """Everything reachable from an object through its attributes and containers."""
+    seen = {} if seen is None else seen
+    if id(thing) in seen:
+        return seen
+    seen[id(thing)] = thing
+    inner = list(vars(thing).values()) if hasattr(thing, "__dict__") else []
+    if isinstance(thing, dict):
+        inner += list(thing.values())
+    elif isinstance(thing, (list, tuple, set)):
+        inner += list(thing)
+    for value in inner:
+        if not isinstance(value, type) and not callable(value):
+            values_in(value, seen)
+    return seen
+
+
+@pytest.mark.parametrize("random_state", [None, 3, "RandomState", "Generator"])
+def test_a_pickled_model_holds_no_rows_and_no_generator(case, random_state):
+    estimator, X, y = case
+    if random_state == "RandomState":
+        random_state = np.random.RandomState(3)
+    elif random_state == "Generator":
+        random_state = np.random.default_rng(3)
+    model = estimator(random_state=random_state).fit(X, y)
+    data = pickle.dumps(model)
+    for row in X[:20]:
+        assert row.tobytes() not in data
+        assert np.float64(row[0]).tobytes() not in data
+    assert b"PCG64" not in data
+    assert b"MT19937" not in data
+    held = values_in(pickle.loads(data))
+    for value in held.values():
+        assert not isinstance(value, (np.random.Generator, np.random.RandomState))
+        if isinstance(value, np.ndarray):
+            assert value.size <= model.coef_.size + 2
+    np.testing.assert_array_equal(pickle.loads(data).predict(X), model.predict(X))
+
+
+def test_fitted_attributes_are_the_documented_ones(case):
+    estimator, X, y = case
+    model = estimator().fit(X, y)
+    fitted = {name for name in vars(model) if name.endswith("_")}
+    expected = {"coef_", "intercept_", "n_iter_", "solver_", "privacy_", "row_bound_"}
+    expected |= {"n_features_in_"} | ({"classes_"} if hasattr(model, "classes_") else set())
+    assert fitted == expected
+    assert set(vars(model)) - fitted == set(model.get_params(deep=False))
+    for name in fitted:
+        assert f"\n    {name} : " in estimator.__doc__
+
+
+def test_every_parameter_is_documented():
+    for estimator in ESTIMATORS:
+        for name in estimator().get_params():
+            assert f"\n    {name} : " in estimator.__doc__, name
+
+
+# ---------------------------------------------------------------- scikit-learn's machinery
+
+
+def test_pipeline_grid_search_and_cross_validation(case):
+    estimator, X, y = case
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), estimator())
+    name = estimator.__name__.lower()
+    search = GridSearchCV(
+        pipeline, {f"{name}__epsilon": [0.5, 2.0], f"{name}__max_iter": [5, 10]}, cv=2, n_jobs=2
+    )
+    search.fit(frame, y)
+    assert list(search.best_estimator_[-1].feature_names_in_) == list("abcde")
+    assert np.isfinite(cross_val_score(pipeline, frame, y, cv=3)).all()
+
+
+def test_a_configured_solver_can_be_searched(case):
+    estimator, X, y = case
+    model = estimator(solver=GradientDescent(max_iter=5))
+    grid = {"solver__max_iter": [3, 4], "solver__momentum": [0.0, 0.5]}
+    search = GridSearchCV(model, grid, cv=2).fit(X, y)
+    assert search.best_estimator_.n_iter_ in (3, 4)
+    assert clone(model).solver.max_iter == 5
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"learning_rate": InverseSquareRootStep(0.3, 5.0)},
+        {"noise_schedule": "exponential"},
+        {"noise_schedule": ExponentialNoise(0.8)},
+        {"noise_schedule": CustomNoise(lambda t, n_steps: t)},
+        {"noise_schedule": np.linspace(1, 2, 12)},
+        {"clip_norm": GeometricClipping(3.0, 0.5)},
+        {"solver": GradientDescent(max_iter=12, averaging="random", momentum_kind="averaged")},
+        {"solver": GradientDescent(max_iter=12, averaging="last", momentum=0.0)},
+        {"verbose": 1},
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_hyperparameters_in_every_form_cost_the_same(case, parameters, capsys):
+    estimator, X, y = case
+    given = {} if "solver" in parameters else {"max_iter": 12}
+    model = estimator(**given, **parameters)
+    assert clone(model).fit(X, y).privacy_.epsilon == pytest.approx(1.0, rel=1e-6)
+    assert model.fit(X, y).n_iter_ == 12
+    assert sum(record.count for record in model.privacy_.releases) == 12
+    assert ("noise multiplier" in capsys.readouterr().out) == bool(parameters.get("verbose"))
+
+
+def test_calibration(classification):
+    X, y = classification
+    model = CalibratedClassifierCV(skdp.DPLogisticRegression(epsilon=3.0), cv=2).fit(X, y)
+    assert model.predict_proba(X).shape == (400, 2)
+
+
+def test_joblib_dump(case, tmp_path):
+    estimator, X, y = case
+    model = estimator().fit(X, y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    loaded = joblib.load(tmp_path / "model.joblib")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.privacy_ == model.privacy_
+
+
+def test_probabilities(classification):
+    X, y = classification
+    for labels in (y, y + (X[:, 1] > 1)):
+        model = skdp.DPLogisticRegression(random_state=0).fit(X, labels)
+        probabilities = model.predict_proba(X)
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+        np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), probabilities)
+        chosen = model.classes_[probabilities.argmax(axis=1)]
+        np.testing.assert_array_equal(chosen, model.predict(X))
+
+
+def test_declared_classes_may_be_absent(classification):
+    X, y = classification
+    model = skdp.DPLogisticRegression(classes=[0, 1, 2], max_iter=5).fit(X, y)
+    assert model.predict_proba(X).shape == (400, 3)
+    model = skdp.DPLogisticRegression(classes=[0, 1], max_iter=5).fit(X, np.zeros(400))
+    assert list(model.classes_) == [0, 1]
+
+
+def test_float32_is_not_cast(classification):
+    X, y = classification
+    wide = skdp.DPLogisticRegression(random_state=0).fit(X, y)
+    narrow = skdp.DPLogisticRegression(random_state=0).fit(X.astype(np.float32), y)
+    np.testing.assert_allclose(narrow.coef_, wide.coef_, atol=1e-4)
+
+
+def test_long_rows_are_scaled_down_in_fit_and_predict(regression):
+    X, y = regression
+    model = skdp.DPRidge(data_norm=2.0, random_state=0).fit(X, y)
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    shorter = X * np.minimum(1, 2.0 / norms)
+    again = skdp.DPRidge(data_norm=2.0, random_state=0).fit(shorter, y)
+    np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.predict(X), shorter @ model.coef_ + model.intercept_)
+    assert model.row_bound_ == 2.0
+
+
+def test_targets_are_clipped_to_their_bound(regression):
+    X, y = regression
+    wild = y.copy()
+    wild[0] = 1e9
+    tame = wild.copy()
+    tame[0] = 3.0
+    models = [
+        skdp.DPRidge(target_bound=3.0, random_state=0).fit(X, targets) for targets in (wild, tame)
+    ]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+
+
+# ---------------------------------------------------------------- accuracy, by default settings
+
+
+def mean_score(make, X, y, runs=10):
+    scores = []
+    for run in range(runs):
+        X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=run)
+        scores.append(make(run).fit(X_train, y_train).score(X_test, y_test))
+    return np.mean(scores)
+
+
+@pytest.mark.parametrize(
+    ("load", "least"), [(load_breast_cancer, 0.92), (load_digits, 0.88), (load_iris, 0.7)]
+)
+def test_accuracy_at_epsilon_one(load, least):
+    X, y = load(return_X_y=True)
+    score = mean_score(
+        lambda run: make_pipeline(StandardScaler(), skdp.DPLogisticRegression(random_state=run)),
+        X,
+        y,
+    )
+    assert score >= least
+
+
+def test_a_tiny_budget_gives_a_timid_model(regression):
+    """Too little budget must end near the constant predictor, not in wild coefficients."""
+    X, y = regression
+    for epsilon in (1e-3, 1e-2, 1e-1):
+        model = skdp.DPRidge(epsilon=epsilon, random_state=0).fit(X, y)
+        assert np.abs(model.coef_).max() < 2
+
+
+def test_html_and_repr(case):
+    estimator, X, y = case
+    model = estimator(epsilon=2.0).fit(X, y)
+    assert repr(model) == f"{estimator.__name__}(epsilon=2.0)"
+    stream = io.StringIO()
+    print(model.privacy_, file=stream)
+    assert "differentially private" in stream.getvalue()

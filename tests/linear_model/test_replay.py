@@ -1,0 +1,282 @@
+"""No row shows except through the releases: replay on hostile neighbours, and mutants of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import skdp
+from skdp.accounting import Adjacency
+from skdp.linear_model import base, logistic
+from skdp.oracle import kernels
+from skdp.oracle.releases.sums import GradientSum
+
+N_ROWS = 60
+
+
+def make_logistic(**parameters):
+    return skdp.DPLogisticRegression(classes=[0, 1], max_iter=12, random_state=0, **parameters)
+
+
+def make_multinomial(**parameters):
+    return skdp.DPLogisticRegression(classes=[0, 1, 2], max_iter=12, random_state=0, **parameters)
+
+
+def make_linear(**parameters):
+    return skdp.DPLinearRegression(max_iter=12, random_state=0, **parameters)
+
+
+def make_ridge(**parameters):
+    return skdp.DPRidge(alpha=2.0, max_iter=12, random_state=0, **parameters)
+
+
+ESTIMATORS = {
+    "logistic": make_logistic,
+    "multinomial": make_multinomial,
+    "linear": make_linear,
+    "ridge": make_ridge,
+}
+
+
+def data_for(kind, rng):
+    X = rng.standard_normal((N_ROWS, 4))
+    if kind == "logistic":
+        return X, (X[:, 0] > 0).astype(int)
+    if kind == "multinomial":
+        return X, np.arange(N_ROWS) % 3
+    return X, X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.1 * rng.standard_normal(N_ROWS)
+
+
+def targets_for(kind):
+    return {"logistic": [0, 1], "multinomial": [0, 1, 2]}.get(kind, [-1e300, -3.0, 0.0, 1e-310, 1e12])
+
+
+def rows():
+    """Records that have broken something somewhere."""
+    ones = np.ones(4)
+    return [
+        0 * ones,
+        -0.0 * ones,
+        1e5 * ones,
+        -1e5 * ones,
+        1e300 * ones,
+        np.array([1e308, -1e308, 1e308, 1e308]),
+        1e-170 * ones,
+        5e-324 * ones,
+        np.array([1e200, 1e-200, 0.0, 1.0]),
+    ]
+
+
+def neighbours(kind, X, y, adjacency):
+    """Pairs of (X, y, sample_weight) in which one record differs."""
+    ones = np.ones(len(y))
+    if adjacency is Adjacency.ZERO_OUT:
+        for place, row in enumerate(rows()):
+            for target in targets_for(kind):
+                Z, t, w = X.copy(), y.copy(), ones.copy()
+                Z[place], t[place], w[place] = row, target, 0.0
+                # the same hostile record, there and not there
+                with_it = w.copy()
+                with_it[place] = 1e6 if place % 2 else 1.0
+                yield (Z, t, with_it), (Z, t, w)
+    else:
+        for place, row in enumerate(rows()):
+            for target in targets_for(kind):
+                Z, t, w = X.copy(), y.copy(), ones.copy()
+                Z[place], t[place] = row, target
+                w[place] = 1e6 if place % 2 else 1.0
+                yield (X, y, ones), (Z, t, w)
+
+
+@pytest.mark.parametrize("solver", sorted(skdp.solvers.available()))
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("kind", ESTIMATORS)
+class TestReplay:
+    def test_nothing_but_releases(self, replay, rng, kind, adjacency, solver):
+        X, y = data_for(kind, rng)
+
+        def make():
+            return ESTIMATORS[kind](adjacency=str(adjacency), solver=solver)
+
+        for data, neighbour in neighbours(kind, X, y, adjacency):
+            replay.check(make, data, neighbour, adjacency)
+
+    def test_with_declared_bounds(self, replay, rng, kind, adjacency, solver):
+        X, y = data_for(kind, rng)
+        declared = {"data_norm": 1.5}
+        if kind in ("linear", "ridge"):
+            declared["target_bound"] = 2.0
+
+        def make():
+            return ESTIMATORS[kind](adjacency=str(adjacency), solver=solver, **declared)
+
+        for data, neighbour in neighbours(kind, X, y, adjacency):
+            replay.check(make, data, neighbour, adjacency)
+
+    def test_sparse_float32(self, replay, rng, kind, adjacency, solver):
+        X, y = data_for(kind, rng)
+
+        def make():
+            return ESTIMATORS[kind](adjacency=str(adjacency), solver=solver)
+
+        def convert(data):
+            Z, t, w = data
+            return sparse.csr_array(np.clip(Z, -1e30, 1e30).astype(np.float32)), t, w
+
+        for data, neighbour in list(neighbours(kind, X, y, adjacency))[::4]:
+            replay.check(make, convert(data), convert(neighbour), adjacency)
+
+
+# Bugs that were seen in other libraries, seeded one by one. Each must be caught.
+
+
+def _patched_sum(monkeypatch, change):
+    original = GradientSum.total
+    monkeypatch.setattr(GradientSum, "total", lambda self, rows, terms: change(original, self, rows, terms))
+
+
+def mutant_intercept_not_clipped(monkeypatch):
+    hypot = np.hypot
+    monkeypatch.setattr(np, "hypot", lambda a, b: a if np.ndim(a) else hypot(a, b))
+
+
+def mutant_no_clipping(monkeypatch):
+    monkeypatch.setattr(kernels, "_clip", lambda residuals, norms, clip_norm: None)
+
+
+def mutant_clip_twice_as_large(monkeypatch):
+    original = kernels._clip
+    monkeypatch.setattr(
+        kernels, "_clip", lambda residuals, norms, clip_norm: original(residuals, norms, 2 * clip_norm)
+    )
+
+
+def mutant_weights_after_clipping(monkeypatch):
+    original = kernels._clip
+
+    def clip(residuals, norms, clip_norm):
+        original(residuals, norms, clip_norm)
+        residuals *= 1.5
+
+    monkeypatch.setattr(kernels, "_clip", clip)
+
+
+def mutant_mean_over_private_count(monkeypatch):
+    def change(original, self, rows, terms):
+        return original(self, rows, terms) / (1 + (rows._targets > 0).sum())
+
+    _patched_sum(monkeypatch, change)
+
+
+def mutant_step_size_from_the_rows(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        self.max_iter = 12
+        self.learning_rate = 1 / np.linalg.norm(np.where(np.abs(X) < 1e9, X, 1e9), 2) ** 2
+        return original(self, X, y, sample_weight, **checks)
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_stopping_by_the_rows(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        self.max_iter = 5 + int(np.abs(X).max() > 100)
+        return original(self, X, y, sample_weight, **checks)
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_polished_without_noise(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        original(self, X, y, sample_weight, **checks)
+        self.coef_ = self.coef_ + 1e-9 * np.clip(X, -1e9, 1e9).mean()
+        return self
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_centred_by_the_rows(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        original(self, X, y, sample_weight, **checks)
+        self.intercept_ = self.intercept_ - np.clip(X, -1e9, 1e9).mean(axis=0) @ self.coef_.ravel()
+        return self
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_classes_from_the_rows(monkeypatch):
+    def read(self, y, dtype):
+        self.classes_ = np.unique(y)
+        return base.Targets((y > 0).astype(dtype)[:, None], 1)
+
+    monkeypatch.setattr(logistic.DPLogisticRegression, "_read_targets", read)
+
+
+def mutant_score_kept(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        original(self, X, y, sample_weight, **checks)
+        self.loss_ = float(np.clip(X, -1e9, 1e9).sum())
+        return self
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacency):
+    X, y = data_for("logistic", rng)
+    y[:] = 0  # the label 1 is at most in one record
+    MUTANTS[mutant](monkeypatch)
+    caught = 0
+    for place, row in enumerate([1e4 * np.ones(4), np.zeros(4), np.full(4, 3.0), -np.ones(4)]):
+        for target in (0, 1):
+            Z, t, w = X.copy(), y.copy(), np.ones(len(y))
+            Z[place], t[place] = row, target
+            neighbour = (Z, t, w)
+            if adjacency is Adjacency.ZERO_OUT:
+                Z[place], t[place], w[place] = 0.0, 0, 0.0
+                there = (X.copy(), y.copy(), np.ones(len(y)))
+                there[0][place], there[1][place] = row, target
+            else:
+                there = (X, y, np.ones(len(y)))
+            try:
+                replay.check(
+                    lambda: make_logistic(adjacency=str(adjacency), clip_norm=0.3),
+                    there,
+                    neighbour,
+                    adjacency,
+                )
+            except leak:
+                caught += 1
+    assert caught, f"{mutant} went unnoticed"
+
+
+def test_replay_catches_forgotten_factor_of_replace_one(replay, leak, rng, monkeypatch):
+    """Under replace-one a sum moves by twice the bound: halving that must be seen."""
+    from skdp.accounting import Gaussian
+
+    monkeypatch.setattr(Gaussian, "sensitivity", lambda self, adjacency: 1.0)
+    X, y = data_for("logistic", rng)
+    Z, t = X.copy(), y.copy()
+    X[0], y[0], Z[0], t[0] = 50.0, 0, -50.0, 0
+    ones = np.ones(len(y))
+    with pytest.raises(leak, match="times its sensitivity"):
+        replay.check(
+            lambda: make_logistic(adjacency="replace_one", clip_norm=0.3),
+            (X, y, ones),
+            (Z, t, ones),
+            Adjacency.REPLACE_ONE,
+        )

@@ -1,0 +1,156 @@
+"""Every loss, penalty and constraint, and a generic optimiser to compare them with.
+
+A test with an argument `loss`, `penalty` or `constraint` runs once for each of the cases below;
+`test_contract.py` fails if a class of the package is not among them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from skdp.objective import (
+    L1,
+    L2,
+    Box,
+    ElasticNet,
+    Huber,
+    L1Ball,
+    L2Ball,
+    Logistic,
+    Multinomial,
+    NoPenalty,
+    Simplex,
+    SquaredError,
+    Unconstrained,
+)
+
+CASES = {
+    "loss": [
+        SquaredError(),
+        Logistic(),
+        Multinomial(2),
+        Multinomial(5),
+        Huber(),
+        Huber(0.1),
+    ],
+    "penalty": [
+        NoPenalty(),
+        L2(0.8),
+        L2(0.0),
+        L1(0.7),
+        L1(0.0),
+        ElasticNet(1.5, 0.4),
+        ElasticNet(1.5, 0.0),
+        ElasticNet(1.5, 1.0),
+    ],
+    "constraint": [
+        Unconstrained(),
+        L2Ball(1.3),
+        L1Ball(1.7),
+        Box(-0.5, 0.5),
+        Box(0.25, 2.0),  # without 0
+        Box(0.0, np.inf),
+        Simplex(),
+        Simplex(3.5),
+    ],
+}
+
+
+def pytest_generate_tests(metafunc):
+    for name, cases in CASES.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, cases, ids=repr)
+
+
+@pytest.fixture(scope="session")
+def cases():
+    return CASES
+
+
+def strengths(penalty):
+    """Factors of |w|_1 and |w|_2**2 / 2."""
+    if isinstance(penalty, NoPenalty):
+        return 0.0, 0.0
+    if isinstance(penalty, L1):
+        return penalty.strength, 0.0
+    if isinstance(penalty, L2):
+        return 0.0, penalty.strength
+    return penalty.strength * penalty.l1_ratio, penalty.strength * (1 - penalty.l1_ratio)
+
+
+def minimise(penalty, constraint, w, step):
+    """Minimise penalty + |z - w|**2 / (2 step) over the set by SLSQP on z = up - down >= 0."""
+    l1, l2 = strengths(penalty)
+    w = np.asarray(w, dtype=np.float64)
+    d = w.size
+
+    def both(parts):
+        z = parts[:d] - parts[d:]
+        gap = z - w.ravel()
+        value = l1 * parts.sum() + l2 / 2 * z @ z + gap @ gap / (2 * step)
+        slope = l2 * z + gap / step
+        return value, np.concatenate([slope, -slope]) + l1
+
+    signs = np.vstack([np.eye(d), -np.eye(d)])
+    rules = []
+    if isinstance(constraint, L2Ball):
+        rules = [
+            {
+                "type": "ineq",
+                "fun": lambda v: constraint.radius**2 - np.sum((v @ signs) ** 2),
+                "jac": lambda v: -2 * signs @ (v @ signs),
+            }
+        ]
+    elif isinstance(constraint, L1Ball):
+        rules = [
+            {
+                "type": "ineq",
+                "fun": lambda v: constraint.radius - v.sum(),
+                "jac": lambda v: -np.ones(2 * d),
+            }
+        ]
+    elif isinstance(constraint, Box):
+        ends = [(constraint.low, 1.0), (constraint.high, -1.0)]
+        rules = [
+            {
+                "type": "ineq",
+                "fun": lambda v, end=end, sign=sign: sign * (v @ signs - end),
+                "jac": lambda v, sign=sign: sign * signs.T,
+            }
+            for end, sign in ends
+            if np.isfinite(end)
+        ]
+    elif isinstance(constraint, Simplex):
+        rules = [
+            {
+                "type": "eq",
+                "fun": lambda v: np.sum(v @ signs) - constraint.total,
+                "jac": lambda v: signs.sum(axis=1),
+            },
+            {"type": "ineq", "fun": lambda v: v @ signs, "jac": lambda v: signs.T},
+        ]
+    start = np.full(2 * d, 0.05)
+    found = minimize(
+        both,
+        start,
+        jac=True,
+        bounds=[(0, None)] * (2 * d),
+        constraints=rules,
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-14},
+    )
+    # 8: no descent left within rounding, that is, solved.
+    assert found.status in (0, 8), found.message
+    return (found.x[:d] - found.x[d:]).reshape(w.shape)
+
+
+@pytest.fixture(scope="session", name="minimise")
+def _minimise():
+    return minimise
+
+
+@pytest.fixture(scope="session", name="strengths")
+def _strengths():
+    return strengths

@@ -1,0 +1,284 @@
+"""Constraints: projections against the variational inequality and a generic optimiser."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from skdp.objective import Box, L1Ball, L2Ball, NoPenalty, Simplex, Unconstrained
+
+pytestmark = pytest.mark.filterwarnings("error")
+quick = settings(deadline=None, max_examples=50, database=None)
+
+ordinary = st.floats(-5, 5) | st.sampled_from([0.0, -0.0, 0.5, 1.0, 1.7, -1.0])
+hostile = st.sampled_from([0.0, 1.0, -1.0, 1e-310, 1e16, -1e16, 1e300, -1.7e308]) | st.floats(
+    allow_nan=False, allow_infinity=False
+)
+
+
+@st.composite
+def points(draw, elements=ordinary, n=1):
+    """Arrays of one shape: of 1 to 7 entries, in one or two dimensions."""
+    shape = draw(st.sampled_from([(1,), (1, 1), (2,), (5,), (3, 2), (7,)]))
+    found = [draw(arrays(float, shape, elements=elements)) for _ in range(n)]
+    return found if n > 1 else found[0]
+
+
+def _size(constraint):
+    """Largest finite number that the set's definition holds."""
+    given = [v for v in vars(constraint).values() if np.isfinite(v)]
+    return max([1.0, *map(abs, given)])
+
+
+def _largest_product(constraint, direction):
+    """Supremum of <direction, z> over z in the set."""
+    d = direction.ravel()
+    if isinstance(constraint, Unconstrained):
+        return 0.0 if not d.any() else np.inf
+    if isinstance(constraint, L2Ball):
+        return constraint.radius * np.linalg.norm(d)
+    if isinstance(constraint, L1Ball):
+        return constraint.radius * np.abs(d).max()
+    if isinstance(constraint, Simplex):
+        return constraint.total * d.max()
+    d = d[d != 0]
+    return np.maximum(constraint.low * d, constraint.high * d).sum()
+
+
+def _extreme_points(constraint, d):
+    """Projections of points far out, among them the pair farthest apart."""
+    far = 1e9 * np.vstack([np.eye(d), -np.eye(d), np.ones(d), -np.ones(d)])
+    return [constraint.project(w) for w in far]
+
+
+# ---- the projection
+
+
+@quick
+@given(w=points(hostile))
+def test_the_projection_is_feasible_and_nearest(constraint, w):
+    # p is nearest if and only if <w - p, z - p> <= 0 for every z in the set.
+    p = constraint.project(w)
+    assert constraint.contains(p)
+    with np.errstate(over="ignore"):
+        scale = np.abs(w).max() / 2 + np.abs(p).max() / 2
+        direction = (w / 2 - p / 2) / (scale or 1.0)
+    slack = 1e-9 * _size(constraint) * w.size
+    if np.abs(direction).max() * (scale or 1.0) <= 1e-13 * _size(constraint):
+        return  # inside, up to rounding
+    inside = np.sum(direction * p)
+    assert _largest_product(constraint, direction) - inside <= slack
+
+
+@quick
+@given(wz=points(n=2))
+def test_the_variational_inequality_for_feasible_points(constraint, wz):
+    w, z = wz
+    p, z = constraint.project(w), constraint.project(z)
+    assert np.sum((w - p) * (z - p)) <= 1e-9
+
+
+@quick
+@given(wz=points(n=2))
+def test_the_projection_is_nonexpansive(constraint, wz):
+    w, z = wz
+    gap = np.linalg.norm(constraint.project(w) - constraint.project(z))
+    assert gap <= np.linalg.norm(w - z) + 1e-12
+
+
+@quick
+@given(w=points(hostile))
+def test_projecting_twice_is_projecting_once(constraint, w):
+    once = constraint.project(w)
+    np.testing.assert_allclose(constraint.project(once), once, rtol=1e-12, atol=1e-12)
+
+
+@quick
+@given(w=points())
+def test_points_of_the_set_stay(constraint, w):
+    z = constraint.project(w)
+    inner = 0.5 * z + 0.5 * constraint.project(np.zeros_like(w))
+    assert constraint.contains(inner)
+    np.testing.assert_allclose(constraint.project(inner), inner, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [0.2, 1.0, 5.0])
+def test_against_a_generic_optimiser(constraint, size, minimise, rng):
+    for shape in ((1,), (3,), (2, 2)):
+        w = size * rng.standard_normal(shape)
+        expected = minimise(NoPenalty(), constraint, w, 1.0)
+        np.testing.assert_allclose(constraint.project(w), expected, atol=5e-6)
+
+
+def test_projections_by_hand():
+    assert L2Ball(1.0).project([0.0, -5.0]).tolist() == [0.0, -1.0]
+    assert L1Ball(1.0).project([2.0, -1.5, 0.1]).tolist() == [0.75, -0.25, 0.0]
+    assert Box(-1.0, 2.0).project([3.0, -4.0, 0.5]).tolist() == [2.0, -1.0, 0.5]
+    assert Simplex().project([0.75, 0.5, -3.0]).tolist() == [0.625, 0.375, 0.0]
+    assert Unconstrained().project([1e9]).tolist() == [1e9]
+
+
+@pytest.mark.parametrize("value", [-3.0, 0.0, 1.0, 1e300])
+def test_ties(value):
+    assert Simplex(2.0).project(np.full(4, value)).tolist() == [0.5] * 4
+    expected = [np.sign(value) * 0.5] * 4
+    assert L1Ball(2.0).project(np.full(4, value)).tolist() == expected
+
+
+def test_ties_at_the_level():
+    # The level is 1, and three entries lie on it exactly.
+    assert Simplex(1.0).project([2.0, 1.0, 1.0, 1.0]).tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert L1Ball(1.0).project([-2.0, 1.0, -1.0]).tolist() == [-1.0, 0.0, 0.0]
+
+
+def test_huge_entries_do_not_swallow_the_set():
+    assert Simplex(1.0).project([1e16, 0.0]).tolist() == [1.0, 0.0]
+    assert L1Ball(1.0).project([-1e16, 1e3]).tolist() == [-1.0, 0.0]
+    assert Simplex(1.0).project([1e300, 1e300, -1.7e308]).tolist() == [0.5, 0.5, 0.0]
+    np.testing.assert_allclose(L2Ball(5.0).project([1.2e308, -1.6e308]), [3.0, -4.0])
+    np.testing.assert_allclose(L2Ball(1e-300).project([3e-300, 4e-300]), [6e-301, 8e-301])
+
+
+def test_one_coefficient():
+    assert Simplex(2.5).project([-7.0]).tolist() == [2.5]
+    assert L1Ball(2.5).project([-7.0]).tolist() == [-2.5]
+    assert L2Ball(2.5).project([-7.0]).tolist() == [-2.5]
+
+
+def test_no_coefficients(constraint):
+    if isinstance(constraint, Simplex):
+        with pytest.raises(ValueError, match=r"Simplex.*without coefficients"):
+            constraint.project(np.empty((0, 2)))
+    else:
+        assert constraint.project(np.empty((0, 2))).shape == (0, 2)
+        assert constraint.diameter(0) == 0.0
+
+
+@pytest.mark.parametrize("ball", [L1Ball(40.0), Simplex(40.0)])
+def test_many_coefficients_against_bisection(ball, rng):
+    w = rng.standard_normal(3000)
+    sizes = np.abs(w) if isinstance(ball, L1Ball) else w
+    low, high = -40.0, sizes.max()
+    for _ in range(200):
+        level = (low + high) / 2
+        low, high = (level, high) if np.maximum(sizes - level, 0).sum() > 40 else (low, level)
+    expected = np.maximum(sizes - level, 0) * (np.sign(w) if isinstance(ball, L1Ball) else 1)
+    np.testing.assert_allclose(ball.project(w), expected, atol=1e-12)
+
+
+def test_a_point_that_is_no_number_stays_none(constraint):
+    # A divergence must not come back as a plausible point.
+    assert np.isnan(constraint.project([np.nan, 1.0])).any()
+
+
+# ---- what is declared
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_the_diameter_is_the_largest_distance(constraint, d):
+    pairs = itertools.combinations(_extreme_points(constraint, d), 2)
+    widest = max(np.linalg.norm(a - b) for a, b in pairs)
+    assert constraint.bounded == np.isfinite(constraint.diameter(d))
+    if constraint.bounded:
+        assert widest == pytest.approx(constraint.diameter(d), rel=1e-9)
+    else:
+        assert widest >= 1e9
+
+
+@quick
+@given(wz=points(n=2))
+def test_no_two_points_are_farther_apart(constraint, wz):
+    w, z = map(constraint.project, wz)
+    assert np.linalg.norm(w - z) <= constraint.diameter(w.size) * (1 + 1e-12)
+
+
+def test_symmetric_means_both_signs(constraint):
+    ends = _extreme_points(constraint, 3)
+    assert all(constraint.contains(-end) for end in ends) == constraint.symmetric
+
+
+# ---- membership
+
+
+@quick
+@given(w=points(), push=st.floats(1e-6, 1e3))
+def test_points_outside_are_not_contained(constraint, w, push):
+    p = constraint.project(w)
+    if np.linalg.norm(w - p) < 1e-6:
+        return
+    outside = p + (w - p) / np.linalg.norm(w - p) * push * _size(constraint)
+    assert not constraint.contains(outside)
+    assert not constraint.contains(outside, tol=0.0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nothing_infinite_is_contained(constraint, bad):
+    assert not constraint.contains([0.5, bad])
+
+
+def test_tolerance_is_relative():
+    for constraint, edge, outward in (
+        (L2Ball(10.0), np.array([6.0, 8.0]), 1),
+        (L1Ball(10.0), np.array([6.0, -4.0]), 1),
+        (Box(-10.0, 10.0), np.array([10.0, -10.0]), 1),
+        (Box(10.0, 20.0), np.array([10.0, 15.0]), -1),
+        (Box(10.0, 20.0), np.array([20.0, 15.0]), 1),
+        (Box(-20.0, -10.0), np.array([-10.0, -15.0]), -1),
+        (Box(-20.0, -10.0), np.array([-20.0, -15.0]), 1),
+        (Simplex(10.0), np.array([4.0, 6.0]), 1),
+        (Simplex(10.0), np.array([4.0, 6.0]), -1),
+    ):
+        beyond = edge * (1 + outward * 1e-6)
+        assert constraint.contains(edge, tol=0.0)
+        assert not constraint.contains(beyond)
+        assert constraint.contains(beyond, tol=1.1e-6)
+
+
+def test_a_negative_coefficient_is_not_in_a_simplex():
+    assert not Simplex().contains([1.5, -0.5])
+
+
+def test_an_infinite_side_contains_everything():
+    assert Box(0.0, np.inf).contains([0.0, 1e300], tol=0.0)
+    assert Box(-np.inf, 0.0).contains([0.0, -1e300], tol=0.0)
+    assert not Box(0.0, np.inf).contains([-1e-300])
+
+
+# ---- arrays
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arrays_are_left_alone_and_types_kept(constraint, dtype, rng):
+    for size in (0.1, 4.0):
+        w = (size * rng.standard_normal((3, 2))).astype(dtype)
+        kept = w.copy()
+        p = constraint.project(w)
+        assert (p.dtype, p.shape) == (dtype, w.shape)
+        assert not np.shares_memory(p, w)
+        assert (w == kept).all()
+        assert constraint.contains(p, tol=1e-6)
+        exact = constraint.project(w.astype(np.float64))
+        np.testing.assert_allclose(p, exact, rtol=1e-5, atol=1e-6)
+
+
+def test_float32_at_its_edges(constraint):
+    w = np.array([3e38, -3e38, 0.0], dtype=np.float32)
+    p = constraint.project(w)
+    assert p.dtype == np.float32
+    assert constraint.contains(p, tol=1e-6)
+
+
+def test_a_matrix_is_one_vector(constraint, rng):
+    w = 3 * rng.standard_normal((3, 4))
+    assert (constraint.project(w).ravel() == constraint.project(w.ravel())).all()
+    np.testing.assert_allclose(constraint.project(w.T).T, constraint.project(w), rtol=1e-13)
+
+
+def test_lists_and_integers_become_float64(constraint):
+    assert constraint.project([3, -1]).dtype == np.float64
+    assert constraint.project(np.array([3, -1])).dtype == np.float64

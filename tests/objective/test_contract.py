@@ -1,0 +1,119 @@
+"""What holds for every loss, penalty and constraint alike, as objects."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+
+from skdp import objective
+from skdp.objective import Constraint, Loss, Penalty
+
+
+def _concrete(base):
+    found = [c for c in base.__subclasses__() if c.__module__.startswith("skdp.")]
+    return set(found).union(*[_concrete(c) for c in found]) if found else set()
+
+
+@pytest.mark.parametrize(
+    ("name", "base"), [("loss", Loss), ("penalty", Penalty), ("constraint", Constraint)]
+)
+def test_every_class_is_tested_and_exported(cases, name, base):
+    classes = _concrete(base)
+    assert classes
+    assert classes == {type(case) for case in cases[name]}
+    assert {c.__name__ for c in classes} <= set(objective.__all__)
+
+
+def _check_value_object(case):
+    assert dataclasses.is_dataclass(case)
+    assert eval(repr(case), {**vars(objective), "inf": float("inf")}) == case
+    assert pickle.loads(pickle.dumps(case)) == case
+    assert hash(dataclasses.replace(case)) == hash(case)
+    for name in [f.name for f in dataclasses.fields(case)] or ["anything"]:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(case, name, 1.0)
+
+
+def test_a_loss_is_a_value(loss):
+    _check_value_object(loss)
+
+
+def test_a_penalty_is_a_value(penalty):
+    _check_value_object(penalty)
+
+
+def test_a_constraint_is_a_value(constraint):
+    _check_value_object(constraint)
+
+
+@pytest.mark.parametrize(
+    ("make", "allowed"),
+    [
+        ("Huber(threshold={})", "positive and finite"),
+        ("L2(strength={})", "finite and >= 0"),
+        ("L1(strength={})", "finite and >= 0"),
+        ("ElasticNet(strength={}, l1_ratio=0.5)", "finite and >= 0"),
+        ("ElasticNet(strength=1.0, l1_ratio={})", r"\[0, 1\]"),
+        ("L2Ball(radius={})", "positive and finite"),
+        ("L1Ball(radius={})", "positive and finite"),
+        ("Simplex(total={})", "positive and finite"),
+        ("Multinomial(n_classes={})", "integer >= 2"),
+    ],
+)
+@pytest.mark.parametrize("bad", ["-0.5", "nan", "inf", "-inf", "'1'", "None", "1j"])
+def test_bad_numbers_are_refused(make, allowed, bad):
+    who = make.split("(")[0]
+    what = make.split("={}")[0].replace("(", " ").split()[-1]
+    names = {**vars(objective), "nan": float("nan"), "inf": float("inf")}
+    with pytest.raises(ValueError, match=f"{who}: {what} must .*{allowed}; got {bad}"):
+        eval(make.format(bad), names)
+
+
+@pytest.mark.parametrize("make", [objective.L2Ball, objective.L1Ball, objective.Simplex])
+def test_a_set_without_size_is_refused(make):
+    with pytest.raises(ValueError, match="positive"):
+        make(0.0)
+
+
+def test_the_ends_of_the_range_are_allowed():
+    objective.Multinomial(2)
+    for bad in (1, 2.0):
+        with pytest.raises(ValueError, match="n_classes must be an integer >= 2"):
+            objective.Multinomial(bad)
+    for ratio in (0, 1):
+        assert objective.ElasticNet(0, ratio).l1_ratio == ratio
+    with pytest.raises(ValueError, match="l1_ratio"):
+        objective.ElasticNet(1.0, 1.0000001)
+    with pytest.raises(ValueError, match="threshold"):
+        objective.Huber(0.0)
+
+
+def test_numbers_become_floats():
+    assert type(objective.L2(np.float32(0.5)).strength) is float
+    assert type(objective.L1Ball(3).radius) is float
+    assert type(objective.Box(np.int64(-1), 1).low) is float
+    assert type(objective.Multinomial(np.int64(3)).n_classes) is int
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (1.0, 0.0),
+        (float("nan"), 1.0),
+        (0.0, float("nan")),
+        ("0", 1.0),
+        (0.0, None),
+        (float("inf"), float("inf")),
+        (-float("inf"), -float("inf")),
+    ],
+)
+def test_a_bad_box_is_refused(low, high):
+    with pytest.raises(ValueError, match=f"Box: low and high .*got low={low!r}, high={high!r}"):
+        objective.Box(low, high)
+
+
+def test_a_box_may_be_a_point():
+    assert objective.Box(0.5, 0.5).project([2.0]).tolist() == [0.5]

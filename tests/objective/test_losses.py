@@ -1,0 +1,321 @@
+"""Losses: their derivatives, their declared bounds, and their behaviour at the extremes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.special import huber as scipy_huber
+from sklearn.metrics import log_loss
+
+from skdp.objective import Huber, Logistic, Multinomial, SquaredError
+
+pytestmark = pytest.mark.filterwarnings("error")
+quick = settings(deadline=None, max_examples=50, database=None)
+
+HUGE = {np.float32: 3e38, np.float64: 1.7e308}
+
+
+def _n_outputs(loss, otherwise=3):
+    return loss.n_outputs or otherwise
+
+
+def _targets(loss, n, rng, size=3.0):
+    """Valid targets, the discrete ones spread evenly."""
+    if isinstance(loss, Multinomial):
+        return np.arange(n) % loss.n_classes
+    if isinstance(loss, Logistic):
+        return (np.arange(n) % 2).astype(float)[:, None]
+    return size * rng.standard_normal((n, _n_outputs(loss)))
+
+
+def _margins(loss, n, rng, size=3.0):
+    return size * rng.standard_normal((n, _n_outputs(loss)))
+
+
+def _hostile(dtype, shape):
+    """Margins of every magnitude, with the edges of the type favoured."""
+    top = float(np.finfo(dtype).max)
+    edges = [0.0, 1.0, 36.0, 40.0, 88.8, 103.0, 709.9, 745.2, 1e4, 1e30, top / 4]
+    width = np.finfo(dtype).bits
+    numbers = st.floats(-top / 4, top / 4, width=width)
+    edges = [float(dtype(e)) for e in edges if e < top]
+    return arrays(dtype, shape, elements=st.sampled_from(edges + [-e for e in edges]) | numbers)
+
+
+# ---- residual and value belong together
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0, 10.0, 100.0])
+def test_the_residual_is_the_derivative_of_the_value(loss, rng, size):
+    m, h = _margins(loss, 60, rng, size), 1e-5 * max(size, 1.0)
+    y = _targets(loss, 60, rng, size)
+    exact = loss.residual(m, y)
+    for k in range(m.shape[1]):
+        step = np.zeros_like(m)
+        step[:, k] = h
+        numeric = (loss.value(m + step, y) - loss.value(m - step, y)) / (2 * h)
+        np.testing.assert_allclose(exact[:, k], numeric, rtol=1e-6, atol=2e-5)
+
+
+@pytest.mark.parametrize("far", [1e3, -1e3, 1e6, -1e6])
+def test_far_out_too(loss, rng, far):
+    n = 4 * _n_outputs(loss)
+    y = _targets(loss, n, rng)
+    for k in range(_n_outputs(loss)):
+        m, step = _margins(loss, n, rng), np.zeros((n, _n_outputs(loss)))
+        m[:, k] += far
+        step[:, k] = 1.0
+        numeric = (loss.value(m + step, y) - loss.value(m - step, y)) / 2
+        np.testing.assert_allclose(loss.residual(m, y)[:, k], numeric, rtol=1e-6, atol=1e-3)
+
+
+def test_the_value_is_convex_and_not_negative(loss, rng):
+    a, b = _margins(loss, 500, rng), _margins(loss, 500, rng)
+    y = _targets(loss, 500, rng)
+    middle = loss.value((a + b) / 2, y)
+    assert (middle >= 0).all()
+    assert (middle <= (loss.value(a, y) + loss.value(b, y)) / 2 + 1e-12).all()
+
+
+# ---- known values
+
+
+def test_logistic_agrees_with_scikit_learn(rng):
+    m, y = _margins(Logistic(), 200, rng), _targets(Logistic(), 200, rng)
+    p = 1 / (1 + np.exp(-m))
+    assert Logistic().value(m, y).mean() == pytest.approx(log_loss(y[:, 0], p[:, 0]), rel=1e-12)
+    np.testing.assert_allclose(Logistic().residual(m, y), p - y, atol=1e-15)
+
+
+def test_multinomial_agrees_with_scikit_learn(rng):
+    loss = Multinomial(5)
+    m, y = _margins(loss, 200, rng), _targets(loss, 200, rng)
+    p = np.exp(m) / np.exp(m).sum(axis=1, keepdims=True)
+    expected = log_loss(y, p / p.sum(axis=1, keepdims=True), labels=np.arange(5))
+    assert loss.value(m, y).mean() == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(loss.residual(m, y), p - np.eye(5)[y], atol=1e-15)
+
+
+def test_huber_agrees_with_scipy(rng):
+    m, y = _margins(Huber(0.8), 200, rng), _targets(Huber(0.8), 200, rng)
+    expected = scipy_huber(0.8, m - y).sum(axis=1)
+    np.testing.assert_allclose(Huber(0.8).value(m, y), expected, rtol=1e-13)
+
+
+def test_squared_error_is_half_the_square():
+    m, y = np.array([[3.0, -1.0]]), np.array([[1.0, 2.0]])
+    assert SquaredError().value(m, y).tolist() == [6.5]
+    assert SquaredError().residual(m, y).tolist() == [[2.0, -3.0]]
+
+
+def test_two_classes_are_the_binary_loss(rng):
+    m, y = _margins(Logistic(), 100, rng), _targets(Logistic(), 100, rng)
+    pair, codes = np.hstack([np.zeros_like(m), m]), y[:, 0].astype(int)
+    two, one = Multinomial(2), Logistic()
+    np.testing.assert_allclose(two.value(pair, codes), one.value(m, y), rtol=1e-13)
+    np.testing.assert_allclose(two.residual(pair, codes)[:, 1:], one.residual(m, y), atol=1e-15)
+
+
+def test_a_huge_threshold_is_squared_error(rng):
+    m, y = _margins(Huber(), 50, rng), _targets(Huber(), 50, rng)
+    assert (Huber(1e9).residual(m, y) == SquaredError().residual(m, y)).all()
+    np.testing.assert_allclose(Huber(1e9).value(m, y), SquaredError().value(m, y), rtol=1e-13)
+
+
+def test_small_losses_keep_their_digits():
+    m, y = np.array([[50.0], [-50.0]]), np.array([[1.0], [0.0]])
+    np.testing.assert_allclose(Logistic().value(m, y), np.exp(-50.0), rtol=1e-12)
+
+
+# ---- what is declared
+
+
+def test_names_are_the_registered_ones(cases):
+    names = {loss.name for loss in cases["loss"]}
+    assert names == {"squared_error", "logistic", "multinomial", "huber"}
+
+
+def test_declared_constants():
+    table = {
+        SquaredError(): (1.0, None, True, True, True, None),
+        Logistic(): (0.25, 1.0, True, False, True, 1),
+        Multinomial(7): (0.5, 2**0.5, True, False, False, 7),
+        Huber(2.5): (1.0, 2.5, False, False, True, None),
+    }
+    for loss, declared in table.items():
+        found = loss.curvature, loss.residual_bound, loss.smooth, loss.quadratic, loss.separable
+        assert (*found, loss.n_outputs) == declared
+
+
+@quick
+@given(data=st.data())
+def test_no_residual_is_longer_than_the_bound(loss, data):
+    dtype = data.draw(st.sampled_from([np.float32, np.float64]))
+    m = data.draw(_hostile(dtype, (6, _n_outputs(loss))))
+    y = _targets(loss, 6, np.random.default_rng(0))
+    residual = loss.residual(m, y.astype(dtype) if y.dtype == float else y)
+    assert np.isfinite(residual).all()
+    if loss.residual_bound is None:
+        return
+    if loss.separable:
+        assert np.abs(residual.astype(np.float64)).max() <= loss.residual_bound
+    else:
+        lengths = np.linalg.norm(residual.astype(np.float64), axis=1)
+        assert lengths.max() <= loss.residual_bound * (1 + 8 * np.finfo(dtype).eps)
+
+
+def test_the_bound_is_reached(loss, rng):
+    k = _n_outputs(loss)
+    m = np.repeat(1e9 * np.vstack([np.eye(k), -np.eye(k)]), max(k, 2), axis=0)
+    residual = loss.residual(m, _targets(loss, len(m), rng))
+    worst = np.linalg.norm(residual, axis=1).max()
+    if loss.residual_bound is None:
+        assert worst > 1e8
+    elif loss.separable:
+        assert np.abs(residual).max() >= loss.residual_bound * (1 - 1e-12)
+    else:
+        assert worst >= loss.residual_bound * (1 - 1e-12)
+
+
+@quick
+@given(data=st.data())
+def test_the_residual_moves_no_faster_than_the_curvature(loss, data):
+    numbers = st.floats(-30, 30) | st.sampled_from([0.0, 1.35, 0.1, 1e-3])
+    k = _n_outputs(loss)
+    a, b = data.draw(arrays(float, (2, 6, k), elements=numbers))
+    y = _targets(loss, 6, np.random.default_rng(0))
+    moved = np.linalg.norm(loss.residual(a, y) - loss.residual(b, y), axis=1)
+    assert (moved <= loss.curvature * np.linalg.norm(a - b, axis=1) + 1e-13).all()
+
+
+def test_the_curvature_is_reached(loss):
+    # Along the difference of two equally likely outputs, the others being impossible.
+    k, h = _n_outputs(loss), 1e-4
+    m, step = np.full((1, k), -60.0), np.zeros((1, k))
+    m[0, :2], step[0, :2] = 0.0, [h, -h][:k]
+    y = np.array([0]) if isinstance(loss, Multinomial) else np.zeros((1, k))
+    moved = np.linalg.norm(loss.residual(m + step, y) - loss.residual(m - step, y))
+    assert moved / np.linalg.norm(2 * step) == pytest.approx(loss.curvature, rel=1e-6)
+
+
+def test_separable_means_that_outputs_do_not_meet(loss, rng):
+    m, y = _margins(loss, 20, rng), _targets(loss, 20, rng)
+    other = m.copy()
+    other[:, 1:] += 1.0
+    same = np.array_equal(loss.residual(m, y)[:, 0], loss.residual(other, y)[:, 0])
+    assert same == loss.separable
+
+
+def test_quadratic_means_one_hessian(loss, rng):
+    y, step = _targets(loss, 200, rng), np.eye(_n_outputs(loss))[0]
+    places = _margins(loss, 200, rng), _margins(loss, 200, rng)
+    moves = [loss.residual(at + step, y) - loss.residual(at, y) for at in places]
+    assert np.allclose(*moves) == loss.quadratic
+
+
+def test_smooth_means_no_jump_of_the_second_derivative(loss):
+    grid, h = np.arange(-8, 8, 1e-3), 1e-3
+    m = np.zeros((grid.size, _n_outputs(loss)))
+    m[:, 0] = grid
+    y = np.zeros(grid.size, int) if isinstance(loss, Multinomial) else np.zeros_like(m)
+    second = np.diff(loss.residual(m, y)[:, 0]) / h
+    assert (np.abs(np.diff(second)).max() < 0.01) == loss.smooth
+
+
+# ---- extremes
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_huge_margins_give_finite_residuals_silently(loss, dtype, rng):
+    k = _n_outputs(loss)
+    m = np.array([[s * HUGE[dtype]] * k for s in (1, -1)] * k, dtype=dtype)
+    m[: k // 2, 0] *= -1
+    y = _targets(loss, len(m), rng)
+    assert np.isfinite(loss.residual(m, y)).all()
+    assert (loss.value(m, y) >= 0).all()
+
+
+def test_differences_beyond_the_type():
+    m, y = np.array([[1.7e308], [-1.7e308]]), np.array([[-1.7e308], [1.7e308]])
+    assert SquaredError().residual(m, y).tolist() == [[np.inf], [-np.inf]]
+    assert Huber(2.0).residual(m, y).tolist() == [[2.0], [-2.0]]
+    assert Huber(2.0).residual(np.zeros((2, 1), np.float32), y).tolist() == [[2.0], [-2.0]]
+
+
+def test_saturated_residuals_are_exact():
+    m, y = np.array([[1e4], [-1e4], [1e4], [-1e4]]), np.array([[1.0], [0.0], [0.0], [1.0]])
+    assert Logistic().residual(m, y).tolist() == [[0.0], [0.0], [1.0], [-1.0]]
+    m = np.array([[1e4, 0.0, -1e4], [0.0, 1e4, 1e4]])
+    residual = Multinomial(3).residual(m, np.array([0, 0])).tolist()
+    assert residual == [[0.0, 0.0, 0.0], [-1.0, 0.5, 0.5]]
+
+
+def test_multinomial_residuals_ignore_a_common_shift(rng):
+    m, y = _margins(Multinomial(5), 30, rng), _targets(Multinomial(5), 30, rng)
+    shifted = Multinomial(5).residual(m + 2.0**20, y)
+    np.testing.assert_allclose(shifted, Multinomial(5).residual(m, y), atol=1e-9)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_record_never_changes_the_residual_of_another(loss, bad, rng):
+    m, y = _margins(loss, 9, rng), _targets(loss, 9, rng)
+    alone = np.vstack([loss.residual(m[i : i + 1], y[i : i + 1]) for i in range(9)])
+    m[4] = bad
+    with np.errstate(invalid="ignore"):
+        together = loss.residual(m, y)
+    others = np.arange(9) != 4
+    assert (together[others] == alone[others]).all()
+
+
+# ---- arrays
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_type_of_the_margins_is_kept(loss, dtype, rng):
+    m, y = _margins(loss, 12, rng).astype(dtype), _targets(loss, 12, rng)
+    assert loss.residual(m, y).dtype == dtype
+    assert loss.value(m, y).dtype == dtype
+    exact = loss.residual(m.astype(np.float64), y)
+    np.testing.assert_allclose(loss.residual(m, y), exact, rtol=1e-5, atol=1e-6)
+    exact = loss.value(m.astype(np.float64), y)
+    np.testing.assert_allclose(loss.value(m, y), exact, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_out_may_be_the_margins(loss, dtype, order, rng):
+    m, y = np.array(_margins(loss, 12, rng), dtype=dtype, order=order), _targets(loss, 12, rng)
+    kept, own = m.copy(), np.empty_like(m)
+    fresh = loss.residual(m, y)
+    assert not np.shares_memory(fresh, m)
+    loss.value(m, y)
+    assert (m == kept).all()
+    assert loss.residual(m, y, out=own) is own
+    assert (own == fresh).all()
+    assert loss.residual(m, y, out=m) is m
+    assert (m == fresh).all()
+
+
+def test_no_records_at_all(loss):
+    m = np.empty((0, _n_outputs(loss)))
+    y = np.empty(0, int) if isinstance(loss, Multinomial) else m
+    assert loss.residual(m, y).shape == m.shape
+    assert loss.value(m, y).shape == (0,)
+
+
+def test_wrong_shapes_are_refused_not_broadcast(loss, rng):
+    k = _n_outputs(loss)
+    m, y = _margins(loss, 6, rng), _targets(loss, 6, rng)
+    wrong = [(m, y[:5]), (m[:, 0], y), (m, y[:1]), (m[:1], y)]
+    wrong += [(m, y[:, None] if y.ndim == 1 else y[:, 0])]
+    if loss.n_outputs:
+        wrong += [(np.zeros((6, k + 1)), y if y.ndim == 1 else np.zeros((6, k + 1)))]
+    else:
+        wrong += [(m, y[:, :1])]
+    for margins, targets in wrong:
+        for act in (loss.residual, loss.value):
+            with pytest.raises(ValueError, match=rf"{loss.name}: .*shape.*got \("):
+                act(margins, targets)

@@ -1,0 +1,267 @@
+"""Problem: the composed prox against a generic optimiser, the intercept, the capabilities."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from skdp.objective import (
+    CAPABILITIES,
+    L1,
+    L2,
+    Box,
+    Constraint,
+    ElasticNet,
+    Huber,
+    L1Ball,
+    L2Ball,
+    Logistic,
+    Loss,
+    Multinomial,
+    NoPenalty,
+    Penalty,
+    Problem,
+    Simplex,
+    SquaredError,
+    Unconstrained,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+quick = settings(deadline=None, max_examples=20, database=None)
+
+
+def _allowed(penalty, constraint, strengths):
+    """An L1 part and a simplex do not go together, everything else does."""
+    return not (isinstance(constraint, Simplex) and strengths(penalty)[0] > 0)
+
+
+@pytest.mark.parametrize("step", [0.2, 1.5])
+def test_prox_is_exact_for_every_allowed_pair(penalty, constraint, step, strengths, minimise, rng):
+    for size in (0.5, 2.0):
+        w = size * rng.standard_normal((3, 2))
+        if _allowed(penalty, constraint, strengths):
+            expected = minimise(penalty, constraint, w[:-1], step)
+            out = Problem(SquaredError(), penalty, constraint).prox(w, step)
+            np.testing.assert_allclose(out[:-1], expected, atol=1e-5)
+            assert (out[-1] == w[-1]).all()
+
+
+def test_other_pairs_are_refused(penalty, constraint, strengths):
+    if _allowed(penalty, constraint, strengths):
+        Problem(Logistic(), penalty, constraint)
+        return
+    with pytest.raises(ValueError, match="not the prox of both") as refusal:
+        Problem(Logistic(), penalty, constraint)
+    message = str(refusal.value)
+    assert repr(penalty) in message
+    assert repr(constraint) in message
+
+
+def test_the_refusal_is_not_idle(minimise):
+    w, step = np.array([1.0, 0.1]), 1.0
+    composed = Simplex().project(L1(0.5).prox(w, step))
+    np.testing.assert_allclose(composed, [0.75, 0.25])
+    np.testing.assert_allclose(minimise(L1(0.5), Simplex(), w, step), [0.95, 0.05], atol=1e-6)
+    # |w|_1 is constant there, so that leaving it out is exact.
+    np.testing.assert_allclose(Simplex().project(w), [0.95, 0.05])
+
+
+@quick
+@given(
+    w=arrays(float, (4, 2), elements=st.floats(-6, 6)),
+    z=arrays(float, (4, 2), elements=st.floats(-6, 6)),
+    step=st.floats(0.01, 10),
+)
+def test_no_feasible_point_beats_the_prox(penalty, constraint, strengths, w, z, step):
+    if not _allowed(penalty, constraint, strengths):
+        return
+    problem = Problem(SquaredError(), penalty, constraint, fit_intercept=False)
+    best, z = problem.prox(w, step), constraint.project(z)
+    assert constraint.contains(best)
+
+    def objective(point):
+        return problem.penalty_value(point) + np.sum((point - w) ** 2) / (2 * step)
+
+    growth = (1 / step + problem.strong_convexity) / 2 * np.sum((z - best) ** 2)
+    assert objective(best) + growth <= objective(z) + 1e-8 * (1 + objective(z))
+
+
+# ---- what a new class must declare
+
+
+class _Group(Penalty):
+    """|w|_2, whose prox neither scales by a fixed number nor thresholds entries."""
+
+    smooth = False
+    strong_convexity = 0.0
+
+    def value(self, w):
+        return float(np.linalg.norm(w))
+
+    def prox(self, w, step):
+        return w * max(0.0, 1 - step / np.linalg.norm(w))
+
+
+class _Halfspace(Constraint):
+    """Sum at most 0."""
+
+    symmetric = False
+    bounded = False
+
+    def diameter(self, n_coefficients):
+        return np.inf
+
+    def project(self, w):
+        return w - max(0.0, np.mean(w))
+
+    def contains(self, w, tol=1e-9):
+        return np.sum(w) <= tol
+
+
+def test_undeclared_pairs_are_refused(penalty, constraint):
+    if isinstance(constraint, Unconstrained):
+        Problem(Logistic(), _Group(), constraint)
+    else:
+        with pytest.raises(ValueError, match="_Group"):
+            Problem(Logistic(), _Group(), constraint)
+    if penalty.prox_scales:
+        Problem(Logistic(), penalty, _Halfspace())
+    else:
+        with pytest.raises(ValueError, match="_Halfspace"):
+            Problem(Logistic(), penalty, _Halfspace())
+
+
+# ---- the intercept
+
+
+def test_the_intercept_is_neither_penalised_nor_constrained(penalty, constraint, strengths):
+    if not _allowed(penalty, constraint, strengths):
+        return
+    problem = Problem(Logistic(), penalty, constraint)
+    w = np.array([[0.5], [-2.0], [1e6]])
+    for out in (problem.prox(w, 0.7), problem.project(w)):
+        assert out[-1, 0] == 1e6
+    coefficients = constraint.project(penalty.prox(w[:-1], 0.7))
+    assert (problem.prox(w, 0.7)[:-1] == coefficients).all()
+    assert (problem.project(w)[:-1] == constraint.project(w[:-1])).all()
+    assert problem.penalty_value(w) == penalty.value(w[:-1])
+    if penalty.smooth:
+        gradient = problem.penalty_gradient(w)
+        assert gradient[-1, 0] == 0.0
+        assert (gradient[:-1] == penalty.gradient(w[:-1])).all()
+
+
+def test_without_an_intercept_every_row_counts(penalty, constraint, strengths):
+    if not _allowed(penalty, constraint, strengths):
+        return
+    problem = Problem(Logistic(), penalty, constraint, fit_intercept=False)
+    w = np.array([[0.5], [-2.0], [4.0]])
+    assert (problem.prox(w, 0.7) == constraint.project(penalty.prox(w, 0.7))).all()
+    assert problem.penalty_value(w) == penalty.value(w)
+    if penalty.smooth:
+        assert (problem.penalty_gradient(w) == penalty.gradient(w)).all()
+
+
+def test_an_intercept_alone_is_left_alone():
+    problem = Problem(Logistic(), L2(3.0), L2Ball(1.0))
+    assert problem.prox(np.array([[7.0]]), 1.0).tolist() == [[7.0]]
+    assert problem.penalty_value(np.array([[7.0]])) == 0.0
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arrays_are_left_alone_and_types_kept(dtype, fit_intercept, rng):
+    w = rng.standard_normal((4, 3)).astype(dtype)
+    kept = w.copy()
+    for problem in (
+        Problem(Multinomial(3), ElasticNet(0.5, 0.5), L1Ball(1.0), fit_intercept),
+        Problem(Multinomial(3), fit_intercept=fit_intercept),
+    ):
+        outs = [problem.prox(w, 0.1), problem.project(w)]
+        if problem.penalty.smooth:
+            outs.append(problem.penalty_gradient(w))
+        for out in outs:
+            assert (out.dtype, out.shape) == (dtype, w.shape)
+            assert not np.shares_memory(out, w)
+    assert (w == kept).all()
+
+
+def test_a_flat_parameter_is_refused():
+    problem = Problem(Logistic(), L2(1.0))
+    for act in (problem.penalty_value, problem.penalty_gradient, problem.project):
+        with pytest.raises(ValueError, match=r"shape \(p, K\); got \(3,\)"):
+            act(np.zeros(3))
+    with pytest.raises(ValueError, match=r"shape \(p, K\)"):
+        problem.prox(np.zeros(3), 1.0)
+
+
+def test_the_gradient_of_a_kink_is_refused():
+    with pytest.raises(ValueError, match=r"L1\(strength=1.0\)"):
+        Problem(Logistic(), L1(1.0)).penalty_gradient(np.ones((2, 1)))
+
+
+# ---- capabilities
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_provides_repeats_what_the_parts_declare(loss, penalty, constraint, fit_intercept):
+    try:
+        problem = Problem(loss, penalty, constraint, fit_intercept)
+    except ValueError:
+        return
+    expected = {
+        "smooth_loss": not isinstance(loss, Huber),
+        "quadratic_loss": isinstance(loss, SquaredError),
+        "separable_loss": not isinstance(loss, Multinomial),
+        "bounded_residual": not isinstance(loss, SquaredError),
+        "smooth_penalty": penalty.smooth,
+        "strongly_convex": penalty.strong_convexity > 0,
+        "unconstrained": isinstance(constraint, Unconstrained),
+        "bounded_set": isinstance(constraint, (L2Ball, L1Ball, Simplex))
+        or constraint in (Box(-0.5, 0.5), Box(0.25, 2.0)),
+        "symmetric_set": isinstance(constraint, (Unconstrained, L2Ball, L1Ball))
+        or constraint == Box(-0.5, 0.5),
+        "no_intercept": not fit_intercept,
+    }
+    assert problem.provides == {name for name, holds in expected.items() if holds}
+    assert problem.strong_convexity == penalty.strong_convexity
+    assert expected.keys() == CAPABILITIES.keys()
+
+
+def test_the_vocabulary_is_documented_and_fixed():
+    for name in CAPABILITIES:
+        assert f"``{name}``" in Problem.__doc__
+    with pytest.raises(TypeError):
+        CAPABILITIES["new"] = "word"
+
+
+# ---- construction
+
+
+def test_defaults():
+    problem = Problem(Logistic())
+    assert problem == Problem(Logistic(), NoPenalty(), Unconstrained(), True)
+    assert hash(problem) == hash(dataclasses.replace(problem))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        problem.fit_intercept = False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((Loss,), "loss must be an instance of Loss"),
+        (("logistic",), "loss must be an instance of Loss; got 'logistic'"),
+        ((Logistic(), L2), "penalty must be an instance of Penalty"),
+        ((Logistic(), L2Ball(1.0)), "penalty must be an instance of Penalty"),
+        ((Logistic(), L2(1.0), None), "constraint must be an instance of Constraint; got None"),
+        ((Logistic(), L2(1.0), Box(0, 1), "no"), "fit_intercept must be True or False; got 'no'"),
+    ],
+)
+def test_wrong_parts_are_refused(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        Problem(*arguments)

@@ -1,0 +1,399 @@
+"""The laws of the trust boundary, each as an attack that must fail."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from skdp.accounting import Adjacency, Composed, Gaussian, UnknownCost
+from skdp.objective import Problem, SquaredError
+from skdp.oracle import (
+    BudgetError,
+    Everyone,
+    GaussianNoise,
+    GradientSum,
+    NoisySum,
+    NotAudited,
+    Oracle,
+    PlanError,
+    Public,
+    Solution,
+    make_plan,
+    noise_source,
+    run,
+)
+from skdp.oracle.ledger import FollowPlan, Ledger, WithinBudget
+from skdp.oracle.releases import Terms
+from skdp.oracle.releases.base import audited
+from skdp.oracle.rows import Rows
+
+PUBLIC = Public(
+    n_rows=50,
+    n_features=3,
+    n_outputs=1,
+    adjacency=Adjacency.ZERO_OUT,
+    epsilon=1.0,
+    delta=1e-6,
+    has_intercept=False,
+)
+PROBLEM = Problem(SquaredError(), fit_intercept=False)
+
+
+class CountingRows:
+    """Rows that know how often they were read."""
+
+    def __init__(self, rows):
+        self._rows = rows
+        self.reads = 0
+
+    def clipped_gradient_sum(self, *args):
+        self.reads += 1
+        return self._rows.clipped_gradient_sum(*args)
+
+
+class Asks:
+    """A solver made of one function."""
+
+    adaptive = False
+
+    def __init__(self, function, adaptive=False):
+        self._function = function
+        self.adaptive = adaptive
+
+    def solve(self, oracle):
+        return Solution(self._function(oracle), 1)
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.standard_normal((50, 3))
+    return CountingRows(Rows(X, X[:, :1].copy(), intercept_size=0.0))
+
+
+def session(function, rows, adaptive=False, public=PUBLIC):
+    solver = Asks(function, adaptive)
+    plan = make_plan(solver, public, PROBLEM)
+    source = noise_source(None)
+    return run(plan, solver, public, PROBLEM, rows, source, np.random.default_rng(0))
+
+
+def gradient_release(point=None, clip_norm=1.0, noise=1.0):
+    point = np.zeros((3, 1)) if point is None else point
+    return NoisySum(GradientSum(point, clip_norm), GaussianNoise(noise))
+
+
+def rowless(entries=None):
+    """An oracle that answers from one row, guarded by a plan."""
+    guard = FollowPlan(entries or ())
+    terms = Terms(PUBLIC, PROBLEM, 1.0)
+    rows = CountingRows(Rows(np.ones((1, 3)), np.ones((1, 1)), intercept_size=0.0))
+    return Oracle(terms, Ledger(guard), np.random.default_rng(0), rows, noise_source(None)), rows
+
+
+# Law 1: a sum enforces the bound that it declares.
+
+
+@pytest.mark.parametrize("clip_norm", [0.0, -1.0, np.inf, np.nan])
+def test_a_bound_that_is_none_is_refused(clip_norm):
+    with pytest.raises(ValueError, match="clip_norm must be positive and finite"):
+        GradientSum(np.zeros((3, 1)), clip_norm)
+
+
+def test_a_number_that_changes_between_reads_is_read_once(rows):
+    class Shifty:
+        reads = 0
+
+        def __float__(self):
+            Shifty.reads += 1
+            return 1e9 if Shifty.reads > 1 else 1.0
+
+    chosen = GradientSum(np.zeros((3, 1)), Shifty())
+    assert type(chosen.clip_norm) is float
+    assert chosen.clip_norm == 1.0
+
+
+def test_total_keeps_to_the_declared_contribution(rng):
+    terms = Terms(PUBLIC, PROBLEM, 1.0)
+    for size in (1e-200, 1.0, 1e6, 1e200):
+        X = size * rng.standard_normal((1, 3))
+        y = np.array([[size * 1e3]])
+        total = GradientSum(np.ones((3, 1)), 0.7).total(Rows(X, y, intercept_size=0.0), terms)
+        bound = GradientSum(np.ones((3, 1)), 0.7).contribution(terms, 1).bound
+        assert np.linalg.norm(total) <= bound
+        assert 0.7 <= bound <= 0.7 * (1 + 1e-12)
+
+
+def test_bound_of_rounding_grows_with_the_rows():
+    def slack(n_rows):
+        terms = Terms(PUBLIC, PROBLEM, 1.0)
+        return GradientSum(np.zeros((3, 1)), 1.0).contribution(terms, n_rows).bound - 1
+
+    assert 0 < slack(10**3) < slack(10**6) < 1e-4
+
+
+# Law 2: a solver names points; it passes no code that runs over rows.
+
+
+def test_a_point_is_copied_and_stripped_of_code():
+    class Spy(np.ndarray):
+        def __array_ufunc__(self, *args, **kwargs):
+            raise AssertionError("code of the solver ran over rows")
+
+    plain = np.zeros((3, 1))
+    chosen = GradientSum(plain.view(Spy), 1.0)
+    plain[:] = 1e3
+    assert type(chosen.point) is np.ndarray
+    assert not chosen.point.any()
+    with pytest.raises(ValueError, match="read-only"):
+        chosen.point[0] = 1.0
+
+
+def test_the_problem_is_not_the_solvers_to_change(rows):
+    def swap(oracle):
+        oracle.problem = None  # what rows are shown to is the terms' problem
+        return oracle.ask(gradient_release())
+
+    assert session(swap, rows).coef.shape == (3, 1)
+
+
+# Law 4: only audited releases, made of audited parts, at finite points.
+
+
+def test_a_sum_written_elsewhere_is_not_answered(rows):
+    @dataclass(frozen=True, eq=False)
+    class RawSum(GradientSum):
+        """Claims the bound of its base and keeps to none."""
+
+        def total(self, rows, terms):
+            return 1e9 * np.ones((3, 1))
+
+    def steal(oracle):
+        return oracle.ask(NoisySum(RawSum(np.zeros((3, 1)), 1.0), GaussianNoise()))
+
+    with pytest.raises(NotAudited, match="RawSum is not an audited release"):
+        session(steal, rows)
+    oracle, spied = rowless()
+    with pytest.raises(NotAudited, match="nothing was released"):
+        steal(oracle)
+    assert spied.reads == 0
+
+
+@pytest.mark.parametrize("part", ["mechanism", "sampler", "release"])
+def test_no_other_part_may_come_from_elsewhere_either(part):
+    class Quiet(GaussianNoise):
+        def hide(self, statistic, contribution, scale, source):
+            return statistic
+
+    class Favourites(Everyone):
+        pass
+
+    class Loud(NoisySum):
+        def answer(self, rows, terms, source):
+            return rows
+
+    gradient = GradientSum(np.zeros((3, 1)), 1.0)
+    release = {
+        "mechanism": NoisySum(gradient, Quiet()),
+        "sampler": NoisySum(gradient, GaussianNoise(), Favourites()),
+        "release": Loud(gradient, GaussianNoise()),
+    }[part]
+    oracle, rows = rowless()
+    with pytest.raises(NotAudited):
+        oracle.ask(release)
+    assert rows.reads == 0
+
+
+def test_the_mark_is_not_given_elsewhere():
+    with pytest.raises(NotAudited, match=r"does not lie in skdp\.oracle\.releases"):
+
+        @audited
+        class Mine:
+            pass
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_point_that_is_not_finite_is_refused_before_rows_are_read(rows, bad):
+    def diverge(oracle):
+        return oracle.gradient(np.full((3, 1), bad), 1.0)
+
+    oracle, spied = rowless()
+    with pytest.raises(ValueError, match="the point must be finite"):
+        diverge(oracle)
+    assert spied.reads == 0
+
+
+def test_a_finite_point_whose_margins_overflow_releases_a_finite_answer():
+    """1e308 is finite, but margins are not: inf - inf must not come out as nan."""
+    X = np.array([[1e10, -1e10, 1.0], [1.0, 1.0, 1.0]])
+    rows = Rows(X, np.zeros((2, 1)), intercept_size=0.0)
+    terms = Terms(PUBLIC, PROBLEM, 1.0)
+    release = gradient_release(point=np.full((3, 1), 1e308))
+    answer = release.answer(rows, terms, noise_source(None))
+    assert np.isfinite(answer).all()
+
+
+def test_a_point_of_another_shape_is_refused(rows):
+    with pytest.raises(ValueError, match="the point must have shape"):
+        gradient_release(np.zeros((2, 1))).answer(
+            rows, Terms(PUBLIC, PROBLEM, 1.0), noise_source(None)
+        )
+
+
+# Law 5: the debt comes first, and stands when the answer fails half way.
+
+
+def test_the_debt_stands_when_the_answer_fails():
+    class Failing:
+        def clipped_gradient_sum(self, *args):
+            raise MemoryError
+
+    ledger = Ledger(WithinBudget(Adjacency.ZERO_OUT))
+    terms = Terms(PUBLIC, PROBLEM, 1.0)
+    oracle = Oracle(terms, ledger, np.random.default_rng(0), Failing(), noise_source(None))
+    with pytest.raises(MemoryError):
+        oracle.ask(gradient_release(noise=1.1))
+    assert [entry.count for entry in ledger.entries] == [1]
+    with pytest.raises(BudgetError):
+        oracle.ask(gradient_release(noise=1.1))
+
+
+# The guards.
+
+
+def test_more_than_was_rehearsed_is_refused(rows):
+    asked = []
+
+    def greedy(oracle):
+        answers = [oracle.ask(gradient_release())]
+        asked.append(1)
+        if len(asked) > 1:  # the second time, that is, on the rows
+            answers.append(oracle.ask(gradient_release()))
+        return answers[0]
+
+    with pytest.raises(PlanError, match="after the end of its plan"):
+        session(greedy, rows)
+    assert rows.reads == 1
+
+
+def test_less_noise_than_was_rehearsed_is_refused(rows):
+    asked = []
+
+    def louder(oracle):
+        asked.append(1)
+        return oracle.ask(gradient_release(noise=1.0 if len(asked) == 1 else 0.5))
+
+    with pytest.raises(PlanError, match="but its plan has"):
+        session(louder, rows)
+    assert rows.reads == 0
+
+
+def test_stopping_early_is_allowed_and_costs_the_plan(rows):
+    asked = []
+
+    def shy(oracle):
+        asked.append(1)
+        for _ in range(10 if len(asked) == 1 else 2):
+            answer = oracle.ask(gradient_release())
+        return answer
+
+    session(shy, rows)
+    assert rows.reads == 2
+
+
+def test_a_filter_admits_exactly_the_budget(rows):
+    def spend(oracle):
+        for noise in (2.0, 2.0, 2.0, 2.0):  # 4 * 1/4
+            answer = oracle.ask(gradient_release(noise=noise))
+        return answer
+
+    session(spend, rows, adaptive=True)
+    assert rows.reads == 4
+
+
+def test_a_filter_refuses_what_is_over_before_it_is_read(rows):
+    def overspend(oracle):
+        oracle.ask(gradient_release(noise=1.1))
+        return oracle.ask(gradient_release(noise=2.0))
+
+    with pytest.raises(BudgetError, match="is left"):
+        session(overspend, rows, adaptive=True)
+    assert rows.reads == 1
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_a_filter_costs_what_was_asked_for(adjacency):
+    """All of a filter's budget, spent anyhow, is the (epsilon, delta) asked for."""
+    from skdp.accounting import GaussianDP
+
+    public = Public(
+        n_rows=50, n_features=3, n_outputs=1, adjacency=adjacency, epsilon=1.0, delta=1e-6
+    )
+    plan = make_plan(Asks(None, adaptive=True), public, PROBLEM)
+    scale = plan.calibration.scale
+    noises = [3.0, 5.0, 2.0]
+    left = 1 - sum(noise**-2 for noise in noises)
+    noises.append(left**-0.5)
+    spent = Composed.of(Gaussian(noise).scaled(scale) for noise in noises)
+    epsilon = GaussianDP().epsilon(spent, 1e-6, adjacency)
+    assert 0.999 < epsilon <= 1.0
+
+
+# What must not be possible at all.
+
+
+def test_rows_cannot_be_pickled():
+    with pytest.raises(TypeError, match="training data"):
+        pickle.dumps(Rows(np.ones((2, 2)), np.ones((2, 1))))
+
+
+def test_noise_that_cannot_be_told_from_rounding_is_refused():
+    with pytest.raises(ValueError, match="too fine to be told"):
+        gradient_release().std(Terms(PUBLIC, PROBLEM, 1e-18))
+
+
+def test_a_budget_that_no_noise_meets_is_refused_before_rows_are_read(rows):
+    public = Public(
+        n_rows=50, n_features=3, n_outputs=1, adjacency=Adjacency.ZERO_OUT, epsilon=1.0, delta=0.0
+    )
+    with pytest.raises(UnknownCost):
+        session(lambda oracle: oracle.ask(gradient_release()), rows, public=public)
+    assert rows.reads == 0
+
+
+def test_noise_on_a_zero_sum_has_the_promised_size():
+    """Half the noise, or its variance where the deviation was meant, would fail this."""
+    n_coordinates = 20_000
+    public = Public(
+        n_rows=10,
+        n_features=n_coordinates,
+        n_outputs=1,
+        adjacency=Adjacency.ZERO_OUT,
+        epsilon=1.0,
+        delta=1e-6,
+        has_intercept=False,
+    )
+    rows = Rows(np.zeros((10, n_coordinates)), np.zeros((10, 1)), intercept_size=0.0)
+    terms = Terms(public, PROBLEM, 3.0)
+    release = NoisySum(GradientSum(np.zeros((n_coordinates, 1)), 2.0), GaussianNoise(1.5))
+    answer = release.answer(rows, terms, noise_source(None))
+    assert release.std(terms) == pytest.approx(2.0 * 1.5 * 3.0, rel=1e-5)
+    assert release.std(terms) >= 2.0 * 1.5 * 3.0
+    # a relative error of the deviation has std 1/sqrt(2 * 20000) = 0.005: 8 of these
+    assert answer.std() == pytest.approx(release.std(terms), rel=0.04)
+    assert abs(answer.mean()) < 6 * release.std(terms) / n_coordinates**0.5
+
+
+def test_answers_lie_on_the_grid():
+    terms = Terms(PUBLIC, PROBLEM, 3.0)
+    release = gradient_release()
+    contribution = release.what.contribution(terms, PUBLIC.n_rows)
+    grid = release.mechanism._grid(contribution, terms.scale)
+    assert np.log2(grid) == int(np.log2(grid))
+    rows = Rows(np.pi * np.ones((5, 3)), np.ones((5, 1)), intercept_size=0.0)
+    answer = release.answer(rows, terms, noise_source(None)) / grid
+    assert (answer == np.rint(answer)).all()
+    # the rounding is paid for: the noise is measured against more than the clipping norm
+    assert release.std(terms) >= 3.0 * (1.0 + grid * np.sqrt(3))

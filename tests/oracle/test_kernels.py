@@ -1,0 +1,136 @@
+"""The fused pass against a plain loop over records."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+
+from skdp.objective import Huber, Logistic, Multinomial, SquaredError
+from skdp.oracle import kernels
+from skdp.oracle.rows import Rows
+
+LOSSES = {"squared": SquaredError(), "logistic": Logistic(), "softmax": Multinomial(3), "huber": Huber()}
+
+
+def plain_sum(X, targets, weights, data_norm, has_intercept, loss, point, clip_norm):
+    """One record after the other, in the words of the definition."""
+    total = np.zeros(point.shape)
+    for i, raw in enumerate(X.astype(float)):
+        row = raw.copy()
+        norm = np.linalg.norm(row)
+        if data_norm is not None and norm > data_norm:
+            row *= data_norm / norm
+        if has_intercept:
+            row = np.append(row, 0.5)
+        residual = loss.residual((row @ point)[None, :], targets[i : i + 1])[0]
+        gradient = np.outer(row, residual * weights[i])
+        total += gradient * min(1.0, clip_norm / max(np.linalg.norm(gradient), 1e-300))
+    return total
+
+
+def targets_of(loss, n, rng):
+    if isinstance(loss, Multinomial):
+        return rng.integers(3, size=n)
+    if isinstance(loss, Logistic):
+        return rng.integers(2, size=(n, 1)).astype(float)
+    return 3 * rng.standard_normal((n, 2))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("layout", ["C", "F", "csr_array", "csr_matrix", "sliced"])
+@pytest.mark.parametrize("has_intercept", [True, False])
+@pytest.mark.parametrize("data_norm", [None, 1.2])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_agrees_with_a_plain_loop(name, layout, has_intercept, data_norm, dtype, rng, monkeypatch):
+    monkeypatch.setattr(kernels, "BLOCK_BYTES", 16 * 4 * 8)  # several blocks
+    loss = LOSSES[name]
+    X = rng.standard_normal((45, 4)).astype(dtype)
+    X[rng.random(X.shape) < 0.4] = 0
+    targets = targets_of(loss, 45, rng)
+    weights = rng.random(45)
+    n_outputs = {"logistic": 1, "softmax": 3}.get(name, 2)
+    point = rng.standard_normal((4 + has_intercept, n_outputs))
+    expected = plain_sum(X, targets, weights, data_norm, has_intercept, loss, point, 0.6)
+    held = {
+        "C": np.ascontiguousarray,
+        "F": np.asfortranarray,
+        "csr_array": sparse.csr_array,
+        "csr_matrix": sparse.csr_matrix,
+        "sliced": lambda A: np.repeat(A, 2, axis=0)[::2],
+    }[layout](X)
+    rows = Rows(held, targets.astype(dtype) if targets.ndim > 1 else targets, weights, data_norm, 0.5 * has_intercept)
+    total = rows.clipped_gradient_sum(loss, point, 0.6)
+    tolerance = 1e-12 if dtype is np.float64 else 2e-5
+    assert total.dtype == np.float64
+    np.testing.assert_allclose(total, expected, atol=tolerance)
+
+
+def test_rows_are_not_copied(rng):
+    X = rng.standard_normal((100, 3))
+    assert Rows(X, np.zeros((100, 1)))._X is X
+
+
+hostile = st.floats(allow_nan=False, allow_infinity=False, width=64)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    X=arrays(np.float64, (3, 2), elements=hostile),
+    y=arrays(np.float64, (3, 2), elements=hostile),
+    w=arrays(np.float64, (3,), elements=st.floats(0, 1e300)),
+    point=arrays(np.float64, (3, 2), elements=hostile),
+    clip_norm=st.floats(1e-6, 1e6),
+    data_norm=st.none() | st.floats(1e-6, 1e6),
+)
+def test_no_record_adds_more_than_the_bound(X, y, w, point, clip_norm, data_norm):
+    """For every finite record, point and weight, however extreme."""
+    slack = 1 + kernels.gradient_rounding(1, 3, 2, 8, False)
+    for i in range(3):
+        rows = Rows(X[i : i + 1], y[i : i + 1], w[i : i + 1], data_norm)
+        total = rows.clipped_gradient_sum(SquaredError(), point, clip_norm)
+        assert np.isfinite(total).all()
+        assert math.hypot(*total.ravel()) <= clip_norm * slack * (1 + 1e-15)
+
+
+@settings(max_examples=200, deadline=None)
+@given(X=arrays(np.float64, (4, 3), elements=hostile), as_sparse=st.booleans())
+def test_row_norms_neither_overflow_nor_underflow(X, as_sparse):
+    norms = kernels.row_norms(sparse.csr_array(X) if as_sparse else X)
+    for norm, row in zip(norms, X, strict=True):
+        exact = math.hypot(*row)
+        assert norm == pytest.approx(exact, rel=1e-14, abs=0) or (norm == exact == math.inf)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_rounding_of_sums_is_within_what_is_charged(dtype, as_sparse, rng):
+    """Order of summation and float32 must not move a sum by more than the declared slack."""
+    n_rows, clip_norm = 30_000, 1.0
+    X = (10.0 ** rng.uniform(-3, 6, (n_rows, 2))).astype(dtype)
+    y = (-1e9 * np.ones((n_rows, 1))).astype(dtype)  # every record is clipped, in one direction
+    held = sparse.csr_array(X) if as_sparse else X
+    total = Rows(held, y, intercept_size=0.0).clipped_gradient_sum(
+        SquaredError(), np.zeros((2, 1)), clip_norm
+    )
+    rows = X.astype(float)
+    exact = [
+        math.fsum(column) for column in (rows / np.linalg.norm(rows, axis=1, keepdims=True)).T
+    ]
+    error = np.linalg.norm(total[:, 0] - np.array(exact))
+    slack = kernels.gradient_rounding(n_rows, 2, 1, np.dtype(dtype).itemsize, as_sparse)
+    assert 2 * error <= slack * clip_norm
+
+
+def test_a_null_record_adds_nothing():
+    X = np.array([[0.0, 0.0], [1.0, 1.0]])
+    y = np.array([[5.0], [5.0]])
+    point = np.ones((3, 1))
+    there = Rows(X, y, np.array([0.0, 1.0])).clipped_gradient_sum(SquaredError(), point, 1.0)
+    absent = Rows(X[1:], y[1:], np.ones(1)).clipped_gradient_sum(SquaredError(), point, 1.0)
+    np.testing.assert_array_equal(there, absent)

@@ -1,0 +1,112 @@
+"""What holds for every registered solver."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import skdp
+from skdp.accounting import Adjacency, Composed, calibrate, price
+from skdp.objective import L2, Logistic, Multinomial, Problem, SquaredError
+from skdp.oracle import Public, make_plan
+from skdp.solvers import Solver, get_solver
+
+SOLVERS = sorted(skdp.solvers.available())
+PROBLEMS = {
+    "ridge": Problem(SquaredError(), L2(0.1)),
+    "logistic": Problem(Logistic(), L2(0.1)),
+    "multinomial": Problem(Multinomial(3), L2(0.1)),
+}
+
+
+def public_for(name, adjacency, **facts):
+    facts = {"n_rows": 500, "n_features": 6, "epsilon": 1.0, "delta": 1e-6, **facts}
+    return Public(n_outputs=3 if name == "multinomial" else 1, adjacency=adjacency, **facts)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("name", SOLVERS)
+class TestContract:
+    def planned(self, name, problem, adjacency, **facts):
+        public = public_for(problem, adjacency, **facts)
+        solver = get_solver(name)
+        if solver.needs - PROBLEMS[problem].provides:
+            pytest.skip(f"{name} does not take this problem, and says so (see its own tests)")
+        resolved = solver.resolve(public, PROBLEMS[problem])
+        return public, resolved, make_plan(resolved, public, PROBLEMS[problem])
+
+    @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 20.0])
+    def test_the_plan_costs_the_budget(self, name, problem, adjacency, epsilon):
+        public, _, plan = self.planned(name, problem, adjacency, epsilon=epsilon)
+        event = Composed(tuple((entry.event, entry.count) for entry in plan.entries))
+        spent, _ = price(event.scaled(plan.calibration.scale), public.delta, adjacency)
+        assert 0.999 * epsilon <= spent <= epsilon
+
+    def test_a_plan_is_a_function_of_public_facts(self, name, problem, adjacency):
+        first = self.planned(name, problem, adjacency)
+        second = self.planned(name, problem, adjacency)
+        assert first[2] == second[2]
+        assert str(first[1].get_params()) == str(second[1].get_params())
+
+    def test_no_auto_is_left(self, name, problem, adjacency):
+        _, resolved, _ = self.planned(name, problem, adjacency)
+        assert "auto" not in map(str, resolved.get_params().values())
+
+    @pytest.mark.parametrize(
+        "facts",
+        [
+            {"n_rows": 1},
+            {"n_rows": 10**9},
+            {"n_features": 1},
+            {"n_features": 10**4, "n_rows": 20},
+            {"has_intercept": False},
+            {"data_norm": 1e-3, "row_bound": 1e-3},
+            {"data_norm": 1e6, "row_bound": 1e6},
+            {"delta": 1e-300},
+            {"epsilon": math.inf},
+        ],
+        ids=str,
+    )
+    def test_defaults_hold_at_the_edges(self, name, problem, adjacency, facts):
+        _, resolved, plan = self.planned(name, problem, adjacency, **facts)
+        for value in resolved.get_params().values():
+            if isinstance(value, float):
+                assert 0 <= value < math.inf
+        assert plan.entries
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_solver_is_a_scikit_learn_object(name):
+    solver = get_solver(name)
+    assert isinstance(solver, Solver)
+    copy = clone(solver)
+    assert copy.get_params() == solver.get_params()
+    assert skdp.solvers.available()[name]
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_solver_reaches_the_minimum_without_noise(name, regression):
+    X, y = regression
+    with pytest.warns(skdp.PrivacyWarning):
+        model = skdp.DPRidge(alpha=20.0, epsilon=math.inf, solver=name, max_iter=3000).fit(X, y)
+    centred = X - X.mean(axis=0)
+    exact = np.linalg.solve(
+        centred.T @ centred + 20.0 * np.eye(5), centred.T @ (y - y.mean())
+    )
+    np.testing.assert_allclose(model.coef_, exact, atol=1e-6)
+
+
+def test_two_solvers_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="registered already"):
+
+        class Twin(Solver):
+            name = "gd"
+
+
+def test_calibration_of_the_same_plan_is_the_same():
+    event = Composed(())
+    assert calibrate(event, 1.0, 1e-6, Adjacency.ZERO_OUT).epsilon == 0.0

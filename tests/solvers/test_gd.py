@@ -1,0 +1,109 @@
+"""Gradient descent against a plain implementation, and its defaults."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.accounting import Adjacency
+from skdp.objective import Logistic, Problem, SquaredError
+from skdp.oracle import Public
+from skdp.solvers import GradientDescent
+from skdp.solvers.defaults import descent_defaults
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+
+
+def test_iterates_are_those_of_a_plain_loop(regression):
+    """No noise, no clipping: 30 steps by hand."""
+    X, y = regression
+    alpha, eta, beta = 5.0, 0.3, 0.6
+    solver = GradientDescent(
+        max_iter=30,
+        learning_rate=eta,
+        momentum=beta,
+        clip_norm=1e9,
+        averaging="last",
+        momentum_kind="averaged",
+    )
+    model = skdp.DPRidge(alpha, epsilon=math.inf, solver=solver, fit_intercept=False).fit(X, y)
+    w, average = np.zeros(5), np.zeros(5)
+    for t in range(1, 31):
+        gradient = X.T @ (X @ w - y) / len(y)
+        average = beta * average + (1 - beta) * gradient
+        w = (w - eta * average / (1 - beta**t)) / (1 + eta * alpha / len(y))
+    np.testing.assert_allclose(model.coef_, w, atol=1e-12)
+
+
+def test_clipped_steps_by_hand(classification):
+    X, y = classification
+    clip_norm = 0.2
+    solver = GradientDescent(
+        max_iter=5, learning_rate=2.0, momentum=0.0, clip_norm=clip_norm, averaging="last"
+    )
+    model = skdp.DPLogisticRegression(
+        C=math.inf, epsilon=math.inf, solver=solver, fit_intercept=False
+    ).fit(X, y)
+    w = np.zeros(5)
+    for _ in range(5):
+        gradients = X * (1 / (1 + np.exp(-X @ w)) - y)[:, None]
+        norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+        w = w - 2.0 * (gradients * np.minimum(1, clip_norm / norms)).mean(axis=0)
+    np.testing.assert_allclose(model.coef_[0], w, atol=1e-12)
+
+
+def public_facts(**facts):
+    known = {"n_rows": 32561, "n_features": 107, "epsilon": 1.0, "delta": 1e-6, **facts}
+    return Public(n_outputs=1, adjacency=Adjacency.ZERO_OUT, **known)
+
+
+def test_defaults_have_the_documented_values():
+    """Worked by hand from the formulas at the head of skdp/solvers/defaults.py."""
+    values = descent_defaults(public_facts(row_bound=2 * math.sqrt(108)), Problem(Logistic()))
+    a = 0.2367044 * 32561 / 108
+    assert values["clip_norm"] == pytest.approx(0.2 * a ** (1 / 3) * math.sqrt(108), rel=1e-5)
+    travel = 7.0 * a**0.75
+    assert values["max_iter"] == math.ceil(travel / (20.0 / (0.25 * 108)))
+    assert values["learning_rate"] * values["max_iter"] == pytest.approx(travel, rel=1e-5)
+    assert values["momentum"] == 0.9
+    assert values["averaging"] == "tail"
+
+
+def test_steps_given_by_the_user_keep_the_distance():
+    problem = Problem(Logistic())
+    automatic = descent_defaults(public_facts(), problem)
+    travel = automatic["max_iter"] * automatic["learning_rate"]
+    longer = descent_defaults(public_facts(), problem, max_iter=5000)
+    assert longer["learning_rate"] * 5000 == pytest.approx(travel)
+    smaller = descent_defaults(public_facts(), problem, learning_rate=automatic["learning_rate"] / 1.5)
+    assert smaller["max_iter"] == pytest.approx(1.5 * automatic["max_iter"], abs=2)
+
+
+def test_defaults_follow_the_declared_scales():
+    base = descent_defaults(public_facts(), Problem(SquaredError()))
+    small = descent_defaults(public_facts(data_norm=1.0, row_bound=1.0), Problem(SquaredError()))
+    ratio = math.sqrt(108)
+    assert small["clip_norm"] == pytest.approx(base["clip_norm"] / ratio)
+    assert small["learning_rate"] == pytest.approx(base["learning_rate"] * ratio**2)
+    scaled = descent_defaults(public_facts(target_bound=4000.0), Problem(SquaredError()))
+    assert scaled["clip_norm"] == pytest.approx(1000 * base["clip_norm"])
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 100.0])
+def test_distance_and_clip_grow_with_the_budget(epsilon):
+    for problem in (Problem(Logistic()), Problem(SquaredError())):
+        one = descent_defaults(public_facts(epsilon=epsilon), problem)
+        two = descent_defaults(public_facts(epsilon=2 * epsilon), problem)
+        assert two["clip_norm"] > one["clip_norm"]
+        assert (
+            two["learning_rate"] * two["max_iter"]
+            >= one["learning_rate"] * one["max_iter"] * (1 - 1e-12)
+        )
+
+
+def test_batches_are_refused_with_a_reason(regression):
+    with pytest.raises(ValueError, match="batch_size must be None"):
+        skdp.DPRidge(batch_size=32).fit(*regression)

@@ -1,0 +1,63 @@
+"""Momentum and averaging against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdp.steps import MOMENTA, AveragedGradient, HeavyBall, IterateAverage
+
+
+def test_averaged_gradient_is_the_bias_corrected_mean(rng):
+    gradients = rng.standard_normal((6, 3))
+    momentum = AveragedGradient(0.7)
+    for t, gradient in enumerate(gradients, start=1):
+        weights = 0.3 * 0.7 ** np.arange(t - 1, -1, -1)
+        expected = weights @ gradients[:t] / (1 - 0.7**t)
+        np.testing.assert_allclose(momentum.direction(gradient), expected)
+
+
+def test_heavy_ball_is_polyaks(rng):
+    """w_next = w - a g + beta (w - w_previous), with a = (1 - beta) eta."""
+    gradients, beta, eta = rng.standard_normal((6, 2)), 0.8, 0.5
+    momentum = HeavyBall(beta)
+    ours = np.zeros(2)
+    before, now = np.zeros(2), np.zeros(2)
+    for gradient in gradients:
+        ours = ours - eta * momentum.direction(gradient)
+        before, now = now, now - (1 - beta) * eta * gradient + beta * (now - before)
+        np.testing.assert_allclose(ours, now)
+
+
+@pytest.mark.parametrize("kind", MOMENTA)
+def test_no_momentum_is_the_gradient(kind, rng):
+    momentum = MOMENTA[kind](0.0)
+    for gradient in rng.standard_normal((3, 4)):
+        np.testing.assert_array_equal(momentum.direction(gradient), gradient)
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 7, 10])
+def test_averages(n_steps, rng):
+    iterates = rng.standard_normal((n_steps, 2))
+
+    def result(kind, **parameters):
+        average = IterateAverage(kind, n_steps, np.random.default_rng(0), **parameters)
+        for iterate in iterates:
+            average.add(iterate)
+        return average.result()
+
+    np.testing.assert_array_equal(result("last"), iterates[-1])
+    np.testing.assert_allclose(result("tail"), iterates[n_steps // 2 :].mean(axis=0))
+    np.testing.assert_allclose(result("tail", fraction=1.0), iterates.mean(axis=0))
+    assert result("random").tolist() in iterates.tolist()
+
+
+def test_random_is_uniform():
+    counts = np.zeros(4)
+    coins = np.random.default_rng(0)
+    for _ in range(4000):
+        average = IterateAverage("random", 4, coins)
+        for t in range(4):
+            average.add(np.array([t]))
+        counts[average.result()[0]] += 1
+    assert np.abs(counts - 1000).max() < 6 * np.sqrt(750)
