@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 from scipy.optimize import brentq
@@ -14,18 +15,41 @@ from skdp.accounting.events import Event
 _REGISTRY: dict[str, Accountant] = {}
 
 
-class UnknownCost(ValueError):
+class UnknownCost(ValueError):  # noqa: N818 - an answer, not only an error
     """No theorem at hand covers this event under this relation; the message names both."""
 
 
 class Accountant(ABC):
-    """Pure functions from an event to its cost; every figure is a proved upper bound."""
+    """Pure functions from an event to its cost; every figure is a proved upper bound.
+
+    Attributes
+    ----------
+    name : str
+        The word by which users ask for it.
+    rank : int or None
+        Place in the order in which "auto" asks; None if "auto" never does.
+    settles : bool
+        Whether only special accountants can do better where this one knows the plan.
+    special : tuple of event types
+        If not empty, it is for plans with such events only.
+    """
 
     name: ClassVar[str]
+    rank: ClassVar[int | None] = None
+    settles: ClassVar[bool] = False
+    special: ClassVar[tuple[type[Event], ...]] = ()
 
-    @abstractmethod
     def objection(self, event: Event, adjacency: Adjacency) -> str | None:
         """Say why this accountant has no theorem for ``event``, or None if it has one."""
+        try:
+            self.examine(event, adjacency)
+        except UnknownCost as refusal:
+            return str(refusal)
+        return None
+
+    @abstractmethod
+    def examine(self, event: Event, adjacency: Adjacency) -> object:
+        """Raise `UnknownCost`, with a sentence that says why, if there is no theorem."""
 
     @abstractmethod
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
@@ -42,32 +66,78 @@ class Accountant(ABC):
         side. Accountants with a closed form override this.
         """
 
-        def excess(log_factor: float) -> float:
-            spent = self.epsilon(event.scaled(math.exp(log_factor)), delta, adjacency)
-            return min(spent, 1e9) - epsilon
+        def spent(factor: float) -> float:
+            return self.epsilon(event.scaled(factor), delta, adjacency)
 
-        low, high = -1.0, 1.0
-        while excess(high) > 0:
-            low, high = high, 2 * high
-            if high > 64:
-                raise UnknownCost(
-                    f"accountant {self.name!r} finds no amount of noise that meets "
-                    f"epsilon={epsilon:g}, delta={delta:g} for this plan."
-                )
-        while excess(low) <= 0:
-            low, high = 2 * low, low
-            if low < -64:
-                return math.exp(low)
-        root = float(brentq(excess, low, high, xtol=1e-7))
-        while excess(root) > 0:
-            root += 1e-7
-        return math.exp(root)
+        return least_factor(spent, epsilon, who=self.name, delta=delta)
 
     def require(self, event: Event, adjacency: Adjacency) -> None:
         """Raise `UnknownCost` if there is an objection."""
         objection = self.objection(event, adjacency)
         if objection is not None:
             raise UnknownCost(f"accountant {self.name!r}: {objection}")
+
+
+# Calibrated factors are this close, relatively, to where the cost meets the budget.
+TOLERANCE = 1e-5
+
+
+def least_factor(
+    spent: Callable[[float], float],
+    epsilon: float,
+    *,
+    who: str,
+    delta: float,
+    guess: float = 1.0,
+    tolerance: float = TOLERANCE,
+) -> float:
+    """Return about the least factor with ``spent(factor) <= epsilon``, never a smaller one.
+
+    ``spent`` must fall as the factor grows. The search works on logarithms of both, where costs are
+    nearly straight lines, and starts at ``guess``, which it returns if noise plays no part.
+    """
+
+    def excess(log_factor: float) -> float:
+        cost = spent(math.exp(log_factor))
+        return math.log(min(max(cost, 1e-300), 1e300)) - math.log(epsilon)
+
+    here = math.log(guess)
+    step = 0.25
+    if excess(here) > 0:
+        low, high = here, here + step
+        while excess(high) > 0:
+            step *= 2
+            low, high = high, high + step
+            if high > 64:
+                raise UnknownCost(
+                    f"accountant {who!r} finds no amount of noise that meets "
+                    f"epsilon={epsilon:g}, delta={delta:g} for this plan."
+                )
+    else:
+        low, high = here - step, here
+        while excess(low) <= 0:
+            step *= 2
+            low, high = low - step, low
+            if low < -64:
+                return guess  # noise plays no part in the cost
+    root = float(brentq(excess, low, high, xtol=tolerance))
+    while excess(root) > 0:
+        root += tolerance
+    return math.exp(root)
+
+
+def bisect_log_delta(suffices: Callable[[float], bool], precision: float = 1e-9) -> float:
+    """Return about the least delta that ``suffices``, never one that does not."""
+    low, high = 1e-15, 1.0
+    if suffices(low):
+        return low
+    while high > low * (1 + precision):
+        middle = math.sqrt(low * high)
+        if suffices(middle):
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def register(accountant: type[Accountant]) -> type[Accountant]:
@@ -84,9 +154,10 @@ def available_accountants() -> dict[str, str]:
 
 
 def candidates(name: str) -> tuple[Accountant, ...]:
-    """Accountants that the word ``name`` stands for; "auto" stands for all of them."""
+    """Accountants that the word ``name`` stands for; "auto": those with a rank, in that order."""
     if name == "auto":
-        return tuple(_REGISTRY.values())
+        ranked = [(item.rank, item) for item in _REGISTRY.values() if item.rank is not None]
+        return tuple(item for _, item in sorted(ranked, key=lambda pair: pair[0]))
     if name not in _REGISTRY:
         known = ", ".join(repr(word) for word in ["auto", *sorted(_REGISTRY)])
         raise ValueError(f"accountant must be one of {known}; got {name!r}.")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 
-class Adjacency(str, Enum):
+class Adjacency(StrEnum):
     """Neighbouring relation between two data sets with the same, public number of rows.
 
     ``zero_out``
@@ -17,9 +17,6 @@ class Adjacency(str, Enum):
 
     ZERO_OUT = "zero_out"
     REPLACE_ONE = "replace_one"
-
-    def __str__(self) -> str:
-        return self.value
 
     @classmethod
     def parse(cls, value: object) -> Adjacency:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from skdp.accounting.accountant import Accountant, UnknownCost, candidates
 from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.events import Composed, Event
+from skdp.accounting.events import Event
+from skdp.accounting.plan import sequence_of
 
 
 @dataclass(frozen=True)
@@ -22,17 +23,38 @@ class Calibration:
 def knowing(event: Event, adjacency: Adjacency, accountant: str = "auto") -> list[Accountant]:
     """Accountants among those that ``accountant`` stands for which have a theorem for ``event``.
 
+    "auto" goes through the accountants in the order of their ranks. The first that settles the
+    matter, being tight for what it knows, ends the search, but for special accountants of events
+    that the plan contains. So which ones are asked depends on the plan alone, never on how fast
+    the machine is, and the slow ones are asked only where no quick one is tight.
+
     Raises
     ------
     UnknownCost
-        If there is none; the message gives every objection.
+        If there is none; the message gives the objections of all that are for such plans.
     """
+    able: list[Accountant] = []
+    objections: dict[str, list[str]] = {}
+    parts = sequence_of(event)
     asked = candidates(accountant)
-    objections = {item.name: item.objection(event, adjacency) for item in asked}
-    able = [item for item in asked if objections[item.name] is None]
+    settled = False
+    for item in asked:
+        concerned = not settled
+        if item.special and len(asked) > 1:
+            concerned = any(isinstance(part, item.special) for part in parts)
+        if not concerned:
+            continue
+        objection = item.objection(event, adjacency)
+        if objection is None:
+            able.append(item)
+            settled |= item.settles
+        else:
+            objections.setdefault(objection, []).append(item.name)
     if not able:
-        reasons = "; ".join(f"{name}: {why}" for name, why in objections.items())
-        raise UnknownCost(f"no accountant can price this plan ({reasons})")
+        reasons = [f"{', '.join(names)}: {why}" for why, names in objections.items()]
+        raise UnknownCost(
+            f"no accountant can price this plan under {adjacency}. {' '.join(reasons)}"
+        )
     return able
 
 
@@ -41,7 +63,8 @@ def price(
 ) -> tuple[float, str]:
     """Least certified epsilon of ``event`` at ``delta``, and the accountant that certifies it."""
     able = knowing(event, adjacency, accountant)
-    return min((item.epsilon(event, delta, adjacency), item.name) for item in able)
+    costs = [(item.epsilon(event, delta, adjacency), item.name) for item in able]
+    return min(costs, key=lambda cost: cost[0])
 
 
 def calibrate(
@@ -58,7 +81,7 @@ def calibrate(
     Parameters
     ----------
     event : Event
-        The plan, with noise in relative units.
+        The plan, with noise in relative units. Parts without noise of their own keep their cost.
     epsilon, delta : float
         The budget. ``epsilon=inf`` gives scale 0: no noise at all.
     adjacency : Adjacency
@@ -79,9 +102,9 @@ def calibrate(
     """
     if math.isinf(epsilon):
         return Calibration(0.0, math.inf, "none")
-    if event == Composed():
+    if not sequence_of(event):
         return Calibration(1.0, 0.0, "none")
-    refusals = []
+    refusals: list[str] = []
     found: list[Calibration] = []
     for item in knowing(event, adjacency, accountant):
         try:

@@ -160,7 +160,7 @@ class PrivacyStatement:
 
 
 def total_privacy(*models: Any, delta: float) -> PrivacyStatement:
-    """What several fits on the same rows cost together.
+    """Return what several fits on the same rows cost together.
 
     Parameters
     ----------

@@ -27,6 +27,7 @@ from skdp.objective import Problem
 from skdp.oracle import NoiseSource, Plan, Public, make_plan, noise_source, run
 from skdp.oracle.kernels import quotient, row_norms
 from skdp.oracle.rows import Rows
+from skdp.oracle.threads import spread_over_threads
 from skdp.solvers import Solver
 
 Array = NDArray[np.float64]
@@ -124,8 +125,9 @@ class DPLinearModel(BaseEstimator):
         self._report(plan, public)
         # 4. Run on the rows, once.
         size = public.intercept_size * public.has_intercept
-        rows = Rows(X, targets.values, weights, public.row_bound, size)
-        solution = run(plan, solver, public, problem, rows, source, _coins(source))
+        with spread_over_threads() as spread:
+            rows = Rows(X, targets.values, weights, public.row_bound, size, spread)
+            solution = run(plan, solver, public, problem, rows, source, _coins(source))
         # 5. Keep the answer; rows, oracle and generators end here.
         coef = solution.coef[:n_features]
         intercept = np.zeros(targets.n_outputs)

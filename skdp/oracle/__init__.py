@@ -4,13 +4,27 @@ from skdp.oracle.ledger import BudgetError, Entry, PlanError
 from skdp.oracle.noise import NoiseSource, noise_source
 from skdp.oracle.oracle import Oracle
 from skdp.oracle.public import Public
-from skdp.oracle.releases import Everyone, GaussianNoise, GradientSum, NoisySum, NotAudited
+from skdp.oracle.releases import (
+    Bin,
+    Block,
+    Everyone,
+    FixedSize,
+    GaussianNoise,
+    GradientSum,
+    NoisySum,
+    NotAudited,
+    Poisson,
+    Sampler,
+)
 from skdp.oracle.session import Plan, Solution, make_plan, run
 
 __all__ = [
+    "Bin",
+    "Block",
     "BudgetError",
     "Entry",
     "Everyone",
+    "FixedSize",
     "GaussianNoise",
     "GradientSum",
     "NoiseSource",
@@ -19,7 +33,9 @@ __all__ = [
     "Oracle",
     "Plan",
     "PlanError",
+    "Poisson",
     "Public",
+    "Sampler",
     "Solution",
     "make_plan",
     "noise_source",

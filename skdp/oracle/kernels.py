@@ -2,11 +2,12 @@
 
 For a generalised linear model the gradient of one record is the outer product of its row and its
 residual, so clipping it needs two norms and no per-record gradient. Dense rows are taken in blocks
-that stay in the second-level cache between the two products.
+that stay in a near cache between the two products.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,10 +19,12 @@ from skdp.objective import Loss
 
 Array = NDArray[np.float64]
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 21
+PART_BYTES = 1 << 21
+MOST_PARTS = 16
 UNIT_ROUNDOFF = 2.0**-53
-# Quotients below this may be subnormal, where the relative error is no longer u: they count as 0.
-LEAST_QUOTIENT = 2.0**-960
+# Numbers near the subnormal ones lose relative accuracy: quotients below this count as 0.
+LEAST_QUOTIENT = 2.0**-480
 
 
 def block_rows(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> int:
@@ -32,10 +35,23 @@ def block_rows(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> i
     return min(n_rows, max(16, BLOCK_BYTES // (max(n_columns, 1) * itemsize)))
 
 
-def _blocks(X: Any, itemsize: int | None = None) -> Iterator[slice]:
+def _blocks(X: Any, itemsize: int | None = None, rows: slice | None = None) -> Iterator[slice]:
     step = max(1, block_rows(*X.shape, itemsize or X.dtype.itemsize, sparse.issparse(X)))
-    for start in range(0, X.shape[0], step):
-        yield slice(start, start + step)
+    first, stop = (0, X.shape[0]) if rows is None else (rows.start, rows.stop)
+    for start in range(first, stop, step):
+        yield slice(start, min(start + step, stop))
+
+
+def parts(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> list[slice]:
+    """Divide the rows in parts that threads can take; shapes and types alone decide.
+
+    The same parts whatever the number of threads, so that a sum comes out the same, too. CSR stays
+    whole: slicing it would copy it.
+    """
+    enough = max(1, n_rows * n_columns * itemsize // PART_BYTES)
+    n_parts = 1 if is_sparse else min(enough, MOST_PARTS)
+    edges = [n_rows * i // n_parts for i in range(n_parts + 1)]
+    return [slice(start, stop) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
 
 
 def _take(X: Any, rows: slice) -> Any:
@@ -63,9 +79,12 @@ def row_norms(X: Any) -> Array:
 
 
 def quotient(bound: float, norms: Array) -> Array:
-    """``bound / norms``, inf for null rows, 0 for rows too long for an accurate quotient."""
+    """``bound / norms`` without ever being too large; 0 for rows too long to divide by.
+
+    Null rows get the largest float64: they add nothing, whatever they are multiplied by.
+    """
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
-        result = np.divide(bound, norms)
+        result = np.minimum(bound / norms, np.finfo(np.float64).max)
     result[result < LEAST_QUOTIENT] = 0.0
     return result
 
@@ -75,70 +94,83 @@ def clipped_gradient_sum(
     targets: NDArray[Any],
     weights: Array | None,
     shrink: Array | None,
-    norms: Array,
+    inverse_norms: Array,
     intercept_size: float,
     loss: Loss,
     point: Array,
     clip_norm: float,
+    part: slice | None = None,
 ) -> Array:
     """Sum over rows of the gradient in the parameter, each clipped to L2 norm ``clip_norm``.
 
-    Row i stands for ``(shrink[i] * X[i], intercept_size)`` (no constant if that is 0), whose norm is
-    ``norms[i]``. Its gradient is that row times ``weights[i] * residual``; the residual is clipped
-    to ``clip_norm / norms[i]``, so no row adds more than ``clip_norm``, whatever it holds: a
-    residual that is not a number counts as 0. ``gradient_rounding`` bounds what rounding adds.
+    Row i stands for ``(shrink[i] * X[i], intercept_size)`` (no constant if that is 0), and
+    ``inverse_norms[i]`` is one over its norm. Its gradient is that row times ``weights[i] *
+    residual``; the residual is clipped to ``clip_norm * inverse_norms[i]``, so no row adds more
+    than ``clip_norm``, whatever it holds: a residual that is not a number counts as 0.
+    :func:`gradient_rounding` bounds what rounding adds.
 
     Parameters
     ----------
     X : array or CSR of shape (n_rows, n_features), float32 or float64
     targets : array, first axis n_rows
     weights, shrink : array of shape (n_rows,) or None
-    norms : array of shape (n_rows,)
+    inverse_norms : array of shape (n_rows,)
+        As :func:`quotient` gives them.
     intercept_size : float
     loss : Loss
     point : array of shape (n_parameters, n_outputs)
     clip_norm : float
+    part : slice, optional
+        Rows to sum over, all by default.
 
     Returns
     -------
     array of shape (n_parameters, n_outputs), float64
     """
-    coef = np.ascontiguousarray(point[: X.shape[1]], dtype=X.dtype)
+    n_features, n_outputs = X.shape[1], point.shape[1]
+    coef = np.ascontiguousarray(point[:n_features], dtype=X.dtype)
+    if n_outputs == 1:
+        coef = coef[:, 0]  # matrix times vector is quicker than times a matrix of one column
     total = np.zeros(point.shape)
-    for rows in _blocks(X):
+    for rows in _blocks(X, rows=part):
         block = _take(X, rows)
         # 1. margins
         with np.errstate(over="ignore", invalid="ignore"):
-            margins = np.asarray(block @ coef)
+            margins = np.asarray(block @ coef).reshape(-1, n_outputs)
             if shrink is not None:
                 margins *= shrink[rows, None]
             if intercept_size:
                 margins += (intercept_size * point[-1]).astype(X.dtype)
             # 2. residuals, weighted before they are clipped
-            residuals = loss.residual(margins, targets[rows], out=margins).astype(
-                np.float64, copy=False
-            )
+            residuals = loss.residual(margins, targets[rows], out=margins)
+            residuals = residuals.astype(np.float64, copy=False)
             if weights is not None:
                 residuals *= weights[rows, None]
         if not np.isfinite(residuals).all():
             residuals = np.nan_to_num(residuals)
         # 3. clipping
-        _clip(residuals, norms[rows], clip_norm)
+        _clip(residuals, clip_norm, inverse_norms[rows])
         # 4. accumulation in float64, also for float32 rows: its rounding is charged
         if intercept_size:
             total[-1] += intercept_size * residuals.sum(axis=0)
         if shrink is not None:
             residuals *= shrink[rows, None]
-        total[: X.shape[1]] += block.T.astype(np.float64, copy=False) @ residuals
+        columns = block.T.astype(np.float64, copy=False)
+        if n_outputs == 1:
+            total[:n_features, 0] += columns @ residuals[:, 0]
+        else:
+            total[:n_features] += columns @ residuals
     return total
 
 
-def _clip(residuals: Array, norms: Array, clip_norm: float) -> None:
-    """Scale residuals in place to norm at most ``clip_norm / norms`` (no limit for null rows)."""
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        limits = quotient(clip_norm, norms)
+def _clip(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
+    """Scale residuals in place to norm at most ``clip_norm * inverse_norms``."""
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        limits = clip_norm * inverse_norms
         if residuals.shape[1] == 1:
-            np.clip(residuals[:, 0], -limits, limits, out=residuals[:, 0])
+            column = residuals[:, 0]
+            np.minimum(column, limits, out=column)
+            np.maximum(column, np.negative(limits, out=limits), out=column)
             return
         # Divided by the largest entry first: neither lengths nor factors leave float64's range.
         largest = np.abs(residuals).max(axis=1)
@@ -148,17 +180,20 @@ def _clip(residuals: Array, norms: Array, clip_norm: float) -> None:
         residuals *= np.where(largest * lengths > limits, limits / lengths, largest)[:, None]
 
 
-def gradient_rounding(
-    n_rows: int, n_columns: int, n_outputs: int, itemsize: int, is_sparse: bool
-) -> float:
+@functools.lru_cache(maxsize=256)
+def gradient_rounding(n_rows: int, n_columns: int, n_outputs: int, is_sparse: bool) -> float:
     """Relative amount by which rounding can raise the contribution of a record to the sum.
 
     A record's clipped gradient exceeds its bound by a relative ``(n_columns + n_outputs + 16) u``
-    at most (two norms, limits and products; u is the unit roundoff). A floating-point sum of k terms is off by
-    at most ``k u sum |terms|`` to first order, in any order of summation (Higham 2002, eq. 3.4 and
-    sec. 4.2), here in L2 norm by ``k u n C``; two neighbouring sums by twice as much. k is the
-    number of rows in a block plus the number of blocks. The factor 1.01 covers higher orders.
+    at most (two norms, limits and products; u is the unit roundoff). A floating-point sum of k terms
+    is off by at most ``k u sum |terms|`` to first order, in any order of summation (Higham 2002,
+    eq. 3.4 and sec. 4.2), here in L2 norm by ``k u n C``; two neighbouring sums by twice as much.
+    k is the number of rows in a block plus the number of blocks and parts, the larger of those for
+    float32 and float64 rows. The factor 1.01 covers higher orders.
     """
-    rows = max(1, block_rows(n_rows, n_columns, itemsize, is_sparse))
-    terms = rows + -(-n_rows // rows) + 2
+    terms = 0
+    for itemsize in (4, 8):
+        rows = max(1, block_rows(n_rows, n_columns, itemsize, is_sparse))
+        blocks = -(-n_rows // rows) + 2 * MOST_PARTS  # parts may end in shorter blocks
+        terms = max(terms, rows + blocks)
     return 1.01 * UNIT_ROUNDOFF * (n_columns + n_outputs + 16 + 2.0 * terms * n_rows)

@@ -15,6 +15,7 @@ from skdp.oracle.releases import (
     GradientSum,
     NoisySum,
     Release,
+    Sampler,
     Terms,
     require_audited,
 )
@@ -77,7 +78,13 @@ class Oracle:
             return release.stand_in(self._terms, self.coins)
         return release.answer(self._rows, self._terms, self._source)
 
-    def gradient(self, point: Array, clip_norm: float, noise: float = 1.0) -> Array:
+    def gradient(
+        self,
+        point: Array,
+        clip_norm: float,
+        noise: float = 1.0,
+        sampler: Sampler | None = None,
+    ) -> Array:
         """Noisy mean gradient of the loss at ``point``; penalties are the solver's to add.
 
         Parameters
@@ -87,17 +94,23 @@ class Oracle:
             L2 bound of one record's gradient.
         noise : float, default=1.0
             How noisy, relative to the solver's other releases.
+        sampler : Sampler, default=Everyone()
+            Which rows take part.
 
         Returns
         -------
         array of shape ``public.shape``
         """
-        release = NoisySum(GradientSum(point, clip_norm), GaussianNoise(noise), Everyone())
+        chosen = Everyone() if sampler is None else sampler
+        release = NoisySum(GradientSum(point, clip_norm), GaussianNoise(noise), chosen)
         return self.ask(release) / release.divisor(self._terms)
 
-    def gradient_std(self, clip_norm: float, noise: float = 1.0) -> float:
+    def gradient_std(
+        self, clip_norm: float, noise: float = 1.0, sampler: Sampler | None = None
+    ) -> float:
         """Standard deviation of the noise in each coordinate of :meth:`gradient`."""
-        release = NoisySum(GradientSum(self.start(), clip_norm), GaussianNoise(noise), Everyone())
+        chosen = Everyone() if sampler is None else sampler
+        release = NoisySum(GradientSum(self.start(), clip_norm), GaussianNoise(noise), chosen)
         return release.std(self._terms) / release.divisor(self._terms)
 
     def start(self) -> Array:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, clone
 
-from skdp.objective import Problem
+from skdp.objective import CAPABILITIES, Problem
 from skdp.oracle import Oracle, Public, Solution
 
 REGISTRY: dict[str, type[Solver]] = {}
@@ -48,9 +48,10 @@ class Solver(BaseEstimator):
         """Raise ValueError if the problem does not provide what this solver needs."""
         missing = sorted(self.needs - problem.provides)
         if missing:
+            wanted = "; ".join(f"{need}, {CAPABILITIES.get(need, need)}" for need in missing)
             raise ValueError(
-                f"solver {self.name!r} needs a problem with {', '.join(missing)}; this one "
-                f"provides {', '.join(sorted(problem.provides))}. Nothing was released."
+                f"solver {self.name!r} needs {wanted}; this problem provides "
+                f"{', '.join(sorted(problem.provides))}. Nothing was released."
             )
 
     def resolve(self, public: Public, problem: Problem) -> Self:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
+from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
 from skdp.solvers.checks import check_choice, check_count, check_interval, is_auto
 from skdp.solvers.defaults import descent_defaults
 from skdp.steps import (
@@ -24,7 +25,7 @@ from skdp.steps import (
 
 
 class GradientDescent(Solver):
-    """Clipped, noisy, proximal gradient descent over all rows, with momentum.
+    """Clipped, noisy, proximal gradient descent with momentum, on all rows or on batches.
 
     Step t asks for the mean gradient at the current point, each record's part clipped, and goes
     ``w = prox(w - eta_t * direction)``. With the uniform noise schedule and without momentum this
@@ -39,8 +40,13 @@ class GradientDescent(Solver):
         Step size.
     momentum : float or "auto", default="auto"
         In [0, 1); 0 is none.
-    batch_size : None, default=None
-        None takes all rows at every step.
+    batch_size : int, float or None, default=None
+        Expected rows in a batch, as a number or a fraction. None takes all rows at every step.
+    sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
+        How batches are drawn. "poisson": every row on its own, the least noise for most plans.
+        "fixed_size": without replacement, under replace_one only. "shuffled": epochs of disjoint
+        blocks. "balls_and_bins": epochs of disjoint blocks that every row picks in secret; the
+        amplification needs the extra ``skdp[amplification]``.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         How noisy the steps are next to each other.
     clip_norm : float, ClippingRule or "auto", default="auto"
@@ -81,7 +87,8 @@ class GradientDescent(Solver):
         max_iter: int | str = "auto",
         learning_rate: float | StepSchedule | str = "auto",
         momentum: float | str = "auto",
-        batch_size: None = None,
+        batch_size: int | float | None = None,
+        sampling: str = "poisson",
         noise_schedule: str | NoiseSchedule | Any = "auto",
         clip_norm: float | ClippingRule | str = "auto",
         momentum_kind: str = "heavy_ball",
@@ -91,6 +98,7 @@ class GradientDescent(Solver):
         self.learning_rate = learning_rate
         self.momentum = momentum
         self.batch_size = batch_size
+        self.sampling = sampling
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
         self.momentum_kind = momentum_kind
@@ -111,11 +119,9 @@ class GradientDescent(Solver):
         check_interval("momentum", resolved.momentum, low=0.0, below=1.0)
         check_choice("momentum_kind", resolved.momentum_kind, MOMENTA)
         check_choice("averaging", resolved.averaging, AVERAGES)
+        check_choice("sampling", resolved.sampling, SAMPLINGS)
         if resolved.batch_size is not None:
-            raise ValueError(
-                f"solver {self.name!r} takes all rows at every step: batch_size must be None; "
-                f"got {resolved.batch_size!r}. Nothing was released."
-            )
+            batch_rows(resolved.batch_size, public.n_rows)
         step_sizes(resolved.learning_rate, resolved.max_iter)
         clip_norms(resolved.clip_norm, resolved.max_iter)
         relative_noise(resolved.noise_schedule, resolved.max_iter)
@@ -129,8 +135,9 @@ class GradientDescent(Solver):
         average = IterateAverage(self.averaging, n_steps, oracle.coins)
         point = oracle.start()
         sizes = step_sizes(self.learning_rate, n_steps)
-        for size, clip_norm, noise in zip(sizes, clips, noises, strict=True):
-            gradient = oracle.gradient(point, clip_norm, noise)
+        batches = samplers(self.batch_size, self.sampling, oracle.public)
+        for size, clip_norm, noise, batch in zip(sizes, clips, noises, batches, strict=False):
+            gradient = oracle.gradient(point, clip_norm, noise, batch)
             point = oracle.problem.prox(point - size * momentum.direction(gradient), size)
             average.add(point)
         return Solution(average.result(), n_steps)

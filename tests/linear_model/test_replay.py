@@ -142,21 +142,21 @@ def mutant_intercept_not_clipped(monkeypatch):
 
 
 def mutant_no_clipping(monkeypatch):
-    monkeypatch.setattr(kernels, "_clip", lambda residuals, norms, clip_norm: None)
+    monkeypatch.setattr(kernels, "_clip", lambda residuals, clip_norm, inverse_norms: None)
 
 
 def mutant_clip_twice_as_large(monkeypatch):
     original = kernels._clip
     monkeypatch.setattr(
-        kernels, "_clip", lambda residuals, norms, clip_norm: original(residuals, norms, 2 * clip_norm)
+        kernels, "_clip", lambda residuals, clip_norm, inverse: original(residuals, 2 * clip_norm, inverse)
     )
 
 
 def mutant_weights_after_clipping(monkeypatch):
     original = kernels._clip
 
-    def clip(residuals, norms, clip_norm):
-        original(residuals, norms, clip_norm)
+    def clip(residuals, clip_norm, inverse_norms):
+        original(residuals, clip_norm, inverse_norms)
         residuals *= 1.5
 
     monkeypatch.setattr(kernels, "_clip", clip)

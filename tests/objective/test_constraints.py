@@ -235,7 +235,7 @@ def test_tolerance_is_relative():
     ):
         beyond = edge * (1 + outward * 1e-6)
         assert constraint.contains(edge, tol=0.0)
-        assert not constraint.contains(beyond)
+        assert not constraint.contains(beyond, tol=0.9e-6)
         assert constraint.contains(beyond, tol=1.1e-6)
 
 
@@ -271,6 +271,12 @@ def test_float32_at_its_edges(constraint):
     p = constraint.project(w)
     assert p.dtype == np.float32
     assert constraint.contains(p, tol=1e-6)
+
+
+def test_a_box_beyond_the_range_of_float32():
+    p = Box(-1e300, 0.5).project(np.float32([-3e38, 2.0]))
+    assert p.dtype == np.float32
+    assert p.tolist() == [float(np.float32(-3e38)), 0.5]
 
 
 def test_a_matrix_is_one_vector(constraint, rng):

@@ -90,7 +90,7 @@ hostile = st.floats(allow_nan=False, allow_infinity=False, width=64)
 )
 def test_no_record_adds_more_than_the_bound(X, y, w, point, clip_norm, data_norm):
     """For every finite record, point and weight, however extreme."""
-    slack = 1 + kernels.gradient_rounding(1, 3, 2, 8, False)
+    slack = 1 + kernels.gradient_rounding(1, 3, 2, False)
     for i in range(3):
         rows = Rows(X[i : i + 1], y[i : i + 1], w[i : i + 1], data_norm)
         total = rows.clipped_gradient_sum(SquaredError(), point, clip_norm)
@@ -123,7 +123,7 @@ def test_rounding_of_sums_is_within_what_is_charged(dtype, as_sparse, rng):
         math.fsum(column) for column in (rows / np.linalg.norm(rows, axis=1, keepdims=True)).T
     ]
     error = np.linalg.norm(total[:, 0] - np.array(exact))
-    slack = kernels.gradient_rounding(n_rows, 2, 1, np.dtype(dtype).itemsize, as_sparse)
+    slack = kernels.gradient_rounding(n_rows, 2, 1, as_sparse)
     assert 2 * error <= slack * clip_norm
 
 

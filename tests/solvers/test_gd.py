@@ -104,6 +104,47 @@ def test_distance_and_clip_grow_with_the_budget(epsilon):
         )
 
 
-def test_batches_are_refused_with_a_reason(regression):
-    with pytest.raises(ValueError, match="batch_size must be None"):
-        skdp.DPRidge(batch_size=32).fit(*regression)
+SAMPLINGS = ["poisson", "fixed_size", "shuffled", "balls_and_bins"]
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_batches_without_noise_are_unbiased(sampling, regression):
+    """Small steps on batches end where steps on all rows end."""
+    X, y = regression
+    solver = GradientDescent(
+        max_iter=600, learning_rate=0.05, batch_size=50, sampling=sampling, clip_norm=1e9
+    )
+    model = skdp.DPLinearRegression(epsilon=math.inf, solver=solver, random_state=0).fit(X, y)
+    exact = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), y, rcond=None)[0]
+    np.testing.assert_allclose(model.coef_, exact[:5], atol=0.03)
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("batch_size", [40, 0.1])
+def test_batches_cost_the_budget(sampling, adjacency, batch_size, regression):
+    X, y = regression
+    solver = GradientDescent(max_iter=23, batch_size=batch_size, sampling=sampling)
+    model = skdp.DPRidge(solver=solver, adjacency=adjacency, delta=1e-5)
+    if sampling == "fixed_size" and adjacency == "zero_out":
+        with pytest.raises(ValueError, match="FixedSizeSampled"):
+            model.fit(X, y)
+        return
+    statement = model.fit(X, y).privacy_
+    assert 0.999 <= statement.epsilon <= 1.0
+    assert sum(record.count for record in statement.releases) == 23
+
+
+def test_sampling_needs_less_noise_than_it_would_without(regression):
+    X, y = regression
+    noise = {}
+    for batch_size in (None, 40):
+        model = skdp.DPRidge(max_iter=50, batch_size=batch_size).fit(X, y)
+        noise[batch_size] = model.privacy_.releases[0].noise_multiplier
+    assert noise[40] < noise[None] / 3
+
+
+@pytest.mark.parametrize("bad", [0, -3, 1.5, 401, "all", True])
+def test_bad_batch_sizes(bad, regression):
+    with pytest.raises(ValueError, match="batch_size must be None, an integer in"):
+        skdp.DPRidge(batch_size=bad).fit(*regression)

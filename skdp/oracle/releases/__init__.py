@@ -3,16 +3,21 @@
 from skdp.oracle.releases.base import NotAudited, Release, Terms, audited, require_audited
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.noisy_sum import NoisySum
-from skdp.oracle.releases.samplers import Everyone
+from skdp.oracle.releases.samplers import Bin, Block, Everyone, FixedSize, Poisson, Sampler
 from skdp.oracle.releases.sums import GradientSum, Sum
 
 __all__ = [
+    "Bin",
+    "Block",
     "Everyone",
+    "FixedSize",
     "GaussianNoise",
     "GradientSum",
     "NoisySum",
     "NotAudited",
+    "Poisson",
     "Release",
+    "Sampler",
     "Sum",
     "Terms",
     "audited",

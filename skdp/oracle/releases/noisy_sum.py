@@ -12,7 +12,7 @@ from skdp.accounting import Event
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases.base import Array, Release, Terms, audited
 from skdp.oracle.releases.mechanisms import Contribution, GaussianNoise
-from skdp.oracle.releases.samplers import Everyone
+from skdp.oracle.releases.samplers import Everyone, Sampler
 from skdp.oracle.releases.sums import Sum
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class NoisySum(Release):
 
     what: Sum
     mechanism: GaussianNoise
-    sampler: Everyone = field(default_factory=Everyone)
+    sampler: Sampler = field(default_factory=Everyone)
 
     @property
     def kind(self) -> str:  # type: ignore[override]

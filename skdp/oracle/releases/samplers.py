@@ -1,11 +1,17 @@
-"""Which rows take part in a sum. The fields of a sampler are public, its draw is not."""
+"""Which rows take part in a sum. The fields of a sampler are public, its draw is not.
+
+Draws use the same source as the noise, because amplification by sampling rests on their secrecy.
+The number that turns a sum into a mean is always public: the *expected* number of rows, never the
+number that came out. An empty draw is answered like any other, with noise on a sum of nothing.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skdp.accounting import Event
+from skdp.accounting import Event, FixedSizeSampled, OnBlock, Partition, PoissonSampled
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases.base import audited
@@ -14,23 +20,135 @@ if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
 
 
-@audited
-@dataclass(frozen=True)
-class Everyone:
-    """All rows, every time."""
+class Sampler(ABC):
+    """A way to draw rows that does not look at them."""
 
+    @abstractmethod
     def event(self, inner: Event, public: Public) -> Event:
         """Return the cost of ``inner`` on the rows that are drawn."""
-        return inner
 
+    @abstractmethod
     def draw(self, rows: Rows, source: NoiseSource) -> Rows:
         """Return the rows that take part."""
-        return rows
 
+    @abstractmethod
     def divisor(self, public: Public) -> float:
         """Public number of rows that take part, in expectation."""
-        return float(public.n_rows)
 
     def most(self, public: Public) -> int:
         """Public bound on the number of rows that take part."""
         return public.n_rows
+
+
+@audited
+@dataclass(frozen=True)
+class Everyone(Sampler):
+    """All rows, every time."""
+
+    def event(self, inner: Event, public: Public) -> Event:
+        return inner
+
+    def draw(self, rows: Rows, source: NoiseSource) -> Rows:
+        return rows
+
+    def divisor(self, public: Public) -> float:
+        return float(public.n_rows)
+
+
+@audited
+@dataclass(frozen=True)
+class Poisson(Sampler):
+    """Every row independently with probability ``rate``; amplifies under both adjacencies.
+
+    A draw takes time and memory in proportion to the rows that are drawn.
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", float(self.rate))
+        if not 0 < self.rate <= 1:
+            raise ValueError(f"Poisson: rate must lie in (0, 1]; got {self.rate!r}.")
+
+    def event(self, inner: Event, public: Public) -> Event:
+        return PoissonSampled(self.rate, inner)
+
+    def draw(self, rows: Rows, source: NoiseSource) -> Rows:
+        return rows.take(source.bernoulli_subset(rows.n_rows, self.rate))
+
+    def divisor(self, public: Public) -> float:
+        return self.rate * public.n_rows
+
+
+@audited
+@dataclass(frozen=True)
+class FixedSize(Sampler):
+    """``size`` rows without replacement; its theorem holds under replace-one only."""
+
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", int(self.size))
+        if self.size < 1:
+            raise ValueError(f"FixedSize: size must be at least 1; got {self.size!r}.")
+
+    def event(self, inner: Event, public: Public) -> Event:
+        return FixedSizeSampled(self.size, public.n_rows, inner)
+
+    def draw(self, rows: Rows, source: NoiseSource) -> Rows:
+        return rows.take(source.choose(rows.n_rows, self.size))
+
+    def divisor(self, public: Public) -> float:
+        return float(self.size)
+
+    def most(self, public: Public) -> int:
+        return min(self.size, public.n_rows)
+
+
+@audited
+@dataclass(frozen=True)
+class Block(Sampler):
+    """Block ``index`` of a division of the rows that is drawn once for every ``epoch``.
+
+    Each epoch shuffles the row numbers and cuts them in ``n_blocks`` half-open blocks of equal
+    size, up to one row. A record lies in one block, so the blocks of an epoch cost their maximum.
+    """
+
+    epoch: int
+    n_blocks: int
+    index: int
+
+    def event(self, inner: Event, public: Public) -> Event:
+        return OnBlock(Partition(self.epoch, self.n_blocks), self.index, inner)
+
+    def draw(self, rows: Rows, source: NoiseSource) -> Rows:
+        return rows.take(rows.shuffled_block(self.epoch, self.n_blocks, self.index, source))
+
+    def divisor(self, public: Public) -> float:
+        return max(1.0, public.n_rows / self.n_blocks)
+
+    def most(self, public: Public) -> int:
+        return -(-public.n_rows // self.n_blocks)
+
+
+@audited
+@dataclass(frozen=True)
+class Bin(Sampler):
+    """Bin ``index``: in every ``epoch`` each row picks one of ``n_bins`` bins on its own, in secret.
+
+    Sizes are random and never shown. This is the one-pass sampling that amplifies (Chua et al.
+    2025); where its accountant is not installed it costs what disjoint blocks cost.
+    """
+
+    epoch: int
+    n_bins: int
+    index: int
+
+    def event(self, inner: Event, public: Public) -> Event:
+        return OnBlock(Partition(self.epoch, self.n_bins, allocation=True), self.index, inner)
+
+    def draw(self, rows: Rows, source: NoiseSource) -> Rows:
+        return rows.take(rows.random_bin(self.epoch, self.n_bins, self.index, source))
+
+    def divisor(self, public: Public) -> float:
+        return public.n_rows / self.n_bins

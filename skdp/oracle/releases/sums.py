@@ -85,11 +85,7 @@ class GradientSum(Sum):
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
         public = terms.public
-        # Rounding is worst for a sum over all rows, whatever the rows' type.
-        slack = max(
-            kernels.gradient_rounding(n_rows, *public.shape, itemsize, public.sparse)
-            for itemsize in (4, 8)
-        )
+        slack = kernels.gradient_rounding(n_rows, *public.shape, public.sparse)
         bound = self.clip_norm * (1 + slack)
         size = math.prod(public.shape)
         return Contribution(bound, spread=2.0, size=size, total=n_rows * bound)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,9 @@ from scipy import sparse
 
 from skdp.objective import Loss
 from skdp.oracle import kernels
+from skdp.oracle.noise import NoiseSource
+from skdp.oracle.rows.divisions import Divisions
+from skdp.oracle.threads import Map
 
 Array = NDArray[np.float64]
 
@@ -28,9 +33,11 @@ class MemoryRows:
         Rows longer than this are treated as scaled down to it; X itself is left alone.
     intercept_size : float
         Size of the one more, constant feature that each row has; 0 for none.
+    spread : callable, default=map
+        Maps a function over parts of the rows; see :mod:`skdp.oracle.threads`.
     """
 
-    __slots__ = ("_X", "_intercept_size", "_norms", "_shrink", "_targets", "_weights")
+    __slots__ = ("_X", "_divisions", "_intercept_size", "_inverse_norms", "_shrink", "_spread", "_targets", "_weights")
 
     def __init__(
         self,
@@ -39,6 +46,7 @@ class MemoryRows:
         weights: Array | None = None,
         row_bound: float | None = None,
         intercept_size: float = 1.0,
+        spread: Map = map,
     ) -> None:
         norms = kernels.row_norms(X)
         shrink = None
@@ -48,7 +56,9 @@ class MemoryRows:
         if intercept_size:
             norms = np.hypot(norms, intercept_size)
         self._X, self._targets, self._weights = X, targets, weights
-        self._norms, self._shrink, self._intercept_size = norms, shrink, intercept_size
+        self._divisions = Divisions(X.shape[0])
+        self._inverse_norms, self._shrink = kernels.quotient(1.0, norms), shrink
+        self._intercept_size, self._spread = intercept_size, spread
 
     def __reduce__(self) -> Any:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
@@ -58,25 +68,52 @@ class MemoryRows:
         """Whether X is a sparse matrix."""
         return bool(sparse.issparse(self._X))
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self._X.shape[0])
+
+    def shuffled_block(
+        self, epoch: int, n_blocks: int, index: int, source: NoiseSource
+    ) -> NDArray[np.int64]:
+        """Row numbers of a block; see :class:`skdp.oracle.rows.divisions.Divisions`."""
+        return self._divisions.shuffled(epoch, n_blocks, index, source)
+
+    def random_bin(
+        self, epoch: int, n_bins: int, index: int, source: NoiseSource
+    ) -> NDArray[np.int64]:
+        """Row numbers of a bin; see :class:`skdp.oracle.rows.divisions.Divisions`."""
+        return self._divisions.allocated(epoch, n_bins, index, source)
+
     def take(self, numbers: NDArray[np.int64]) -> MemoryRows:
         """Return the rows with these numbers, copied."""
         chosen = object.__new__(MemoryRows)
         chosen._X, chosen._targets = self._X[numbers], self._targets[numbers]
         chosen._weights = None if self._weights is None else self._weights[numbers]
         chosen._shrink = None if self._shrink is None else self._shrink[numbers]
-        chosen._norms, chosen._intercept_size = self._norms[numbers], self._intercept_size
+        chosen._divisions = Divisions(len(numbers))
+        chosen._inverse_norms = self._inverse_norms[numbers]
+        chosen._intercept_size, chosen._spread = self._intercept_size, self._spread
         return chosen
 
     def clipped_gradient_sum(self, loss: Loss, point: Array, clip_norm: float) -> Array:
         """Sum of the rows' gradients at ``point``, each clipped to ``clip_norm``."""
-        return kernels.clipped_gradient_sum(
-            self._X,
-            self._targets,
-            self._weights,
-            self._shrink,
-            self._norms,
-            self._intercept_size,
-            loss,
-            point,
-            clip_norm,
-        )
+
+        def over(part: slice) -> Array:
+            return kernels.clipped_gradient_sum(
+                self._X,
+                self._targets,
+                self._weights,
+                self._shrink,
+                self._inverse_norms,
+                self._intercept_size,
+                loss,
+                point,
+                clip_norm,
+                part,
+            )
+
+        X = self._X
+        parts = kernels.parts(*X.shape, X.dtype.itemsize, self.is_sparse)
+        # In the order of the parts, whichever thread is done first.
+        return functools.reduce(operator.add, self._spread(over, parts))

@@ -1,0 +1,1 @@
+"""Benchmarks of skdp: accuracy at a given budget, and speed as ratios in one run."""

@@ -1,0 +1,1 @@
+"""Methods: each module has NAME, applies(split) and make(epsilon, delta, seed)."""

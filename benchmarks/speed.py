@@ -1,0 +1,127 @@
+"""Speed as ratios in one run: the kernel, planning, the oracle's overhead, memory."""
+
+from __future__ import annotations
+
+import csv
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import skdp
+from skdp.objective import Logistic
+from skdp.oracle import kernels
+from skdp.oracle.rows import Rows
+from skdp.oracle.threads import spread_over_threads
+
+
+def best_of(function, repeats):
+    """Least seconds of several calls."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def alternating(first, second, repeats):
+    """Least seconds of two functions called in turn, so that both see the same machine."""
+    pairs = [(best_of(first, 1), best_of(second, 1)) for _ in range(repeats)]
+    return min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
+
+
+def plain_pass(X, y, norms, point, clip_norm):
+    """Two plain matrix-vector products with clipping between them."""
+    residuals = 1 / (1 + np.exp(-(X @ point[:-1] + point[-1]))) - y
+    limits = clip_norm / norms
+    clipped = np.clip(residuals, -limits, limits)
+    return X.T @ clipped, clipped.sum()
+
+
+def kernel(n_rows, n_features, repeats):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, n_features))
+    y = (X[:, 0] > 0).astype(float)
+    point = rng.standard_normal((n_features + 1, 1)) / 10
+    norms = np.hypot(kernels.row_norms(X), 1.0)
+    plain = ours = np.inf
+    for _ in range(repeats):
+        plain = min(plain, best_of(lambda: plain_pass(X, y, norms, point[:, 0], 1.0), 1))
+        with spread_over_threads() as spread:
+            rows = Rows(X, y[:, None], spread=spread)
+            ours = min(ours, best_of(lambda: rows.clipped_gradient_sum(Logistic(), point, 1.0), 2))
+    yield f"kernel pass ({n_rows}, {n_features}) float64, plain / ours", plain / ours, ">= 1.3"
+    gigabytes = X.nbytes / 1e9
+    read, _ = alternating(lambda: X.sum(), lambda: None, repeats)
+    yield "  its share of the speed at which X.sum() reads", read / ours, ""
+    yield "  GB/s", gigabytes / ours, ""
+
+
+def planning(repeats):
+    model = skdp.DPLogisticRegression(max_iter=1000)
+    seconds = best_of(lambda: model.plan(100_000, 50), repeats)
+    yield "plan and calibration of 1,000 steps, milliseconds", 1e3 * seconds, "< 50"
+
+
+def overhead(n_rows, n_features, repeats):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, n_features))
+    y = (X[:, 0] > 0).astype(int)
+    model = skdp.DPLogisticRegression(max_iter=200)
+    point = np.zeros((n_features + 1, 1))
+
+    def passes():
+        with spread_over_threads() as spread:
+            rows = Rows(X, y[:, None].astype(float), None, 2 * n_features**0.5, spread=spread)
+            for _ in range(200):
+                rows.clipped_gradient_sum(Logistic(), point, 1.0)
+
+    # what is not a pass over rows: the same fit on ten rows
+    little, _ = alternating(lambda: model.fit(X[:10], np.arange(10) % 2), passes, repeats)
+    whole, bare = alternating(lambda: model.fit(X, y), passes, repeats)
+    yield f"fit of 200 steps at ({n_rows}, {n_features}) / its 200 passes", whole / bare, ""
+    yield "  of it outside the passes, per cent (a fit on 10 rows)", 100 * little / whole, "< 2"
+
+
+MEMORY = """
+import resource, numpy as np, sys
+import skdp
+rng = np.random.default_rng(0)
+X = rng.standard_normal(({n_rows}, 50))
+y = (X[:, 0] > 0).astype(int)
+skdp.DPLogisticRegression(max_iter=3).fit(X[:100], y[:100])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+skdp.DPLogisticRegression(max_iter=3).fit(X, y)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((after - before) * 1024 / X.nbytes)
+"""
+
+
+def memory(n_rows):
+    code = MEMORY.format(n_rows=n_rows)
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    yield f"peak memory of fit ({n_rows}, 50) / data", 1 + float(out.stdout), "<= 1.2"
+
+
+def run(output: Path | None, command: str, smoke: bool) -> None:
+    """Print the table and, if asked, write it with the command that made it."""
+    repeats = 1 if smoke else 7
+    n_rows = 20_000 if smoke else 1_000_000
+    table = [
+        *kernel(n_rows, 50, repeats),
+        *planning(repeats),
+        *overhead(max(n_rows // 10, 20_000), 50, repeats),
+        *memory(n_rows),
+    ]
+    for what, value, wanted in table:
+        print(f"{what:70s} {value:8.3f}  {wanted}")
+    if output is not None:
+        with output.open("w", newline="") as file:
+            file.write(f"# made by: {command}\n")
+            writer = csv.writer(file)
+            writer.writerow(["what", "value", "wanted"])
+            writer.writerows((what.strip(), f"{value:.3f}", wanted) for what, value, wanted in table)

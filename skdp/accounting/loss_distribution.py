@@ -1,0 +1,218 @@
+"""Privacy-loss distributions on a lattice: connect-the-dots atoms, and their sum by FFT.
+
+Everything here errs upwards. Connecting the dots of a profile (Doroshenko, Ghazi, Kamath, Kumar,
+Manurangsi 2022, arXiv:2207.04380) gives a pair that dominates the true one. The sum is taken under
+an exponential tilt (`tilt` times the loss), so that FFT noise and wrap-around are small against
+the *tail* that matters and not only against 1; both are bounded and added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.fft import irfft, next_fast_len, rfft
+
+from skdp.accounting.pairs import Array, Pair
+
+# Bounds the constant in the error of an FFT: at most this times log2(n) units in the last place.
+_FFT_CONSTANT = 8 * np.finfo(float).eps
+# Wrapped-around mass is kept below exp(-20) of what the Chernoff bound leaves.
+_WRAP_EXPONENT = 20.0
+# Next to 1; left in, such numbers would become subnormal, and arithmetic on those is slow.
+_NOTHING = 1e-200
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Masses of a discrete dominating pair at given losses.
+
+    ``up`` are masses of P at the losses ``gains`` > 0; ``down`` are masses of Q at the losses
+    ``-drops`` < 0 (those of P are ``down * exp(-drops)``); ``centre`` is the mass at loss 0, and
+    ``infinite``, ``lost`` are the masses of P and of Q where the other has none.
+    """
+
+    gains: Array
+    up: Array
+    drops: Array
+    down: Array
+    centre: float
+    infinite: float
+    lost: float
+
+    def reversed(self) -> Atoms:
+        """Return the same atoms with the parts of P and Q exchanged."""
+        return Atoms(
+            self.drops, self.down, self.gains, self.up, self.centre, self.lost, self.infinite
+        )
+
+    def log_masses(self) -> tuple[Array, Array]:
+        """Losses in ascending order, and the logarithms of the finite masses of P there."""
+        losses = np.concatenate((-self.drops[::-1], [0.0], self.gains))
+        with np.errstate(divide="ignore"):
+            below = np.log(self.down[::-1]) - self.drops[::-1]
+            masses = np.concatenate((below, np.log([self.centre]), np.log(self.up)))
+        return losses, masses
+
+
+def connect_the_dots(pair: Pair, gains: Array, drops: Array) -> Atoms:
+    """Atoms whose profile runs straight (in exp(epsilon)) between its true values at the dots.
+
+    ``gains`` and ``drops`` ascend from 0 (included). A profile is convex in exp(epsilon), so the
+    chords lie above it: the atoms dominate the pair, whatever the grid.
+    """
+    forward, up, first_gain = _masses(pair.forward(gains), gains)
+    backward, down, first_drop = _masses(pair.backward(drops), drops)
+    centre = 1.0 - max(forward[0], backward[0]) - first_gain - first_drop
+    return Atoms(
+        gains[1:], up, drops[1:], down, max(centre, 0.0), float(forward[-1]), float(backward[-1])
+    )
+
+
+def _masses(profile: Array, grid: Array) -> tuple[Array, Array, float]:
+    """One side: the decreasing profile, the masses at grid[1:], and what the chord takes from 0."""
+    profile = np.minimum.accumulate(np.maximum(profile, 0.0))
+    fall, width = -np.diff(profile), np.diff(grid)
+    taken = fall / np.expm1(np.minimum(width, 700.0))
+    given = fall / -np.expm1(-width)
+    masses = given.copy()
+    masses[:-1] -= taken[1:]
+    return profile, np.maximum(masses, 0.0), float(taken[0])
+
+
+def lattice_atoms(pair: Pair, step: float, tail: float) -> Atoms:
+    """Atoms at multiples of ``step``, as far out as the profile exceeds ``tail``."""
+    forward, backward = pair.reach(tail)
+    gains: Array = step * np.arange(math.ceil(forward / step) + 2, dtype=float)
+    drops: Array = step * np.arange(math.ceil(backward / step) + 2, dtype=float)
+    return connect_the_dots(pair, gains, drops)
+
+
+# Even near the far end, where single large losses lie; geometric near 0, where small ones do.
+_SKETCH = np.concatenate(([0.0], np.geomspace(1e-6, 1e-2, 60), np.linspace(0, 1, 121)[2:]))
+
+
+def sketch_atoms(pair: Pair, tail: float) -> Atoms:
+    """Few atoms: rough, but still dominating, and quick."""
+    forward, backward = pair.reach(tail)
+    return connect_the_dots(pair, max(forward, 1e-300) * _SKETCH, max(backward, 1e-300) * _SKETCH)
+
+
+def log_moments(atoms: list[tuple[Atoms, int]], tilts: Array) -> Array:
+    """``log E exp(tilt * loss)`` of the summed finite losses, for each tilt."""
+    total = np.zeros_like(tilts)
+    for item, count in atoms:
+        losses, masses = item.log_masses()
+        exponents = np.multiply.outer(tilts, losses) + masses
+        top = exponents.max(axis=1)
+        total += count * (top + np.log(np.exp(exponents - top[:, None]).sum(axis=1)))
+    return total
+
+
+class _TiltedAtoms:
+    """Lattice atoms weighted by ``exp(tilt * loss)`` and normalised."""
+
+    def __init__(self, atoms: Atoms, tilt: float) -> None:
+        losses, masses = atoms.log_masses()
+        exponents = tilt * losses + masses
+        top = float(exponents.max())
+        weights = np.exp(exponents - top)
+        weights[weights < _NOTHING] = 0.0
+        norm = float(weights.sum())
+        self.weights: Array = weights / norm
+        self.zero_at = len(atoms.drops)
+        self.log_moment = top + math.log(norm)
+        self.mean = _dot(self.weights, losses)
+        self.variance = max(_dot(self.weights, losses**2) - self.mean**2, 0.0)
+
+    def transform(self, n: int) -> npt.NDArray[np.complex128]:
+        """Fourier transform on a circle of ``n`` places."""
+        padded = np.zeros(-(-len(self.weights) // n) * n)
+        padded[: len(self.weights)] = self.weights
+        circle = np.roll(padded.reshape(-1, n).sum(axis=0), -self.zero_at % n)
+        spectrum: npt.NDArray[np.complex128] = rfft(circle)
+        return spectrum
+
+
+class SummedLoss:
+    """The sum of independent losses, seen through a tilt that brings the wanted tail to the middle.
+
+    Parameters
+    ----------
+    atoms : list of (Atoms, count)
+        On one lattice.
+    step : float
+        Of that lattice.
+    tilt : float
+        At least 0: losses x are weighted by ``exp(tilt * x)`` before the FFT.
+    """
+
+    def __init__(self, atoms: list[tuple[Atoms, int]], step: float, tilt: float) -> None:
+        self.tilt = tilt
+        self.infinite = -math.expm1(sum(c * math.log1p(-item.infinite) for item, c in atoms))
+        parts = [(_TiltedAtoms(item, tilt), count) for item, count in atoms]
+        self.log_moment = sum(count * part.log_moment for part, count in parts)
+        start, n = _window(parts, step)
+        spectrum = np.ones(n // 2 + 1, dtype=complex)
+        for done, (part, count) in enumerate(parts, start=1):
+            spectrum *= part.transform(n) if count == 1 else part.transform(n) ** count
+            if done % 32 == 0:
+                spectrum[np.abs(spectrum) < _NOTHING] = 0.0
+        self.losses: Array = step * np.arange(start, start + n, dtype=float)
+        self.tilted: Array = np.maximum(np.roll(irfft(spectrum, n), -start % n), 0.0)
+        self._noise = _FFT_CONSTANT * math.log2(n) * (sum(count for _, count in parts) + 2)
+
+    def log_delta(self, epsilon: float) -> float:
+        """Logarithm of a bound on ``H(P||Q)`` at exp(epsilon) of the sum."""
+        first = int(np.searchsorted(self.losses, epsilon, side="right"))
+        beyond = self.losses[first:] - epsilon
+        weights = np.exp(-self.tilt * beyond) * -np.expm1(-beyond)
+        # exp(-tilt x) (1 - exp(-x)) is largest where exp(-x) = tilt / (1 + tilt).
+        heaviest = math.exp(-self.tilt * math.log1p(1 / max(self.tilt, 1e-300))) / (1 + self.tilt)
+        slack = self._noise * math.sqrt(_dot(weights, weights))
+        slack += 2 * math.exp(-_WRAP_EXPONENT) * heaviest
+        found = _dot(weights, self.tilted[first:]) * (1 + 1e-9) + slack + 1e-300
+        finite = self.log_moment - self.tilt * epsilon + math.log(found)
+        return float(np.logaddexp(finite, math.log(max(self.infinite, 1e-320))))
+
+
+def _dot(a: Array, b: Array) -> float:
+    """Inner product outside of BLAS, whose threads cost more than they give here."""
+    return float(np.einsum("i,i", a, b))
+
+
+def _window(parts: list[tuple[_TiltedAtoms, int]], step: float) -> tuple[int, int]:
+    """First place and length of a circle that holds all but exp(-_WRAP_EXPONENT) on either side."""
+    mean = sum(count * part.mean for part, count in parts)
+    variance = sum(count * part.variance for part, count in parts)
+    before = max(part.zero_at for part, _ in parts)
+    after = max(len(part.weights) - part.zero_at for part, _ in parts)
+    lattice = step * np.arange(-before, after)
+
+    def distance(push: float) -> float:
+        """Chernoff: a further tilt by ``push`` proves so much mass within this of the mean."""
+        if abs(push) * max(-lattice[0], lattice[-1]) > 300:
+            return math.inf
+        growth = np.exp(push * lattice)
+        grown = 0.0
+        for part, count in parts:
+            first = before - part.zero_at
+            moment = _dot(part.weights, growth[first : first + len(part.weights)])
+            grown += count * math.log(moment)
+        return (grown + _WRAP_EXPONENT) / abs(push) - math.copysign(mean, push)
+
+    def least_distance(push: float) -> float:
+        best = distance(push)
+        for factor in (0.5, 2.0):
+            trial = push * factor
+            while (found := distance(trial)) < best or math.isinf(best):
+                best, trial = found, trial * factor
+        return max(best, 0.0)
+
+    # The push that suits a normal law, then powers of 2 downhill.
+    push = math.sqrt(2 * _WRAP_EXPONENT) / max(math.sqrt(variance), step)
+    start = math.floor((mean - least_distance(-push)) / step)
+    stop = math.ceil((mean + least_distance(push)) / step) + 1
+    return start, 8 * next_fast_len((stop - start) // 8 + 1, real=True)

@@ -1,0 +1,65 @@
+"""From a batch size to the samplers of all steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from numbers import Integral, Real
+from typing import Any
+
+from skdp.oracle import Bin, Block, Everyone, FixedSize, Poisson, Public, Sampler
+
+
+def batch_rows(batch_size: Any, n_rows: int) -> int:
+    """Turn a batch size into an expected number of rows.
+
+    Raises
+    ------
+    ValueError
+        If it is neither an integer in [1, n_rows] nor a fraction in (0, 1].
+    """
+    if isinstance(batch_size, Integral):
+        if 1 <= batch_size <= n_rows and not isinstance(batch_size, bool):
+            return int(batch_size)
+    elif isinstance(batch_size, Real) and 0 < batch_size <= 1:
+        return max(1, round(float(batch_size) * n_rows))
+    raise ValueError(
+        f"batch_size must be None, an integer in [1, {n_rows}] or a fraction of the rows in "
+        f"(0, 1]; got {batch_size!r}."
+    )
+
+
+def _poisson(size: int, n_rows: int) -> Iterator[Sampler]:
+    while True:
+        yield Poisson(size / n_rows)
+
+
+def _fixed_size(size: int, n_rows: int) -> Iterator[Sampler]:
+    while True:
+        yield FixedSize(size)
+
+
+def _divided(kind: type[Block] | type[Bin]) -> Callable[[int, int], Iterator[Sampler]]:
+    def samplers(size: int, n_rows: int) -> Iterator[Sampler]:
+        n_blocks, epoch = max(1, n_rows // size), 0
+        while True:
+            for index in range(n_blocks):
+                yield kind(epoch, n_blocks, index)
+            epoch += 1
+
+    return samplers
+
+
+SAMPLINGS: dict[str, Callable[[int, int], Iterator[Sampler]]] = {
+    "poisson": _poisson,
+    "fixed_size": _fixed_size,
+    "shuffled": _divided(Block),
+    "balls_and_bins": _divided(Bin),
+}
+
+
+def samplers(batch_size: Any, sampling: str, public: Public) -> Iterator[Sampler]:
+    """Yield the sampler of one step after the other, without end."""
+    if batch_size is None:
+        while True:
+            yield Everyone()
+    yield from SAMPLINGS[sampling](batch_rows(batch_size, public.n_rows), public.n_rows)

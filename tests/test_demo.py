@@ -1,0 +1,124 @@
+"""The demonstration, the README and the examples of the documentation do what they say."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from skdp import demo
+from skdp.solvers.base import REGISTRY
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = sorted(path for path in (ROOT / "docs").glob("*.rst") if ">>> " in path.read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def results():
+    return demo.measure(demo.EXPERIMENTS, demo.EPSILONS, repeats=1)
+
+
+def test_the_table_has_a_row_for_every_data_set_and_epsilon(results):
+    lines = [re.split(r"  +", line) for line in demo.table(results).splitlines()[2:] if line]
+    expected = [
+        [experiment.data, f"{epsilon:g}"]
+        for experiment in demo.EXPERIMENTS
+        for epsilon in demo.EPSILONS
+    ]
+    assert [[line[0], line[2]] for line in lines] == expected
+
+
+def test_every_model_kept_to_its_budget(results):
+    for result in results:
+        assert 0.999 * result.epsilon < result.statement.epsilon <= result.epsilon
+        assert result.statement.noise_source == "system"
+
+
+def test_a_large_budget_comes_near_the_twin(results):
+    for result in results:
+        if result.epsilon == max(demo.EPSILONS):
+            assert result.scores[0] > result.twin_scores[0] - 0.15
+
+
+def test_every_fit_is_announced():
+    seen = []
+    demo.measure(demo.EXPERIMENTS[:1], (1.0, 3.0), 2, seen.append)
+    assert seen == ["breast cancer"] * 6
+
+
+def test_quick_run_prints_and_draws(tmp_path):
+    """As a command; the extra "demo" is not part of what the tests need."""
+    for module in ("matplotlib", "tqdm"):
+        pytest.importorskip(module, reason="the extra 'demo' is not installed")
+    picture = tmp_path / "picture.png"
+    command = [sys.executable, "-m", "skdp", "--quick", "--output", str(picture)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=tmp_path, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["picture.png"]
+    for epsilon in demo.EPSILONS:
+        assert len(re.findall(rf"^\w.*  {epsilon:g}  1e-06 ", done.stdout, re.MULTILINE)) == 3
+    for sentence in ("n = 426, is public", "Not part of the guarantee", "target_bound = 200"):
+        assert sentence in done.stdout
+    assert "100%" in done.stderr
+
+
+@pytest.mark.parametrize("missing", ["tqdm", "matplotlib"])
+def test_a_missing_extra_is_named(monkeypatch, missing):
+    if missing == "matplotlib":
+        pytest.importorskip("tqdm", reason="it is asked for first")
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(SystemExit, match=rf"needs {missing}.*extra 'demo'"):
+        demo.main(["--quick"])
+
+
+def test_a_place_that_is_not_there_is_refused_before_the_work(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        demo.main(["--output", str(tmp_path / "nowhere" / "picture.png")])
+    assert "there is no directory" in capsys.readouterr().err
+
+
+def test_the_readme_example_runs(capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile(example, "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert printed.count("(1, 1e-06)-differentially private") == 2
+    planned, fitted = names["model"].plan(426, 30), names["model"].privacy_
+    assert planned.to_dict() == fitted.to_dict()
+
+
+def test_the_readme_gives_the_test_command():
+    """What .ci/run takes from it: sed -n '/<!-- test command -->/,/```$/p' | grep ... | head -1."""
+    lines = README.splitlines()
+    start = lines.index("<!-- test command -->")
+    stop = next(i for i in range(start + 1, len(lines)) if lines[i].endswith("```"))
+    commands = [line for line in lines[start : stop + 1] if line.startswith(".venv/bin/pytest")]
+    assert commands == [".venv/bin/pytest -n 2"]
+    assert any(".venv/bin/pip install" in line for line in lines[start:stop])
+
+
+def test_links_of_the_readme_lead_somewhere():
+    for target in re.findall(r"\]\(([^)]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+@pytest.fixture
+def registry():
+    """Solvers that an example registers are gone afterwards."""
+    before = dict(REGISTRY)
+    yield
+    REGISTRY.clear()
+    REGISTRY.update(before)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_examples_of_the_documentation_run(registry, page):
+    found = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert found.attempted > 0
+    assert found.failed == 0
