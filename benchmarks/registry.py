@@ -13,7 +13,7 @@ import numpy as np
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-class Unavailable(RuntimeError):
+class Unavailable(RuntimeError):  # noqa: N818  a state of affairs, no mistake
     """A data set or method cannot be used here; the message says why."""
 
 

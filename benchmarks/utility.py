@@ -13,7 +13,17 @@ from sklearn.metrics import log_loss
 
 from benchmarks.registry import Unavailable, modules
 
-COLUMNS = ["data", "method", "epsilon", "delta", "runs", "score", "standard_error", "log_loss", "seconds"]
+COLUMNS = [
+    "data",
+    "method",
+    "epsilon",
+    "delta",
+    "runs",
+    "score",
+    "standard_error",
+    "log_loss",
+    "seconds",
+]
 
 
 def one_run(method, split, epsilon, delta, seed):
@@ -43,7 +53,10 @@ def rows(datasets, epsilons, delta, runs):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     results = np.array(
-                        [one_run(method, split, epsilon, delta, s) for s, split in enumerate(splits)]
+                        [
+                            one_run(method, split, epsilon, delta, seed)
+                            for seed, split in enumerate(splits)
+                        ]
                     )
                 score, loss, seconds = results.mean(axis=0)
                 error = results[:, 0].std(ddof=1) / np.sqrt(runs) if runs > 1 else np.nan

@@ -11,7 +11,7 @@ import pytest
 from skdp.oracle.releases.mechanisms import GaussianNoise
 
 
-class Leak(AssertionError):
+class Leak(AssertionError):  # noqa: N818
     """Something that depends on a row left by another way than a charged release."""
 
 
@@ -117,7 +117,9 @@ def rng():
 def classification(rng):
     """A well-behaved binary problem of 400 rows."""
     X = rng.standard_normal((400, 5))
-    y = (X @ np.array([2.0, -1.0, 0.5, 0.0, 0.0]) + 0.3 * rng.standard_normal(400) > 0.2).astype(int)
+    y = (X @ np.array([2.0, -1.0, 0.5, 0.0, 0.0]) + 0.3 * rng.standard_normal(400) > 0.2).astype(
+        int
+    )
     return X, y
 
 

@@ -22,7 +22,7 @@ class Adjacency(StrEnum):
     def parse(cls, value: object) -> Adjacency:
         """Turn a user's word into the relation, or say which words are known."""
         try:
-            return cls(value)
+            return cls(str(value))
         except ValueError:
             known = ", ".join(repr(member.value) for member in cls)
             raise ValueError(f"adjacency must be one of {known}; got {value!r}.") from None

@@ -203,7 +203,8 @@ class DPLinearModel(BaseEstimator):
     def _assumptions(self, public: Public) -> tuple[str, ...]:
         said = [
             f"One record is one row; the number of rows, n = {public.n_rows}, is public.",
-            f"The number of columns, {public.n_features}, their names and the type of X are public.",
+            f"The number of columns, {public.n_features}, their names and the type of X are "
+            "public.",
             "That no value is missing or infinite is public: such rows are refused.",
             "Hyperparameters, and any scaling or selection of columns before this fit, did not "
             "use these rows, or are accounted for elsewhere.",
@@ -215,7 +216,9 @@ class DPLinearModel(BaseEstimator):
                 "longer rows were scaled down to it."
             )
         if self.random_state is not None:
-            said.append("The seed of the noise stays secret: whoever knows it can take the noise off.")
+            said.append(
+                "The seed of the noise stays secret: whoever knows it can take the noise off."
+            )
         if math.isinf(self.epsilon):
             said.append("There is NO privacy: epsilon is infinite and no noise was added.")
         return tuple(said)
@@ -232,9 +235,7 @@ class DPLinearModel(BaseEstimator):
 
     def _linear_predictor(self, X: Any) -> Array:
         check_is_fitted(self)
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         scores = np.asarray(X @ np.atleast_2d(self.coef_).T)
         if self.row_bound_ is not None:
             scores *= np.minimum(1.0, quotient(self.row_bound_, row_norms(X)))[:, None]
@@ -274,7 +275,7 @@ def _joint_weights(sample_weight: Any, target_weights: Array | None, X: Any) -> 
         sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
     )
     if weights.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar; got {weights.ndim} dimensions.")
+        raise ValueError(f"Sample weights must be 1D array or scalar; got {weights.ndim}D.")
     check_consistent_length(weights, X)
     if (weights < 0).any():
         raise ValueError("sample_weight must not be negative.")

@@ -13,10 +13,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from skdp._numbers import is_real
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import Array, DPLinearModel, Targets
 from skdp.linear_model.documentation import fill
-from skdp.linear_model.parameters import is_real
 from skdp.objective import (
     L1,
     L2,

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from numbers import Real
 from typing import Any
 
-from skdp.solvers import REGISTRY, Solver, get_solver
+from skdp._numbers import is_real
+from skdp.solvers import Solver, get_solver
+from skdp.solvers.base import REGISTRY
 
 
 class PrivacyWarning(UserWarning):
     """A guarantee is weaker than its user may think."""
-
-
-def is_real(value: Any) -> bool:
-    """Whether ``value`` is a number, and neither a bool nor nan."""
-    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def check_budget(epsilon: Any, delta: Any) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from skdp._numbers import is_real
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import Array, DPLinearModel, Targets
 from skdp.linear_model.documentation import fill
-from skdp.linear_model.parameters import is_real
 from skdp.objective import L2, NoPenalty, Penalty, Problem, SquaredError
 
 
@@ -95,6 +95,7 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         )
 
     def _show(self, coef: Array, intercept: Array) -> None:
+        self.intercept_: float | Array
         one = self.__dict__.pop("_one_target")
         self.coef_ = coef[:, 0].copy() if one else coef.T.copy()
         if not self.fit_intercept:

@@ -8,6 +8,7 @@ that stay in a near cache between the two products.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,9 +37,10 @@ def block_rows(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> i
 
 
 def _blocks(X: Any, itemsize: int | None = None, rows: slice | None = None) -> Iterator[slice]:
-    step = max(1, block_rows(*X.shape, itemsize or X.dtype.itemsize, sparse.issparse(X)))
+    n_rows, n_columns = X.shape
+    step = block_rows(n_rows, n_columns, itemsize or X.dtype.itemsize, sparse.issparse(X))
     first, stop = (0, X.shape[0]) if rows is None else (rows.start, rows.stop)
-    for start in range(first, stop, step):
+    for start in range(first, stop, max(1, step)):
         yield slice(start, min(start + step, stop))
 
 
@@ -51,7 +53,7 @@ def parts(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> list[s
     enough = max(1, n_rows * n_columns * itemsize // PART_BYTES)
     n_parts = 1 if is_sparse else min(enough, MOST_PARTS)
     edges = [n_rows * i // n_parts for i in range(n_parts + 1)]
-    return [slice(start, stop) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
 
 
 def _take(X: Any, rows: slice) -> Any:
@@ -185,11 +187,11 @@ def gradient_rounding(n_rows: int, n_columns: int, n_outputs: int, is_sparse: bo
     """Relative amount by which rounding can raise the contribution of a record to the sum.
 
     A record's clipped gradient exceeds its bound by a relative ``(n_columns + n_outputs + 16) u``
-    at most (two norms, limits and products; u is the unit roundoff). A floating-point sum of k terms
-    is off by at most ``k u sum |terms|`` to first order, in any order of summation (Higham 2002,
-    eq. 3.4 and sec. 4.2), here in L2 norm by ``k u n C``; two neighbouring sums by twice as much.
-    k is the number of rows in a block plus the number of blocks and parts, the larger of those for
-    float32 and float64 rows. The factor 1.01 covers higher orders.
+    at most (two norms, limits and products; u is the unit roundoff). A floating-point sum of k
+    terms is off by at most ``k u sum |terms|`` to first order, in any order of summation (Higham
+    2002, eq. 3.4 and sec. 4.2), here in L2 norm by ``k u n C``; two neighbouring sums by twice as
+    much. k is the number of rows in a block plus the number of blocks and parts, the larger of
+    those for float32 and float64 rows. The factor 1.01 covers higher orders.
     """
     terms = 0
     for itemsize in (4, 8):

@@ -87,7 +87,7 @@ class WithinBudget(Guard):
 
     @classmethod
     def whole_budget(cls) -> Gaussian:
-        """The release that spends everything at once, the rounding slack included."""
+        """Return the release that spends everything at once, the rounding slack included."""
         return Gaussian((1 + cls.SLACK) ** -0.5)
 
     def admit(self, kind: str, event: Event) -> None:

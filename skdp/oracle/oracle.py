@@ -108,7 +108,7 @@ class Oracle:
     def gradient_std(
         self, clip_norm: float, noise: float = 1.0, sampler: Sampler | None = None
     ) -> float:
-        """Standard deviation of the noise in each coordinate of :meth:`gradient`."""
+        """Return the standard deviation of the noise on :meth:`gradient`, in each coordinate."""
         chosen = Everyone() if sampler is None else sampler
         release = NoisySum(GradientSum(self.start(), clip_norm), GaussianNoise(noise), chosen)
         return release.std(self._terms) / release.divisor(self._terms)

@@ -119,9 +119,7 @@ def rehearse(solver: Solves, public: Public, problem: Problem) -> tuple[Entry, .
     return ledger.entries
 
 
-def make_plan(
-    solver: Solves, public: Public, problem: Problem, accountant: str = "auto"
-) -> Plan:
+def make_plan(solver: Solves, public: Public, problem: Problem, accountant: str = "auto") -> Plan:
     """Find out what a solver is going to ask, and how much noise the budget needs for it.
 
     Raises

@@ -62,7 +62,7 @@ class Solver(BaseEstimator):
         ValueError
             If a hyperparameter is out of its range.
         """
-        resolved = clone(self)
+        resolved: Self = clone(self)
         resolved.set_params(**self.automatic(public, problem))
         return resolved
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from numbers import Integral, Real
 from typing import Any
 
+from skdp._numbers import is_integer, is_real
 from skdp.oracle import Bin, Block, Everyone, FixedSize, Poisson, Public, Sampler
 
 
@@ -17,10 +17,10 @@ def batch_rows(batch_size: Any, n_rows: int) -> int:
     ValueError
         If it is neither an integer in [1, n_rows] nor a fraction in (0, 1].
     """
-    if isinstance(batch_size, Integral):
-        if 1 <= batch_size <= n_rows and not isinstance(batch_size, bool):
+    if is_integer(batch_size):
+        if 1 <= batch_size <= n_rows:
             return int(batch_size)
-    elif isinstance(batch_size, Real) and 0 < batch_size <= 1:
+    elif is_real(batch_size) and 0 < batch_size <= 1:
         return max(1, round(float(batch_size) * n_rows))
     raise ValueError(
         f"batch_size must be None, an integer in [1, {n_rows}] or a fraction of the rows in "

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
+
+from skdp._numbers import is_integer, is_real
 
 
-def is_auto(value: Any) -> bool:
+def is_auto(value: object) -> TypeGuard[str]:
     """Whether ``value`` is the word "auto"; arrays are compared with care."""
     return isinstance(value, str) and value == "auto"
 
 
 def check_count(name: str, value: Any) -> None:
     """Raise ValueError unless ``value`` is an integer, at least 1."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+    if not is_integer(value) or value < 1:
         raise ValueError(f"{name} must be 'auto' or an integer, at least 1; got {value!r}.")
 
 
 def check_interval(name: str, value: Any, low: float, below: float) -> None:
     """Raise ValueError unless ``value`` is a number in [low, below)."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not low <= value < below:
+    if not is_real(value) or not low <= value < below:
         raise ValueError(
             f"{name} must be 'auto' or a number in [{low:g}, {below:g}); got {value!r}."
         )

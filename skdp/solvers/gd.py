@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, ClassVar
 
+from skdp._numbers import is_real
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
@@ -84,9 +84,9 @@ class GradientDescent(Solver):
     def __init__(
         self,
         *,
-        max_iter: int | str = "auto",
+        max_iter: Any = "auto",
         learning_rate: float | StepSchedule | str = "auto",
-        momentum: float | str = "auto",
+        momentum: Any = "auto",
         batch_size: int | float | None = None,
         sampling: str = "poisson",
         noise_schedule: str | NoiseSchedule | Any = "auto",
@@ -108,7 +108,7 @@ class GradientDescent(Solver):
         max_iter = None if is_auto(self.max_iter) else self.max_iter
         if max_iter is not None:
             check_count("max_iter", max_iter)
-        size = float(self.learning_rate) if isinstance(self.learning_rate, Real) else None
+        size = float(self.learning_rate) if is_real(self.learning_rate) else None
         if size is not None:
             step_sizes(size, 1)
         values = descent_defaults(public, problem, max_iter, size)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+
+from skdp._numbers import is_real
 
 Array = NDArray[np.float64]
 
@@ -52,7 +53,7 @@ def clip_norms(rule: Any, n_steps: int) -> Array:
     """
     if isinstance(rule, ClippingRule):
         norms = np.asarray(rule.norms(n_steps), dtype=np.float64)
-    elif isinstance(rule, Real) and not isinstance(rule, bool):
+    elif is_real(rule):
         norms = np.full(n_steps, float(rule))
     else:
         raise ValueError(

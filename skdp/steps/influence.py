@@ -56,7 +56,8 @@ class ExponentialNoise(NoiseSchedule):
     def log_influence(self, n_steps: int) -> Array:
         if not 0 < self.gamma <= 1:
             raise ValueError(f"ExponentialNoise: gamma must lie in (0, 1]; got {self.gamma!r}.")
-        return np.log(self.gamma) * (n_steps - np.arange(1, n_steps + 1))
+        steps_left = n_steps - np.arange(1, n_steps + 1)
+        return np.asarray(np.log(self.gamma) * steps_left, dtype=np.float64)
 
 
 class CustomNoise(NoiseSchedule):

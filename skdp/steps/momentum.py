@@ -39,7 +39,8 @@ class HeavyBall(Momentum):
     """Polyak's momentum with steps of unit gain, ``v = beta v + (1 - beta) g``, starting at 0.
 
     It is ``w_next = w - a g + beta (w - w_previous)`` with ``a = (1 - beta)`` times the step size.
-    Early steps are short, so that it is stable for ``2 (1 + beta) / (1 - beta)`` over the curvature.
+    Early steps are short: it is stable for steps of ``2 (1 + beta) / (1 - beta)`` over the
+    curvature.
     """
 
     def __init__(self, beta: float) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+
+from skdp._numbers import is_real
 
 Array = NDArray[np.float64]
 
@@ -85,7 +86,7 @@ def step_sizes(schedule: Any, n_steps: int) -> Array:
     """
     if isinstance(schedule, StepSchedule):
         sizes = np.asarray(schedule.sizes(n_steps), dtype=np.float64)
-    elif isinstance(schedule, Real) and not isinstance(schedule, bool):
+    elif is_real(schedule):
         sizes = np.full(n_steps, float(schedule))
     else:
         raise ValueError(

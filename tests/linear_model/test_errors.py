@@ -100,7 +100,7 @@ class TestData:
     def test_not_finite(self, estimator, bad, classification):
         X, y = classification
         X[3, 1] = bad
-        with pytest.raises(ValueError, match="NaN|infinity"):
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
             estimator().fit(X, y)
 
     def test_target_not_finite(self, estimator, classification):
@@ -142,7 +142,7 @@ def test_one_class(classification):
 
 def test_continuous_target(classification):
     X, _ = classification
-    with pytest.raises(ValueError, match="Unknown label type"):
+    with pytest.raises(ValueError, match=r"Unknown label type"):
         LOGISTIC().fit(X, X[:, 0])
 
 
@@ -166,6 +166,8 @@ def test_a_solver_whose_needs_are_not_met(classification):
     class Picky(GradientDescent):
         needs = frozenset({"strongly_convex"})
 
-    with pytest.raises(ValueError, match="solver 'gd' needs strongly_convex, a penalty that is strongly convex"):
+    with pytest.raises(
+        ValueError, match="solver 'gd' needs strongly_convex, a penalty that is strongly convex"
+    ):
         LINEAR(solver=Picky()).fit(*classification)
     RIDGE(solver=Picky()).plan(400, 5)

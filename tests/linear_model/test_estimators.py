@@ -109,7 +109,12 @@ def test_agrees_with_l1_penalties(classification, l1_ratio):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the spelling of the penalty changed in 1.8
         theirs = LogisticRegression(
-            C=0.05, l1_ratio=l1_ratio, solver="saga", tol=1e-9, max_iter=10_000, penalty="elasticnet"
+            C=0.05,
+            l1_ratio=l1_ratio,
+            solver="saga",
+            tol=1e-9,
+            max_iter=10_000,
+            penalty="elasticnet",
         ).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
     assert (ours.coef_[np.abs(theirs.coef_) < 1e-8] == 0).all() or l1_ratio < 1

@@ -49,7 +49,9 @@ def data_for(kind, rng):
 
 
 def targets_for(kind):
-    return {"logistic": [0, 1], "multinomial": [0, 1, 2]}.get(kind, [-1e300, -3.0, 0.0, 1e-310, 1e12])
+    return {"logistic": [0, 1], "multinomial": [0, 1, 2]}.get(
+        kind, [-1e300, -3.0, 0.0, 1e-310, 1e12]
+    )
 
 
 def rows():
@@ -133,7 +135,9 @@ class TestReplay:
 
 def _patched_sum(monkeypatch, change):
     original = GradientSum.total
-    monkeypatch.setattr(GradientSum, "total", lambda self, rows, terms: change(original, self, rows, terms))
+    monkeypatch.setattr(
+        GradientSum, "total", lambda self, rows, terms: change(original, self, rows, terms)
+    )
 
 
 def mutant_intercept_not_clipped(monkeypatch):
@@ -148,7 +152,9 @@ def mutant_no_clipping(monkeypatch):
 def mutant_clip_twice_as_large(monkeypatch):
     original = kernels._clip
     monkeypatch.setattr(
-        kernels, "_clip", lambda residuals, clip_norm, inverse: original(residuals, 2 * clip_norm, inverse)
+        kernels,
+        "_clip",
+        lambda residuals, clip_norm, inverse: original(residuals, 2 * clip_norm, inverse),
     )
 
 

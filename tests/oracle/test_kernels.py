@@ -15,7 +15,12 @@ from skdp.objective import Huber, Logistic, Multinomial, SquaredError
 from skdp.oracle import kernels
 from skdp.oracle.rows import Rows
 
-LOSSES = {"squared": SquaredError(), "logistic": Logistic(), "softmax": Multinomial(3), "huber": Huber()}
+LOSSES = {
+    "squared": SquaredError(),
+    "logistic": Logistic(),
+    "softmax": Multinomial(3),
+    "huber": Huber(),
+}
 
 
 def plain_sum(X, targets, weights, data_norm, has_intercept, loss, point, clip_norm):
@@ -64,7 +69,13 @@ def test_agrees_with_a_plain_loop(name, layout, has_intercept, data_norm, dtype,
         "csr_matrix": sparse.csr_matrix,
         "sliced": lambda A: np.repeat(A, 2, axis=0)[::2],
     }[layout](X)
-    rows = Rows(held, targets.astype(dtype) if targets.ndim > 1 else targets, weights, data_norm, 0.5 * has_intercept)
+    rows = Rows(
+        held,
+        targets.astype(dtype) if targets.ndim > 1 else targets,
+        weights,
+        data_norm,
+        0.5 * has_intercept,
+    )
     total = rows.clipped_gradient_sum(loss, point, 0.6)
     tolerance = 1e-12 if dtype is np.float64 else 2e-5
     assert total.dtype == np.float64
@@ -119,9 +130,7 @@ def test_rounding_of_sums_is_within_what_is_charged(dtype, as_sparse, rng):
         SquaredError(), np.zeros((2, 1)), clip_norm
     )
     rows = X.astype(float)
-    exact = [
-        math.fsum(column) for column in (rows / np.linalg.norm(rows, axis=1, keepdims=True)).T
-    ]
+    exact = [math.fsum(column) for column in (rows / np.linalg.norm(rows, axis=1, keepdims=True)).T]
     error = np.linalg.norm(total[:, 0] - np.array(exact))
     slack = kernels.gradient_rounding(n_rows, 2, 1, as_sparse)
     assert 2 * error <= slack * clip_norm

@@ -40,7 +40,7 @@ def test_blocks_of_an_epoch_are_a_partition(kind, rows):
     source = noise_source(None)
     for epoch in range(3):
         blocks = [drawn(kind(epoch, 5, i), rows, source) for i in range(5)]
-        assert sorted(sum(blocks, [])) == list(range(N))
+        assert sorted(number for block in blocks for number in block) == list(range(N))
         again = drawn(kind(epoch, 5, 2), rows, source)
         assert again == blocks[2]
 

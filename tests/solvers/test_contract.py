@@ -94,9 +94,7 @@ def test_every_solver_reaches_the_minimum_without_noise(name, regression):
     with pytest.warns(skdp.PrivacyWarning):
         model = skdp.DPRidge(alpha=20.0, epsilon=math.inf, solver=name, max_iter=3000).fit(X, y)
     centred = X - X.mean(axis=0)
-    exact = np.linalg.solve(
-        centred.T @ centred + 20.0 * np.eye(5), centred.T @ (y - y.mean())
-    )
+    exact = np.linalg.solve(centred.T @ centred + 20.0 * np.eye(5), centred.T @ (y - y.mean()))
     np.testing.assert_allclose(model.coef_, exact, atol=1e-6)
 
 

@@ -78,7 +78,9 @@ def test_steps_given_by_the_user_keep_the_distance():
     travel = automatic["max_iter"] * automatic["learning_rate"]
     longer = descent_defaults(public_facts(), problem, max_iter=5000)
     assert longer["learning_rate"] * 5000 == pytest.approx(travel)
-    smaller = descent_defaults(public_facts(), problem, learning_rate=automatic["learning_rate"] / 1.5)
+    smaller = descent_defaults(
+        public_facts(), problem, learning_rate=automatic["learning_rate"] / 1.5
+    )
     assert smaller["max_iter"] == pytest.approx(1.5 * automatic["max_iter"], abs=2)
 
 
@@ -98,9 +100,8 @@ def test_distance_and_clip_grow_with_the_budget(epsilon):
         one = descent_defaults(public_facts(epsilon=epsilon), problem)
         two = descent_defaults(public_facts(epsilon=2 * epsilon), problem)
         assert two["clip_norm"] > one["clip_norm"]
-        assert (
-            two["learning_rate"] * two["max_iter"]
-            >= one["learning_rate"] * one["max_iter"] * (1 - 1e-12)
+        assert two["learning_rate"] * two["max_iter"] >= one["learning_rate"] * one["max_iter"] * (
+            1 - 1e-12
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ Class = TypeVar("Class", bound=type)
 _AUDITED: set[type] = set()
 
 
-class NotAudited(TypeError):
+class NotAudited(TypeError):  # noqa: N818  reads as what it says
     """A release, or a part of one, comes from outside the audited folder."""
 
 
@@ -74,7 +74,10 @@ def require_audited(part: object) -> None:
 class Release(ABC):
     """A question to the rows whose answer carries enough noise to be given away."""
 
-    kind: ClassVar[str] | str
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """What was asked, in the words of the privacy statement."""
 
     @abstractmethod
     def parts(self) -> tuple[object, ...]:

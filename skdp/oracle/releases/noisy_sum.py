@@ -39,8 +39,7 @@ class NoisySum(Release):
     sampler: Sampler = field(default_factory=Everyone)
 
     @property
-    def kind(self) -> str:  # type: ignore[override]
-        """Name of the sum."""
+    def kind(self) -> str:
         return self.what.kind
 
     def parts(self) -> tuple[object, ...]:

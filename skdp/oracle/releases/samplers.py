@@ -134,7 +134,7 @@ class Block(Sampler):
 @audited
 @dataclass(frozen=True)
 class Bin(Sampler):
-    """Bin ``index``: in every ``epoch`` each row picks one of ``n_bins`` bins on its own, in secret.
+    """Bin ``index``: in each ``epoch`` every row picks one of ``n_bins`` bins, alone and in secret.
 
     Sizes are random and never shown. This is the one-pass sampling that amplifies (Chua et al.
     2025); where its accountant is not installed it costs what disjoint blocks cost.

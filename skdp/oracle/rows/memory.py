@@ -37,7 +37,16 @@ class MemoryRows:
         Maps a function over parts of the rows; see :mod:`skdp.oracle.threads`.
     """
 
-    __slots__ = ("_X", "_divisions", "_intercept_size", "_inverse_norms", "_shrink", "_spread", "_targets", "_weights")
+    __slots__ = (
+        "_X",
+        "_divisions",
+        "_intercept_size",
+        "_inverse_norms",
+        "_shrink",
+        "_spread",
+        "_targets",
+        "_weights",
+    )
 
     def __init__(
         self,
@@ -113,7 +122,7 @@ class MemoryRows:
                 part,
             )
 
-        X = self._X
-        parts = kernels.parts(*X.shape, X.dtype.itemsize, self.is_sparse)
+        n_rows, n_columns = self._X.shape
+        parts = kernels.parts(n_rows, n_columns, self._X.dtype.itemsize, self.is_sparse)
         # In the order of the parts, whichever thread is done first.
         return functools.reduce(operator.add, self._spread(over, parts))
