@@ -109,6 +109,7 @@ class DPLinearModel(BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any) -> Self:
         # 1. Everything that can be refused without rows.
         self._check_parameters()
+        source = noise_source(self.random_state)
         # 2. Validate the rows.
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
@@ -121,7 +122,6 @@ class DPLinearModel(BaseEstimator):
             n_rows, n_features, targets.n_outputs, sparse.issparse(X)
         )
         warn_about_budget(type(self).__name__, self.epsilon, self.delta, n_rows)
-        source = noise_source(self.random_state)
         self._report(plan, public)
         # 4. Run on the rows, once.
         size = public.intercept_size * public.has_intercept

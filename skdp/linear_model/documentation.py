@@ -60,7 +60,7 @@ privacy_ : PrivacyStatement
     What was released, what it cost, and what was assumed.
 n_features_in_ : int
     Number of columns.
-feature_names_in_ : array of shape (n_features_in_,)
+feature_names_in_ : array of shape (n_features,)
     Column names, if X had any.
 """
 

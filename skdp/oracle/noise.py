@@ -268,7 +268,7 @@ def noise_source(random_state: object) -> NoiseSource:
         return SeededSource(_generator(entropy.tolist()))
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
         return SeededSource(int(random_state))
-    raise TypeError(
+    raise ValueError(
         "random_state must be None (private noise), an integer, a numpy RandomState or a numpy "
         f"Generator (reproducible noise, not private); got {random_state!r}."
     )

@@ -9,12 +9,14 @@ the signal-to-noise ratio of the whole budget spent on one gradient,
 where mu is the Gaussian-DP parameter of (epsilon, delta). Then
 
 1. the clipping norm grows with the budget, ``C = c a**(1/3) R``, so that its bias vanishes while
-   its noise stays in proportion;
+   its noise stays in proportion; a declared ``target_bound`` B multiplies it by B/4, and it never
+   exceeds what a gradient can reach;
 2. the distance travelled, steps times step size, is ``S = s min(a, a**(3/4))``: noise alone
    carries the predictions no further than about ``c s min(a**(1/3), a**(1/12))``, however many
    steps are taken, so that a small budget gives a timid model and not a wild one;
-3. there are as many steps as keep the step size stable for the most correlated columns, whose
-   curvature is h d, with momentum 0.9: 100 to 500;
+3. there are as many steps as keep the step size stable, with momentum 0.9, for the most correlated
+   columns, whose curvature is h d, or h times the squared bound on a row where residuals have no
+   bound: 100 to 500;
 4. noise is uniform, and the mean of the last half of the iterates is returned.
 
 The constants were chosen on a handful of public data sets; moving any of them by half hardly
@@ -31,7 +33,10 @@ from skdp.objective import Problem
 from skdp.oracle import Public
 
 MOMENTUM = 0.9
-STABLE = 20.0  # step size times largest curvature; heavy ball at 0.9 bears 38
+# Step size times curvature. Heavy ball at 0.9 bears 38: a squared loss keeps below that for the
+# longest rows that there can be, uncentred columns included; a loss whose residual is bounded
+# cannot run away and goes by rows of the expected size.
+STABLE, EXPECTED = 36.0, 20.0
 FEWEST, MOST = 100, 500
 UNCLIPPED = 1e12  # in units of R, for a fit without noise
 TARGET_UNITS = 4.0  # a declared bound on targets is taken for this many standard deviations
@@ -78,9 +83,12 @@ def descent_defaults(
             clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
     # 2. and 3. The distance, the steps, and the step size that follows; in units of 1 / R**2.
     travel = travelling * min(ratio, ratio**0.75)
-    largest = STABLE / (curvature * n_columns)
-    if public.data_norm is not None:
-        largest *= min(1.0, n_columns / public.data_norm**2)
+    if problem.loss.residual_bound is None and public.row_norm is not None:
+        largest = STABLE / (curvature * public.row_norm**2) * row_norm**2 / n_columns
+    else:
+        largest = EXPECTED / (curvature * n_columns)
+        if public.data_norm is not None:
+            largest *= min(1.0, n_columns / public.data_norm**2)
     unit = n_columns / row_norm**2
     if max_iter is None:
         step = largest if learning_rate is None else learning_rate / unit
