@@ -12,8 +12,8 @@ from skdp.accounting.loss_distribution import (
     Atoms,
     SummedLoss,
     lattice_atoms,
-    log_moments,
     sketch_atoms,
+    tilted_moments,
 )
 from skdp.accounting.pairs import Array, Pair
 
@@ -27,10 +27,14 @@ _LEAST = 1e-290  # below this, doubles lose their precision
 
 @dataclass(frozen=True)
 class _Aim:
-    """Where to look in one direction: the tilt, and the Chernoff bound that it proves."""
+    """Where to look in one direction.
+
+    ``tilt`` brings the tail to the middle; ``bound`` is a bound on the answer, ``guess`` about it.
+    """
 
     tilt: float
     bound: float
+    guess: float
 
 
 @dataclass(frozen=True)
@@ -87,10 +91,16 @@ def epsilon_of(pairs: Pairs, coarse: Pairs, delta: float, effort: Effort = FULL)
         return math.inf
 
     def solved(side: int, pairs: Pairs, effort: Effort) -> float:
-        aim = aims[side]
-        atoms, step = effort.lattice(pairs, aim, aim.bound, tail)
-        loss = SummedLoss(_directions(atoms)[side], step, aim.tilt)
-        return _solve(loss, log_delta, aim.bound)
+        aim, found = aims[side], math.inf
+        atoms, step = effort.lattice(pairs, aim, min(aim.bound, aim.guess), tail)
+        for _ in range(3):
+            loss = SummedLoss(_directions(atoms)[side], step, aim.tilt)
+            found = min(found, _solve(loss, log_delta, aims[side].bound))
+            if loss.slack_share(found) < effort.precision:
+                break
+            # The tail lay elsewhere than aimed at: look again, from where it was found.
+            aim = _aim_at_epsilon(_directions(sketch)[side], found)
+        return found
 
     dearer, *others = sorted(range(len(aims)), key=lambda side: -aims[side].bound)
     found = solved(dearer, pairs, effort)
@@ -134,31 +144,39 @@ def _directions(atoms: AtomList) -> list[AtomList]:
     return [atoms, [(item.reversed(), count) for item, count in atoms]]
 
 
-def _trials(sketch: AtomList) -> tuple[Array, Array]:
-    """Tilts worth trying, and the log moments at them."""
+def _trial_tilts(sketch: AtomList) -> Array:
     reach = sum(count * float(item.gains[-1]) for item, count in sketch)
-    tilts = np.geomspace(0.1, 1e7, 64) / max(reach, _LEAST)
-    return tilts, log_moments(sketch, tilts)
+    tilts: Array = np.geomspace(0.1, 1e7, 64) / max(reach, _LEAST)
+    return tilts
 
 
 def _aim_at_delta(sketch: AtomList, log_delta: float) -> _Aim:
-    """Least tilt of those that (nearly) give the least Chernoff bound on epsilon."""
+    """Tilt under which the mean loss is about the epsilon asked for, and the Chernoff bound on it.
+
+    At its mean under a tilt t a sum with variance v has a divergence of about the Chernoff bound
+    over ``t (1+t) sqrt(2 pi v)`` (saddle point).
+    """
     infinite = -math.expm1(sum(count * math.log1p(-item.infinite) for item, count in sketch))
     left = -math.expm1(math.log(max(infinite, 1e-320)) - log_delta)
     if left <= 0:
-        return _Aim(0.0, math.inf)
-    tilts, moments = _trials(sketch)
-    bounds = (moments - log_delta - math.log(left)) / tilts
-    best = int(np.argmax(bounds <= 1.001 * bounds.min()))
-    return _Aim(float(tilts[best]), float(bounds[best]))
+        return _Aim(0.0, math.inf, math.inf)
+    aim = log_delta + math.log(left)
+    tilts = _trial_tilts(sketch)
+    moments, means, variances = tilted_moments(sketch, tilts)
+    bound = float(np.min((moments - aim) / tilts))
+    width = tilts * (1 + tilts) * np.sqrt(2 * math.pi * variances)
+    reached = moments - tilts * means - np.log1p(width) <= aim
+    best = int(np.argmax(reached)) if reached.any() else len(tilts) - 1
+    return _Aim(float(tilts[best]), bound, max(float(means[best]), 1e-3 * bound))
 
 
 def _aim_at_epsilon(sketch: AtomList, epsilon: float) -> _Aim:
-    """Tilt that gives the least Chernoff bound on the logarithm of delta."""
-    tilts, moments = _trials(sketch)
+    """Tilt under which the mean loss is ``epsilon``, and the Chernoff bound on log delta."""
+    tilts = _trial_tilts(sketch)
+    moments, _, _ = tilted_moments(sketch, tilts)
     bounds = moments - tilts * epsilon
     best = int(np.argmin(bounds))
-    return _Aim(float(tilts[best]), float(bounds[best]))
+    return _Aim(float(tilts[best]), float(bounds[best]), epsilon)
 
 
 def _solve(loss: SummedLoss, log_delta: float, guess: float) -> float:

@@ -19,8 +19,8 @@ from skdp.accounting.pairs import Array, Pair
 
 # Bounds the constant in the error of an FFT: at most this times log2(n) units in the last place.
 _FFT_CONSTANT = 8 * np.finfo(float).eps
-# Wrapped-around mass is kept below exp(-20) of what the Chernoff bound leaves.
-_WRAP_EXPONENT = 20.0
+# Wrapped-around mass is kept below exp(-26) of what the Chernoff bound leaves.
+_WRAP_EXPONENT = 26.0
 # Next to 1; left in, such numbers would become subnormal, and arithmetic on those is slow.
 _NOTHING = 1e-200
 
@@ -100,15 +100,20 @@ def sketch_atoms(pair: Pair, tail: float) -> Atoms:
     return connect_the_dots(pair, max(forward, 1e-300) * _SKETCH, max(backward, 1e-300) * _SKETCH)
 
 
-def log_moments(atoms: list[tuple[Atoms, int]], tilts: Array) -> Array:
-    """``log E exp(tilt * loss)`` of the summed finite losses, for each tilt."""
-    total = np.zeros_like(tilts)
+def tilted_moments(atoms: list[tuple[Atoms, int]], tilts: Array) -> tuple[Array, Array, Array]:
+    """``log E exp(tilt * loss)`` of the summed finite losses, with its first two derivatives."""
+    log_moment, mean, variance = (np.zeros_like(tilts) for _ in range(3))
     for item, count in atoms:
         losses, masses = item.log_masses()
         exponents = np.multiply.outer(tilts, losses) + masses
-        top = exponents.max(axis=1)
-        total += count * (top + np.log(np.exp(exponents - top[:, None]).sum(axis=1)))
-    return total
+        top = exponents.max(axis=1, keepdims=True)
+        weights = np.exp(exponents - top)
+        norms = weights.sum(axis=1)
+        first = weights @ losses / norms
+        log_moment += count * (top[:, 0] + np.log(norms))
+        mean += count * first
+        variance += count * np.maximum(weights @ losses**2 / norms - first**2, 0.0)
+    return log_moment, mean, variance
 
 
 class _TiltedAtoms:
@@ -166,6 +171,17 @@ class SummedLoss:
 
     def log_delta(self, epsilon: float) -> float:
         """Logarithm of a bound on ``H(P||Q)`` at exp(epsilon) of the sum."""
+        found, slack = self._tail(epsilon)
+        finite = self.log_moment - self.tilt * epsilon + math.log(found + slack + 1e-300)
+        return float(np.logaddexp(finite, math.log(max(self.infinite, 1e-320))))
+
+    def slack_share(self, epsilon: float) -> float:
+        """Share of the bound that allows for FFT noise and wrap-around, not for real mass."""
+        found, slack = self._tail(epsilon)
+        return slack / (found + slack + 1e-300)
+
+    def _tail(self, epsilon: float) -> tuple[float, float]:
+        """Tilted divergence beyond ``epsilon``, and what it may be off by."""
         first = int(np.searchsorted(self.losses, epsilon, side="right"))
         beyond = self.losses[first:] - epsilon
         weights = np.exp(-self.tilt * beyond) * -np.expm1(-beyond)
@@ -173,9 +189,7 @@ class SummedLoss:
         heaviest = math.exp(-self.tilt * math.log1p(1 / max(self.tilt, 1e-300))) / (1 + self.tilt)
         slack = self._noise * math.sqrt(_dot(weights, weights))
         slack += 2 * math.exp(-_WRAP_EXPONENT) * heaviest
-        found = _dot(weights, self.tilted[first:]) * (1 + 1e-9) + slack + 1e-300
-        finite = self.log_moment - self.tilt * epsilon + math.log(found)
-        return float(np.logaddexp(finite, math.log(max(self.infinite, 1e-320))))
+        return _dot(weights, self.tilted[first:]) * (1 + 1e-9), slack
 
 
 def _dot(a: Array, b: Array) -> float:
