@@ -85,13 +85,33 @@ def test_steps_given_by_the_user_keep_the_distance():
 
 
 def test_defaults_follow_the_declared_scales():
+    base = descent_defaults(public_facts(), Problem(Logistic()))
+    small = descent_defaults(public_facts(data_norm=1.0, row_bound=1.0), Problem(Logistic()))
+    ratio = math.sqrt(108)
+    assert small["learning_rate"] == pytest.approx(base["learning_rate"] * ratio**2)
     base = descent_defaults(public_facts(), Problem(SquaredError()))
     small = descent_defaults(public_facts(data_norm=1.0, row_bound=1.0), Problem(SquaredError()))
-    ratio = math.sqrt(108)
     assert small["clip_norm"] == pytest.approx(base["clip_norm"] / ratio)
-    assert small["learning_rate"] == pytest.approx(base["learning_rate"] * ratio**2)
     scaled = descent_defaults(public_facts(target_bound=4000.0), Problem(SquaredError()))
     assert scaled["clip_norm"] == pytest.approx(1000 * base["clip_norm"])
+
+
+@pytest.mark.parametrize("row_bound", [0.1, 1.0, 20.0, 1e3])
+@pytest.mark.parametrize("epsilon", [0.1, 10.0, 1e4])
+def test_default_steps_are_stable_for_any_rows(row_bound, epsilon):
+    """Heavy ball at 0.9 bears 2 * 1.9 / 0.1 = 38 over the curvature, at most the row norm squared."""
+    for declared in (None, row_bound):
+        facts = public_facts(data_norm=declared, row_bound=row_bound, epsilon=epsilon)
+        values = descent_defaults(facts, Problem(SquaredError()))
+        assert values["learning_rate"] * facts.row_norm**2 < 38
+
+
+def test_columns_far_from_zero_do_not_diverge(rng):
+    X = rng.standard_normal((20_000, 8)) + 3.0
+    y = (X - 3.0) @ rng.standard_normal(8) / 3 + 0.1 * rng.standard_normal(20_000)
+    for epsilon in (0.3, 1.0, 10.0):
+        model = skdp.DPLinearRegression(epsilon=epsilon, random_state=0).fit(X, y)
+        assert model.score(X, y) > 0.7
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 100.0])
