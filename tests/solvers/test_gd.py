@@ -99,7 +99,7 @@ def test_defaults_follow_the_declared_scales():
 @pytest.mark.parametrize("row_bound", [0.1, 1.0, 20.0, 1e3])
 @pytest.mark.parametrize("epsilon", [0.1, 10.0, 1e4])
 def test_default_steps_are_stable_for_any_rows(row_bound, epsilon):
-    """Heavy ball at 0.9 bears 2 * 1.9 / 0.1 = 38 over the curvature, at most the row norm squared."""
+    """Heavy ball at 0.9 bears 2 * 1.9 / 0.1 = 38 over the curvature, at most a squared row norm."""
     for declared in (None, row_bound):
         facts = public_facts(data_norm=declared, row_bound=row_bound, epsilon=epsilon)
         values = descent_defaults(facts, Problem(SquaredError()))

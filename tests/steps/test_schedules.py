@@ -69,9 +69,9 @@ def test_a_callable_is_asked_for_every_step():
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
 def test_bad_numbers_are_refused(bad):
-    with pytest.raises(ValueError, match="learning_rate must .* positive"):
+    with pytest.raises(ValueError, match=r"learning_rate must .* positive"):
         step_sizes(bad, 3)
-    with pytest.raises(ValueError, match="clip_norm must .* positive"):
+    with pytest.raises(ValueError, match=r"clip_norm must .* positive"):
         clip_norms(bad, 3)
     with pytest.raises(ValueError, match="positive, finite"):
         relative_noise([1.0, bad], 2)
