@@ -13,7 +13,8 @@ import numpy as np
 
 import skdp
 from skdp.objective import Logistic
-from skdp.oracle import kernels
+from skdp.oracle import FixedSize, Oracle, Poisson, kernels, noise_source
+from skdp.oracle.noise import SystemSource
 from skdp.oracle.rows import Rows
 from skdp.oracle.threads import spread_over_threads
 
@@ -68,24 +69,77 @@ def planning(repeats):
     yield "plan and calibration of 1,000 steps, milliseconds", 1e3 * seconds, "< 50"
 
 
-def overhead(n_rows, n_features, repeats):
+class Stopwatch:
+    """Adds up the time spent in a method while it is patched."""
+
+    def __init__(self, owner, name):
+        self._owner, self._name, self._original = owner, name, getattr(owner, name)
+        self.seconds = 0.0
+
+    def __enter__(self):
+        original, watch = self._original, self
+
+        @functools.wraps(original)
+        def timed(*args, **kwargs):
+            start = time.perf_counter()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                watch.seconds += time.perf_counter() - start
+
+        setattr(self._owner, self._name, timed)
+        return self
+
+    def __exit__(self, *failure):
+        setattr(self._owner, self._name, self._original)
+
+
+def overhead(n_rows, n_features, repeats, steps=200):
+    """Time inside a real fit: all of ask, of it the pass over rows and the noise."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, n_features))
     y = (X[:, 0] > 0).astype(int)
-    model = skdp.DPLogisticRegression(max_iter=200)
-    point = np.zeros((n_features + 1, 1))
+    model = skdp.DPLogisticRegression(max_iter=steps)
+    shares = []
+    for _ in range(repeats):
+        with (
+            Stopwatch(Oracle, "ask") as ask,
+            Stopwatch(Rows, "clipped_gradient_sum") as kernel,
+            Stopwatch(SystemSource, "gaussian") as draws,
+        ):
+            start = time.perf_counter()
+            model.fit(X, y)
+            fit = time.perf_counter() - start
+        shares.append(((ask.seconds - kernel.seconds - draws.seconds) / fit, draws.seconds / fit))
+    oracle, noise_share = np.median(shares, axis=0)
+    name = f"of a fit of {steps} steps at ({n_rows}, {n_features}), per cent:"
+    yield f"{name} the oracle", 100 * oracle, "< 2"
+    yield f"{name} drawing noise", 100 * noise_share, ""
 
-    def passes():
-        with spread_over_threads() as spread:
-            rows = Rows(X, y[:, None].astype(float), None, 2 * n_features**0.5, spread=spread)
-            for _ in range(200):
-                rows.clipped_gradient_sum(Logistic(), point, 1.0)
 
-    # what is not a pass over rows: the same fit on ten rows
-    little, _ = alternating(lambda: model.fit(X[:10], np.arange(10) % 2), passes, repeats)
-    whole, bare = alternating(lambda: model.fit(X, y), passes, repeats)
-    yield f"fit of 200 steps at ({n_rows}, {n_features}) / its 200 passes", whole / bare, ""
-    yield "  of it outside the passes, per cent (a fit on 10 rows)", 100 * little / whole, "< 2"
+def batches(n_rows, repeats, size=256):
+    """A draw must cost what is drawn, not what it is drawn from."""
+    source = noise_source(None)
+    seconds = {}
+    for n in (n_rows // 100, n_rows):
+        rows = Rows(np.zeros((n, 20)), np.zeros((n, 1)))
+        for sampler in (Poisson(size / n), FixedSize(size)):
+            draw = functools.partial(sampler.draw, rows, source)
+            name = type(sampler).__name__
+            seconds[name, n] = best_of(lambda draw=draw: [draw() for _ in range(50)], repeats) / 50
+    for name in ("Poisson", "FixedSize"):
+        ratio = seconds[name, n_rows] / seconds[name, n_rows // 100]
+        yield f"{name} batch of {size}: from {n_rows} rows / from {n_rows // 100}", ratio, "~ 1"
+    yield "  Poisson, microseconds a batch", 1e6 * seconds["Poisson", n_rows], ""
+
+
+def noise(repeats):
+    """Draws of the secure source."""
+    source = noise_source(None)
+    seconds = best_of(lambda: source.gaussian(2.0**30, 1_000_000), repeats)
+    yield "secure Gaussian draws, millions a second", 1 / seconds, ">= 3"
+    short = best_of(lambda: [source.gaussian(2.0**30, 50) for _ in range(100)], repeats) / 100
+    yield "  microseconds for 50 of them", 1e6 * short, ""
 
 
 MEMORY = """
@@ -116,10 +170,12 @@ def run(output: Path | None, command: str, smoke: bool) -> None:
         *kernel(n_rows, 50, repeats),
         *planning(repeats),
         *overhead(max(n_rows // 10, 20_000), 50, repeats),
+        *batches(n_rows, repeats),
+        *noise(repeats),
         *memory(n_rows),
     ]
     for what, value, wanted in table:
-        print(f"{what:70s} {value:8.3f}  {wanted}")
+        print(f"{what:74s} {value:8.3f}  {wanted}")
     if output is not None:
         with output.open("w", newline="") as file:
             file.write(f"# made by: {command}\n")

@@ -7,16 +7,22 @@ from skdp.linear_model import (
     DPLinearRegression,
     DPLogisticRegression,
     DPRidge,
+    PrivacyBudget,
+    PrivacyBudgetError,
     PrivacyWarning,
 )
+from skdp.model_selection import privacy_of
 
 __all__ = [
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",
+    "PrivacyBudget",
+    "PrivacyBudgetError",
     "PrivacyStatement",
     "PrivacyWarning",
     "__version__",
+    "privacy_of",
     "solvers",
     "total_privacy",
 ]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
+import io
+import pickle
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +29,8 @@ class Record:
 class Replay:
     """Fit on D and record every answer; fit on D' with the recorded answers forced.
 
-    Whatever the second fit shows beyond the forced answers came from the rows on the side.
+    Whatever the second fit shows beyond the forced answers came from the rows on the side: another
+    attribute, a warning, a printed line.
     """
 
     def __init__(self, monkeypatch):
@@ -50,15 +54,23 @@ class Replay:
             log.append(Record(statistic, spread * contribution.bound, std, answer))
             return answer
 
-        with self._patch.context() as patch:
+        printed = io.StringIO()
+        with (
+            self._patch.context() as patch,
+            warnings.catch_warnings(record=True) as warned,
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed),
+        ):
+            warnings.simplefilter("always")
             patch.setattr(GaussianNoise, "hide", hide)
             model.fit(*data)
-        return model, log
+        told = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
+        return model, log, [*told, printed.getvalue()]
 
     def check(self, make_model, data, neighbour, adjacency):
         """Raise `Leak` if the two fits differ by more than the ledger was told."""
-        first, recorded = self._fit(make_model(), data, adjacency)
-        second, replayed = self._fit(make_model(), neighbour, adjacency, recorded)
+        first, recorded, told = self._fit(make_model(), data, adjacency)
+        second, replayed, told_then = self._fit(make_model(), neighbour, adjacency, recorded)
         if len(recorded) != len(replayed):
             raise Leak(f"{len(recorded)} releases, but {len(replayed)} on the neighbour")
         if not recorded:
@@ -70,31 +82,50 @@ class Replay:
             moved = np.linalg.norm((one.statistic - other.statistic) / one.sensitivity)
             if not moved <= 1:
                 raise Leak(f"a statistic moved by {moved:.6g} times its sensitivity")
+        if told != told_then:
+            raise Leak(f"warnings or prints differ: {told} and {told_then}")
         self._same(first, second)
-        declared = first.privacy_.releases[0]
-        if not math.isclose(sum(r.count for r in first.privacy_.releases), len(recorded)):
+        self._as_stated(first.privacy_, recorded, adjacency)
+
+    @staticmethod
+    def _as_stated(statement, recorded, adjacency):
+        """Every release is listed, in order, and has the noise that is listed."""
+        if [record.kind for record in statement.releases] == ["adaptive"]:
+            # A run that decides its noise on the way states the whole budget, and keeps to it.
+            spent = sum((one.sensitivity / one.std) ** 2 for one in recorded)
+            if spent > statement.releases[0].event.mu(adjacency) ** 2 * (1 + 1e-12):
+                raise Leak("more was spent than the statement says")
+            return
+        if [record.kind for record in statement.releases] == ["adaptive"]:
+            # A privacy filter states the whole budget; what was spent may not exceed it.
+            allowed = statement.releases[0].event.mu(adjacency) ** 2
+            spent = sum((one.sensitivity / one.std) ** 2 for one in recorded)
+            if spent > allowed * (1 + 1e-9):
+                raise Leak("the filter let more pass than the statement says")
+            return
+        listed = []
+        for record in statement.releases:
+            # A run whose steps stay hidden is one release that hides several answers.
+            count = record.count * getattr(record.event, "n_steps", 1)
+            event = record.event
+            while hasattr(event, "event"):  # samples and blocks hold the event on their rows
+                event = event.event
+            listed += [event] * count
+        if len(listed) != len(recorded):
             raise Leak("the statement does not list every release")
-        for one in recorded[:1]:
-            unit = one.sensitivity / declared.event.sensitivity(adjacency)
-            if one.std < declared.noise_multiplier * unit * (1 - 1e-12):
+        for event, one in zip(listed, recorded, strict=True):
+            unit = one.sensitivity / event.sensitivity(adjacency)
+            if one.std < event.noise_multiplier * unit * (1 - 1e-12):
                 raise Leak("less noise was added than the statement says")
 
     @staticmethod
     def _same(first, second):
-        """Every fitted attribute, bit for bit."""
+        """Everything that a fitted model holds, bit for bit."""
         if set(vars(first)) != set(vars(second)):
             raise Leak("fitted attributes differ")
         for name in vars(first):
-            if not name.endswith("_"):
-                continue
             one, other = getattr(first, name), getattr(second, name)
-            if name == "solver_":
-                one, other = str(one.get_params()), str(other.get_params())
-            if isinstance(one, np.ndarray):
-                same = one.shape == other.shape and one.tobytes() == other.tobytes()
-            else:
-                same = one == other
-            if not same:
+            if pickle.dumps(one) != pickle.dumps(other):
                 raise Leak(f"{name} depends on the rows beyond the releases")
 
 

@@ -121,7 +121,7 @@ def least_factor(
             if low < -64:
                 return guess  # noise plays no part in the cost
     root = float(brentq(excess, low, high, xtol=tolerance))
-    while excess(root) > 0:
+    while spent(math.exp(root)) > epsilon:
         root += tolerance
     return math.exp(root)
 

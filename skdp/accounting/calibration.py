@@ -100,6 +100,7 @@ def calibrate(
     >>> round(calibrate(plan, 1.0, 1e-6, Adjacency.ZERO_OUT).scale, 3)
     42.247
     """
+    candidates(accountant)  # an unknown name is refused, whatever the budget
     if math.isinf(epsilon):
         return Calibration(0.0, math.inf, "none")
     if not sequence_of(event):

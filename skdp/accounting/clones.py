@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import brentq
-from scipy.special import bdtr, bdtrc, gammaln
+from scipy.special import bdtr, bdtrc
+from scipy.stats import binom
+
+from skdp.accounting.pairs import Array
+
+Counts = npt.NDArray[np.int64]
 
 # Tails of the number of clones below this are charged in full.
 _CLONE_TAIL = 1e-18
@@ -62,29 +68,21 @@ def approximate_delta(n: int, local_epsilon: float, local_delta: float, epsilon:
     return (math.exp(epsilon) + 1) * (1 + math.exp(-local_epsilon) / 2) * n * local_delta
 
 
-def _clones(others: int, rate: float) -> tuple[np.ndarray, np.ndarray, float]:
+def _clones(others: int, rate: float) -> tuple[Counts, Array, float]:
     """Likely numbers of clones, their chances, and the chance of any other number."""
     if others == 0:
-        return np.zeros(1), np.ones(1), 0.0
+        return np.zeros(1, dtype=np.int64), np.ones(1), 0.0
     spread = 10 * math.sqrt(others * rate * (1 - rate)) + 50
     low = max(0, math.floor(others * rate - spread))
     high = min(others, math.ceil(others * rate + spread))
-    g = np.arange(low, high + 1.0)
-    log_chance = (
-        gammaln(others + 1)
-        - gammaln(g + 1)
-        - gammaln(others - g + 1)
-        + g * math.log(rate)
-        + (others - g) * math.log1p(-rate)
-    )
-    missed = (bdtr(low - 1, others, rate) if low > 0 else 0.0) + (
-        bdtrc(high, others, rate) if high < others else 0.0
-    )
-    return g, np.exp(log_chance), float(missed) + _CLONE_TAIL
+    clones = np.arange(low, high + 1, dtype=np.int64)
+    missed = bdtr(low - 1, others, rate) if low > 0 else 0.0
+    missed += bdtrc(high, others, rate) if high < others else 0.0
+    return clones, binom.pmf(clones, others, rate), float(missed) + _CLONE_TAIL
 
 
-def _at_least(threshold: np.ndarray, clones: np.ndarray) -> np.ndarray:
+def _at_least(threshold: Array, clones: Counts) -> Array:
     """``P(Bin(clones, 1/2) >= threshold)``."""
-    inside = np.clip(threshold - 1, 0, np.maximum(clones, 0))
-    upper = np.where(inside >= clones, 0.0, bdtrc(inside, clones, 0.5))
-    return np.where(threshold <= 0, 1.0, np.where(threshold > clones, 0.0, upper))
+    inside = np.clip(threshold - 1, 0, clones)
+    tail: Array = np.where(inside < clones, bdtrc(np.minimum(inside, clones - 1), clones, 0.5), 0.0)
+    return np.where(threshold <= 0, 1.0, tail)

@@ -62,10 +62,13 @@ class Effort:
         precise = math.sqrt(8 * precision * epsilon / (count * (1 + aim.tilt)))
         length = sum(sum(pair.reach(tail)) for pair, _ in pairs)
         step = max(precise, length / (self.atoms + self.atoms_each * len(pairs)), _LEAST)
+        ends = [pair.reach(tail)[0] for pair, _ in pairs if pair.bounded]
+        if ends and min(ends) > step:
+            step = min(ends) / math.ceil(min(ends) / step)  # mass at an end stays where it is
         return [(lattice_atoms(pair, step, tail), times) for pair, times in pairs], step
 
 
-FULL = Effort(3e-6, 3e-8, 400_000, 2_500)
+FULL = Effort(2e-6, 3e-8, 400_000, 2_500)
 ROUGH = Effort(1e-4, 0.0, 40_000, 1_500)
 
 
@@ -86,62 +89,75 @@ def epsilon_of(pairs: Pairs, coarse: Pairs, delta: float, effort: Effort = FULL)
     tail = max(delta * _CUT / count, _LEAST)
     sketch = [(sketch_atoms(pair, tail), times) for pair, times in coarse]
     log_delta = math.log(delta)
-    aims = [_aim_at_delta(side, log_delta) for side in _directions(sketch)]
-    if not all(math.isfinite(aim.bound) for aim in aims):
+    sides = _sides(pairs)
+    aims = {side: _aim_at_delta(_seen_from(sketch, side), log_delta) for side in sides}
+    if not all(math.isfinite(aim.bound) for aim in aims.values()):
         return math.inf
 
     def solved(side: int, pairs: Pairs, effort: Effort) -> float:
-        aim, found = aims[side], math.inf
-        atoms, step = effort.lattice(pairs, aim, min(aim.bound, aim.guess), tail)
-        for _ in range(3):
-            loss = SummedLoss(_directions(atoms)[side], step, aim.tilt)
+        aim = aims[side]
+        aimed, found = min(aim.bound, aim.guess), math.inf
+        for _ in range(4):
+            atoms, step = effort.lattice(pairs, aim, aimed, tail)
+            loss = SummedLoss(_seen_from(atoms, side), step, aim.tilt)
             found = min(found, _solve(loss, log_delta, aims[side].bound))
-            if loss.slack_share(found) < effort.precision:
+            if found == 0 or (found > aimed / 2 and loss.slack_share(found) < effort.precision):
                 break
             # The tail lay elsewhere than aimed at: look again, from where it was found.
-            aim = _aim_at_epsilon(_directions(sketch)[side], found)
+            aim, aimed = _aim_at_epsilon(_seen_from(sketch, side), found), found
         return found
 
-    dearer, *others = sorted(range(len(aims)), key=lambda side: -aims[side].bound)
+    dearer, *others = sorted(sides, key=lambda side: -aims[side].bound)
     found = solved(dearer, pairs, effort)
     for side in others:
         # Mostly a bound that is quick to find shows that the second direction cannot matter.
         if aims[side].bound > found and solved(side, coarse, ROUGH) > found:
             found = max(found, solved(side, pairs, effort))
-    return found
+    return min(found, _largest_loss(pairs)) if _leak(pairs) <= delta else found
 
 
 def delta_of(pairs: Pairs, coarse: Pairs, epsilon: float, effort: Effort = FULL) -> float:
     """Delta at ``epsilon`` of the composition of all pairs, the larger of both directions."""
     if not pairs:
         return 0.0
-    if math.isinf(epsilon):
-        far = np.array([1e300])
-        kept = 0.0
-        for pair, times in pairs:
-            leak = max(float(pair.forward(far)[0]), float(pair.backward(far)[0]))
-            kept += times * math.log1p(-leak)
-        return -math.expm1(kept)
+    if epsilon >= _largest_loss(pairs):
+        return _leak(pairs)
     count = sum(times for _, times in pairs)
     tail = 1e-30
     for _ in range(2):  # the second time with a tail cut where the first bound says
         sketch = [(sketch_atoms(pair, tail), times) for pair, times in coarse]
-        aims = [_aim_at_epsilon(side, epsilon) for side in _directions(sketch)]
-        bound = max(aim.bound for aim in aims)
+        aims = {side: _aim_at_epsilon(_seen_from(sketch, side), epsilon) for side in _sides(pairs)}
+        bound = max(aim.bound for aim in aims.values())
         tail = max(math.exp(min(0.0, bound)) * _CUT / count, _LEAST)
     reach = sum(times * pair.reach(tail)[0] for pair, times in pairs) / count
     logs = []
-    for side, aim in enumerate(aims):
-        atoms, step = effort.lattice(pairs, aim, max(epsilon, 1e-3 * reach), tail)
-        logs.append(SummedLoss(_directions(atoms)[side], step, aim.tilt).log_delta(epsilon))
+    for side, aim in aims.items():
+        # An error of 10 / tilt in epsilon is one of exp(10) in delta.
+        fine = min(max(epsilon, 1e-3 * reach), 10 / aim.tilt)
+        atoms, step = effort.lattice(pairs, aim, fine, tail)
+        logs.append(SummedLoss(_seen_from(atoms, side), step, aim.tilt).log_delta(epsilon))
     return min(1.0, math.exp(max(logs)))
 
 
-def _directions(atoms: AtomList) -> list[AtomList]:
-    """All atoms as they are, and all reversed unless that changes nothing."""
-    if all(np.array_equal(item.up, item.down) for item, _ in atoms):
-        return [atoms]
-    return [atoms, [(item.reversed(), count) for item, count in atoms]]
+def _leak(pairs: Pairs) -> float:
+    """Mass at infinite loss of the composition, in the worse direction of each pair."""
+    return -math.expm1(sum(times * math.log1p(-pair.leaking) for pair, times in pairs))
+
+
+def _largest_loss(pairs: Pairs) -> float:
+    """Least epsilon that covers every finite loss, in either direction; mostly infinite."""
+    if not all(pair.bounded for pair, _ in pairs):
+        return math.inf
+    return sum(times * max(pair.reach(0.5)) for pair, times in pairs)
+
+
+def _sides(pairs: Pairs) -> tuple[int, ...]:
+    """0 for all pairs as they are, 1 for all of them reversed, where that makes a difference."""
+    return (0,) if all(pair.symmetric for pair, _ in pairs) else (0, 1)
+
+
+def _seen_from(atoms: AtomList, side: int) -> AtomList:
+    return [(item.reversed(), count) for item, count in atoms] if side else atoms
 
 
 def _trial_tilts(sketch: AtomList) -> Array:
@@ -154,7 +170,8 @@ def _aim_at_delta(sketch: AtomList, log_delta: float) -> _Aim:
     """Tilt under which the mean loss is about the epsilon asked for, and the Chernoff bound on it.
 
     At its mean under a tilt t a sum with variance v has a divergence of about the Chernoff bound
-    over ``t (1+t) sqrt(2 pi v)`` (saddle point).
+    over ``t (1+t) sqrt(2 pi v)`` (saddle point). Where losses are bounded, that asks for far less
+    tilt than the best Chernoff bound does; where single large losses rule, for more.
     """
     infinite = -math.expm1(sum(count * math.log1p(-item.infinite) for item, count in sketch))
     left = -math.expm1(math.log(max(infinite, 1e-320)) - log_delta)
@@ -163,10 +180,13 @@ def _aim_at_delta(sketch: AtomList, log_delta: float) -> _Aim:
     aim = log_delta + math.log(left)
     tilts = _trial_tilts(sketch)
     moments, means, variances = tilted_moments(sketch, tilts)
-    bound = float(np.min((moments - aim) / tilts))
+    bounds = (moments - aim) / tilts
+    bound = float(np.min(bounds))
     width = tilts * (1 + tilts) * np.sqrt(2 * math.pi * variances)
     reached = moments - tilts * means - np.log1p(width) <= aim
-    best = int(np.argmax(reached)) if reached.any() else len(tilts) - 1
+    best = int(np.argmax(bounds <= 1.001 * bound))
+    if reached.any():
+        best = min(best, int(np.argmax(reached)))
     return _Aim(float(tilts[best]), bound, max(float(means[best]), 1e-3 * bound))
 
 

@@ -91,7 +91,7 @@ def lattice_atoms(pair: Pair, step: float, tail: float) -> Atoms:
 
 
 # Even near the far end, where single large losses lie; geometric near 0, where small ones do.
-_SKETCH = np.concatenate(([0.0], np.geomspace(1e-6, 1e-2, 60), np.linspace(0, 1, 121)[2:]))
+_SKETCH = np.concatenate(([0.0], np.geomspace(1e-6, 1e-2, 40), np.linspace(0, 1, 81)[1:]))
 
 
 def sketch_atoms(pair: Pair, tail: float) -> Atoms:

@@ -29,6 +29,16 @@ class Pair(ABC):
         """Whether both directions have the same profile."""
         return True
 
+    @property
+    def leaking(self) -> float:
+        """Mass at infinite loss, which no epsilon covers, in the worse direction."""
+        return 0.0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether finite losses end where `reach` says, rather than thinning out."""
+        return False
+
     @abstractmethod
     def forward(self, epsilon: Array) -> Array:
         """``H(P||Q)`` at exp(epsilon), for epsilon >= 0."""
@@ -79,6 +89,10 @@ class LaplacePair(Pair):
 
     bound: float
 
+    @property
+    def bounded(self) -> bool:
+        return True
+
     def forward(self, epsilon: Array) -> Array:
         profile: Array = -np.expm1(np.minimum((epsilon - self.bound) / 2, 0.0))
         return profile
@@ -96,6 +110,14 @@ class ResponsePair(Pair):
 
     bound: float
     leak: float = 0.0
+
+    @property
+    def leaking(self) -> float:
+        return self.leak
+
+    @property
+    def bounded(self) -> bool:
+        return True
 
     def forward(self, epsilon: Array) -> Array:
         kept = 1 - self.leak
@@ -121,6 +143,14 @@ class SampledPair(Pair):
     @property
     def symmetric(self) -> bool:
         return False
+
+    @property
+    def leaking(self) -> float:
+        return self.rate * self.base.leaking
+
+    @property
+    def bounded(self) -> bool:
+        return self.base.bounded
 
     def forward(self, epsilon: Array) -> Array:
         return self.rate * self.base.forward(_spread_out(epsilon, self.rate))
@@ -152,6 +182,14 @@ class SymmetricSampledPair(Pair):
 
     base: Pair
     rate: float
+
+    @property
+    def leaking(self) -> float:
+        return self.rate * self.base.leaking
+
+    @property
+    def bounded(self) -> bool:
+        return self.base.bounded
 
     def forward(self, epsilon: Array) -> Array:
         return self.rate * self.base.forward(_spread_out(epsilon, self.rate))

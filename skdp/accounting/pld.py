@@ -17,6 +17,8 @@ from skdp.accounting.plan import Key, coarsened, paths, sequence_of
 MOST_LEVELS, LIMIT_GRID = 2000, 1.0005
 # Calibration searches with noise levels rounded down to a grid of this ratio.
 SEARCH_GRID = 1.005
+# Up to so many levels an evaluation takes milliseconds, and the answer is refined further.
+FEW_LEVELS = 32
 
 
 @register
@@ -64,11 +66,12 @@ class PrivacyLossDistribution(Accountant):
         # What twice the rounding adds is about what the rounding has added.
         added = self._epsilon(rougher.scaled(factor), delta, adjacency, ROUGH) / epsilon
         aim = epsilon * added
-        for _ in range(4):
-            aim *= 1 - 3e-4
+        near = 1e-4 if len(sequence) <= FEW_LEVELS else 9e-4
+        for _ in range(5):
+            aim *= 1 - near / 3
             factor = least_factor(spent_roughly, aim, who=self.name, delta=delta, guess=factor)
             cost = spent(factor)
-            if 0.9991 * epsilon <= cost <= epsilon:
+            if (1 - near) * epsilon <= cost <= epsilon:
                 return factor
             if not 0.5 * epsilon < cost < 2 * epsilon:
                 break
@@ -115,7 +118,7 @@ def _pairs(sequence: Key, adjacency: Adjacency) -> Pairs | None:
 
 def _few_levels(sequence: Key) -> Key:
     """Coarsen until a sketch of every level is quick."""
-    for ratio in (1.01, 1.02, 1.1):
-        if len(sequence) > 64:
+    for ratio in (1.01, 1.03, 1.1):
+        if len(sequence) > FEW_LEVELS:
             sequence = coarsened(sequence, ratio)
     return sequence

@@ -82,5 +82,7 @@ def _solve(n: int, local_epsilon: float, local_delta: float, delta: float) -> fl
         return math.inf
     if total(0.0) <= delta:
         return 0.0
-    root = brentq(lambda epsilon: math.log(total(epsilon) / delta), 0.0, high, xtol=1e-10 * high)
+    root = brentq(
+        lambda epsilon: math.log(max(total(epsilon), 1e-300) / delta), 0.0, high, xtol=1e-10 * high
+    )
     return float(root) + 2e-10 * high

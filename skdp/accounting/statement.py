@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skdp.accounting.adjacency import Adjacency
 from skdp.accounting.calibration import knowing, price
-from skdp.accounting.events import Composed, Event
+from skdp.accounting.events import Composed, Event, in_later_epochs, partitions_in
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class PrivacyStatement:
     noise_source : str
         "system": the operating system's secure source. "seeded": reproducible, so that anyone who
         knows the seed can take the noise off again. "none": no noise (epsilon is infinite).
+    n_rows : int or None, default=None
+        Number of rows of the fit, which is public; None for several fits on different numbers.
     """
 
     epsilon: float
@@ -64,6 +67,7 @@ class PrivacyStatement:
     releases: tuple[ReleaseRecord, ...]
     assumptions: tuple[str, ...]
     noise_source: str
+    n_rows: int | None = None
 
     @property
     def event(self) -> Composed:
@@ -126,6 +130,7 @@ class PrivacyStatement:
             ],
             "assumptions": list(self.assumptions),
             "noise_source": self.noise_source,
+            "n_rows": self.n_rows,
         }
 
     def __str__(self) -> str:
@@ -159,7 +164,7 @@ class PrivacyStatement:
         )
 
 
-def total_privacy(*models: Any, delta: float) -> PrivacyStatement:
+def total_privacy(*models: Any, delta: float, accountant: str = "auto") -> PrivacyStatement:
     """Return what several fits on the same rows cost together.
 
     Parameters
@@ -168,12 +173,15 @@ def total_privacy(*models: Any, delta: float) -> PrivacyStatement:
         Anything with a ``privacy_`` attribute, or statements themselves.
     delta : float
         In [0, 1): the delta at which the total is stated.
+    accountant : str, default="auto"
+        Who prices the total: "auto" for the least certified epsilon, or a name.
 
     Returns
     -------
     PrivacyStatement
-        Of all the releases in sequence, with the least certified epsilon; it holds also where a
-        later fit was chosen after seeing an earlier one.
+        Of all the releases in sequence; what a later fit asks may depend on what earlier ones
+        answered. Each fit draws its own batches and blocks, so those of different fits are kept
+        apart, and its own noise: it does not hold for fits that were given the same seed.
 
     Raises
     ------
@@ -186,7 +194,7 @@ def total_privacy(*models: Any, delta: float) -> PrivacyStatement:
     >>> import skdp
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> models = [skdp.DPRidge(random_state=0).fit(X, y) for _ in range(4)]
+    >>> models = [skdp.DPRidge(random_state=seed).fit(X, y) for seed in range(4)]
     >>> round(skdp.total_privacy(*models, delta=1e-6).epsilon, 2)
     2.11
     """
@@ -203,9 +211,9 @@ def total_privacy(*models: Any, delta: float) -> PrivacyStatement:
             f"total_privacy: the models state different adjacencies ({sorted(relations)}); "
             "fit them under one."
         )
-    releases = tuple(record for statement in statements for record in statement.releases)
+    releases = _in_sequence(statements)
     event = Composed(tuple((record.event, record.count) for record in releases))
-    epsilon, accountant = price(event, delta, Adjacency.parse(relations.pop()))
+    epsilon, certifier = price(event, delta, Adjacency.parse(relations.pop()), accountant)
     sources = {statement.noise_source for statement in statements}
     order = ("none", "seeded", "system")  # the weakest speaks for the whole
     assumptions = dict.fromkeys(text for item in statements for text in item.assumptions)
@@ -213,8 +221,26 @@ def total_privacy(*models: Any, delta: float) -> PrivacyStatement:
         epsilon=epsilon,
         delta=delta,
         adjacency=statements[0].adjacency,
-        accountant=accountant,
+        accountant=certifier,
         releases=releases,
         assumptions=tuple(assumptions),
         noise_source=min(sources, key=order.index),
+        n_rows=statements[0].n_rows if len({item.n_rows for item in statements}) == 1 else None,
     )
+
+
+def _in_sequence(statements: Iterable[PrivacyStatement]) -> tuple[ReleaseRecord, ...]:
+    """Releases of separate fits in order, their partitions kept apart, equal runs merged."""
+    releases: list[ReleaseRecord] = []
+    epochs = 0
+    for statement in statements:
+        first = epochs
+        for record in statement.releases:
+            event = in_later_epochs(record.event, first)
+            epochs = max([epochs, *(part.epoch + 1 for part in partitions_in(event))])
+            last = releases[-1] if releases else None
+            if last is not None and (last.kind, last.event) == (record.kind, event):
+                releases[-1] = replace(last, count=last.count + record.count)
+            else:
+                releases.append(replace(record, event=event))
+    return tuple(releases)

@@ -1,7 +1,16 @@
 """Who asks: the estimators."""
 
+from skdp.linear_model.budget import PrivacyBudget
+from skdp.linear_model.charging import PrivacyBudgetError
 from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.parameters import PrivacyWarning
 from skdp.linear_model.regression import DPLinearRegression, DPRidge
 
-__all__ = ["DPLinearRegression", "DPLogisticRegression", "DPRidge", "PrivacyWarning"]
+__all__ = [
+    "DPLinearRegression",
+    "DPLogisticRegression",
+    "DPRidge",
+    "PrivacyBudget",
+    "PrivacyBudgetError",
+    "PrivacyWarning",
+]

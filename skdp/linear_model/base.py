@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp._numbers import is_integer, is_real
 from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.linear_model.budget import PrivacyBudget
+from skdp.linear_model.charging import charge, is_here, open_elsewhere, seed_of
 from skdp.linear_model.parameters import (
     check_bound,
     check_budget,
@@ -26,7 +28,7 @@ from skdp.linear_model.parameters import (
 from skdp.objective import Problem
 from skdp.oracle import NoiseSource, Plan, Public, make_plan, noise_source, run
 from skdp.oracle.kernels import quotient, row_norms
-from skdp.oracle.rows import Rows
+from skdp.oracle.rows import Rows, canonical
 from skdp.oracle.threads import spread_over_threads
 from skdp.solvers import Solver
 
@@ -35,6 +37,11 @@ Array = NDArray[np.float64]
 # Rows longer than this many times the norm that columns of unit size give are scaled down: clipped
 # gradients learn little from them, and predictions should not follow them far.
 LONG_ROW = 2.0
+
+GENERATORS = (np.random.RandomState, np.random.Generator)
+
+# Attribute of an estimator that was pickled inside the block of a budget of another process.
+ELSEWHERE = "_budget_elsewhere"
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
 HANDED_ON: dict[str, Any] = {
@@ -58,11 +65,17 @@ class Targets:
         Columns of the parameter.
     weights : array of shape (n_rows,) or None
         Weights that follow from the targets, such as class weights.
+    classes : array of shape (n_classes,) or None
+        Labels, sorted, of a classifier.
+    is_column : bool
+        Whether y was one-dimensional.
     """
 
     values: NDArray[Any]
     n_outputs: int
     weights: Array | None = None
+    classes: NDArray[Any] | None = None
+    is_column: bool = True
 
 
 class DPLinearModel(BaseEstimator):
@@ -78,6 +91,7 @@ class DPLinearModel(BaseEstimator):
     target_bound: float | None = None
     adjacency: str
     accountant: str
+    budget: PrivacyBudget | None
     fit_intercept: bool
     random_state: Any
     verbose: int
@@ -86,7 +100,7 @@ class DPLinearModel(BaseEstimator):
 
     @abstractmethod
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
-        """Check y and turn it into targets; sets fitted attributes that describe it."""
+        """Check y and turn it into targets; sets no attribute, as the fit may yet be refused."""
 
     @abstractmethod
     def _problem(self, n_rows: int, n_outputs: int) -> Problem:
@@ -101,7 +115,7 @@ class DPLinearModel(BaseEstimator):
         """Say what was taken from y, or declared about it, as public."""
 
     @abstractmethod
-    def _show(self, coef: Array, intercept: Array) -> None:
+    def _show(self, coef: Array, intercept: Array, targets: Targets) -> None:
         """Store ``coef`` (features by outputs) and ``intercept`` in scikit-learn's shapes."""
 
     # ------------------------------------------------------------------ the path
@@ -109,50 +123,70 @@ class DPLinearModel(BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any) -> Self:
         # 1. Everything that can be refused without rows.
         self._check_parameters()
+        seed = seed_of(self.random_state)
         source = noise_source(self.random_state)
         # 2. Validate the rows.
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
-        )
-        targets = self._read_targets(y, X.dtype)
-        weights = _joint_weights(sample_weight, targets.weights, X)
+        # Sums of extreme values may overflow in there: a warning would tell of single records.
+        with np.errstate(over="ignore", invalid="ignore"):
+            X, y = self._read(X, y, **checks)
+            targets = self._read_targets(y, X.dtype)
+            weights = _joint_weights(sample_weight, targets.weights, X)
         # 3. Public facts, the problem, the solver; then the plan and its price.
         n_rows, n_features = X.shape
         public, problem, solver, plan = self._prepare(
-            n_rows, n_features, targets.n_outputs, sparse.issparse(X)
+            n_rows, n_features, targets.n_outputs, sparse.issparse(X), weights is not None
         )
         warn_about_budget(type(self).__name__, self.epsilon, self.delta, n_rows)
         self._report(plan, public)
-        # 4. Run on the rows, once.
+        statement = plan.statement(public, self._assumptions(public), source.name)
+        # 4. Charge the budgets that this fit shares: from here on its debt stands.
+        charge(type(self).__name__, statement, self.budget, seed, vars(self).get(ELSEWHERE))
+        # 5. Run on the rows, once.
         size = public.intercept_size * public.has_intercept
         with spread_over_threads() as spread:
             rows = Rows(X, targets.values, weights, public.row_bound, size, spread)
             solution = run(plan, solver, public, problem, rows, source, _coins(source))
-        # 5. Keep the answer; rows, oracle and generators end here.
+        # 6. Keep the answer; rows, oracle and generators end here.
         coef = solution.coef[:n_features]
         intercept = np.zeros(targets.n_outputs)
         if public.has_intercept:
             intercept = size * solution.coef[n_features]
-        self._show(coef, intercept)
+        self._show(coef, intercept, targets)
         self.row_bound_ = public.row_bound
         self.n_iter_ = solution.n_iter
         self.solver_ = solver
-        self.privacy_ = plan.statement(public, self._assumptions(public), source.name)
+        self.privacy_ = statement
         return self
+
+    def _read(self, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
+        """Validate X and y; a refusal does not quote what a cell holds."""
+        try:
+            X, y = validate_data(
+                self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
+            )
+        except (ValueError, TypeError) as refusal:
+            if "could not convert string" not in str(refusal):
+                raise
+            raise ValueError(
+                f"{type(self).__name__}: X or y holds text where numbers are needed. Nothing was "
+                "released."
+            ) from None
+        return canonical(X), y
 
     def _plan(
         self, n_samples: int, n_features: int, n_outputs: int, is_sparse: bool
     ) -> PrivacyStatement:
         self._check_parameters()
         for name, value in (("n_samples", n_samples), ("n_features", n_features)):
-            if not value >= 1:
-                raise ValueError(f"plan: {name} must be at least 1; got {value!r}.")
-        public, _, _, plan = self._prepare(n_samples, n_features, n_outputs, is_sparse)
-        name = "system" if self.random_state is None else "seeded"
+            if not (is_integer(value) and value >= 1):
+                raise ValueError(f"plan: {name} must be at least 1, an integer; got {value!r}.")
+        weighted = getattr(self, "class_weight", None) is not None
+        public, _, _, plan = self._prepare(n_samples, n_features, n_outputs, is_sparse, weighted)
+        name = noise_source(self.random_state).name
         return plan.statement(public, self._assumptions(public), name)
 
     def _prepare(
-        self, n_rows: int, n_features: int, n_outputs: int, is_sparse: bool
+        self, n_rows: int, n_features: int, n_outputs: int, is_sparse: bool, weighted: bool
     ) -> tuple[Public, Problem, Solver, Plan]:
         public = Public(
             n_rows=n_rows,
@@ -166,6 +200,7 @@ class DPLinearModel(BaseEstimator):
             row_bound=self._row_bound(n_features),
             target_bound=self.target_bound,
             sparse=is_sparse,
+            weighted=weighted,
         )
         problem = self._problem(n_rows, n_outputs)
         asked = self._choose_solver()
@@ -194,6 +229,10 @@ class DPLinearModel(BaseEstimator):
         check_bound("data_norm", self.data_norm)
         check_bound("target_bound", self.target_bound)
         Adjacency.parse(self.adjacency)
+        if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
+            raise ValueError(f"budget must be None or a PrivacyBudget; got {self.budget!r}.")
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
         self._check_own_parameters()
         if self.delta == 0 and not math.isinf(self.epsilon):
             require_pure_dp(type(self).__name__, self._choose_solver())
@@ -210,10 +249,17 @@ class DPLinearModel(BaseEstimator):
             "use these rows, or are accounted for elsewhere.",
             *self._target_assumptions(),
         ]
+        if public.weighted:
+            said.append("That weights are finite, not negative and not all 0 is public.")
         if self.data_norm is not None:
             said.append(
                 f"data_norm = {self.data_norm:g} was chosen without looking at the rows; "
                 "longer rows were scaled down to it."
+            )
+        elif public.row_bound is not None:
+            said.append(
+                f"Rows longer than {public.row_bound:.4g}, twice what columns of unit size give, "
+                "were scaled down to it, in fit and in predict; data_norm sets another bound."
             )
         if self.random_state is not None:
             said.append(
@@ -234,7 +280,7 @@ class DPLinearModel(BaseEstimator):
                 )
 
     def _linear_predictor(self, X: Any) -> Array:
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         scores = np.asarray(X @ np.atleast_2d(self.coef_).T)
         if self.row_bound_ is not None:
@@ -250,9 +296,32 @@ class DPLinearModel(BaseEstimator):
         pickled estimator do not draw the same noise; a seed is kept, as any parameter.
         """
         state = dict(super().__getstate__())
-        if isinstance(state.get("random_state"), (np.random.RandomState, np.random.Generator)):
+        if isinstance(state.get("random_state"), GENERATORS):
             state["random_state"] = None
+        # An open budget cannot follow the estimator to a worker, so the estimator remembers it.
+        note = open_elsewhere(state.get(ELSEWHERE))
+        if note is not None:
+            state[ELSEWHERE] = note
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickle; back in the process of the open budget there is nothing to remember."""
+        note = state.get(ELSEWHERE)
+        if note is not None and is_here(note):
+            state = {name: value for name, value in state.items() if name != ELSEWHERE}
+        super().__setstate__(state)
+
+    def __sklearn_clone__(self) -> Self:
+        """Clone; meta-estimators in a worker clone what they were sent.
+
+        A generator is shared with the clone, not copied: two copies would draw the same noise.
+        """
+        twin: Self = super().__sklearn_clone__()
+        if isinstance(self.random_state, GENERATORS):
+            twin.random_state = self.random_state
+        if ELSEWHERE in vars(self):
+            setattr(twin, ELSEWHERE, vars(self)[ELSEWHERE])
+        return twin
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -269,7 +338,7 @@ def _joint_weights(sample_weight: Any, target_weights: Array | None, X: Any) -> 
     """Product of the weights of records and of targets; None if neither is given."""
     if sample_weight is None:
         return target_weights
-    if isinstance(sample_weight, Real):
+    if is_real(sample_weight):
         sample_weight = np.full(X.shape[0], float(sample_weight))
     weights = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
@@ -281,4 +350,6 @@ def _joint_weights(sample_weight: Any, target_weights: Array | None, X: Any) -> 
         raise ValueError("sample_weight must not be negative.")
     if not weights.any():
         raise ValueError("sample_weight is zero for every record.")
-    return weights if target_weights is None else np.asarray(weights * target_weights)
+    if target_weights is None:
+        return np.asarray(weights)
+    return np.asarray(np.minimum(weights * target_weights, np.finfo(np.float64).max))

@@ -40,6 +40,9 @@ adjacency : {"zero_out", "replace_one"}, default="zero_out"
     other. The number of rows is public in both; "replace_one" needs twice the noise.
 accountant : str, default="auto"
     Who prices the plan: "auto" for the one that needs the least noise, or a name.
+budget : PrivacyBudget or None, default=None
+    A budget that this fit shares with others: charged before the rows are used, and the fit is
+    refused where it would overspend. Clones share it, too.
 fit_intercept : bool, default=True
     Whether to fit an intercept; it is part of the same release.
 random_state : int, RandomState, Generator or None, default=None
@@ -68,10 +71,7 @@ feature_names_in_ : array of shape (n_features,)
 def fill(cls: Class) -> Class:
     """Put the shared paragraphs in a class's docstring, at its indentation (class decorator)."""
     doc = cls.__doc__ or ""
-    for name, text in (("shared", SHARED), ("fitted", FITTED)):
-        marker = "{" + name + "}"
-        margin = " " * 4
-        body = text.strip().replace("\n", "\n" + margin)
-        doc = doc.replace(marker, body)
+    for marker, text in (("{shared}", SHARED), ("{fitted}", FITTED)):
+        doc = doc.replace(marker, text.strip().replace("\n", "\n    "))
     cls.__doc__ = doc
     return cls

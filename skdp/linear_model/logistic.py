@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from skdp._numbers import is_real
+from skdp._numbers import is_integer, is_real
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import Array, DPLinearModel, Targets
 from skdp.linear_model.documentation import fill
@@ -97,6 +97,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         data_norm: float | None = None,
         adjacency: str = "zero_out",
         accountant: str = "auto",
+        budget: Any = None,
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -117,6 +118,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.data_norm = data_norm
         self.adjacency = adjacency
         self.accountant = accountant
+        self.budget = budget
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose
@@ -168,10 +170,13 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         -------
         PrivacyStatement
         """
+        declared = None if self.classes is None else len(_sorted_labels(self.classes))
         if n_classes is None:
-            n_classes = 2 if self.classes is None else len(np.unique(np.asarray(self.classes)))
-        if not n_classes >= 2:
+            n_classes = 2 if declared is None else declared
+        if not (is_integer(n_classes) and n_classes >= 2):
             raise ValueError(f"plan: n_classes must be at least 2; got {n_classes!r}.")
+        if declared is not None and n_classes != declared:
+            raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse)
 
     def decision_function(self, X: Any) -> Array:
@@ -239,8 +244,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         labels = column_or_1d(y, warn=True)
-        check_classification_targets(labels)
         if self.classes is None:
+            check_classification_targets(labels)
             classes, codes = np.unique(labels, return_inverse=True)
             if len(classes) < 2:
                 raise ValueError(
@@ -249,14 +254,13 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
                 )
         else:
             classes, codes = _encode(labels, self.classes)
-        self.classes_ = classes
         weights = None
         if self.class_weight is not None:
             by_class = _by_class(self.class_weight, classes)
-            weights = by_class[codes]
+            weights = np.asarray(by_class[codes])
         if len(classes) == 2:
-            return Targets(codes.astype(dtype)[:, None], 1, weights)
-        return Targets(codes, len(classes), weights)
+            return Targets(codes.astype(dtype)[:, None], 1, weights, classes)
+        return Targets(codes, len(classes), weights, classes)
 
     def _check_own_parameters(self) -> None:
         if not (is_real(self.C) and self.C > 0):
@@ -270,7 +274,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             )
         if self.class_weight is not None and not isinstance(self.class_weight, Mapping):
             raise ValueError(f"class_weight must be None or a dict; got {self.class_weight!r}.")
-        if self.classes is not None and len(np.unique(np.asarray(self.classes))) < 2:
+        if self.classes is not None and len(_sorted_labels(self.classes)) < 2:
             raise ValueError(f"classes must name at least 2 labels; got {self.classes!r}.")
 
     def _target_assumptions(self) -> tuple[str, ...]:
@@ -281,7 +285,9 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             )
         return ("The set of labels is public, as declared, and every label in y lies in it.",)
 
-    def _show(self, coef: Array, intercept: Array) -> None:
+    def _show(self, coef: Array, intercept: Array, targets: Targets) -> None:
+        assert targets.classes is not None
+        self.classes_: NDArray[Any] = targets.classes
         self.coef_ = coef.T.copy()
         self.intercept_ = intercept.copy()
 
@@ -307,9 +313,16 @@ def _n_outputs(n_classes: int) -> int:
     return 1 if n_classes == 2 else n_classes
 
 
+def _sorted_labels(declared: Any) -> NDArray[Any]:
+    """Sorted labels, from an array or any other collection, such as a set."""
+    if not hasattr(declared, "__array__"):
+        declared = list(declared)
+    return np.unique(np.asarray(declared))
+
+
 def _encode(labels: NDArray[Any], declared: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Sorted declared labels, and the place of each label among them."""
-    classes = np.unique(np.asarray(declared))
+    classes = _sorted_labels(declared)
     codes = np.searchsorted(classes, labels)
     codes[codes == len(classes)] = 0
     if (classes[codes] != labels).any():
@@ -324,7 +337,10 @@ def _by_class(class_weight: Mapping[Any, float], classes: NDArray[Any]) -> Array
     unknown = [label for label in class_weight if label not in set(classes.tolist())]
     if unknown:
         raise ValueError(f"class_weight names labels that are not among the classes: {unknown!r}.")
-    weights = np.array([class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float)
+    given = [class_weight.get(label, 1.0) for label in classes.tolist()]
+    if not all(is_real(weight) for weight in given):
+        raise ValueError(f"class_weight must map labels to numbers; got {class_weight!r}.")
+    weights = np.array(given, dtype=float)
     if not ((weights >= 0) & np.isfinite(weights)).all():
         raise ValueError(f"class_weight must be finite and not negative; got {class_weight!r}.")
     return weights

@@ -78,13 +78,15 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         return self._plan(n_samples, n_features, n_outputs, sparse)
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
+        if np.asarray(y).dtype.kind not in "biuf":
+            raise ValueError(f"{type(self).__name__}: y must hold real numbers.")
         largest = np.finfo(dtype).max
         values: NDArray[Any] = np.clip(y, -largest, largest).astype(dtype, copy=False)
-        self._one_target = values.ndim == 1
+        one = values.ndim == 1
         if self.target_bound is not None:
             values = np.clip(values, -self.target_bound, self.target_bound)
         values = values.reshape(len(values), -1)
-        return Targets(values, values.shape[1])
+        return Targets(values, values.shape[1], is_column=one)
 
     def _target_assumptions(self) -> tuple[str, ...]:
         if self.target_bound is None:
@@ -94,9 +96,9 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
             "larger ones were clipped to it.",
         )
 
-    def _show(self, coef: Array, intercept: Array) -> None:
+    def _show(self, coef: Array, intercept: Array, targets: Targets) -> None:
         self.intercept_: float | Array
-        one = self.__dict__.pop("_one_target")
+        one = targets.is_column
         self.coef_ = coef[:, 0].copy() if one else coef.T.copy()
         if not self.fit_intercept:
             self.intercept_ = 0.0
@@ -169,6 +171,7 @@ class DPLinearRegression(_DPRegressor):
         target_bound: float | None = None,
         adjacency: str = "zero_out",
         accountant: str = "auto",
+        budget: Any = None,
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -186,6 +189,7 @@ class DPLinearRegression(_DPRegressor):
         self.target_bound = target_bound
         self.adjacency = adjacency
         self.accountant = accountant
+        self.budget = budget
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose
@@ -249,6 +253,7 @@ class DPRidge(_DPRegressor):
         target_bound: float | None = None,
         adjacency: str = "zero_out",
         accountant: str = "auto",
+        budget: Any = None,
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -267,6 +272,7 @@ class DPRidge(_DPRegressor):
         self.target_bound = target_bound
         self.adjacency = adjacency
         self.accountant = accountant
+        self.budget = budget
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose

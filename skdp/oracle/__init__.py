@@ -11,10 +11,12 @@ from skdp.oracle.releases import (
     FixedSize,
     GaussianNoise,
     GradientSum,
+    LastIterate,
     NoisySum,
     NotAudited,
     Poisson,
     Sampler,
+    smoothness,
 )
 from skdp.oracle.session import Plan, Solution, make_plan, run
 
@@ -27,6 +29,7 @@ __all__ = [
     "FixedSize",
     "GaussianNoise",
     "GradientSum",
+    "LastIterate",
     "NoiseSource",
     "NoisySum",
     "NotAudited",
@@ -40,4 +43,5 @@ __all__ = [
     "make_plan",
     "noise_source",
     "run",
+    "smoothness",
 ]

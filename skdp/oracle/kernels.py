@@ -87,7 +87,7 @@ def quotient(bound: float, norms: Array) -> Array:
     """
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         result = np.minimum(bound / norms, np.finfo(np.float64).max)
-    result[result < LEAST_QUOTIENT] = 0.0
+    result[~(result >= LEAST_QUOTIENT)] = 0.0  # not a number counts as too long, too
     return result
 
 
@@ -102,6 +102,7 @@ def clipped_gradient_sum(
     point: Array,
     clip_norm: float,
     part: slice | None = None,
+    precise: bool = False,
 ) -> Array:
     """Sum over rows of the gradient in the parameter, each clipped to L2 norm ``clip_norm``.
 
@@ -124,13 +125,16 @@ def clipped_gradient_sum(
     clip_norm : float
     part : slice, optional
         Rows to sum over, all by default.
+    precise : bool, default=False
+        Take margins and residuals in float64 for float32 rows, too.
 
     Returns
     -------
     array of shape (n_parameters, n_outputs), float64
     """
     n_features, n_outputs = X.shape[1], point.shape[1]
-    coef = np.ascontiguousarray(point[:n_features], dtype=X.dtype)
+    dtype = np.float64 if precise else X.dtype
+    coef = np.ascontiguousarray(point[:n_features], dtype=dtype)
     if n_outputs == 1:
         coef = coef[:, 0]  # matrix times vector is quicker than times a matrix of one column
     total = np.zeros(point.shape)
@@ -142,7 +146,7 @@ def clipped_gradient_sum(
             if shrink is not None:
                 margins *= shrink[rows, None]
             if intercept_size:
-                margins += (intercept_size * point[-1]).astype(X.dtype)
+                margins += (intercept_size * point[-1]).astype(dtype)
             # 2. residuals, weighted before they are clipped
             residuals = loss.residual(margins, targets[rows], out=margins)
             residuals = residuals.astype(np.float64, copy=False)
@@ -183,10 +187,10 @@ def _clip(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def gradient_rounding(n_rows: int, n_columns: int, n_outputs: int, is_sparse: bool) -> float:
+def gradient_rounding(n_rows: int, n_features: int, n_outputs: int, is_sparse: bool) -> float:
     """Relative amount by which rounding can raise the contribution of a record to the sum.
 
-    A record's clipped gradient exceeds its bound by a relative ``(n_columns + n_outputs + 16) u``
+    A record's clipped gradient exceeds its bound by a relative ``(n_features + n_outputs + 17) u``
     at most (two norms, limits and products; u is the unit roundoff). A floating-point sum of k
     terms is off by at most ``k u sum |terms|`` to first order, in any order of summation (Higham
     2002, eq. 3.4 and sec. 4.2), here in L2 norm by ``k u n C``; two neighbouring sums by twice as
@@ -195,7 +199,7 @@ def gradient_rounding(n_rows: int, n_columns: int, n_outputs: int, is_sparse: bo
     """
     terms = 0
     for itemsize in (4, 8):
-        rows = max(1, block_rows(n_rows, n_columns, itemsize, is_sparse))
+        rows = max(1, block_rows(n_rows, n_features, itemsize, is_sparse))
         blocks = -(-n_rows // rows) + 2 * MOST_PARTS  # parts may end in shorter blocks
         terms = max(terms, rows + blocks)
-    return 1.01 * UNIT_ROUNDOFF * (n_columns + n_outputs + 16 + 2.0 * terms * n_rows)
+    return 1.01 * UNIT_ROUNDOFF * (n_features + n_outputs + 17 + 2.0 * terms * n_rows)

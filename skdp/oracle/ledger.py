@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from skdp.accounting import Adjacency, Composed, Event, Gaussian
+from skdp.accounting import Adjacency, Event, Gaussian
 
 
 class PlanError(RuntimeError):
@@ -128,8 +128,3 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """The debts, runs of equal ones merged."""
         return tuple(self._entries)
-
-    @property
-    def event(self) -> Composed:
-        """All debts as one event, in relative units of noise."""
-        return Composed(tuple((entry.event, entry.count) for entry in self._entries))

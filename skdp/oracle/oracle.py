@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from skdp.accounting import Event
 from skdp.objective import Problem
 from skdp.oracle.ledger import Ledger
 from skdp.oracle.noise import NoiseSource
@@ -113,10 +112,11 @@ class Oracle:
         release = NoisySum(GradientSum(self.start(), clip_norm), GaussianNoise(noise), chosen)
         return release.std(self._terms) / release.divisor(self._terms)
 
+    @property
+    def is_noisy(self) -> bool:
+        """Whether answers carry noise: always, unless epsilon is infinite."""
+        return self._terms.scale > 0
+
     def start(self) -> Array:
         """Return the zero parameter, where solvers begin."""
         return np.zeros(self.public.shape)
-
-    def event(self, release: Release) -> Event:
-        """Return what a release would cost, in relative units of noise."""
-        return release.event(self._terms)

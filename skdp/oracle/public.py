@@ -37,6 +37,8 @@ class Public:
         Declared bound on the absolute value of a target; None if nothing is assumed.
     sparse : bool
         Whether the rows come as a sparse matrix. The *type* is public, the pattern is not.
+    weighted : bool
+        Whether rows carry weights. *That* they do is public, the weights are not.
     """
 
     n_rows: int
@@ -50,6 +52,7 @@ class Public:
     row_bound: float | None = None
     target_bound: float | None = None
     sparse: bool = False
+    weighted: bool = False
 
     @property
     def n_parameters(self) -> int:

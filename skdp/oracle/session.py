@@ -93,6 +93,7 @@ class Plan:
             ),
             assumptions=assumptions,
             noise_source="none" if scale == 0 else noise_source,
+            n_rows=public.n_rows,
         )
 
 
@@ -154,7 +155,9 @@ def run(
     """
     terms = Terms(public, problem, plan.calibration.scale)
     oracle = Oracle(terms, Ledger(plan.guard(public)), coins, rows, source)
-    solution = solver.solve(oracle)
+    # Runaway iterates are told by the check below, not by warnings on the way.
+    with np.errstate(over="ignore", invalid="ignore"):
+        solution = solver.solve(oracle)
     if not np.isfinite(solution.coef).all():
         raise FloatingPointError(
             "the solver diverged: its parameter holds nan or inf. Lower learning_rate. "

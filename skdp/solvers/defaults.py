@@ -30,7 +30,7 @@ from typing import Any
 
 from skdp.accounting import Gaussian, gaussian_mu
 from skdp.objective import Problem
-from skdp.oracle import Public
+from skdp.oracle import Public, smoothness
 
 MOMENTUM = 0.9
 # Step size times curvature. Heavy ball at 0.9 bears 38: a squared loss keeps below that for the
@@ -38,6 +38,9 @@ MOMENTUM = 0.9
 # cannot run away and goes by rows of the expected size.
 STABLE, EXPECTED = 36.0, 20.0
 FEWEST, MOST = 100, 500
+# The same without momentum and with hidden iterates, where steps beyond 2 are refused, and where
+# many steps need not cost more noise than few.
+PLAIN, MOST_HIDDEN = 1.9, 2000
 UNCLIPPED = 1e12  # in units of R, for a fit without noise
 TARGET_UNITS = 4.0  # a declared bound on targets is taken for this many standard deviations
 
@@ -100,4 +103,32 @@ def descent_defaults(
         "noise_schedule": "uniform",
         "clip_norm": clip_norm,
         "averaging": "tail",
+    }
+
+
+def hidden_descent_defaults(
+    public: Public,
+    problem: Problem,
+    max_iter: int | None = None,
+    learning_rate: float | None = None,
+) -> dict[str, Any]:
+    """Hyperparameters of gradient descent that shows its last iterate alone.
+
+    The distance and the clipping norm are those of :func:`descent_defaults`; steps are plain, and
+    as long as the theorem on the last iterate allows, so that every one of them forgets the most.
+    """
+    values = descent_defaults(public, problem)
+    distance = values["max_iter"] * values["learning_rate"]
+    curvature = smoothness(public, problem)
+    if curvature is None:  # no bound on rows and no noise; twice the expected size, squared
+        curvature = problem.loss.curvature * 4.0 * public.n_parameters
+    step = PLAIN / curvature if learning_rate is None else learning_rate
+    if max_iter is None:
+        max_iter = min(max(math.ceil(min(distance / step, MOST_HIDDEN)), FEWEST), MOST_HIDDEN)
+    return {
+        **values,
+        "max_iter": max_iter,
+        "learning_rate": min(distance / max_iter, step),
+        "momentum": 0.0,
+        "averaging": "last",
     }

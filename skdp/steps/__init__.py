@@ -1,16 +1,28 @@
 """How one noisy answer becomes one step. Pure functions and small state; no rows, no privacy."""
 
+from skdp.steps.accelerated_noise import MultistageNoise, NesterovNoise, stages
 from skdp.steps.averaging import AVERAGES, IterateAverage
 from skdp.steps.clipping import ClippingRule, GeometricClipping, clip_norms
+from skdp.steps.decay import AdaptiveSizes, AdaptiveStep, PolynomialStep, SquareRootDecayStep
 from skdp.steps.influence import (
+    NoiseSchedule,
+    influence_to_noise,
+    least_noise_effect,
+    noise_effect,
+    noise_multipliers,
+)
+from skdp.steps.momentum import MOMENTA, AveragedGradient, HeavyBall, Momentum
+from skdp.steps.noise_schedules import (
     NOISE_SCHEDULES,
     CustomNoise,
     ExponentialNoise,
-    NoiseSchedule,
+    MomentumNoise,
+    StepMatchedNoise,
+    TwoPhaseMomentumNoise,
     UniformNoise,
+    flattening_horizon,
     relative_noise,
 )
-from skdp.steps.momentum import MOMENTA, AveragedGradient, HeavyBall, Momentum
 from skdp.steps.schedules import (
     ConstantStep,
     InverseSquareRootStep,
@@ -23,6 +35,8 @@ __all__ = [
     "AVERAGES",
     "MOMENTA",
     "NOISE_SCHEDULES",
+    "AdaptiveSizes",
+    "AdaptiveStep",
     "AveragedGradient",
     "ClippingRule",
     "ConstantStep",
@@ -34,10 +48,23 @@ __all__ = [
     "IterateAverage",
     "LinearDecayStep",
     "Momentum",
+    "MomentumNoise",
+    "MultistageNoise",
+    "NesterovNoise",
     "NoiseSchedule",
+    "PolynomialStep",
+    "SquareRootDecayStep",
+    "StepMatchedNoise",
     "StepSchedule",
+    "TwoPhaseMomentumNoise",
     "UniformNoise",
     "clip_norms",
+    "flattening_horizon",
+    "influence_to_noise",
+    "least_noise_effect",
+    "noise_effect",
+    "noise_multipliers",
     "relative_noise",
+    "stages",
     "step_sizes",
 ]

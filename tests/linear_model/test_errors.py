@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 import skdp
 from skdp.oracle.oracle import Oracle
@@ -52,6 +54,7 @@ SHARED = [
     ({"max_iter": 2.5}, "max_iter must be 'auto' or an integer, at least 1"),
     ({"learning_rate": -0.1}, "learning_rate must give positive, finite steps"),
     ({"learning_rate": "fast"}, "learning_rate must be 'auto', a positive number"),
+    ({"fit_intercept": "no"}, "fit_intercept must be True or False"),
     ({"momentum": 1.0}, r"momentum must be 'auto' or a number in \[0, 1\)"),
     ({"momentum": -0.5}, r"momentum must be 'auto' or a number in \[0, 1\)"),
     (
@@ -150,6 +153,51 @@ def test_continuous_target(classification):
 def test_plan_of_nothing(arguments):
     with pytest.raises(ValueError, match="must be at least 1"):
         RIDGE().plan(*arguments)
+
+
+def test_text_is_refused_without_being_quoted(classification):
+    X, y = classification
+    X = X.astype(object)
+    X[5, 2] = "secret-cell"
+    for estimator in ALL:
+        with pytest.raises(ValueError, match="holds text where numbers are needed") as refusal:
+            estimator().fit(X, y)
+        assert "secret" not in str(refusal.value)
+        assert refusal.value.__cause__ is None
+
+
+def test_regression_on_words(classification):
+    X, y = classification
+    with pytest.raises(ValueError, match="numbers"):
+        RIDGE().fit(X, np.array(["a", "b"])[y])
+
+
+def test_sparse_parts_that_overflow():
+    X = sparse.csr_array(
+        (np.array([1.7e308, 1.7e308, 1.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2)
+    )
+    with pytest.raises(ValueError, match="add up to infinity"):
+        RIDGE().fit(X, [0.0, 1.0])
+
+
+def test_a_refused_fit_leaves_no_trace(classification):
+    X, y = classification
+    model = LOGISTIC()
+    with pytest.raises(ValueError, match="must not be negative"):
+        model.fit(X, y, sample_weight=-np.ones(len(y)))
+    assert not hasattr(model, "classes_")
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_plan_with_another_number_of_classes():
+    with pytest.raises(ValueError, match="3 classes are declared"):
+        LOGISTIC(classes={0, 1, 2}).plan(10, 2, n_classes=2)
+
+
+def test_an_unknown_accountant_is_refused_without_noise_too(classification):
+    with pytest.raises(ValueError, match="accountant must be one of"):
+        RIDGE(epsilon=np.inf, accountant="moments").fit(*classification)
 
 
 def test_plan_of_one_class():

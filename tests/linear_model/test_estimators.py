@@ -265,6 +265,23 @@ def test_workers_draw_distinct_noise(case):
     assert len({model.coef_.tobytes() for model in models}) == 4
 
 
+@pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
+def test_clones_share_a_generator_and_so_draw_distinct_noise(case, make):
+    estimator, X, y = case
+    model = estimator(random_state=make(0))
+    assert (clone(model).fit(X, y).coef_ != clone(model).fit(X, y).coef_).any()
+    assert clone(model).random_state is model.random_state
+
+
+def test_warnings_do_not_tell_how_many_labels_occur(classification):
+    X, _ = classification
+    y = np.arange(400) % 30
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        skdp.DPLogisticRegression(classes=range(300), max_iter=2).fit(X, y)
+        skdp.DPLogisticRegression(classes=range(300), max_iter=2).fit(X[:40], np.arange(40))
+
+
 def test_workers_do_not_share_a_generator(case):
     estimator, X, y = case
     model = estimator(random_state=np.random.RandomState(0))

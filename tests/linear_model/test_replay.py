@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,7 +12,10 @@ import skdp
 from skdp.accounting import Adjacency
 from skdp.linear_model import base, logistic
 from skdp.oracle import kernels
+from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.sums import GradientSum
+from skdp.oracle.rows import Rows
+from skdp.solvers import GradientDescent
 
 N_ROWS = 60
 
@@ -77,11 +82,11 @@ def neighbours(kind, X, y, adjacency):
         for place, row in enumerate(rows()):
             for target in targets_for(kind):
                 Z, t, w = X.copy(), y.copy(), ones.copy()
-                Z[place], t[place], w[place] = row, target, 0.0
-                # the same hostile record, there and not there
-                with_it = w.copy()
-                with_it[place] = 1e6 if place % 2 else 1.0
-                yield (Z, t, with_it), (Z, t, w)
+                Z[place], t[place] = row, target
+                w[place] = 1e6 if place % 2 else 1.0
+                null = X.copy(), y.copy(), ones.copy()
+                null[0][place], null[1][place], null[2][place] = 0.0, 0, 0.0
+                yield (Z, t, w), null
     else:
         for place, row in enumerate(rows()):
             for target in targets_for(kind):
@@ -116,6 +121,27 @@ class TestReplay:
         for data, neighbour in neighbours(kind, X, y, adjacency):
             replay.check(make, data, neighbour, adjacency)
 
+    def test_sparse_entries_in_parts(self, replay, rng, kind, adjacency, solver):
+        """1e30 and -1e30 for one entry: small in a norm, large in a sum of parts."""
+        X, y = data_for(kind, rng)
+        dense = sparse.csr_array(X)
+        for place in (0, 7, 30):
+            for part in (1e17, 1e30):
+                start = dense.indptr[place + 1]
+                data = np.insert(dense.data, start, [part, -part])
+                indices = np.insert(dense.indices, start, [1, 1])
+                indptr = dense.indptr + 2 * (np.arange(N_ROWS + 1) > place)
+                hostile = sparse.csr_array((data, indices, indptr), shape=X.shape)
+                weights = np.ones(N_ROWS)
+                if adjacency is Adjacency.ZERO_OUT:
+                    weights[place] = 0.0
+                replay.check(
+                    lambda: ESTIMATORS[kind](adjacency=str(adjacency), solver=solver),
+                    (hostile, y, np.ones(N_ROWS)),
+                    (dense, y, weights),
+                    adjacency,
+                )
+
     def test_sparse_float32(self, replay, rng, kind, adjacency, solver):
         X, y = data_for(kind, rng)
 
@@ -128,6 +154,24 @@ class TestReplay:
 
         for data, neighbour in list(neighbours(kind, X, y, adjacency))[::4]:
             replay.check(make, convert(data), convert(neighbour), adjacency)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("sampling", ["poisson", "fixed_size", "shuffled", "balls_and_bins"])
+@pytest.mark.parametrize("kind", ["logistic", "ridge"])
+def test_nothing_but_releases_on_batches(replay, rng, kind, adjacency, sampling):
+    """With the coins of the sampler fixed by the seed, batches are the same on both."""
+    if sampling == "fixed_size" and adjacency is Adjacency.ZERO_OUT:
+        return  # refused, see tests/solvers/test_gd.py
+    X, y = data_for(kind, rng)
+
+    def make():
+        solver = GradientDescent(max_iter=9, batch_size=15, sampling=sampling)
+        estimator = skdp.DPLogisticRegression if kind == "logistic" else skdp.DPRidge
+        return estimator(solver=solver, adjacency=str(adjacency), random_state=0)
+
+    for data, neighbour in list(neighbours(kind, X, y, adjacency))[::3]:
+        replay.check(make, data, neighbour, adjacency)
 
 
 # Bugs that were seen in other libraries, seeded one by one. Each must be caught.
@@ -159,13 +203,49 @@ def mutant_clip_twice_as_large(monkeypatch):
 
 
 def mutant_weights_after_clipping(monkeypatch):
-    original = kernels._clip
+    original = Rows.clipped_gradient_sum
 
-    def clip(residuals, clip_norm, inverse_norms):
-        original(residuals, clip_norm, inverse_norms)
-        residuals *= 1.5
+    def total(self, loss, point, clip_norm):
+        weights, self._weights = self._weights, None
+        numbers = np.arange(self.n_rows)
+        parts = [original(self.take(numbers[i : i + 1]), loss, point, clip_norm) for i in numbers]
+        self._weights = weights
+        return sum(weight * part for weight, part in zip(weights, parts, strict=True))
 
-    monkeypatch.setattr(kernels, "_clip", clip)
+    monkeypatch.setattr(Rows, "clipped_gradient_sum", total)
+
+
+def mutant_private_attribute(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        original(self, X, y, sample_weight, **checks)
+        self.solver_.notes = {"mean": np.clip(X, -1e9, 1e9).mean()}
+        return self
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_warning_about_the_rows(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        if np.abs(X).max() > 1000:
+            warnings.warn("X has outliers", UserWarning, stacklevel=2)
+        return original(self, X, y, sample_weight, **checks)
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_less_noise_at_the_end(monkeypatch):
+    original = GaussianNoise.std
+    asked = []
+
+    def std(self, contribution, scale):
+        asked.append(1)
+        return original(self, contribution, scale) / (1000 if len(asked) % 30 > 20 else 1)
+
+    monkeypatch.setattr(GaussianNoise, "std", std)
 
 
 def mutant_mean_over_private_count(monkeypatch):
@@ -220,8 +300,7 @@ def mutant_centred_by_the_rows(monkeypatch):
 
 def mutant_classes_from_the_rows(monkeypatch):
     def read(self, y, dtype):
-        self.classes_ = np.unique(y)
-        return base.Targets((y > 0).astype(dtype)[:, None], 1)
+        return base.Targets((y > 0).astype(dtype)[:, None], 1, classes=np.unique(y))
 
     monkeypatch.setattr(logistic.DPLogisticRegression, "_read_targets", read)
 
@@ -251,11 +330,12 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacenc
         for target in (0, 1):
             Z, t, w = X.copy(), y.copy(), np.ones(len(y))
             Z[place], t[place] = row, target
+            w[place] = 40.0
             neighbour = (Z, t, w)
             if adjacency is Adjacency.ZERO_OUT:
                 Z[place], t[place], w[place] = 0.0, 0, 0.0
                 there = (X.copy(), y.copy(), np.ones(len(y)))
-                there[0][place], there[1][place] = row, target
+                there[0][place], there[1][place], there[2][place] = row, target, 40.0
             else:
                 there = (X, y, np.ones(len(y)))
             try:

@@ -89,6 +89,16 @@ def test_bad_rates(bad):
         Poisson(bad)
 
 
+@pytest.mark.parametrize("kind", [Block, Bin])
+@pytest.mark.parametrize(
+    "place", [(float("nan"), 4, 0), (0.5, 4, 0), (0, 4, 4), (-1, 4, 0), (0, 4, -1)]
+)
+def test_places_that_are_none(kind, place):
+    """An epoch that is not equal to itself would be divided anew at every call."""
+    with pytest.raises((TypeError, ValueError)):
+        kind(*place)
+
+
 # Law 3: blocks of one division cost their maximum; asking one of them again adds up.
 
 

@@ -55,6 +55,12 @@ def test_clipped_steps_by_hand(classification):
     np.testing.assert_allclose(model.coef_[0], w, atol=1e-12)
 
 
+def test_a_fit_without_noise_does_not_run_away_in_silence(regression):
+    X, y = regression
+    with pytest.raises(FloatingPointError, match=r"ran away.*Lower learning_rate"):
+        skdp.DPLinearRegression(epsilon=math.inf, learning_rate=40.0, max_iter=50).fit(3 * X, y)
+
+
 def public_facts(**facts):
     known = {"n_rows": 32561, "n_features": 107, "epsilon": 1.0, "delta": 1e-6, **facts}
     return Public(n_outputs=1, adjacency=Adjacency.ZERO_OUT, **known)

@@ -6,7 +6,13 @@ What an event costs is for an accountant to say; see :mod:`skdp.accounting.accou
 """
 
 from skdp.accounting.events.base import Composed, Event
-from skdp.accounting.events.blocks import BallsAndBins, OnBlock, Partition
+from skdp.accounting.events.blocks import (
+    BallsAndBins,
+    OnBlock,
+    Partition,
+    in_later_epochs,
+    partitions_in,
+)
 from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace
 from skdp.accounting.events.sampling import FixedSizeSampled, PoissonSampled, Shuffled
 from skdp.accounting.events.selection import Selected
@@ -24,4 +30,6 @@ __all__ = [
     "PoissonSampled",
     "Selected",
     "Shuffled",
+    "in_later_epochs",
+    "partitions_in",
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
-from skdp.accounting.events.base import Event, NoiseChange
+from skdp.accounting.events.base import Composed, Event, NoiseChange
 
 
 @dataclass(frozen=True)
@@ -112,3 +113,31 @@ class BallsAndBins(Event):
             yield from self.event.flattened()
         else:
             yield self, 1
+
+
+def partitions_in(event: Event) -> Iterator[Partition]:
+    """Yield the partition of every event on a block inside ``event``."""
+    if isinstance(event, OnBlock):
+        yield event.partition
+    parts = event.parts if isinstance(event, Composed) else ((getattr(event, "event", None), 1),)
+    for inner, _ in parts:
+        if inner is not None:
+            yield from partitions_in(inner)
+
+
+def in_later_epochs(event: Event, shift: int) -> Event:
+    """Return the same event on partitions whose epochs are numbered ``shift`` higher.
+
+    Every fit counts its epochs from 0 and draws divisions of its own. Where fits are composed,
+    their partitions must not be taken for each other: a record may lie in the dearest block of
+    each.
+    """
+    if not shift or not any(True for _ in partitions_in(event)):
+        return event
+    if isinstance(event, Composed):
+        return Composed(tuple((in_later_epochs(part, shift), count) for part, count in event.parts))
+    changed: dict[str, Any] = {"event": in_later_epochs(event.event, shift)}  # type: ignore[attr-defined]
+    if isinstance(event, OnBlock):
+        changed["partition"] = replace(event.partition, epoch=event.partition.epoch + shift)
+    moved: Event = replace(event, **changed)  # type: ignore[type-var]
+    return moved

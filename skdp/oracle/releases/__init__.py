@@ -1,6 +1,7 @@
 """The audited releases: the only code that turns rows into answers."""
 
 from skdp.oracle.releases.base import NotAudited, Release, Terms, audited, require_audited
+from skdp.oracle.releases.last_iterate import LastIterate, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.noisy_sum import NoisySum
 from skdp.oracle.releases.samplers import Bin, Block, Everyone, FixedSize, Poisson, Sampler
@@ -13,6 +14,7 @@ __all__ = [
     "FixedSize",
     "GaussianNoise",
     "GradientSum",
+    "LastIterate",
     "NoisySum",
     "NotAudited",
     "Poisson",
@@ -22,4 +24,5 @@ __all__ = [
     "Terms",
     "audited",
     "require_audited",
+    "smoothness",
 ]

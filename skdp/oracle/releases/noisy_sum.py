@@ -46,7 +46,13 @@ class NoisySum(Release):
         return self.what, self.mechanism, self.sampler
 
     def _contribution(self, terms: Terms) -> Contribution:
-        return self.what.contribution(terms, self.sampler.most(terms.public))
+        # Asked for by event, std and answer in turn: remembered for the terms at hand.
+        known = self.__dict__.get("_known")
+        if known is None or known[0] is not terms:
+            known = terms, self.what.contribution(terms, self.sampler.most(terms.public))
+            object.__setattr__(self, "_known", known)
+        contribution: Contribution = known[1]
+        return contribution
 
     def event(self, terms: Terms) -> Event:
         spread = self._contribution(terms).spread

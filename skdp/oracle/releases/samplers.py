@@ -7,6 +7,7 @@ number that came out. An empty draw is answered like any other, with noise on a 
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +19,14 @@ from skdp.oracle.releases.base import audited
 
 if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
+
+
+def _check_place(who: str, epoch: int, n_blocks: int, index: int) -> None:
+    if epoch < 0 or not 0 <= index < n_blocks:
+        raise ValueError(
+            f"{who}: epoch must be at least 0 and the index lie in [0, {n_blocks}); got epoch "
+            f"{epoch!r}, index {index!r}."
+        )
 
 
 class Sampler(ABC):
@@ -88,7 +97,7 @@ class FixedSize(Sampler):
     size: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", int(self.size))
+        object.__setattr__(self, "size", operator.index(self.size))
         if self.size < 1:
             raise ValueError(f"FixedSize: size must be at least 1; got {self.size!r}.")
 
@@ -118,6 +127,12 @@ class Block(Sampler):
     n_blocks: int
     index: int
 
+    def __post_init__(self) -> None:
+        # An epoch that is not equal to itself would be divided anew at every call.
+        for name in ("epoch", "n_blocks", "index"):
+            object.__setattr__(self, name, operator.index(getattr(self, name)))
+        _check_place("Block", self.epoch, self.n_blocks, self.index)
+
     def event(self, inner: Event, public: Public) -> Event:
         return OnBlock(Partition(self.epoch, self.n_blocks), self.index, inner)
 
@@ -143,6 +158,11 @@ class Bin(Sampler):
     epoch: int
     n_bins: int
     index: int
+
+    def __post_init__(self) -> None:
+        for name in ("epoch", "n_bins", "index"):
+            object.__setattr__(self, name, operator.index(getattr(self, name)))
+        _check_place("Bin", self.epoch, self.n_bins, self.index)
 
     def event(self, inner: Event, public: Public) -> Event:
         return OnBlock(Partition(self.epoch, self.n_bins, allocation=True), self.index, inner)

@@ -85,7 +85,9 @@ class GradientSum(Sum):
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
         public = terms.public
-        slack = kernels.gradient_rounding(n_rows, *public.shape, public.sparse)
+        slack = kernels.gradient_rounding(
+            n_rows, public.n_features, public.n_outputs, public.sparse
+        )
         bound = self.clip_norm * (1 + slack)
         size = math.prod(public.shape)
         return Contribution(bound, spread=2.0, size=size, total=n_rows * bound)

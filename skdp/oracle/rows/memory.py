@@ -19,6 +19,33 @@ from skdp.oracle.threads import Map
 Array = NDArray[np.float64]
 
 
+def canonical(X: Any) -> Any:
+    """Return CSR rows with every entry given once; other rows as they are.
+
+    An entry given in parts, such as 1e30 and -1e30, passes for small in a norm and swallows the
+    other rows when the parts are added up one by one. Flags of the caller's matrix are not trusted.
+
+    Raises
+    ------
+    ValueError
+        If the parts of an entry add up to infinity.
+    """
+    if not sparse.issparse(X):
+        return X
+    rows = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+    if rows.has_canonical_format:
+        return rows
+    rows = rows.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows.sum_duplicates()
+    if not np.isfinite(rows.data).all():
+        raise ValueError(
+            "X holds a sparse entry that is given in several parts which add up to infinity. "
+            "Nothing was released."
+        )
+    return rows
+
+
 class MemoryRows:
     """Records (x, y, weight), and the two bounds that are enforced on them.
 
@@ -42,6 +69,7 @@ class MemoryRows:
         "_divisions",
         "_intercept_size",
         "_inverse_norms",
+        "_row_bound",
         "_shrink",
         "_spread",
         "_targets",
@@ -57,6 +85,7 @@ class MemoryRows:
         intercept_size: float = 1.0,
         spread: Map = map,
     ) -> None:
+        X = canonical(X)
         norms = kernels.row_norms(X)
         shrink = None
         if row_bound is not None:
@@ -68,6 +97,7 @@ class MemoryRows:
         self._divisions = Divisions(X.shape[0])
         self._inverse_norms, self._shrink = kernels.quotient(1.0, norms), shrink
         self._intercept_size, self._spread = intercept_size, spread
+        self._row_bound = row_bound
 
     def __reduce__(self) -> Any:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
@@ -81,6 +111,16 @@ class MemoryRows:
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self._X.shape[0])
+
+    @property
+    def row_bound(self) -> float | None:
+        """The bound that longer rows are scaled down to."""
+        return self._row_bound
+
+    @property
+    def weighted(self) -> bool:
+        """Whether weights were given."""
+        return self._weights is not None
 
     def shuffled_block(
         self, epoch: int, n_blocks: int, index: int, source: NoiseSource
@@ -103,10 +143,16 @@ class MemoryRows:
         chosen._divisions = Divisions(len(numbers))
         chosen._inverse_norms = self._inverse_norms[numbers]
         chosen._intercept_size, chosen._spread = self._intercept_size, self._spread
+        chosen._row_bound = self._row_bound
         return chosen
 
-    def clipped_gradient_sum(self, loss: Loss, point: Array, clip_norm: float) -> Array:
-        """Sum of the rows' gradients at ``point``, each clipped to ``clip_norm``."""
+    def clipped_gradient_sum(
+        self, loss: Loss, point: Array, clip_norm: float, precise: bool = False
+    ) -> Array:
+        """Sum of the rows' gradients at ``point``, each clipped to ``clip_norm``.
+
+        With ``precise``, margins of float32 rows are taken in float64.
+        """
 
         def over(part: slice) -> Array:
             return kernels.clipped_gradient_sum(
@@ -120,6 +166,7 @@ class MemoryRows:
                 point,
                 clip_norm,
                 part,
+                precise,
             )
 
         n_rows, n_columns = self._X.shape

@@ -1,0 +1,56 @@
+"""A table, a figure and a verdict, written beside each other."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def mean_and_error(name, values):
+    """Mean and its standard error, as two columns."""
+    values = np.asarray(values, dtype=float)
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return {name: f"{values.mean():.5f}", f"{name}_error": f"{error:.5f}"}
+
+
+class Report:
+    """Rows as they come in; at the end a CSV file, a PNG file and a text."""
+
+    def __init__(self, name, command):
+        self.name, self.command = name, command
+        self.rows, self.skipped = [], []
+
+    def add(self, **row):
+        self.rows.append(row)
+        print("  ".join(f"{key}={value}" for key, value in row.items()), flush=True)
+
+    def skip(self, reason):
+        self.skipped.append(reason)
+        print(f"skipped {reason}")
+
+    def finish(self, verdict, draw, seconds):
+        lines = [*verdict, *(f"Skipped: {reason}" for reason in self.skipped)]
+        lines.append(f"Made by `{self.command}` in {seconds:.0f} s of processor time.")
+        print("\n" + "\n".join(lines))
+        if self.skipped:
+            return  # what is there from a complete run stays
+        RESULTS.mkdir(exist_ok=True)
+        columns = list(dict.fromkeys(key for row in self.rows for key in row))
+        with (RESULTS / f"{self.name}.csv").open("w", newline="") as file:
+            file.write(f"# made by: {self.command}\n")
+            writer = csv.DictWriter(file, columns, restval="")
+            writer.writeheader()
+            writer.writerows(self.rows)
+        (RESULTS / f"{self.name}.txt").write_text("\n".join(lines) + "\n")
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        from matplotlib import pyplot as plt
+
+        figure = draw(self, plt)
+        figure.savefig(RESULTS / f"{self.name}.png", dpi=110)
+        plt.close(figure)

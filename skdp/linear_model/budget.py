@@ -1,0 +1,279 @@
+"""A budget across fits: charged before each of them, never copied, bound to its process."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from dataclasses import replace
+from typing import Any, Self
+from weakref import WeakValueDictionary
+
+from skdp.accounting import (
+    Adjacency,
+    Composed,
+    Gaussian,
+    GaussianDP,
+    PrivacyStatement,
+    UnknownCost,
+    gaussian_epsilon,
+    gaussian_mu,
+    price,
+    total_privacy,
+)
+from skdp.accounting.accountant import candidates
+from skdp.linear_model.charging import IN_PROCESS, PrivacyBudgetError, enter, leave, process
+from skdp.linear_model.parameters import check_budget
+
+NOT_SCORES = (
+    "Fits alone are counted: scores on these rows, and choices made by them, are not private and "
+    "not part of this price."
+)
+ANY_ORDER = (
+    "Which fits were made, and with what budgets, may have been decided by looking at the models "
+    "before them: what accountant {!r} adds up is a privacy filter."
+)
+SETTLED = (
+    "The budgets, batches and numbers of steps of these fits were not chosen by looking at the "
+    "models before them. (A budget with accountant='gdp' needs no such assumption.)"
+)
+
+# Accountants whose totals hold for budgets that are chosen on the way: for Gaussian DP, Smith and
+# Thakurta 2022 and Koskela, Tobaben, Honkela 2023; for sums of epsilons, Rogers et al. 2016.
+FILTERS = ("gdp", "pure")
+
+# All budgets of this process, by key.
+_known: WeakValueDictionary[str, PrivacyBudget] = WeakValueDictionary()
+
+
+class PrivacyBudget:
+    """A budget that several fits share.
+
+    Each fit is charged before it uses the rows. The one which would bring the total over
+    ``epsilon`` is refused, and costs nothing; a fit that fails half way keeps its debt. The total
+    is that of all releases composed, which is less than the sum of the fits' epsilons.
+
+    Use it as a context manager, which charges every fit of the process while its block is open,
+    in whatever thread; where blocks are nested, all of the budgets are charged. Or pass it to
+    estimators as ``budget``; clones share it. It counts in the process that made it: a fit in
+    another process is refused, not forgotten.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive; inf refuses nothing and only counts.
+    delta : float
+        In [0, 1): the delta at which the total is priced.
+    adjacency : {"zero_out", "replace_one"}, default="zero_out"
+        Fits under the other adjacency are refused.
+    accountant : str, default="auto"
+        Who prices the total; "auto" for the least certified epsilon. With "gdp" only fits of
+        Gaussian releases, on all rows or on disjoint blocks, are admitted (with "pure", only those
+        with pure guarantees), and the total holds even if the fits' own budgets are chosen by
+        looking at earlier models (Koskela, Tobaben, Honkela 2023; Rogers et al. 2016).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp import DPRidge, PrivacyBudget
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> with PrivacyBudget(2.0, 1e-6) as budget:
+    ...     models = [DPRidge(alpha, epsilon=1.0).fit(X, y) for alpha in (1.0, 10.0)]
+    >>> round(budget.spent, 2)
+    1.45
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        adjacency: str = "zero_out",
+        accountant: str = "auto",
+    ) -> None:
+        check_budget(epsilon, delta)
+        candidates(accountant)
+        self._terms = (float(epsilon), float(delta), Adjacency.parse(adjacency), accountant)
+        self._total: PrivacyStatement | None = None
+        self._n_fits = 0
+        self._seeds: set[str] = set()
+        self.home: str | None = process()
+        self._key = uuid.uuid4().hex
+        _known[self._key] = self
+
+    @property
+    def epsilon(self) -> float:
+        """What may be spent."""
+        return self._terms[0]
+
+    @property
+    def delta(self) -> float:
+        """Where the total is priced."""
+        return self._terms[1]
+
+    @property
+    def adjacency(self) -> str:
+        """Neighbouring relation of the total."""
+        return str(self._terms[2])
+
+    @property
+    def accountant(self) -> str:
+        """Who prices the total."""
+        return self._terms[3]
+
+    # ------------------------------------------------------------------ what it tells
+
+    @property
+    def spent(self) -> float:
+        """Certified epsilon of all fits so far, at the budget's delta."""
+        self._require_home("reading what is spent")
+        return 0.0 if self._total is None else self._total.epsilon
+
+    @property
+    def n_fits(self) -> int:
+        """Number of fits that were charged."""
+        self._require_home("counting the fits")
+        return self._n_fits
+
+    @property
+    def statement(self) -> PrivacyStatement:
+        """Privacy statement of all fits so far together."""
+        self._require_home("reading the statement")
+        if self._total is None:
+            return PrivacyStatement(0.0, self.delta, self.adjacency, "none", (), (), "system")
+        is_filter = self.accountant in FILTERS
+        chosen = ANY_ORDER.format(self.accountant) if is_filter else SETTLED
+        return replace(self._total, assumptions=(NOT_SCORES, chosen, *self._total.assumptions))
+
+    def remaining_epsilon(self, delta: float | None = None) -> float:
+        """Largest epsilon that one more fit of full-batch Gaussian releases may ask for.
+
+        Parameters
+        ----------
+        delta : float or None, default=None
+            That fit's delta; None for the budget's own.
+
+        Returns
+        -------
+        float
+            Usually more than ``epsilon - spent``, since compositions cost less than sums; 0.0 where
+            no such fit is admitted. Fits with batches may be allowed more, or less.
+        """
+        delta = self.delta if delta is None else delta
+        check_budget(1.0, delta)
+        self._require_home("reading what is left")
+        if math.isinf(self.epsilon):
+            return math.inf
+        mu = self._remaining_mu()
+        return gaussian_epsilon(mu, delta) * (1 - 1e-9) if mu > 0 and delta > 0 else 0.0
+
+    def _remaining_mu(self) -> float:
+        _, delta, adjacency, accountant = self._terms
+        event = Composed() if self._total is None else self._total.event
+        high = gaussian_mu(self.epsilon, delta) if delta > 0 else 0.0
+        exact = GaussianDP()
+        if accountant in ("auto", "gdp") and exact.objection(event, adjacency) is None:
+            return math.sqrt(max(0.0, high**2 - exact.mu(event, adjacency) ** 2))
+
+        def admitted(mu: float) -> bool:
+            noise = Gaussian(1.0).sensitivity(adjacency) / mu
+            try:
+                spent, _ = price(
+                    Composed(((event, 1), (Gaussian(noise), 1))), delta, adjacency, accountant
+                )
+            except UnknownCost:
+                return False
+            return spent <= self.epsilon
+
+        low = 0.0
+        while high - low > 1e-3 * self.epsilon and high > 1e-6:
+            middle = (low + high) / 2
+            low, high = (middle, high) if admitted(middle) else (low, middle)
+        return low
+
+    def __repr__(self) -> str:
+        head = f"<PrivacyBudget: epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}"
+        if self.home != process():
+            return f"{head}, of another process>"
+        return f"{head}, {self.spent:.6g} spent by {self._n_fits} fits>"
+
+    # ------------------------------------------------------------------ as a context manager
+
+    def __enter__(self) -> Self:
+        self._require_home("opening its block")
+        enter(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        leave(self)
+
+    # ------------------------------------------------------------------ never two of one
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # No amount spent travels: what comes back is this very budget, or one that admits nothing.
+        return _recall, (self._key, *self._terms)
+
+    # ------------------------------------------------------------------ the charge
+
+    def _require_home(self, what: str) -> None:
+        if self.home != process():
+            raise PrivacyBudgetError(f"{self!r} refused {what} in this process. {IN_PROCESS}")
+
+    def admit(self, who: str, asked: PrivacyStatement, seed: str | None) -> PrivacyStatement:
+        """Return the total with one more fit, or raise and leave everything as it was."""
+        self._require_home(f"a fit of {who}")
+        plan = f"{who} asked for a fit of epsilon={asked.epsilon:.6g}, delta={asked.delta:.6g}"
+        end = "The fit was refused; nothing was released and nothing was charged."
+        if asked.adjacency != self.adjacency:
+            raise PrivacyBudgetError(
+                f"{plan}, under {asked.adjacency!r}, but its budget {self!r} counts under "
+                f"{self.adjacency!r}. {end}"
+            )
+        if seed is not None and seed in self._seeds:
+            raise PrivacyBudgetError(
+                f"{plan}, with the random_state of an earlier fit in its budget {self!r}. Both "
+                "would draw the same noise, which the difference of the two models takes off "
+                f"again; use random_state=None. {end}"
+            )
+        earlier = () if self._total is None else (self._total,)
+        try:
+            total = total_privacy(*earlier, asked, delta=self.delta, accountant=self.accountant)
+        except UnknownCost as reason:
+            raise PrivacyBudgetError(
+                f"{plan}, which its budget {self!r} cannot price. {reason} {end}"
+            ) from reason
+        if not total.epsilon <= self.epsilon:
+            left = self.remaining_epsilon(asked.delta) if asked.delta > 0 else 0.0
+            raise PrivacyBudgetError(
+                f"{plan}, which would bring the total at delta={self.delta:g} to epsilon="
+                f"{total.epsilon:.6g}, but its budget allows {self.epsilon:.6g}, of which "
+                f"{self.spent:.6g} is spent by {self._n_fits} fits. One more full-batch fit can "
+                f"ask for epsilon={left:.6g} at most. {end}"
+            )
+        return total
+
+    def owe(self, total: PrivacyStatement, seed: str | None) -> None:
+        """Write the debt down. There is no way to take it back."""
+        self._total = total
+        self._n_fits += 1
+        if seed is not None:
+            self._seeds.add(seed)
+
+
+def _recall(
+    key: str, epsilon: float, delta: float, adjacency: str, accountant: str
+) -> PrivacyBudget:
+    """Return the budget itself in the process that holds it, elsewhere one that admits nothing."""
+    held = _known.get(key)
+    if held is None:
+        held = PrivacyBudget(epsilon, delta, adjacency, accountant)
+        del _known[held._key]
+        held._key, held.home = key, None
+    return held

@@ -1,0 +1,242 @@
+"""What a plain search of scikit-learn around a private estimator cost, from public facts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
+
+from skdp.accounting import PrivacyStatement, ReleaseRecord, total_privacy
+from skdp.linear_model.parameters import PrivacyWarning
+from skdp.model_selection.searched import Shape, Unwrapped, rounds_of
+from skdp.model_selection.trainings import READ_LABELS, Fate, fates_among, fates_of, row_numbers
+
+SCORES = (
+    "The scores are NOT private and NOT part of this price: every held-out score is computed from "
+    "rows without noise (cv_results_, best_score_, test_score). Nor is anything private that was "
+    "chosen by them: which candidate is the best (best_params_, best_index_), and hence which one "
+    "was refitted (best_estimator_). The price is that of the noisy answers in all of the models, "
+    "for choices made without looking at these rows."
+)
+LABELS = (
+    "The splits were made by looking at the labels ({}): one changed label can move other records "
+    "to other folds. That is NOT part of this price, which holds for splits that are given. Pass "
+    "cv=KFold(..., shuffle=True) for splits that do not look."
+)
+TAKEN = (
+    "The splits are taken as public, made without looking at rows or labels. (StratifiedKFold, the "
+    "default for classifiers, looks at the labels.)"
+)
+SEEDED = (
+    "The fits were given seeds (random_state): those with the same seed have the same noise, which "
+    "the difference of two models takes off again. This price does NOT hold for them; it is that "
+    "of the same search with random_state=None."
+)
+
+
+def privacy_of(
+    search: Any,
+    *,
+    delta: float | None = None,
+    n_samples: int | None = None,
+    n_features: int | Sequence[int] | None = None,
+    n_outputs: int | None = None,
+    splits: Iterable[tuple[Any, Any]] | None = None,
+) -> PrivacyStatement:
+    """Return what the fits of a plain search or cross-validation cost together.
+
+    All candidates are counted, each record in the trainings that it takes part in (K - 1 of K in
+    K-fold cross-validation), and the refit. Scores are not counted, because they are not private:
+    ``assumptions`` says so. The price is found without rows, from what is public.
+
+    Parameters
+    ----------
+    search : fitted GridSearchCV, RandomizedSearchCV or halving search, or result of cross_validate
+        Around an estimator of skdp, alone or as the last step of a pipeline. `cross_validate` needs
+        ``return_estimator=True``; with ``return_indices=True`` its price is lower.
+    delta : float or None, default=None
+        In [0, 1): the delta at which the total is stated; None for that of the fits.
+    n_samples : int or None, default=None
+        Number of rows. None takes it from the refitted model.
+    n_features : int, array of shape (n_candidates,) or None, default=None
+        Columns that reach the estimator. None takes it from the refitted model.
+    n_outputs : int or None, default=None
+        Classes of a classifier, all of them in every training set, or targets of a regressor. None
+        takes it from the refitted model.
+    splits : iterable of (train, test) pairs or None, default=None
+        The splits, where they do not follow from ``search.cv`` and the number of rows. They are
+        taken as public.
+
+    Returns
+    -------
+    PrivacyStatement
+        Its releases are those that touch one record, the one that meets most.
+
+    Raises
+    ------
+    ValueError
+        If something that is needed is not known, or the estimator is none of skdp's.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> import skdp
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> search = GridSearchCV(skdp.DPRidge(epsilon=0.5), {"alpha": [0.1, 1.0, 10.0]}).fit(X, y)
+    >>> round(skdp.privacy_of(search).epsilon, 2)
+    1.92
+    """
+    if isinstance(search, Mapping):
+        return _of_cross_validation(search, delta)
+    # The halving searches are experimental in scikit-learn, hence known by what they have.
+    is_halving = hasattr(search, "resource") and hasattr(search, "factor")
+    if not (isinstance(search, GridSearchCV | RandomizedSearchCV) or is_halving):
+        raise ValueError(
+            "privacy_of needs a fitted GridSearchCV, RandomizedSearchCV or halving search, or the "
+            f"result of cross_validate(..., return_estimator=True); got {type(search).__name__}. "
+            "For fitted models there is total_privacy."
+        )
+    if not hasattr(search, "cv_results_"):
+        raise ValueError(f"privacy_of: this {type(search).__name__} is not fitted yet.")
+    shape = Shape.of(search, n_samples, n_features, n_outputs)
+    return _of_search(search, shape, delta, None if splits is None else list(splits))
+
+
+def _of_search(
+    search: Any, shape: Shape, delta: float | None, splits: list[Any] | None
+) -> PrivacyStatement:
+    # 1. Which trainings one record takes part in, and which rounds there were.
+    splitter = _splitter(search, splits)
+    fates = fates_of(splitter, shape.n_samples)
+    rounds, reading = rounds_of(search, shape)
+    if delta is None:
+        delta = _common(model.delta for item in rounds for model in item.models)
+    # 2. The releases that touch it, for each fate; the dearest fate is the price.
+    search_rounds = rounds[:-1] if search.refit else rounds
+    sizes = {size for fate in fates for size in fate}
+    plans = {
+        size: [plan for item in search_rounds for plan in item.plans(size, delta)] for size in sizes
+    }
+    refit = rounds[-1].plans(shape.n_samples, delta) if search.refit else []
+    total, fate = _dearest(fates, plans, refit, delta)
+    # 3. What this rests on.
+    n_trained = sum(
+        len(item.models) if item.chosen is None else item.chosen for item in search_rounds
+    )
+    said = [
+        SCORES,
+        f"{n_trained} candidates were trained on {search.n_splits_} splits each; a record takes "
+        f"part in at most {fate.total()} of those trainings.",
+        "The refit on all rows is counted as that of the dearest candidate, since scores chose it."
+        if search.refit
+        else "There was no refit.",
+    ]
+    if any(item.chosen for item in search_rounds):
+        said.append(
+            "Later rounds are counted as of the dearest candidate, since scores chose them."
+        )
+    if type(splitter) in READ_LABELS:
+        said.append(_warned(LABELS.format(type(splitter).__name__)))
+    else:
+        said.append("The splits are public: row numbers alone decide on them.")
+    return _finished(total, said, reading)
+
+
+def _of_cross_validation(results: Mapping[str, Any], delta: float | None) -> PrivacyStatement:
+    if "estimator" not in results:
+        raise ValueError(
+            "privacy_of: this result of cross_validate holds no fitted models. Pass "
+            "return_estimator=True to it (and return_indices=True, for a lower price)."
+        )
+    found = [Unwrapped.of(estimator) for estimator in results["estimator"]]
+    if not all(hasattr(item.model, "privacy_") for item in found):
+        raise ValueError("privacy_of: some of these fits failed, so what they cost is not known.")
+    statements = [item.model.privacy_ for item in found]
+    said = [SCORES]
+    if "indices" in results:
+        trains, tests = results["indices"]["train"], results["indices"]["test"]
+        n_samples = 1 + max(int(np.max(rows)) for rows in (*trains, *tests))
+        numbers = [row_numbers(train, n_samples) for train in trains]
+        fates = fates_among(numbers, range(len(found)), n_samples)
+        said.append(TAKEN)
+    else:
+        fates = [Fate(range(len(found)))]
+        said.append(
+            "Which rows each training used is not known, so that a record is counted in all of "
+            f"them; cross_validate(..., return_indices=True) tells. {TAKEN}"
+        )
+    if delta is None:
+        delta = _common(statement.delta for statement in statements)
+    total, fate = _dearest(fates, {at: [item] for at, item in enumerate(statements)}, [], delta)
+    said.append(f"A record takes part in at most {fate.total()} of {len(found)} trainings.")
+    reading = dict.fromkeys(step for item in found for step in item.steps_that_read_rows)
+    return _finished(total, said, tuple(reading))
+
+
+def _dearest(
+    fates: list[Fate],
+    plans: Mapping[int, list[PrivacyStatement]],
+    always: list[PrivacyStatement],
+    delta: float,
+) -> tuple[PrivacyStatement, Fate]:
+    """Return the price of the dearest fate: its trainings, and what every record meets."""
+    priced = []
+    order: dict[tuple[ReleaseRecord, ...], int] = {}
+    for fate in fates:
+        met = [plan for kind, times in fate.items() for plan in plans[kind] * times]
+        met = sorted(met + always, key=lambda plan: order.setdefault(plan.releases, len(order)))
+        if met:
+            priced.append((total_privacy(*met, delta=delta), fate))
+    return max(priced, key=lambda pair: pair[0].epsilon)
+
+
+def _finished(
+    total: PrivacyStatement, said: list[str], reading: tuple[str, ...]
+) -> PrivacyStatement:
+    if reading:
+        said.append(
+            f"Steps before the estimator are fitted on the rows: {', '.join(reading)}. That is NOT "
+            "part of this price, and through them one record moves all rows; it holds for steps "
+            "that were fitted on public data."
+        )
+    if total.noise_source == "seeded":
+        said.append(_warned(SEEDED))
+    return replace(total, assumptions=(*said, *total.assumptions))
+
+
+def _warned(sentence: str) -> str:
+    warnings.warn(f"privacy_of: {sentence}", PrivacyWarning, stacklevel=4)
+    return sentence
+
+
+def _splitter(search: Any, splits: list[Any] | None) -> Any:
+    """Return the splitter of a search, or the list of its splits."""
+    if splits is None and isinstance(search.cv, Sequence):
+        splits = list(search.cv)
+    if splits is None and isinstance(search.cv, Iterable) and not hasattr(search.cv, "split"):
+        raise ValueError(
+            "privacy_of: the search consumed the splits that it was given as an iterator; pass "
+            "splits=..., a list of them."
+        )
+    if splits is None:
+        return check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))
+    if len(splits) != search.n_splits_:
+        raise ValueError(
+            f"privacy_of: {len(splits)} splits were passed; the search made {search.n_splits_}."
+        )
+    return splits
+
+
+def _common(deltas: Iterable[float]) -> float:
+    found = sorted(set(deltas))
+    if len(found) > 1:
+        raise ValueError(
+            f"privacy_of: the fits have different deltas ({found}); pass the delta of the total."
+        )
+    return found[0]

@@ -1,0 +1,213 @@
+"""What a fitted search tells about its fits, without rows: the models, their order, the shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+
+from skdp.accounting import PrivacyStatement
+from skdp.linear_model.base import DPLinearModel
+
+
+@dataclass(frozen=True)
+class Unwrapped:
+    """A private estimator and the steps of a pipeline before it.
+
+    Attributes
+    ----------
+    model : DPLinearModel
+    path : str
+        What the names of its parameters begin with in the pipeline.
+    before : tuple of (name, step) pairs
+    """
+
+    model: Any
+    path: str
+    before: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, estimator: Any) -> Unwrapped:
+        """Open pipelines, or raise ValueError if there is no private estimator at the end."""
+        path, before = "", []
+        while isinstance(estimator, Pipeline):
+            before += estimator.steps[:-1]
+            name, estimator = estimator.steps[-1]
+            path += f"{name}__"
+        if not isinstance(estimator, DPLinearModel):
+            raise ValueError(
+                f"privacy_of: {type(estimator).__name__} is no estimator of skdp. What its fits "
+                "release is not known; the estimator of skdp must stand alone, or be the last step "
+                "of a Pipeline."
+            )
+        return cls(estimator, path, tuple(before))
+
+    @property
+    def steps_that_read_rows(self) -> tuple[str, ...]:
+        """Steps before the estimator that are fitted on rows."""
+        return tuple(
+            f"{name} ({type(step).__name__})"
+            for name, step in self.before
+            if step is not None and step != "passthrough" and get_tags(step).requires_fit
+        )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Public shape of the data of a search.
+
+    Attributes
+    ----------
+    n_samples : int
+    n_features : tuple of int
+        Columns that reach the estimator, for each candidate.
+    n_outputs : int or None
+        Classes or targets; None where the estimator declares its classes.
+    """
+
+    n_samples: int
+    n_features: tuple[int, ...]
+    n_outputs: int | None
+
+    @classmethod
+    def of(
+        cls,
+        search: Any,
+        n_samples: int | None,
+        n_features: int | Sequence[int] | None,
+        n_outputs: int | None,
+    ) -> Shape:
+        """Complete what the user gave by what the refitted model knows."""
+        asked = Unwrapped.of(search.estimator)
+        params = _first(search)
+        rows = columns = outputs = None
+        if hasattr(search, "best_estimator_"):
+            refitted = Unwrapped.of(search.best_estimator_).model
+            rows, columns = refitted.privacy_.n_rows, refitted.n_features_in_
+            shown = refitted.classes_ if is_classifier(refitted) else np.atleast_2d(refitted.coef_)
+            outputs = len(shown)
+        varied = _varies_before(params, asked)
+        if n_features is None and varied:
+            raise ValueError(
+                "privacy_of: the candidates differ in steps before the estimator, so it is not "
+                "known how many columns reach it. Pass n_features, one number for each of the "
+                f"{len(params)} candidates (or one for all)."
+            )
+        if n_features is None or (np.ndim(n_features) == 0 and not varied):
+            n_features = _known("n_features", n_features, columns)  # type: ignore[arg-type]
+        declared = getattr(asked.model, "classes", None) is not None
+        return cls(
+            n_samples=_known("n_samples", n_samples, rows),
+            n_features=tuple(np.broadcast_to(n_features, len(params)).tolist()),
+            n_outputs=None if declared else _known("n_outputs", n_outputs, outputs),
+        )
+
+
+def _first(search: Any) -> list[dict[str, Any]]:
+    """Parameters of the candidates of the first round."""
+    params = list(search.cv_results_["params"])
+    return params[: list(search.cv_results_.get("iter", [0] * len(params))).count(0)]
+
+
+def _known(name: str, given: int | None, found: int | None) -> int:
+    if given is not None and found is not None and given != found:
+        raise ValueError(
+            f"privacy_of: {name}={given} was passed, but the refitted model says {found}."
+        )
+    known = found if given is None else given
+    if known is None:
+        raise ValueError(
+            f"privacy_of: {name} is not known, since the search kept no refitted model "
+            f"(refit=False). Pass {name}=... ."
+        )
+    return known
+
+
+def _varies_before(candidates: list[dict[str, Any]], asked: Unwrapped) -> bool:
+    """Whether candidates differ in what comes before the estimator."""
+    own = asked.path.removesuffix("__")
+    seen: dict[str, Any] = {}
+    for params in candidates:
+        for name, value in params.items():
+            if name.startswith(asked.path) or name == own:
+                continue
+            if str(seen.setdefault(name, value)) != str(value):
+                return True
+    return False
+
+
+@dataclass(frozen=True)
+class Round:
+    """Candidates that were trained on the same splits, with the same resources.
+
+    Attributes
+    ----------
+    models : tuple of DPLinearModel
+    n_features : tuple of int
+        Columns that reach each of them.
+    n_outputs : int or None
+    share : float
+        Share of each training set that was used.
+    chosen : int or None
+        How many of them were trained, being chosen by scores; None for all of them.
+    """
+
+    models: tuple[Any, ...]
+    n_features: tuple[int, ...]
+    n_outputs: int | None
+    share: float
+    chosen: int | None
+
+    def plans(self, n_train: int, delta: float) -> list[PrivacyStatement]:
+        """Return what was released to train them on ``n_train`` rows each.
+
+        For those that scores have chosen, the dearest: which they are must not change the price.
+        """
+        size = int(self.share * n_train)
+        outputs = () if self.n_outputs is None else (self.n_outputs,)
+        plans = [
+            model.plan(size, columns, *outputs)
+            for model, columns in zip(self.models, self.n_features, strict=True)
+        ]
+        if self.chosen is None:
+            return plans
+        distinct = {plan.releases: plan for plan in plans}.values()
+        if len(distinct) == 1:
+            return [plans[0]] * self.chosen
+        return [max(distinct, key=lambda plan: plan.epsilon_at(delta))] * self.chosen
+
+
+def rounds_of(search: Any, shape: Shape) -> tuple[list[Round], tuple[str, ...]]:
+    """Return the rounds of a search, the refit last, and the steps that read rows before a fit.
+
+    A search has one round, successive halving several: who goes on to a later one is chosen by
+    scores, from all candidates of the first.
+    """
+    results = search.cv_results_
+    params = results["params"]
+    iterations = list(results.get("iter", [0] * len(params)))
+    resources = list(results.get("n_resources", [None] * len(params)))
+    resource = getattr(search, "resource", None)
+    first = _first(search)
+    reading: dict[str, None] = {}
+    rounds: list[Round] = []
+    for iteration in sorted(set(iterations)):
+        amount = resources[iterations.index(iteration)]
+        models = []
+        for entry in first:
+            changed = entry if resource in (None, "n_samples") else {**entry, resource: amount}
+            candidate = clone(search.estimator).set_params(**clone(changed, safe=False))
+            found = Unwrapped.of(candidate)
+            reading |= dict.fromkeys(found.steps_that_read_rows)
+            models.append(found.model)
+        share = amount / shape.n_samples if resource == "n_samples" else 1.0
+        chosen = None if iteration == 0 else iterations.count(iteration)
+        rounds.append(Round(tuple(models), shape.n_features, shape.n_outputs, share, chosen))
+    if search.refit:
+        rounds.append(replace(rounds[-1], share=1.0, chosen=1))
+    return rounds, tuple(reading)

@@ -1,0 +1,120 @@
+"""How many trainings of a cross-validation one record can take part in, from public facts."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import (
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    TimeSeriesSplit,
+)
+
+from skdp._numbers import is_integer
+
+# What one record meets: kinds of training (their sizes, say), and how many of each.
+Fate = Counter[int]
+
+# A record is in one test fold, whichever it is: how the folds are drawn does not matter.
+ONE_FOLD = (KFold, StratifiedKFold)
+REPEATED = (RepeatedKFold, RepeatedStratifiedKFold)
+# These split by row numbers alone.
+BY_NUMBER = (LeaveOneOut, LeavePOut, PredefinedSplit, TimeSeriesSplit)
+AT_RANDOM = (ShuffleSplit, StratifiedShuffleSplit)
+# Their splits follow from the labels; only the sizes of the splits do not.
+READ_LABELS = (StratifiedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit)
+
+
+def fates_of(splitter: Any, n_samples: int) -> list[Fate]:
+    """Return the trainings that a record can take part in, told apart by their sizes.
+
+    Parameters
+    ----------
+    splitter : splitter of scikit-learn, or list of (train, test) pairs of row numbers
+    n_samples : int
+
+    Returns
+    -------
+    list of Counter
+        Number of trainings by number of rows, one for each fate that is not part of another.
+
+    Raises
+    ------
+    ValueError
+        If the splits of this splitter do not follow from the number of rows.
+    """
+    if isinstance(splitter, Sequence):
+        return _counted([train for train, _ in splitter], n_samples)
+    if type(splitter) in REPEATED:
+        n_splits = splitter.get_n_splits() // splitter.n_repeats
+        once = fates_of(KFold(n_splits), n_samples)
+        several = itertools.combinations_with_replacement(once, splitter.n_repeats)
+        return _dearest(sum(fates, Fate()) for fates in several)
+    if type(splitter) not in (*ONE_FOLD, *BY_NUMBER, *AT_RANDOM):
+        raise ValueError(
+            f"privacy_of: the splits of {splitter!r} do not follow from the number of rows. Pass "
+            "splits=list(cv.split(X, y, groups)), the pairs that were used; they are taken as "
+            "public."
+        )
+    # Labels that stand in for the true ones: the sizes of the splits do not depend on them.
+    labels = np.arange(n_samples) % 2 if type(splitter) in AT_RANDOM else np.zeros(n_samples)
+    trains = [train for train, _ in splitter.split(np.zeros((n_samples, 1)), labels)]
+    seeded = is_integer(getattr(splitter, "random_state", None))
+    if type(splitter) in AT_RANDOM and not (seeded and type(splitter) is ShuffleSplit):
+        # Nobody knows any more which rows were drawn: a record may have been in all of them.
+        return [Fate(len(train) for train in trains)]
+    return _counted(trains, n_samples)
+
+
+def fates_among(trains: Sequence[Any], kinds: Sequence[int], n_samples: int) -> list[Fate]:
+    """Return the fates of all records, the trainings being of the given ``kinds``."""
+    distinct = list(dict.fromkeys(kinds))
+    times = np.zeros((n_samples, len(distinct)), dtype=np.int64)
+    for train, kind in zip(trains, kinds, strict=True):
+        times[train, distinct.index(kind)] += 1
+    found = np.unique(times, axis=0)
+    return _dearest(
+        Fate({kind: int(n) for kind, n in zip(distinct, row, strict=True) if n}) for row in found
+    )
+
+
+def _counted(trains: Iterable[Any], n_samples: int) -> list[Fate]:
+    numbers = [row_numbers(train, n_samples) for train in trains]
+    return fates_among(numbers, [len(train) for train in numbers], n_samples)
+
+
+def row_numbers(train: Any, n_samples: int) -> NDArray[np.int64]:
+    """Return the rows of one training; ValueError if one is out of range or in it twice."""
+    numbers = np.asarray(train)
+    if numbers.dtype == bool:
+        numbers = np.flatnonzero(numbers)
+    if numbers.size and not (-n_samples <= numbers.min() and numbers.max() < n_samples):
+        raise ValueError(f"privacy_of: the splits name rows beyond n_samples = {n_samples}.")
+    numbers = numbers % n_samples
+    if len(np.unique(numbers)) < len(numbers):
+        raise ValueError(
+            "privacy_of: a split names a row twice. Two copies of a record add twice the bound, "
+            "which the guarantee of a fit does not cover."
+        )
+    return numbers
+
+
+def _dearest(fates: Iterable[Fate]) -> list[Fate]:
+    """Leave out fates that are part of another."""
+    kept: list[Fate] = []
+    for fate in sorted(fates, key=lambda fate: fate.total(), reverse=True):
+        if not any(fate <= other for other in kept):
+            kept.append(fate)
+    return kept

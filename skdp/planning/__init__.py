@@ -1,0 +1,41 @@
+"""What can be worked out before any budget is spent: bounds, step counts, influence."""
+
+from skdp.planning.bounds import (
+    improvement_ratio,
+    noise_constant,
+    quadratic_excess,
+    quadratic_influence,
+    utility_bound,
+)
+from skdp.planning.budgets import exact_budget, printed_adp_noise, printed_budget
+from skdp.planning.horizon import (
+    largest_momentum_step,
+    momentum_step_limit,
+    number_of_steps,
+    printed_number_of_steps,
+)
+from skdp.planning.plots import plot_utility_bounds
+from skdp.planning.retraining import (
+    RetrainedInfluence,
+    estimator_trainer,
+    influence_by_retraining,
+)
+
+__all__ = [
+    "RetrainedInfluence",
+    "estimator_trainer",
+    "exact_budget",
+    "improvement_ratio",
+    "influence_by_retraining",
+    "largest_momentum_step",
+    "momentum_step_limit",
+    "noise_constant",
+    "number_of_steps",
+    "plot_utility_bounds",
+    "printed_adp_noise",
+    "printed_budget",
+    "printed_number_of_steps",
+    "quadratic_excess",
+    "quadratic_influence",
+    "utility_bound",
+]

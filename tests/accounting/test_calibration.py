@@ -1,0 +1,136 @@
+"""Calibration: on the private side, close to the budget, and quick."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from skdp.accounting import (
+    Adjacency,
+    ApproximateDP,
+    Composed,
+    FixedSizeSampled,
+    Gaussian,
+    GaussianDP,
+    Laplace,
+    PoissonSampled,
+    UnknownCost,
+    calibrate,
+    gaussian_mu,
+    price,
+)
+from skdp.accounting.accountant import least_factor
+
+ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
+
+
+def seconds(act):
+    start = time.process_time()
+    act()
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 8.0])
+@pytest.mark.parametrize("adjacency", Adjacency)
+def test_full_batch_schedules_in_closed_form(epsilon, adjacency):
+    plan = Composed.of(Gaussian(1 + t / 100) for t in range(1000))
+    calibrate(plan, epsilon, 1e-6, adjacency)
+    assert seconds(lambda: calibrate(plan, epsilon, 1e-6, adjacency)) < 0.05
+    found = calibrate(plan, epsilon, 1e-6, adjacency)
+    mu = GaussianDP().mu(plan, adjacency) / found.scale
+    assert found.accountant == "gdp"
+    assert mu == pytest.approx(gaussian_mu(epsilon, 1e-6), rel=1e-9)
+    assert (1 - 1e-9) * epsilon <= found.epsilon <= epsilon
+
+
+def test_hundred_full_batch_steps_take_milliseconds():
+    plan = Composed(((Gaussian(1.0), 100),))
+    calibrate(plan, 1.0, 1e-6, ZERO_OUT)
+    assert min(seconds(lambda: calibrate(plan, 1.0, 1e-6, ZERO_OUT)) for _ in range(5)) < 0.005
+
+
+SAMPLED = {
+    "poisson": (PoissonSampled, (0.01,), ZERO_OUT),
+    "poisson, replace one": (PoissonSampled, (0.01,), REPLACE_ONE),
+    "without replacement": (FixedSizeSampled, (100, 10_000), REPLACE_ONE),
+}
+
+
+@pytest.mark.parametrize("kind", SAMPLED)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_a_thousand_equal_sampled_steps(kind, epsilon):
+    sampled, arguments, adjacency = SAMPLED[kind]
+    plan = Composed(((sampled(*arguments, Gaussian(1.0)), 1000),))
+    found = calibrate(plan, epsilon, 1e-5, adjacency)
+    assert 0.9998 * epsilon <= found.epsilon <= epsilon
+    assert price(plan.scaled(found.scale), 1e-5, adjacency)[0] == found.epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_a_thousand_distinct_sampled_levels(epsilon):
+    plan = Composed.of(PoissonSampled(0.01, Gaussian(float(s))) for s in np.geomspace(1, 2, 1000))
+    start = time.process_time()
+    found = calibrate(plan, epsilon, 1e-5, ZERO_OUT)
+    took = time.process_time() - start
+    assert 0.999 * epsilon <= found.epsilon <= epsilon
+    assert took < 6  # about 2 on an idle machine
+
+
+def test_pure_plans_meet_delta_zero():
+    plan = Composed(((FixedSizeSampled(10, 100, Laplace(1.0)), 50),))
+    found = calibrate(plan, 1.0, 0.0, REPLACE_ONE)
+    assert found.accountant == "pure"
+    assert 0.999 <= found.epsilon <= 1.0
+    # ln(1 + q (exp(e0) - 1)) = 1/50, and e0 = 2 / b.
+    exact = 2 / math.log1p(math.expm1(1 / 50) / 0.1)
+    assert found.scale == pytest.approx(exact, rel=1e-3)
+
+
+def test_parts_without_noise_keep_their_cost():
+    known = ApproximateDP(0.4, 1e-7)
+    plan = Composed(((known, 1), (Gaussian(1.0), 10)))
+    found = calibrate(plan, 1.0, 1e-6, ZERO_OUT)
+    assert 0.999 <= found.epsilon <= 1.0
+    with pytest.raises(UnknownCost, match="no amount of noise"):
+        calibrate(plan, 0.39, 1e-6, ZERO_OUT)
+    with pytest.raises(UnknownCost, match="no amount of noise"):
+        calibrate(plan, 1.0, 1e-8, ZERO_OUT)
+
+
+def test_where_noise_plays_no_part_it_is_left_alone():
+    found = calibrate(ApproximateDP(0.4, 1e-7), 1.0, 1e-6, ZERO_OUT)
+    assert found.scale == 1.0
+    assert found.epsilon <= 0.4
+
+
+def test_infinite_budgets_and_empty_plans():
+    assert calibrate(Gaussian(1.0), math.inf, 1e-6, ZERO_OUT).scale == 0.0
+    assert calibrate(Composed(), 1.0, 1e-6, ZERO_OUT).epsilon == 0.0
+    assert calibrate(PoissonSampled(0.0, Gaussian(1.0)), 1.0, 1e-6, ZERO_OUT).epsilon == 0.0
+
+
+@pytest.mark.parametrize("accountant", ["zcdp", "rdp", "pld", "advanced"])
+def test_every_accountant_can_be_asked_by_name(accountant):
+    plan = Composed(((Gaussian(1.0), 10),))
+    exact = calibrate(plan, 1.0, 1e-6, ZERO_OUT).scale
+    found = calibrate(plan, 1.0, 1e-6, ZERO_OUT, accountant)
+    assert found.accountant == accountant
+    assert 0.999 <= found.epsilon <= 1.0
+    assert found.scale >= exact
+
+
+def test_the_search_never_returns_the_wrong_side():
+    for power in (0.5, 1.0, 3.0):
+        for target in (1e-4, 1.0, 50.0):
+            factor = least_factor(lambda s: s**-power, target, who="it", delta=0.1)  # noqa: B023
+            assert target * 0.999 <= factor**-power <= target
+
+
+def test_auto_asks_the_exact_accountant_alone():
+    from skdp.accounting import knowing
+
+    plan = Composed(((Gaussian(1.0), 10),))
+    assert [item.name for item in knowing(plan, ZERO_OUT)] == ["gdp"]
+    sampled = Composed(((PoissonSampled(0.1, Gaussian(1.0)), 10),))
+    assert [item.name for item in knowing(sampled, ZERO_OUT)] == ["pld"]

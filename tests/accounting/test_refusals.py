@@ -1,0 +1,128 @@
+"""A combination without a theorem is refused by name, never guessed."""
+
+import importlib.util
+import math
+
+import pytest
+
+from skdp.accounting import (
+    Adjacency,
+    ApproximateDP,
+    BallsAndBins,
+    Composed,
+    FixedSizeSampled,
+    Gaussian,
+    Laplace,
+    OnBlock,
+    Partition,
+    PoissonSampled,
+    Selected,
+    Shuffled,
+    UnknownCost,
+    calibrate,
+    knowing,
+    price,
+)
+
+ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
+G, BLOCK = Gaussian(1.0), OnBlock(Partition(0, 3), 0, Gaussian(1.0))
+
+
+@pytest.mark.parametrize(
+    ("event", "adjacency", "named"),
+    [
+        (FixedSizeSampled(1, 10, G), ZERO_OUT, "FixedSizeSampled is amplified under replace_one"),
+        (FixedSizeSampled(1, 10, Laplace(1.0)), ZERO_OUT, "number of rows"),
+        (PoissonSampled(0.1, BLOCK), ZERO_OUT, "PoissonSampled of OnBlock"),
+        (FixedSizeSampled(1, 10, BLOCK), REPLACE_ONE, "FixedSizeSampled of OnBlock"),
+        (PoissonSampled(0.1, PoissonSampled(0.1, G)), ZERO_OUT, "of PoissonSampled"),
+        (PoissonSampled(0.1, Selected(G, 5)), ZERO_OUT, "PoissonSampled of Selected"),
+        (PoissonSampled(0.1, Shuffled(5, G)), ZERO_OUT, "PoissonSampled of Shuffled"),
+        (PoissonSampled(0.1, ApproximateDP(1.0, 1e-6)), REPLACE_ONE, "left out of the sample"),
+        (PoissonSampled(0.1, Composed(((G, 1), (Laplace(1.0), 1)))), ZERO_OUT, "Gaussian answers"),
+        (OnBlock(Partition(1, 2), 0, BLOCK), ZERO_OUT, "block inside a block"),
+        (Selected(PoissonSampled(0.1, G), 5), REPLACE_ONE, "PoissonSampled of Gaussian"),
+    ],
+)
+def test_refused_by_name(event, adjacency, named):
+    with pytest.raises(UnknownCost, match=named):
+        knowing(event, adjacency)
+    with pytest.raises(UnknownCost, match=str(adjacency)):
+        price(event, 1e-6, adjacency)
+    with pytest.raises(UnknownCost):
+        calibrate(event, 1.0, 1e-6, adjacency)
+
+
+@pytest.mark.parametrize(
+    ("accountant", "event"),
+    [
+        ("gdp", Laplace(1.0)),
+        ("gdp", PoissonSampled(0.1, G)),
+        ("pure", G),
+        ("pure", ApproximateDP(1.0, 1e-9)),
+        ("zcdp", PoissonSampled(0.1, G)),
+        ("optimal", G),
+        ("parallel", G),
+        ("parallel", BLOCK),
+        ("shuffle", G),
+        ("shuffle", Composed(((Shuffled(9, G), 2),))),
+        ("selection", G),
+        ("selection", Selected(Laplace(1.0), 5)),
+        ("mixed", G),
+        ("mixed", Shuffled(9, G)),
+        ("balls_and_bins", G),
+        ("balls_and_bins", BallsAndBins(9, Laplace(1.0))),
+        ("rdp", Composed(((Selected(PoissonSampled(0.1, Laplace(0.0)), 5), 1), (BLOCK, 1)))),
+    ],
+)
+def test_asked_by_name_each_says_what_it_does_not_know(accountant, event):
+    if accountant == "rdp":
+        event = PoissonSampled(0.1, Composed(((Laplace(1.0), 1), (G, 1))))
+    with pytest.raises(UnknownCost, match=accountant):
+        price(event, 1e-6, REPLACE_ONE, accountant)
+
+
+def test_the_extra_to_install_is_named(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UnknownCost, match=r"skdp\[amplification\]"):
+        price(BallsAndBins(9, G), 1e-6, ZERO_OUT, "balls_and_bins")
+    # Without it the pass is still priced: each record is used once.
+    assert price(BallsAndBins(9, G), 1e-6, ZERO_OUT) == price(G, 1e-6, ZERO_OUT)
+
+
+def test_balls_and_bins_are_not_amplified_under_replace_one():
+    with pytest.raises(UnknownCost, match="replace_one"):
+        price(BallsAndBins(9, G), 1e-6, REPLACE_ONE, "balls_and_bins")
+    assert price(BallsAndBins(9, G), 1e-6, REPLACE_ONE) == price(G, 1e-6, REPLACE_ONE)
+
+
+def test_unknown_accountants_are_listed():
+    with pytest.raises(ValueError, match="'auto'.*'gdp'.*'pld'"):
+        price(G, 1e-6, ZERO_OUT, "moments")
+
+
+def test_delta_zero_never_gets_an_approximate_answer():
+    plan = Composed(((Laplace(1.0), 3),))
+    assert price(plan, 0.0, ZERO_OUT) == (3.0, "pure")
+    assert price(G, 0.0, ZERO_OUT)[0] == math.inf
+    assert price(Composed(((G, 1), (Laplace(1.0), 1))), 0.0, ZERO_OUT)[0] == math.inf
+    with pytest.raises(UnknownCost, match="however much"):
+        calibrate(G, 1.0, 0.0, ZERO_OUT)
+    with pytest.raises(UnknownCost, match="no amount of noise"):
+        calibrate(PoissonSampled(0.1, G), 1.0, 0.0, ZERO_OUT)
+
+
+def test_more_block_fates_than_can_be_told_apart():
+    partitions = [Partition(epoch, 3) for epoch in range(6)]
+    plan = Composed.of(
+        OnBlock(partition, block, event)
+        for partition in partitions
+        for block, event in enumerate((G, Laplace(1.0), ApproximateDP(0.3, 1e-7)))
+    )
+    with pytest.raises(UnknownCost, match="combinations of blocks"):
+        price(plan, 1e-6, ZERO_OUT)
+
+
+def test_two_relations_do_not_share_a_word():
+    with pytest.raises(ValueError, match="'zero_out', 'replace_one'"):
+        Adjacency.parse("add_remove")

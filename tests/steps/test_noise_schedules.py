@@ -1,0 +1,293 @@
+"""Noise schedules against their closed forms, a numeric optimiser, and the accountants."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from sklearn.base import clone
+
+from skdp.accounting import Adjacency, Composed, price
+from skdp.objective import L2, Logistic, Problem
+from skdp.oracle import Public, make_plan
+from skdp.solvers import GradientDescent
+from skdp.steps import (
+    NOISE_SCHEDULES,
+    ConstantStep,
+    CustomNoise,
+    ExponentialNoise,
+    MomentumNoise,
+    MultistageNoise,
+    NesterovNoise,
+    PolynomialStep,
+    SquareRootDecayStep,
+    StepMatchedNoise,
+    TwoPhaseMomentumNoise,
+    flattening_horizon,
+    influence_to_noise,
+    least_noise_effect,
+    noise_effect,
+    noise_multipliers,
+    relative_noise,
+    stages,
+    step_sizes,
+)
+
+LAWS = ["gaussian", "laplace"]
+
+
+def influence_of(schedule, n_steps):
+    logs = schedule.log_influence(n_steps)
+    return np.exp(logs - logs[-1])
+
+
+# ------------------------------------------------------------------ influence to noise
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("n_steps", [1, 2, 7, 60])
+def test_the_exponential_schedule_is_theorem_4_5(gamma, n_steps):
+    """The general formula of Lemma 4.4 and the closed form of Thm 4.5, to 1e-12."""
+    budget = 0.3927
+    t = np.arange(1, n_steps + 1)
+    closed = (gamma ** (-n_steps / 2) - 1) / (1 - gamma**0.5) * gamma ** (t / 2) / budget
+    ours = noise_multipliers(ExponentialNoise(gamma).log_influence(n_steps), budget)
+    np.testing.assert_allclose(ours**2, closed, rtol=1e-12)
+    q = gamma ** (n_steps - t)
+    general = np.array([np.sqrt(q / q_t).sum() for q_t in q]) / budget
+    np.testing.assert_allclose(ours**2, general, rtol=1e-12)
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
+def test_laplace_noise_is_proposition_4_2(weights):
+    q = np.array(weights)
+    ours = noise_multipliers(np.log(q), 2.0, "laplace")
+    expected = q ** (-1 / 3) * np.sum(q ** (1 / 3)) / 2.0
+    np.testing.assert_allclose(ours, expected, rtol=1e-10)
+    assert np.sum(1 / ours) == pytest.approx(2.0)
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20), st.sampled_from(LAWS))
+def test_the_least_effect_is_what_the_best_noise_has(weights, law):
+    logs = np.log(weights)
+    best = noise_effect(logs, influence_to_noise(logs, law), law)
+    assert best == pytest.approx(least_noise_effect(logs, law), rel=1e-10)
+    assert best <= noise_effect(logs, np.ones(len(logs)), law) * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", NOISE_SCHEDULES)
+def test_no_noise_does_better_on_its_own_bound(name, law):
+    """Against a generic optimiser over the simplex of budget shares."""
+    logs = NOISE_SCHEDULES[name]().log_influence(6)
+    cost = {"gaussian": 2, "laplace": 1}[law]
+
+    def bound(z):
+        shares = np.exp(z - z.max())
+        return math.log(noise_effect(logs, shares ** (-1 / cost), law))
+
+    ours = math.log(noise_effect(logs, relative_noise(name, 6, law), law))
+    found = min(
+        minimize(bound, start, method="BFGS", options={"gtol": 1e-9}).fun
+        for start in np.random.default_rng(0).standard_normal((3, 6))
+    )
+    assert ours <= found + 1e-9
+    assert found == pytest.approx(ours, abs=1e-6)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("n_steps", [1, 2, 1000, 100_000])
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        *(make() for make in NOISE_SCHEDULES.values()),
+        ExponentialNoise(0.01),
+        MomentumNoise(0.1, 0.999),
+        MomentumNoise(1.0, 0.0),
+        TwoPhaseMomentumNoise(0.5, 0.99),
+        NesterovNoise(1.01, 1.0),
+        MultistageNoise(1e6, 1e-3, first_stage=1, p=0.0),
+        StepMatchedNoise(SquareRootDecayStep()),
+    ],
+    ids=str,
+)
+def test_long_runs_neither_overflow_nor_underflow(schedule, n_steps, law):
+    noise = relative_noise(schedule, n_steps, law)
+    assert noise.shape == (n_steps,)
+    assert ((noise > 0) & np.isfinite(noise)).all()
+    cost = {"gaussian": 2, "laplace": 1}[law]
+    spent = noise**-cost
+    assert np.isfinite(spent).all()
+    # what the limit on noise keeps back for steps without influence is next to nothing
+    logs = schedule.log_influence(n_steps)
+    logs = logs - logs.max()
+    assert noise_effect(logs, noise, law) <= least_noise_effect(logs, law) * (1 + 1e-9)
+
+
+# ------------------------------------------------------------------ the shapes
+
+
+def test_momentum_influence_is_the_double_sum():
+    gamma, beta, n_steps = 0.97, 0.8, 25
+    expected = [
+        sum(
+            gamma ** (n_steps - s) * ((1 - beta) / (1 - beta**s)) ** 2 * beta ** (2 * (s - t))
+            for s in range(t, n_steps + 1)
+        )
+        for t in range(1, n_steps + 1)
+    ]
+    logs = MomentumNoise(gamma, beta).log_influence(n_steps)
+    np.testing.assert_allclose(np.exp(logs), expected, rtol=1e-12)
+
+
+def test_momentum_influence_is_that_of_the_recursion():
+    """U_3 of Thm 4.6, summed as it is printed: over the steps, then over what they average."""
+    gamma, beta, n_steps = 0.9, 0.6, 12
+    variances = np.random.default_rng(0).uniform(0.5, 2, n_steps)
+    printed = sum(
+        gamma ** (n_steps - t)
+        * ((1 - beta) / (1 - beta**t)) ** 2
+        * sum(beta ** (2 * (t - i)) * variances[i - 1] for i in range(1, t + 1))
+        for t in range(1, n_steps + 1)
+    )
+    weights = np.exp(MomentumNoise(gamma, beta).log_influence(n_steps))
+    assert weights @ variances == pytest.approx(printed, rel=1e-12)
+
+
+def test_without_momentum_the_influence_is_exponential():
+    plain = ExponentialNoise(0.9).log_influence(30)
+    np.testing.assert_allclose(MomentumNoise(0.9, 0.0).log_influence(30), plain, atol=1e-12)
+    nearly = influence_of(MomentumNoise(0.9, 1e-9), 30)
+    np.testing.assert_allclose(nearly, influence_of(ExponentialNoise(0.9), 30), rtol=1e-6)
+
+
+def test_momentum_raises_the_influence_of_the_first_steps():
+    influence = influence_of(MomentumNoise(0.99, 0.9), 40)
+    assert influence[0] > influence[10]
+    assert influence[0] > influence_of(ExponentialNoise(0.99), 40)[0]
+
+
+@pytest.mark.parametrize(("gamma", "beta"), [(0.99, 0.9), (0.9, 0.5), (0.999, 0.99), (0.5, 0.9)])
+def test_flattening_horizon_by_search(gamma, beta):
+    t = np.arange(1, 20_000)
+    holds = gamma ** (t - 1) >= (1 - beta) / (1 - beta**t) * (1 - 1e-12)
+    assert flattening_horizon(gamma, beta) == t[holds].max()
+    assert flattening_horizon(1.0, beta) == math.inf
+    assert flattening_horizon(gamma, 0.0) == 1
+
+
+def test_two_phases_rise_in_short_runs_and_fall_in_long_ones():
+    schedule = TwoPhaseMomentumNoise(0.99, 0.9)
+    horizon = flattening_horizon(0.99, 0.9)
+    short, long = (relative_noise(schedule, n) for n in (horizon, horizon + 1))
+    np.testing.assert_allclose(np.diff(np.log(short)), -0.25 * math.log(0.99))
+    np.testing.assert_allclose(np.diff(np.log(long)), 0.25 * math.log(0.99))
+
+
+def test_step_matched_noise_is_adp_sgds():
+    """alpha_t**2 = b_t for steps of 1/b_t."""
+    steps = PolynomialStep(3.0, a=20.0, c=2.0)
+    b = np.sqrt(20 + 2 * np.arange(1, 31))
+    noise = relative_noise(StepMatchedNoise(steps), 30)
+    np.testing.assert_allclose(noise**2 / noise[0] ** 2, b / b[0])
+    given_by_solver = relative_noise("step_matched", 30, sizes=step_sizes(steps, 30))
+    np.testing.assert_allclose(given_by_solver, noise)
+    np.testing.assert_allclose(relative_noise("step_matched", 4, sizes=[0.1] * 4), 1.0)
+    kept = relative_noise(StepMatchedNoise(ConstantStep()), 4, sizes=[4.0, 3.0, 2.0, 1.0])
+    np.testing.assert_allclose(kept, 1.0)
+
+
+def test_nesterov_influence_is_equation_29():
+    kappa, c, n_steps = 50.0, 0.5, 20
+    smooth, strong = 2.0, 2.0 / kappa
+    a = c / smooth
+    t = np.arange(1, n_steps + 1)
+    expected = (1 - math.sqrt(strong * a)) ** (n_steps - t) * a * (1 + a * smooth)
+    ours = influence_of(NesterovNoise(kappa, c), n_steps)
+    np.testing.assert_allclose(ours, expected / expected[-1], rtol=1e-12)
+    assert (np.diff(ours) > 0).all()
+
+
+def test_multistage_influence_is_equation_34():
+    kappa, c, n_steps = 4.0, 0.5, 60
+    stage = stages(n_steps, kappa, 5, 1.0)
+    unit = math.ceil(2 * math.log(8))
+    assert [int((stage == k).sum()) for k in (1, 2, 3)] == [5, 4 * unit, n_steps - 5 - 4 * unit]
+    smooth, strong = 3.0, 3.0 / kappa
+    size = np.where(stage == 1, 1 / smooth, 1 / (4.0**stage * smooth)) * c
+    expected = [
+        2.0 ** (stage[-1] - stage[t])
+        * np.prod(1 - np.sqrt(strong * size[t + 1 :]))
+        * size[t]
+        * (1 + size[t] * smooth)
+        for t in range(n_steps)
+    ]
+    ours = influence_of(MultistageNoise(kappa, c, first_stage=5), n_steps)
+    np.testing.assert_allclose(ours, np.array(expected) / expected[-1], rtol=1e-10)
+
+
+def test_custom_influence_of_every_form():
+    weights = [1.0, 2.0, 5.0]
+    expected = relative_noise(CustomNoise(weights), 3)
+    by_call = relative_noise(CustomNoise(lambda t, n_steps: weights[t - 1]), 3)
+    by_logs = relative_noise(CustomNoise(np.log(weights), logarithmic=True), 3)
+    np.testing.assert_allclose(by_call, expected)
+    np.testing.assert_allclose(by_logs, expected)
+    np.testing.assert_allclose(relative_noise(CustomNoise(7.0), 3), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        (MomentumNoise(1.5), r"gamma must lie in \(0, 1\]"),
+        (MomentumNoise(0.5, 1.0), r"beta must lie in \[0, 1\)"),
+        (TwoPhaseMomentumNoise(0.5, -1.0), "beta must lie"),
+        (NesterovNoise(1.0, 1.0), "kappa must be finite and above step"),
+        (NesterovNoise(math.inf), "kappa must be finite and above step"),
+        (MultistageNoise(10.0, 2.0), "step must lie"),
+        (MultistageNoise(first_stage=0), "first_stage must be at least 1"),
+        (MultistageNoise(p=-1), "p must be at least 0"),
+        (CustomNoise([1.0, 2.0]), "3 positive, finite numbers"),
+        (CustomNoise([1.0, 2.0], logarithmic=True), "3 numbers"),
+        (CustomNoise([1.0, math.nan, 2.0], logarithmic=True), "finite"),
+        (StepMatchedNoise(-1.0), "positive"),
+        ("linear", "noise_schedule must be one of 'auto', 'custom', 'exponential'"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_refused(schedule, message):
+    with pytest.raises(ValueError, match=message):
+        relative_noise(schedule, 3)
+    with pytest.raises(ValueError, match="law must be one of"):
+        relative_noise("uniform", 3, "cauchy")
+
+
+# ------------------------------------------------------------------ plans
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("n_steps", [1, 2, 37, 2000])
+@pytest.mark.parametrize("name", NOISE_SCHEDULES)
+def test_a_plan_of_every_schedule_costs_the_budget(name, n_steps, adjacency):
+    public = Public(1000, 5, 1, adjacency, epsilon=0.7, delta=1e-6)
+    problem = Problem(Logistic(), L2(0.1))
+    solver = GradientDescent(max_iter=n_steps, noise_schedule=name).resolve(public, problem)
+    plan = make_plan(solver, public, problem)
+    assert sum(entry.count for entry in plan.entries) == n_steps
+    event = Composed(tuple((entry.event, entry.count) for entry in plan.entries))
+    spent, _ = price(event.scaled(plan.calibration.scale), public.delta, adjacency)
+    assert spent == pytest.approx(0.7, rel=1e-6)
+    assert spent <= 0.7
+
+
+def test_grid_search_reaches_the_parameters():
+    solver = GradientDescent(noise_schedule=MomentumNoise())
+    solver = clone(solver).set_params(noise_schedule__gamma=0.8, noise_schedule__beta=0.3)
+    assert solver.noise_schedule.get_params() == {"gamma": 0.8, "beta": 0.3}
+    matched = GradientDescent(noise_schedule=StepMatchedNoise(PolynomialStep()))
+    matched.set_params(noise_schedule__steps__a=3.0)
+    assert matched.noise_schedule.steps.a == 3.0
