@@ -146,44 +146,49 @@ def against_rows(report):
 
 
 def against_curvature(report, runs=200):
-    """Excess of noisy gradient descent on quadratics, by simulation; 200 runs at each kappa."""
+    """Excess of noisy gradient descent on quadratics, by simulation; 200 runs at each kappa.
+
+    Two ways to a high condition number: flat directions get flatter, or sharp ones sharper.
+    """
     n_parameters, n_rows, budget = 40, 1000, exact_budget(EPSILON, DELTA)
-    for kappa in KAPPAS:
-        curvatures = np.geomspace(1 / kappa, 1.0, n_parameters)  # M = 1, so mu falls
-        start = np.ones(n_parameters)
-        initial = curvatures @ start**2 / 2
-        alpha = noise_constant(n_parameters, CLIP, budget, 1.0, n_rows, initial)
-        measured, bounds, counts = {}, {}, {}
-        for name, schedule in (
-            ("uniform", CustomNoise()),
-            ("dynamic", ExponentialNoise(1 - 1 / kappa)),
-        ):
-            counts[name] = n_steps = number_of_steps(alpha, kappa, name)
-            multipliers = noise_multipliers(schedule.log_influence(n_steps), budget)
-            rng = np.random.default_rng(0)
-            points = np.tile(start, (runs, 1))
-            for multiplier in multipliers:
-                noise = CLIP * multiplier / n_rows * rng.standard_normal(points.shape)
-                points = points - (curvatures * points + noise)
-            measured[name] = points**2 @ curvatures / 2 / initial
-            bounds[name] = utility_bound(n_steps, alpha, kappa, name)
-        ratio = measured["uniform"].mean() / measured["dynamic"].mean()
-        error = ratio * math.sqrt(
-            sum((v.std(ddof=1) / v.mean()) ** 2 / runs for v in measured.values())
-        )
-        report.add(
-            experiment="quadratic",
-            accountant="exact",
-            x=kappa,
-            gamma=f"{1 - 1 / kappa:.4f}",
-            steps_uniform=counts["uniform"],
-            steps_dynamic=counts["dynamic"],
-            **mean_and_error("loss_uniform", measured["uniform"]),
-            **mean_and_error("loss_dynamic", measured["dynamic"]),
-            ratio=f"{ratio:.4f}",
-            ratio_error=f"{error:.4f}",
-            ratio_of_bounds=f"{bounds['uniform'] / bounds['dynamic']:.4f}",
-        )
+    for experiment, flattest in (("flatter", lambda kappa: 1 / kappa), ("sharper", lambda _: 1.0)):
+        for kappa in KAPPAS:
+            curvatures = np.geomspace(flattest(kappa), flattest(kappa) * kappa, n_parameters)
+            start = np.ones(n_parameters)
+            initial = curvatures @ start**2 / 2
+            smoothness = curvatures[-1]
+            alpha = noise_constant(n_parameters, CLIP, budget, smoothness, n_rows, initial)
+            measured, bounds, counts = {}, {}, {}
+            for name, schedule in (
+                ("uniform", CustomNoise()),
+                ("dynamic", ExponentialNoise(1 - 1 / kappa)),
+            ):
+                counts[name] = n_steps = number_of_steps(alpha, kappa, name)
+                multipliers = noise_multipliers(schedule.log_influence(n_steps), budget)
+                rng = np.random.default_rng(0)
+                points = np.tile(start, (runs, 1))
+                for multiplier in multipliers:
+                    noise = CLIP * multiplier / n_rows * rng.standard_normal(points.shape)
+                    points = points - (curvatures * points + noise) / smoothness
+                measured[name] = points**2 @ curvatures / 2 / initial
+                bounds[name] = utility_bound(n_steps, alpha, kappa, name)
+            ratio = measured["uniform"].mean() / measured["dynamic"].mean()
+            error = ratio * math.sqrt(
+                sum((v.std(ddof=1) / v.mean()) ** 2 / runs for v in measured.values())
+            )
+            report.add(
+                experiment=experiment,
+                accountant="exact",
+                x=kappa,
+                gamma=f"{1 - 1 / kappa:.4f}",
+                steps_uniform=counts["uniform"],
+                steps_dynamic=counts["dynamic"],
+                **mean_and_error("loss_uniform", measured["uniform"]),
+                **mean_and_error("loss_dynamic", measured["dynamic"]),
+                ratio=f"{ratio:.4f}",
+                ratio_error=f"{error:.4f}",
+                ratio_of_bounds=f"{bounds['uniform'] / bounds['dynamic']:.4f}",
+            )
 
 
 def verdict(report):
@@ -216,15 +221,31 @@ def verdict(report):
                 f"{gains[0]:+.4f} at n = {rows[0]['x']}, {gains[-1]:+.4f} at n = {rows[-1]['x']}, "
                 f"so it {trend} with n{unit}. The paper: dynamic wins, and the gap widens."
             )
-    rows = [row for row in report.rows if row["experiment"] == "quadratic"]
-    ratios = [float(row["ratio"]) for row in rows]
-    foretold = [float(row["ratio_of_bounds"]) for row in rows]
+    rows = [row for row in report.rows if row["experiment"] == "mnist"]
+    if rows:
+        most = sum(row["steps_uniform"] == STEPS[-1] for row in rows) / len(rows)
+        yield (
+            f"The auxiliary rows chose {STEPS[-1]} steps, the paper's limit, for uniform noise in "
+            f"{100 * most:.0f} per cent of the cases: with many rows logistic regression is held "
+            "up by its step size, not by noise, and there is little for a schedule to gain."
+        )
+    for experiment in ("flatter", "sharper"):
+        rows = [row for row in report.rows if row["experiment"] == experiment]
+        ratios = ", ".join(f"{float(row['ratio']):.2f}" for row in rows)
+        foretold = ", ".join(f"{float(row['ratio_of_bounds']):.2f}" for row in rows)
+        reached = ", ".join(f"{float(row['loss_dynamic']):.2g}" for row in rows)
+        kappas = ", ".join(f"{kappa:g}" for kappa in KAPPAS)
+        yield (
+            f"Quadratics, {experiment} with kappa {kappas}: uniform leaves {ratios} times the "
+            f"excess of dynamic, each with its own number of steps; the bounds say {foretold}. "
+            f"Dynamic leaves {reached} of the initial excess."
+        )
+    rows = [row for row in report.rows if row["experiment"] in ("flatter", "sharper")]
+    worst = min((float(row["ratio"]) + 2 * float(row["ratio_error"])) for row in rows)
     yield (
-        f"Quadratics, kappa {KAPPAS[0]:g} to {KAPPAS[-1]:g}: uniform leaves "
-        + ", ".join(f"{ratio:.2f}" for ratio in ratios)
-        + " times the excess of dynamic; the bounds say "
-        + ", ".join(f"{ratio:.2f}" for ratio in foretold)
-        + "."
+        f"Dynamic noise is {'never' if worst >= 1 else 'sometimes'} worse on quadratics; the "
+        "paper: never. Its advantage needs a run that is long next to kappa: where noise ends the "
+        "run before, there is none."
     )
 
 
@@ -252,16 +273,19 @@ def draw(report, plt):
             ax.legend(fontsize=7)
     axes[0].set_title("paper: dynamic below uniform,\ngap widening with rows", fontsize=9)
     axes[1].set_title("paper: dynamic above uniform,\ngap widening with rows", fontsize=9)
-    rows = [row for row in report.rows if row["experiment"] == "quadratic"]
-    kappas = [row["x"] for row in rows]
-    axes[2].errorbar(
-        kappas,
-        [float(row["ratio"]) for row in rows],
-        [float(row["ratio_error"]) for row in rows],
-        capsize=2,
-        label="measured",
-    )
-    axes[2].plot(kappas, [float(row["ratio_of_bounds"]) for row in rows], "--", label="bounds")
+    for experiment, colour in (("flatter", "C0"), ("sharper", "C1")):
+        rows = [row for row in report.rows if row["experiment"] == experiment]
+        kappas = [row["x"] for row in rows]
+        axes[2].errorbar(
+            kappas,
+            [float(row["ratio"]) for row in rows],
+            [float(row["ratio_error"]) for row in rows],
+            capsize=2,
+            color=colour,
+            label=f"{experiment}, measured",
+        )
+        bounds = [float(row["ratio_of_bounds"]) for row in rows]
+        axes[2].plot(kappas, bounds, "--", color=colour, label=f"{experiment}, bounds")
     axes[2].axhline(1, color="grey", lw=0.5)
     axes[2].set(xscale="log", xlabel="kappa", ylabel="excess, uniform / dynamic")
     axes[2].set_title("paper: dynamic wins where curvature is high", fontsize=9)

@@ -14,7 +14,7 @@ def mean_and_error(name, values):
     """Mean and its standard error, as two columns."""
     values = np.asarray(values, dtype=float)
     error = values.std(ddof=1) / np.sqrt(len(values))
-    return {name: f"{values.mean():.5f}", f"{name}_error": f"{error:.5f}"}
+    return {name: f"{values.mean():.6g}", f"{name}_error": f"{error:.3g}"}
 
 
 class Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from scipy.optimize import brentq
 
@@ -48,8 +48,18 @@ class Accountant(ABC):
         return None
 
     @abstractmethod
-    def examine(self, event: Event, adjacency: Adjacency) -> object:
-        """Raise `UnknownCost`, with a sentence that says why, if there is no theorem."""
+    def examine(self, event: Event, adjacency: Adjacency) -> Any:
+        """Raise `UnknownCost`, with a sentence that says why, if there is no theorem.
+
+        What is returned is for the accountant's own use.
+        """
+
+    def known(self, event: Event, adjacency: Adjacency) -> Any:
+        """Return what `examine` does; a refusal carries the accountant's name."""
+        try:
+            return self.examine(event, adjacency)
+        except UnknownCost as refusal:
+            raise UnknownCost(f"accountant {self.name!r}: {refusal}") from None
 
     @abstractmethod
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
@@ -70,12 +80,6 @@ class Accountant(ABC):
             return self.epsilon(event.scaled(factor), delta, adjacency)
 
         return least_factor(spent, epsilon, who=self.name, delta=delta)
-
-    def require(self, event: Event, adjacency: Adjacency) -> None:
-        """Raise `UnknownCost` if there is an objection."""
-        objection = self.objection(event, adjacency)
-        if objection is not None:
-            raise UnknownCost(f"accountant {self.name!r}: {objection}")
 
 
 # Calibrated factors are this close, relatively, to where the cost meets the budget.

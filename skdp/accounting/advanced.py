@@ -59,11 +59,11 @@ class AdvancedComposition(Accountant):
         ]
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
+        self.known(event, adjacency)
         return max(_advanced(path, delta, adjacency) for path in paths(event, adjacency))
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
+        self.known(event, adjacency)
         return bisect_log_delta(lambda delta: self.epsilon(event, delta, adjacency) <= epsilon)
 
 
@@ -116,11 +116,11 @@ class OptimalComposition(Accountant):
         return None
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
+        self.known(event, adjacency)
         return max(self._epsilon(path, delta, adjacency) for path in paths(event, adjacency))
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
+        self.known(event, adjacency)
         found = 0.0
         for path in paths(event, adjacency):
             parts = _guarantees(path, adjacency)

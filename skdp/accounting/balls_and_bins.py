@@ -40,8 +40,7 @@ class BallsAndBinsModel(Accountant):
         return passes
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
-        one_pass, count = self.examine(event, adjacency)
+        one_pass, count = self.known(event, adjacency)
         assert isinstance(one_pass.event, Gaussian)
         sigma = one_pass.event.noise_multiplier
         if sigma == 0 or delta == 0:
@@ -51,8 +50,7 @@ class BallsAndBinsModel(Accountant):
         return _epsilon(sigma, one_pass.n_bins, count, delta)
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
-        one_pass, count = self.examine(event, adjacency)
+        one_pass, count = self.known(event, adjacency)
         assert isinstance(one_pass.event, Gaussian)
         sigma = one_pass.event.noise_multiplier
         if sigma == 0:

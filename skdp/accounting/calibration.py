@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from skdp.accounting.accountant import Accountant, UnknownCost, candidates
 from skdp.accounting.adjacency import Adjacency
 from skdp.accounting.events import Event
-from skdp.accounting.plan import sequence_of
 
 
 @dataclass(frozen=True)
@@ -35,13 +34,12 @@ def knowing(event: Event, adjacency: Adjacency, accountant: str = "auto") -> lis
     """
     able: list[Accountant] = []
     objections: dict[str, list[str]] = {}
-    parts = sequence_of(event)
     asked = candidates(accountant)
     settled = False
     for item in asked:
         concerned = not settled
         if item.special and len(asked) > 1:
-            concerned = any(isinstance(part, item.special) for part in parts)
+            concerned = any(isinstance(part, item.special) for part, _ in event.flattened())
         if not concerned:
             continue
         objection = item.objection(event, adjacency)
@@ -103,7 +101,7 @@ def calibrate(
     candidates(accountant)  # an unknown name is refused, whatever the budget
     if math.isinf(epsilon):
         return Calibration(0.0, math.inf, "none")
-    if not sequence_of(event):
+    if not any(True for _ in event.flattened()):
         return Calibration(1.0, 0.0, "none")
     refusals: list[str] = []
     found: list[Calibration] = []

@@ -50,13 +50,13 @@ class MixedComposition(Accountant):
         return found
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
+        self.known(event, adjacency)
         if delta == 0:
             return math.inf
         return max(_epsilon(path, delta, adjacency) for path in _paths(event, adjacency))
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
+        self.known(event, adjacency)
         return bisect_log_delta(
             lambda delta: self.epsilon(event, delta, adjacency) <= epsilon, precision=1e-3
         )

@@ -38,8 +38,7 @@ class ParallelComposition(Accountant):
         return fates
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
-        fates = self.examine(event, adjacency)
+        fates = self.known(event, adjacency)
         low = 0.0
         high = max(_pricer(plan, adjacency).epsilon(plan, delta, adjacency) for _, plan in fates)
         if not math.isfinite(high) or _average(fates, low, adjacency) <= delta:
@@ -53,8 +52,7 @@ class ParallelComposition(Accountant):
         return high
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
-        return _average(self.examine(event, adjacency), epsilon, adjacency)
+        return _average(self.known(event, adjacency), epsilon, adjacency)
 
 
 def _fates(event: Event) -> list[Fate]:

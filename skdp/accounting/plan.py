@@ -31,7 +31,7 @@ def by_block(event: Event) -> tuple[Sequence, dict[Partition, dict[int, Sequence
     """Tell what all records meet from what only the records of one block meet."""
     common: Sequence = {}
     blocks: dict[Partition, dict[int, Sequence]] = defaultdict(dict)
-    for part, count in sequence_of(event).items():
+    for part, count in event.flattened():
         if not isinstance(part, OnBlock):
             common[part] = common.get(part, 0) + count
             continue
@@ -54,19 +54,23 @@ def paths(
     those of a type to ``keep``.
     """
     common, partitions = by_block(event)
+    if not partitions:
+        return [_once(common, keep)]
     choices = [_dearest(blocks.values(), adjacency) for blocks in partitions.values()]
     if math.prod(map(len, choices)) > MOST_PATHS:
         raise UnknownCost(
             f"more than {MOST_PATHS} combinations of blocks, none of them plainly the dearest."
         )
     return [
-        _merged(_once(sequence, keep) for sequence in (common, *chosen))
+        _merged(_once(part, keep) for part in (common, *chosen))
         for chosen in itertools.product(*choices)
     ]
 
 
 def _once(sequence: Sequence, keep: tuple[type[Event], ...]) -> Sequence:
     """Replace passes that use each record once by what is done to it then."""
+    if not any(isinstance(event, (BallsAndBins, Shuffled)) for event in sequence):
+        return sequence
     opened: Sequence = {}
     for event, count in sequence.items():
         met = event

@@ -41,7 +41,7 @@ class PrivacyLossDistribution(Accountant):
         return self._epsilon(event, delta, adjacency, FULL)
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
+        self.known(event, adjacency)
         return max(
             _sequence_delta(tuple(path.items()), epsilon, adjacency)
             for path in paths(event, adjacency)
@@ -49,7 +49,7 @@ class PrivacyLossDistribution(Accountant):
 
     def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
         """Search on a rough bound, few noise levels on a coarse lattice; end on the full one."""
-        self.require(event, adjacency)
+        self.known(event, adjacency)
         sequence = tuple(sequence_of(event).items())
         rough = Composed(coarsened(sequence, SEARCH_GRID))
         rougher = Composed(coarsened(sequence, SEARCH_GRID**2))
@@ -79,7 +79,7 @@ class PrivacyLossDistribution(Accountant):
         return least_factor(spent, epsilon, who=self.name, delta=delta, guess=factor)
 
     def _epsilon(self, event: Event, delta: float, adjacency: Adjacency, effort: Effort) -> float:
-        self.require(event, adjacency)
+        self.known(event, adjacency)
         return max(
             _sequence_epsilon(tuple(path.items()), delta, adjacency, effort)
             for path in paths(event, adjacency)

@@ -146,7 +146,7 @@ class RenyiDP(Accountant):
 
     def divergences(self, event: Event, orders: Array, adjacency: Adjacency) -> Array:
         """Return the Renyi divergence of ``event`` at each order, over the dearest block each."""
-        self.require(event, adjacency)
+        self.known(event, adjacency)
         totals = [renyi_total(path, adjacency, orders) for path in paths(event, adjacency)]
         dearest: Array = np.max(totals, axis=0)
         return dearest

@@ -112,13 +112,11 @@ class SelectionModel(Accountant):
         return part
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
-        part = self.examine(event, adjacency)
+        part = self.known(event, adjacency)
         mu = GaussianDP().mu(part.event, adjacency)
         return selection_epsilon(mu, part.mean_runs, delta, part.shape)
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
-        part = self.examine(event, adjacency)
+        part = self.known(event, adjacency)
         mu = GaussianDP().mu(part.event, adjacency)
         return selection_delta(mu, part.mean_runs, epsilon, part.shape)

@@ -42,8 +42,7 @@ class ShuffleModel(Accountant):
         return part
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
-        shuffled = self.examine(event, adjacency)
+        shuffled = self.known(event, adjacency)
         n, randomiser = shuffled.n, shuffled.randomiser
         once, lost = guarantee(randomiser, delta, adjacency)
         alone = once if lost <= delta else math.inf
@@ -57,7 +56,7 @@ class ShuffleModel(Accountant):
         return min(alone, *(amplified(share * delta / n) for share in _SHARES))
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
+        self.known(event, adjacency)
         return bisect_log_delta(
             lambda delta: self.epsilon(event, delta, adjacency) <= epsilon, precision=1e-6
         )

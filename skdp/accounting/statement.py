@@ -196,7 +196,7 @@ def total_privacy(*models: Any, delta: float, accountant: str = "auto") -> Priva
     >>> X, y = load_diabetes(return_X_y=True)
     >>> models = [skdp.DPRidge(random_state=seed).fit(X, y) for seed in range(4)]
     >>> round(skdp.total_privacy(*models, delta=1e-6).epsilon, 2)
-    2.11
+    2.12
     """
     statements = [
         model if isinstance(model, PrivacyStatement) else model.privacy_ for model in models

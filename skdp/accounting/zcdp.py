@@ -111,7 +111,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     --------
     >>> from skdp.accounting import zcdp_rho
     >>> round(zcdp_rho(1.0, 1e-6), 9)
-    0.024355970
+    0.02435597
     """
     log_rho = brentq(lambda r: zcdp_epsilon(math.exp(r), delta) - epsilon, -60, 12, xtol=1e-13)
     return math.exp(log_rho) * (1 - 1e-12)
@@ -151,8 +151,8 @@ class ZeroConcentratedDP(Accountant):
 
     def rho(self, event: Event, adjacency: Adjacency) -> float:
         """Return the zCDP parameter of ``event``."""
-        self.require(event, adjacency)
-        return self.examine(event, adjacency)
+        rho: float = self.known(event, adjacency)
+        return rho
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
         return zcdp_epsilon(self.rho(event, adjacency), delta)

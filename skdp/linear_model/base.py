@@ -182,7 +182,7 @@ class DPLinearModel(BaseEstimator):
                 raise ValueError(f"plan: {name} must be at least 1, an integer; got {value!r}.")
         weighted = getattr(self, "class_weight", None) is not None
         public, _, _, plan = self._prepare(n_samples, n_features, n_outputs, is_sparse, weighted)
-        name = noise_source(self.random_state).name
+        name = "system" if self.random_state is None else "seeded"
         return plan.statement(public, self._assumptions(public), name)
 
     def _prepare(

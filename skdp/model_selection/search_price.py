@@ -90,7 +90,7 @@ def privacy_of(
     >>> X, y = load_diabetes(return_X_y=True)
     >>> search = GridSearchCV(skdp.DPRidge(epsilon=0.5), {"alpha": [0.1, 1.0, 10.0]}).fit(X, y)
     >>> round(skdp.privacy_of(search).epsilon, 2)
-    1.92
+    2.0
     """
     if isinstance(search, Mapping):
         return _of_cross_validation(search, delta)

@@ -11,9 +11,19 @@ from skdp.solvers.base import REGISTRY, Solver
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
-from skdp.solvers.gd import GradientDescent  # noqa: E402  (the loop above must not miss a file)
+# After the loop, which must not miss a file.
+from skdp.solvers.adp_sgd import AdaptiveNoiseSGD  # noqa: E402
+from skdp.solvers.gd import GradientDescent  # noqa: E402
+from skdp.solvers.residual_budget import ResidualBudget  # noqa: E402
 
-__all__ = ["GradientDescent", "Solver", "available", "get_solver"]
+__all__ = [
+    "AdaptiveNoiseSGD",
+    "GradientDescent",
+    "ResidualBudget",
+    "Solver",
+    "available",
+    "get_solver",
+]
 
 
 def available() -> dict[str, str]:

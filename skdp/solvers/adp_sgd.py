@@ -76,7 +76,7 @@ class AdaptiveNoiseSGD(Solver):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> from skdp import DPLogisticRegression
-    >>> from skdp.solvers.adp_sgd import AdaptiveNoiseSGD
+    >>> from skdp.solvers import AdaptiveNoiseSGD
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> solver = AdaptiveNoiseSGD(max_iter=300, batch_size=0.2)
     >>> model = DPLogisticRegression(solver=solver, epsilon=3.0, random_state=0).fit(scale(X), y)

@@ -155,13 +155,15 @@ class GradientDescent(Solver):
     def _require_plain_steps(self) -> None:
         """Raise ValueError unless a hidden run could make these steps."""
         n_steps = self.max_iter
+        sizes = step_sizes(self.learning_rate, n_steps)
+        noises = relative_noise(self.noise_schedule, n_steps, sizes=sizes)
         plain = {
             "momentum": self.momentum == 0,
             "averaging": self.averaging == "last",
             "batch_size": self.batch_size is None,
-            "learning_rate": _is_constant(step_sizes(self.learning_rate, n_steps)),
+            "learning_rate": _is_constant(sizes),
             "clip_norm": _is_constant(clip_norms(self.clip_norm, n_steps)),
-            "noise_schedule": _is_constant(relative_noise(self.noise_schedule, n_steps)),
+            "noise_schedule": _is_constant(noises),
         }
         for name, holds in plain.items():
             if not holds:
@@ -176,11 +178,11 @@ class GradientDescent(Solver):
         if self.release == "last":
             return Solution(oracle.ask(self._hidden_run()), n_steps)
         clips = clip_norms(self.clip_norm, n_steps)
-        noises = relative_noise(self.noise_schedule, n_steps)
+        sizes = step_sizes(self.learning_rate, n_steps)
+        noises = relative_noise(self.noise_schedule, n_steps, sizes=sizes)
         momentum = MOMENTA[self.momentum_kind](self.momentum)
         average = IterateAverage(self.averaging, n_steps, oracle.coins)
         point = oracle.start()
-        sizes = step_sizes(self.learning_rate, n_steps)
         batches = samplers(self.batch_size, self.sampling, oracle.public)
         first = last = 0.0
         for size, clip_norm, noise, batch in zip(sizes, clips, noises, batches, strict=False):
@@ -198,12 +200,11 @@ class GradientDescent(Solver):
         return Solution(average.result(), n_steps)
 
     def _hidden_run(self) -> LastIterate:
-        return LastIterate(
-            self.max_iter,
-            step_sizes(self.learning_rate, self.max_iter)[0],
-            clip_norms(self.clip_norm, self.max_iter)[0],
-            GaussianNoise(relative_noise(self.noise_schedule, self.max_iter)[0]),
-        )
+        n_steps = self.max_iter
+        sizes = step_sizes(self.learning_rate, n_steps)
+        clips = clip_norms(self.clip_norm, n_steps)
+        noises = relative_noise(self.noise_schedule, n_steps, sizes=sizes)
+        return LastIterate(n_steps, sizes[0], clips[0], GaussianNoise(noises[0]))
 
 
 def _is_constant(values: NDArray[np.float64]) -> bool:

@@ -61,7 +61,7 @@ def divergence(p, q, epsilon):
     """The same on a fine grid, for densities that take arrays; good to 1e-7."""
     x = np.linspace(-25, 25, 200_001)
     gains = np.maximum(p(x) - math.exp(epsilon) * q(x), 0.0)
-    return float(np.trapezoid(gains, x)) if hasattr(np, "trapezoid") else float(np.trapz(gains, x))
+    return float(gains.sum() * (x[1] - x[0]))  # nothing at the ends
 
 
 @pytest.mark.parametrize("law", [norm.pdf, laplace.pdf], ids=["gaussian", "laplace"])

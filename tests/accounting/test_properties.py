@@ -1,5 +1,6 @@
 """What must hold of every accountant and every plan."""
 
+import contextlib
 import math
 
 import pytest
@@ -147,13 +148,12 @@ def test_delta_inverts_epsilon(data, adjacency, delta):
 @given(st.data(), adjacencies, st.floats(0.05, 8.0), deltas)
 def test_calibration_ends_just_on_the_private_side(data, adjacency, budget, delta):
     plan = data.draw(plans(adjacency))
-    try:
-        found = calibrate(plan, budget, delta, adjacency)
-    except UnknownCost as refusal:
-        assert "no amount of noise" in str(refusal)
-        fixed = [part for part, _ in plan.flattened() if isinstance(part, ApproximateDP)]
-        assert fixed
+    fixed = [part for part, _ in plan.flattened() if isinstance(part, ApproximateDP)]
+    if fixed and epsilon(plan.scaled(1e9), delta, adjacency) > 0.99 * budget:
+        with contextlib.suppress(UnknownCost):  # there may or may not be an answer
+            calibrate(plan, budget, delta, adjacency)
         return
+    found = calibrate(plan, budget, delta, adjacency)
     spent, _ = price(plan.scaled(found.scale), delta, adjacency, found.accountant)
     assert spent == found.epsilon <= budget
     scalable = not all(isinstance(part, ApproximateDP) for part, _ in plan.flattened())

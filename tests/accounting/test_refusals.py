@@ -97,7 +97,7 @@ def test_balls_and_bins_are_not_amplified_under_replace_one():
 
 
 def test_unknown_accountants_are_listed():
-    with pytest.raises(ValueError, match="'auto'.*'gdp'.*'pld'"):
+    with pytest.raises(ValueError, match=r"'auto'.*'gdp'.*'pld'"):
         price(G, 1e-6, ZERO_OUT, "moments")
 
 

@@ -291,3 +291,13 @@ def test_grid_search_reaches_the_parameters():
     matched = GradientDescent(noise_schedule=StepMatchedNoise(PolynomialStep()))
     matched.set_params(noise_schedule__steps__a=3.0)
     assert matched.noise_schedule.steps.a == 3.0
+
+
+def test_gradient_descent_matches_its_own_steps():
+    public = Public(1000, 5, 1, Adjacency.ZERO_OUT, epsilon=0.7, delta=1e-6)
+    problem = Problem(Logistic(), L2(0.1))
+    steps = SquareRootDecayStep(0.2, 0.01)
+    solver = GradientDescent(max_iter=9, learning_rate=steps, noise_schedule="step_matched")
+    plan = make_plan(solver.resolve(public, problem), public, problem)
+    noise = np.array([entry.event.noise_multiplier for entry in plan.entries])
+    np.testing.assert_allclose(noise / noise[0], (steps.sizes(9) / steps.sizes(9)[0]) ** -0.5)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 NoiseChange = Callable[[float], float]
 
 
-class Event(ABC):
+class Event:
     """Base of all events: frozen, hashable, comparable."""
 
-    @abstractmethod
     def with_noise(self, change: NoiseChange) -> Event:
         """Return the same event with every noise multiplier passed through ``change``."""
+        raise NotImplementedError
 
     def scaled(self, factor: float) -> Event:
         """Return the same event with ``factor`` times the noise."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from skdp.accounting.adjacency import Adjacency
 from skdp.accounting.events.base import Event, NoiseChange
@@ -43,10 +43,10 @@ class Gaussian(Event):
             raise ValueError(f"Gaussian: spread must lie in [1, 2]; got {self.spread!r}.")
 
     def with_noise(self, change: NoiseChange) -> Gaussian:
-        return replace(self, noise_multiplier=change(self.noise_multiplier))
+        return Gaussian(change(self.noise_multiplier), self.spread)
 
     def scaled(self, factor: float) -> Gaussian:
-        return replace(self, noise_multiplier=factor * self.noise_multiplier)
+        return Gaussian(factor * self.noise_multiplier, self.spread)
 
     def sensitivity(self, adjacency: Adjacency) -> float:
         """L2 sensitivity in units of the contribution bound."""
@@ -91,7 +91,7 @@ class Laplace(Event):
             )
 
     def with_noise(self, change: NoiseChange) -> Laplace:
-        return replace(self, noise_multiplier=change(self.noise_multiplier))
+        return Laplace(change(self.noise_multiplier), self.spread)
 
     def sensitivity(self, adjacency: Adjacency) -> float:
         """L1 sensitivity in units of the contribution bound."""
