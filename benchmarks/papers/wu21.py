@@ -166,6 +166,9 @@ def sentence(rows, factor, claim):
 
 def verdict(report):
     rows = [row for row in report.rows if row["accountant"] == "exact"]
+    if not rows:
+        yield "Nothing could be run, so there is no verdict."
+        return
     better = sum(float(row["gap"]) > 2 * float(row["gap_error"]) for row in rows)
     worse = sum(float(row["gap"]) < -2 * float(row["gap_error"]) for row in rows)
     yield (
@@ -207,7 +210,7 @@ def verdict(report):
         yield (
             f"Noise multiplier at epsilon {EPSILON:g}, {MIDDLE} uniform steps: exact "
             f"{plans['auto']:.2f}, advanced composition {plans['advanced']:.2f}, as printed "
-            f"{printed:.1f}. The paper's epsilon is 16 times what it reports."
+            f"{printed:.1f}. The paper reports a sixteenth of its epsilon."
         )
 
 

@@ -12,6 +12,7 @@ from skdp.accounting.loss_distribution import (
     Atoms,
     SummedLoss,
     lattice_atoms,
+    log_heaviest,
     sketch_atoms,
     tilted_moments,
 )
@@ -22,6 +23,10 @@ AtomList = list[tuple[Atoms, int]]
 
 # Mass cut off at the far end, as a share of delta; it is charged as lost.
 _CUT = 1e-5
+# Width of a sum, in standard deviations, as far as it has to be held.
+_DEVIATIONS = 16.0
+# So often a tail is looked for again, if it was not where it was thought to be.
+_ATTEMPTS = 5
 _LEAST = 1e-290  # below this, doubles lose their precision
 
 
@@ -29,25 +34,28 @@ _LEAST = 1e-290  # below this, doubles lose their precision
 class _Aim:
     """Where to look in one direction.
 
-    ``tilt`` brings the tail to the middle; ``bound`` is a bound on the answer, ``guess`` about it.
+    ``tilt`` brings the tail to the middle, where the sum then has about this ``deviation``;
+    ``bound`` is a bound on the answer, ``guess`` is about it.
     """
 
     tilt: float
     bound: float
     guess: float
+    deviation: float
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How fine a lattice is: what share it may add to epsilon, and how many atoms it may have.
+    """How fine a lattice is: what share it may add to epsilon, how many atoms it may have.
 
-    Both are a number and so much more for each distinct pair.
+    Both are a number and so much more for each distinct pair. The sum has about so many ``places``.
     """
 
     precision: float
     precision_each: float
     atoms: int
     atoms_each: int
+    places: int
 
     def lattice(
         self, pairs: Pairs, aim: _Aim, epsilon: float, tail: float
@@ -62,14 +70,15 @@ class Effort:
         precise = math.sqrt(8 * precision * epsilon / (count * (1 + aim.tilt)))
         length = sum(sum(pair.reach(tail)) for pair, _ in pairs)
         step = max(precise, length / (self.atoms + self.atoms_each * len(pairs)), _LEAST)
+        step = max(step, _DEVIATIONS * aim.deviation / self.places)
         ends = [pair.reach(tail)[0] for pair, _ in pairs if pair.bounded]
         if ends and min(ends) > step:
             step = min(ends) / math.ceil(min(ends) / step)  # mass at an end stays where it is
         return [(lattice_atoms(pair, step, tail), times) for pair, times in pairs], step
 
 
-FULL = Effort(2e-6, 3e-8, 400_000, 2_500)
-ROUGH = Effort(1e-4, 0.0, 40_000, 1_500)
+FULL = Effort(2e-6, 3e-8, 400_000, 2_500, 2_000_000)
+ROUGH = Effort(1e-4, 0.0, 40_000, 1_500, 200_000)
 
 
 def epsilon_of(pairs: Pairs, coarse: Pairs, delta: float, effort: Effort = FULL) -> float:
@@ -95,16 +104,17 @@ def epsilon_of(pairs: Pairs, coarse: Pairs, delta: float, effort: Effort = FULL)
         return math.inf
 
     def solved(side: int, pairs: Pairs, effort: Effort) -> float:
-        aim = aims[side]
-        aimed, found = min(aim.bound, aim.guess), math.inf
-        for _ in range(4):
-            atoms, step = effort.lattice(pairs, aim, aimed, tail)
+        aim, found = aims[side], aims[side].bound
+        for attempt in range(_ATTEMPTS):
+            if found == 0:
+                break
+            atoms, step = effort.lattice(pairs, aim, aim.guess, tail)
             loss = SummedLoss(_seen_from(atoms, side), step, aim.tilt)
             found = min(found, _solve(loss, log_delta, aims[side].bound))
-            if found == 0 or (found > aimed / 2 and loss.slack_share(found) < effort.precision):
+            if found > aim.guess / 2 and loss.slack_share(found) < effort.precision:
                 break
             # The tail lay elsewhere than aimed at: look again, from where it was found.
-            aim, aimed = _aim_at_epsilon(_seen_from(sketch, side), found), found
+            aim = _aim_at_epsilon(_seen_from(sketch, side), found, attempt)
         return found
 
     dearer, *others = sorted(sides, key=lambda side: -aims[side].bound)
@@ -126,17 +136,26 @@ def delta_of(pairs: Pairs, coarse: Pairs, epsilon: float, effort: Effort = FULL)
     tail = 1e-30
     for _ in range(2):  # the second time with a tail cut where the first bound says
         sketch = [(sketch_atoms(pair, tail), times) for pair, times in coarse]
-        aims = {side: _aim_at_epsilon(_seen_from(sketch, side), epsilon) for side in _sides(pairs)}
-        bound = max(aim.bound for aim in aims.values())
+        bound = max(
+            _aim_at_epsilon(_seen_from(sketch, side), epsilon).bound for side in _sides(pairs)
+        )
         tail = max(math.exp(min(0.0, bound)) * _CUT / count, _LEAST)
     reach = sum(times * pair.reach(tail)[0] for pair, times in pairs) / count
-    logs = []
-    for side, aim in aims.items():
-        # An error of 10 / tilt in epsilon is one of exp(10) in delta.
-        fine = min(max(epsilon, 1e-3 * reach), 10 / aim.tilt)
-        atoms, step = effort.lattice(pairs, aim, fine, tail)
-        logs.append(SummedLoss(_seen_from(atoms, side), step, aim.tilt).log_delta(epsilon))
-    return min(1.0, math.exp(max(logs)))
+
+    def solved(side: int) -> float:
+        found = 0.0
+        for attempt in range(_ATTEMPTS):
+            aim = _aim_at_epsilon(_seen_from(sketch, side), epsilon, attempt)
+            # An error of 10 / tilt in epsilon is one of exp(10) in delta.
+            fine = min(max(epsilon, 1e-3 * reach), 10 / aim.tilt)
+            atoms, step = effort.lattice(pairs, aim, fine, tail)
+            loss = SummedLoss(_seen_from(atoms, side), step, aim.tilt)
+            found = min(found, loss.log_delta(epsilon))
+            if loss.slack_share(epsilon) < effort.precision:
+                break
+        return found
+
+    return math.exp(max(solved(side) for side in _sides(pairs)))
 
 
 def _leak(pairs: Pairs) -> float:
@@ -176,27 +195,34 @@ def _aim_at_delta(sketch: AtomList, log_delta: float) -> _Aim:
     infinite = -math.expm1(sum(count * math.log1p(-item.infinite) for item, count in sketch))
     left = -math.expm1(math.log(max(infinite, 1e-320)) - log_delta)
     if left <= 0:
-        return _Aim(0.0, math.inf, math.inf)
+        return _Aim(0.0, math.inf, math.inf, math.inf)
     aim = log_delta + math.log(left)
     tilts = _trial_tilts(sketch)
     moments, means, variances = tilted_moments(sketch, tilts)
-    bounds = (moments - aim) / tilts
+    bounds = np.maximum(moments + log_heaviest(tilts) - aim, 0.0) / tilts
     bound = float(np.min(bounds))
     width = tilts * (1 + tilts) * np.sqrt(2 * math.pi * variances)
     reached = moments - tilts * means - np.log1p(width) <= aim
     best = int(np.argmax(bounds <= 1.001 * bound))
     if reached.any():
         best = min(best, int(np.argmax(reached)))
-    return _Aim(float(tilts[best]), bound, max(float(means[best]), 1e-3 * bound))
+    guess = min(bound, max(float(means[best]), 1e-3 * bound))
+    deviation = math.sqrt(float(variances[best]))
+    return _Aim(float(tilts[best]), bound, guess, deviation)
 
 
-def _aim_at_epsilon(sketch: AtomList, epsilon: float) -> _Aim:
-    """Tilt under which the mean loss is ``epsilon``, and the Chernoff bound on log delta."""
+def _aim_at_epsilon(sketch: AtomList, epsilon: float, attempt: int = 0) -> _Aim:
+    """Tilt under which the mean loss is nearly ``epsilon``, and Chernoff's bound on log delta.
+
+    Where single large losses rule, the mean jumps past epsilon; staying below it keeps them from
+    drowning the rest. Every further ``attempt`` stays further below.
+    """
     tilts = _trial_tilts(sketch)
-    moments, _, _ = tilted_moments(sketch, tilts)
-    bounds = moments - tilts * epsilon
-    best = int(np.argmin(bounds))
-    return _Aim(float(tilts[best]), float(bounds[best]), epsilon)
+    moments, means, variances = tilted_moments(sketch, tilts)
+    bound = float(np.min(moments + log_heaviest(tilts) - tilts * epsilon))
+    below = int(np.searchsorted(np.maximum.accumulate(means), epsilon, side="right")) - 1
+    best = max(below - 2 * attempt, 0)
+    return _Aim(float(tilts[best]), bound, epsilon, math.sqrt(float(variances[best])))
 
 
 def _solve(loss: SummedLoss, log_delta: float, guess: float) -> float:

@@ -31,15 +31,22 @@ def laplace_renyi(orders: Array, epsilon: float) -> Array:
 
 
 def response_renyi(orders: Array, epsilon: float) -> Array:
-    """Randomised response, the dearest of all epsilon-DP mechanisms (Mironov 2017, Prop. 5)."""
+    """Randomised response, the dearest of all epsilon-DP mechanisms (Mironov 2017, Prop. 5).
+
+    ``log(cosh((a - 1/2) epsilon) / cosh(epsilon / 2)) / (a - 1)``, without cancellation.
+    """
     if math.isinf(epsilon):
         return np.full_like(orders, math.inf)
-    truth = -np.log1p(np.exp(-epsilon))
-    lie = truth - epsilon
-    same = orders * truth + (1 - orders) * lie
-    swapped = orders * lie + (1 - orders) * truth
-    costs: Array = np.logaddexp(same, swapped) / (orders - 1)
-    return costs
+    small = np.minimum(orders * epsilon, 30.0) / orders
+    growth = np.sinh(orders * small / 2) * np.sinh((orders - 1) * small / 2) / np.cosh(small / 2)
+    # cosh x is exp(x) / 2 to all digits where x is large.
+    large = (orders - 0.5) * epsilon - math.log(2) - _log_cosh(epsilon / 2)
+    moments: Array = np.where(orders * epsilon < 30.0, np.log1p(2 * growth), large)
+    return np.maximum(moments, 0.0) / (orders - 1)
+
+
+def _log_cosh(x: float) -> float:
+    return x + math.log1p(math.exp(-2 * x)) - math.log(2)
 
 
 def poisson_renyi(orders: Array, mu: float, rate: float) -> Array:
@@ -47,6 +54,8 @@ def poisson_renyi(orders: Array, mu: float, rate: float) -> Array:
 
     Mironov, Talwar, Zhang 2019 (arXiv:1908.10530), Sec. 3: integer orders by the exact binomial
     sum, others by quadrature of the same moment, whose error falls exponentially with the step.
+    In both, terms of first order, whose sum is 0, are left out, so that small costs keep their
+    digits.
     """
     costs = np.full_like(orders, math.inf)
     if math.isinf(mu):
@@ -55,12 +64,12 @@ def poisson_renyi(orders: Array, mu: float, rate: float) -> Array:
         if order > LARGEST_SAMPLED_ORDER:
             continue
         if float(order).is_integer():
-            moment = _binomial_moment(int(order), mu, rate)
+            log_excess = _binomial_excess(int(order), mu, rate)
         elif order * max(mu, 1.0) < 1e4:
-            moment = _quadrature_moment(float(order), mu, rate)
+            log_excess = _quadrature_excess(float(order), mu, rate)
         else:
             continue
-        costs[index] = max(moment, 0.0) / (order - 1)
+        costs[index] = np.logaddexp(0.0, log_excess) / (order - 1)
     return costs
 
 
@@ -69,23 +78,42 @@ def _log_binomial(n: int, k: Array) -> Array:
     return coefficients
 
 
-def _binomial_moment(order: int, mu: float, rate: float) -> float:
-    k = np.arange(order + 1.0)
+def _log_expm1(x: Array) -> Array:
+    grown: Array = x + np.log(-np.expm1(-x))
+    return grown
+
+
+def _binomial_excess(order: int, mu: float, rate: float) -> float:
+    """``log(sum over k of B(k) (exp(k (k-1) mu**2 / 2) - 1))``, B the binomial law."""
+    k = np.arange(2.0, order + 1)
     terms = _log_binomial(order, k) + (order - k) * math.log1p(-rate) + k * math.log(rate)
-    return float(logsumexp(terms + k * (k - 1) * mu**2 / 2))
+    return float(logsumexp(terms + _log_expm1(k * (k - 1) * mu**2 / 2)))
 
 
-def _quadrature_moment(order: float, mu: float, rate: float) -> float:
-    """``log E (1 - q + q exp(mu x - mu**2 / 2))**order`` for x ~ N(0, 1), by the trapezoid rule.
-
-    The nearest singularity is at distance pi/mu from the real line, so the error is about
-    ``exp(-2 pi (pi/mu) / step)``.
-    """
+def _gaussian_nodes(order: float, mu: float) -> tuple[Array, float]:
+    """Nodes for functions like a power of a likelihood ratio, and the log of the weight of each."""
     step = min(0.125, 0.5 / mu)
-    x: Array = np.arange(-12.0, order * mu + 12.0, step)
-    mixture = np.logaddexp(math.log1p(-rate), math.log(rate) + mu * x - mu**2 / 2)
-    exponents = order * mixture - x**2 / 2
-    return float(logsumexp(exponents)) + math.log(step) - math.log(2 * math.pi) / 2
+    reach = 12 + math.sqrt(order)
+    x: Array = np.arange(-reach, order * mu + reach, step)
+    return x, math.log(step) - math.log(2 * math.pi) / 2
+
+
+def _quadrature_excess(order: float, mu: float, rate: float) -> float:
+    """``log E ((1 + u)**order - 1 - order u)``, u = q (exp(mu x - mu**2 / 2) - 1), x ~ N(0, 1).
+
+    By the trapezoid rule; the nearest singularity is at distance pi/mu from the real line, so the
+    error is about ``exp(-2 pi (pi/mu) / step)``. E u is 0.
+    """
+    x, log_weight = _gaussian_nodes(order, mu)
+    shifted = mu * x - mu**2 / 2
+    u = rate * np.expm1(np.minimum(shifted, 300.0))
+    power = order * np.logaddexp(math.log1p(-rate), math.log(rate) + shifted)
+    held = np.clip(u, -1.0, 1e-2 / order)
+    series = (1 + (order - 2) / 3 * held * (1 + (order - 3) / 4 * held)) * held**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        near = math.log(order * (order - 1) / 2) + np.log(series)
+        far = power + np.log1p(-(1 + order * u) * np.exp(-power))
+    return float(logsumexp(np.where(np.abs(u) * order < 1e-2, near, far) - x**2 / 2)) + log_weight
 
 
 def without_replacement_renyi(orders: Array, mu: float, rate: float) -> Array:
@@ -136,11 +164,11 @@ def _even_central_moments(mu: float, largest: int) -> Array:
     These are the forward differences of the theorem; the trapezoid rule has no cancellation.
     """
     logs = np.zeros(largest + 1)
-    step = min(0.125, 0.5 / mu)
     for k in range(2, largest + 1, 2):
-        x = np.arange(-12.0, k * mu + 12.0, step)
+        x, log_weight = _gaussian_nodes(k, mu)
+        shifted = mu * x - mu**2 / 2
         with np.errstate(divide="ignore"):
-            distance = np.log(np.abs(np.expm1(np.minimum(mu * x - mu**2 / 2, 700.0))))
-        distance = np.where(mu * x - mu**2 / 2 > 700.0, mu * x - mu**2 / 2, distance)
-        logs[k] = logsumexp(k * distance - x**2 / 2) + math.log(step) - math.log(2 * math.pi) / 2
+            small = np.log(np.abs(np.expm1(np.minimum(shifted, 300.0))))
+        distance = np.where(shifted > 300.0, shifted, small)
+        logs[k] = float(logsumexp(k * distance - x**2 / 2)) + log_weight
     return logs

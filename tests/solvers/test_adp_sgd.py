@@ -214,3 +214,23 @@ def test_default_fits_are_useful(classification, regression):
 def test_bad_hyperparameters_are_refused(bad, message):
     with pytest.raises(ValueError, match=message):
         AdaptiveNoiseSGD(**bad).resolve(facts(), PROBLEM)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("debias", [True, False])
+def test_nothing_but_releases_with_adaptive_steps(replay, classification, adjacency, debias):
+    X, y = classification[0][:60], classification[1][:60]
+    Z = X.copy()
+    Z[3] = 1e300
+    weights = np.ones(60)
+    without = weights.copy()
+    if adjacency is Adjacency.ZERO_OUT:
+        X, without[3] = Z, 0.0
+    solver = AdaptiveNoiseSGD(max_iter=9, learning_rate=AdaptiveStep(debias=debias))
+
+    def make():
+        return skdp.DPLogisticRegression(
+            solver=solver, classes=[0, 1], adjacency=str(adjacency), random_state=0
+        )
+
+    replay.check(make, (Z, y, weights), (X, y, without), adjacency)

@@ -148,3 +148,30 @@ def test_the_number_of_steps_follows_from_the_bound(adjacency):
 def test_bad_hyperparameters_are_refused(bad, message):
     with pytest.raises(ValueError, match=message):
         ResidualBudget(**bad).resolve(facts(), PROBLEM)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_nothing_but_releases_when_noise_follows_the_answers(replay, leak, regression, adjacency):
+    """And a mutant, whose noise follows the rows, is caught."""
+    X, y = regression[0][:60], regression[1][:60]
+    Z = X.copy()
+    Z[3] = 1e300
+    weights = np.ones(60)
+    without = weights.copy()
+    if adjacency is Adjacency.ZERO_OUT:
+        X, without[3] = Z, 0.0
+    boost = [1.3]
+
+    def make():
+        solver = ResidualBudget(max_iter=20, boost=boost[0])
+        return skdp.DPRidge(solver=solver, adjacency=str(adjacency), epsilon=0.1, random_state=0)
+
+    pair = (Z, y, weights), (X, y, without)
+    replay.check(make, *pair, adjacency)
+
+    def read():
+        boost[0] += 0.1  # stands for a value read from other rows
+        return make()
+
+    with pytest.raises(leak):
+        replay.check(read, *pair, adjacency)
