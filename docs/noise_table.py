@@ -1,6 +1,6 @@
 """Write the table of noise multipliers, for each accountant, as reStructuredText.
 
-    python docs/noise_table.py > docs/noise_table.rst
+    python docs/noise_table.py > docs/noise_table.inc
 
 The noise multiplier is the standard deviation (for Laplace noise: the scale) over the most that
 one record can add to a sum.
@@ -77,7 +77,7 @@ def main():
     """Print all tables."""
     write = sys.stdout.write
     for title, (event, adjacency) in PLANS.items():
-        write(f"{title}\n{'-' * len(title)}\n\n{as_grid(table(event, adjacency))}\n\n")
+        write(f"{title}\n{'~' * len(title)}\n\n{as_grid(table(event, adjacency))}\n\n")
 
 
 if __name__ == "__main__":
