@@ -160,7 +160,7 @@ class SampledPair(Pair):
         limit = -math.log1p(-self.rate)
         inside = epsilon < limit
         held = np.where(inside, epsilon, 0.0)
-        weight = 1 - (1 - self.rate) * np.exp(held)
+        weight = -np.expm1(held - limit)
         inner = -np.log1p(np.maximum(np.expm1(-held) / self.rate, -1 + 1e-300))
         return np.where(inside, weight * self.base.backward(inner), 0.0)
 

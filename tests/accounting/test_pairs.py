@@ -41,6 +41,9 @@ PAIRS = [
     SymmetricSampledPair(GaussianPair(2.0), 0.1),
     AntipodalPair(1.0, 0.1),
     AntipodalPair(0.05, 1e-4),
+    SampledPair(GaussianPair(2.0), 1e-7),
+    SampledPair(GaussianPair(1e-3), 1e-6),
+    SymmetricSampledPair(LaplacePair(1e-3), 1e-6),
 ]
 
 

@@ -6,12 +6,14 @@ import contextlib
 import multiprocessing
 import os
 import pickle
+import sys
 import threading
 import warnings
 
 import joblib
 import numpy as np
 import pytest
+from joblib.externals import cloudpickle
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor
 from sklearn.model_selection import cross_validate
@@ -19,6 +21,8 @@ from sklearn.model_selection import cross_validate
 import skdp
 from skdp.linear_model import base, charging
 from skdp.linear_model.budget import PrivacyBudget
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
 
 RIDGE = skdp.DPRidge
 HOW = r"n_jobs=1.*threading.*budget in each worker.*[Nn]othing was released"
