@@ -139,7 +139,8 @@ def delta_of(pairs: Pairs, coarse: Pairs, epsilon: float, effort: Effort = FULL)
         bound = max(
             _aim_at_epsilon(_seen_from(sketch, side), epsilon).bound for side in _sides(pairs)
         )
-        tail = max(math.exp(min(0.0, bound)) * _CUT / count, _LEAST)
+        # Delta may lie far below its first bound.
+        tail = max(math.exp(min(0.0, bound)) * _CUT**3 / count, _LEAST)
     reach = sum(times * pair.reach(tail)[0] for pair, times in pairs) / count
 
     def solved(side: int) -> float:

@@ -6,14 +6,13 @@ import contextlib
 import multiprocessing
 import os
 import pickle
-import sys
 import threading
+import types
 import warnings
 
 import joblib
 import numpy as np
 import pytest
-from joblib.externals import cloudpickle
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor
 from sklearn.model_selection import cross_validate
@@ -22,13 +21,18 @@ import skdp
 from skdp.linear_model import base, charging
 from skdp.linear_model.budget import PrivacyBudget
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
-
 RIDGE = skdp.DPRidge
 HOW = r"n_jobs=1.*threading.*budget in each worker.*[Nn]othing was released"
 DELTA = 1e-6
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def sendable(function):
+    """The same function without a module, so that it travels to workers, which import no tests."""
+    twin = types.FunctionType(function.__code__, function.__globals__, function.__name__)
+    twin.__module__ = "__main__"
+    return twin
 
 
 def check_workers(data, as_parameter):
@@ -64,7 +68,9 @@ def fit_in_worker(data):
 
 
 def test_a_budget_in_each_worker(regression):
-    spent = joblib.Parallel(n_jobs=2)(joblib.delayed(fit_in_worker)(regression) for _ in range(2))
+    spent = joblib.Parallel(n_jobs=2)(
+        joblib.delayed(sendable(fit_in_worker))(regression) for _ in range(2)
+    )
     assert spent == pytest.approx([1.0, 1.0], rel=1e-5)
 
 
@@ -148,7 +154,9 @@ def test_a_pickled_model_holds_no_budget_that_starts_anew(regression, as_paramet
         model = RIDGE(max_iter=5, budget=budget if as_parameter else None).fit(*regression)
         data = pickle.dumps((model, *regression))
     spent = budget.spent
-    ((said, n_iter, back),) = joblib.Parallel(n_jobs=2)([joblib.delayed(in_fresh_process)(data)])
+    ((said, n_iter, back),) = joblib.Parallel(n_jobs=2)(
+        [joblib.delayed(sendable(in_fresh_process))(data)]
+    )
     assert said[0] > 0  # predictions are free
     assert all("n_jobs=1" in text for text in said[2:])
     assert n_iter == 3  # so is a model that has nothing to do with the budget
