@@ -134,13 +134,13 @@ def delta_of(pairs: Pairs, coarse: Pairs, epsilon: float, effort: Effort = FULL)
         return _leak(pairs)
     count = sum(times for _, times in pairs)
     tail = 1e-30
-    for _ in range(2):  # the second time with a tail cut where the first bound says
+    for _ in range(2):  # the second time with a tail cut where the first bounds say
         sketch = [(sketch_atoms(pair, tail), times) for pair, times in coarse]
-        bound = max(
-            _aim_at_epsilon(_seen_from(sketch, side), epsilon).bound for side in _sides(pairs)
-        )
+        bounds = {
+            side: _aim_at_epsilon(_seen_from(sketch, side), epsilon).bound for side in _sides(pairs)
+        }
         # Delta may lie far below its first bound.
-        tail = max(math.exp(min(0.0, bound)) * _CUT**3 / count, _LEAST)
+        tail = max(math.exp(min(0.0, max(bounds.values()))) * _CUT**3 / count, _LEAST)
     reach = sum(times * pair.reach(tail)[0] for pair, times in pairs) / count
 
     def solved(side: int) -> float:
@@ -156,7 +156,12 @@ def delta_of(pairs: Pairs, coarse: Pairs, epsilon: float, effort: Effort = FULL)
                 break
         return found
 
-    return math.exp(max(solved(side) for side in _sides(pairs)))
+    dearer, *others = sorted(bounds, key=lambda side: -bounds[side])
+    found = solved(dearer)
+    for side in others:
+        if bounds[side] > found:
+            found = max(found, min(solved(side), bounds[side]))
+    return math.exp(found)
 
 
 def _leak(pairs: Pairs) -> float:
@@ -220,7 +225,9 @@ def _aim_at_epsilon(sketch: AtomList, epsilon: float, attempt: int = 0) -> _Aim:
     """
     tilts = _trial_tilts(sketch)
     moments, means, variances = tilted_moments(sketch, tilts)
-    bound = float(np.min(moments + log_heaviest(tilts) - tilts * epsilon))
+    infinite = -math.expm1(sum(count * math.log1p(-item.infinite) for item, count in sketch))
+    finite = float(np.min(moments + log_heaviest(tilts) - tilts * epsilon))
+    bound = float(np.logaddexp(finite, math.log(max(infinite, 1e-320))))
     below = int(np.searchsorted(np.maximum.accumulate(means), epsilon, side="right")) - 1
     best = max(below - 2 * attempt, 0)
     return _Aim(float(tilts[best]), bound, epsilon, math.sqrt(float(variances[best])))

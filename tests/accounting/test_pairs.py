@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.fft import rfft
 from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
@@ -18,7 +19,7 @@ from skdp.accounting import (
 )
 from skdp.accounting.composition import delta_of, epsilon_of
 from skdp.accounting.dominating import dominating_pair
-from skdp.accounting.loss_distribution import connect_the_dots
+from skdp.accounting.loss_distribution import FFT_ERROR, connect_the_dots
 from skdp.accounting.pairs import (
     AntipodalPair,
     GaussianPair,
@@ -248,3 +249,17 @@ def test_poisson_under_replace_one_of_counts_and_laplace(base):
         for epsilon in (0.0, 0.1, 0.6):
             actual = divergence(p, q, epsilon)
             assert actual <= float(pair.forward(np.array([epsilon]))[0]) + 1e-7
+
+
+def test_fft_errors_are_far_below_what_is_allowed_for():
+    """Against extended precision, where the platform has it."""
+    if np.finfo(np.longdouble).eps >= np.finfo(float).eps:
+        pytest.skip("no extended precision on this platform")
+    rng = np.random.default_rng(7)
+    for n in (960, 30_000, 200_000):
+        for masses in (rng.random(n), rng.random(n) ** 40, np.exp(-np.arange(n) / 50)):
+            masses /= masses.sum()
+            precise = rfft(masses.astype(np.longdouble))
+            error = np.linalg.norm((rfft(masses) - precise).astype(complex))
+            share = error / np.linalg.norm(precise.astype(complex))
+            assert share < 0.2 * FFT_ERROR * math.log2(n)
