@@ -111,9 +111,17 @@ def calibrate(
         except UnknownCost as refusal:
             refusals.append(str(refusal))
             continue
+        if not math.isfinite(scale):
+            refusals.append(
+                f"accountant {item.name!r}: no amount of noise meets epsilon={epsilon:g}, "
+                f"delta={delta:g} beside parts that have none."
+            )
+            continue
+        # Rounding may leave the last digits on the wrong side; each try goes twice as far.
+        step = 1e-9
         spent = item.epsilon(event.scaled(scale), delta, adjacency)
         while spent > epsilon:
-            scale *= 1 + 1e-9
+            scale, step = scale * (1 + step), 2 * step
             spent = item.epsilon(event.scaled(scale), delta, adjacency)
         found.append(Calibration(scale, spent, item.name))
     if not found:

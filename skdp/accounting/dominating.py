@@ -33,6 +33,7 @@ from skdp.accounting.events import (
     PoissonSampled,
     Selected,
 )
+from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.pairs import (
     AntipodalPair,
     GaussianPair,
@@ -86,6 +87,12 @@ def _(event: PoissonSampled, adjacency: Adjacency) -> Pair | None:
         raise UnknownCost(
             "a guarantee under replace_one says nothing of a record left out of the sample, so "
             "PoissonSampled of ApproximateDP has no theorem under replace_one."
+        )
+    parts = [part for part, _ in getattr(event.event, "parts", ((event.event, 1),))]
+    if any(isinstance(part, HiddenIterates) for part in parts):
+        raise UnknownCost(
+            "the antipodal pair is one of Gaussian sums; HiddenIterates only costs as much as one, "
+            "so PoissonSampled of HiddenIterates has no theorem under replace_one."
         )
     base = _base(inner, adjacency, event)
     if base is None:

@@ -47,11 +47,14 @@ def _(event: PoissonSampled, adjacency: Adjacency) -> float:
     # The sample without the record is one record away from the sample with it, which costs no more
     # than a replacement (Balle, Barthe, Gaboardi 2018, Thm 8 and, for replacements, Thm 2).
     inner = sequence_of(event.event)
-    if adjacency is Adjacency.REPLACE_ONE and any(isinstance(e, ApproximateDP) for e in inner):
-        raise UnknownCost(
-            "a guarantee under replace_one says nothing of a record left out of the sample, so "
-            "PoissonSampled of ApproximateDP has no theorem under replace_one."
-        )
+    if adjacency is Adjacency.REPLACE_ONE:
+        for part in inner:
+            if not isinstance(part, Laplace):
+                raise UnknownCost(
+                    "a guarantee under replace_one says nothing of a record left out of the "
+                    f"sample, so PoissonSampled of {type(part).__name__} has no theorem under "
+                    "replace_one."
+                )
     return amplified(pure_total(inner, adjacency), event.rate)
 
 

@@ -120,11 +120,14 @@ def _of_search(
     # 2. The releases that touch it, for each fate; the dearest fate is the price.
     search_rounds = rounds[:-1] if search.refit else rounds
     sizes = {size for fate in fates for size in fate}
-    plans = {
-        size: [plan for item in search_rounds for plan in item.plans(size, delta)] for size in sizes
-    }
-    refit = rounds[-1].plans(shape.n_samples, delta) if search.refit else []
-    total, fate = _dearest(fates, plans, refit, delta)
+    plans = {size: [plan for item in search_rounds for plan in item.plans(size)] for size in sizes}
+    # Any candidate may be the one that is refitted: the dearest total counts.
+    last = rounds[-1].plans(shape.n_samples) if search.refit else []
+    refits = [[plan] for plan in last] or [[]]
+    total, fate = max(
+        (_dearest(fates, plans, refit, delta) for refit in refits),
+        key=lambda found: found[0].epsilon,
+    )
     # 3. What this rests on.
     n_trained = sum(
         len(item.models) if item.chosen is None else item.chosen for item in search_rounds
@@ -133,14 +136,13 @@ def _of_search(
         SCORES,
         f"{n_trained} candidates were trained on {search.n_splits_} splits each; a record takes "
         f"part in at most {fate.total()} of those trainings.",
-        "The refit on all rows is counted as that of the dearest candidate, since scores chose it."
+        "The refit on all rows is counted as that of the candidate that makes the total dearest, "
+        "since scores chose it."
         if search.refit
         else "There was no refit.",
     ]
     if any(item.chosen for item in search_rounds):
-        said.append(
-            "Later rounds are counted as of the dearest candidate, since scores chose them."
-        )
+        said.append("Later rounds are counted as of all candidates that scores might have chosen.")
     if type(splitter) in READ_LABELS:
         said.append(_warned(LABELS.format(type(splitter).__name__)))
     else:

@@ -163,10 +163,11 @@ class Round:
     share: float
     chosen: int | None
 
-    def plans(self, n_train: int, delta: float) -> list[PrivacyStatement]:
+    def plans(self, n_train: int) -> list[PrivacyStatement]:
         """Return what was released to train them on ``n_train`` rows each.
 
-        For those that scores have chosen, the dearest: which they are must not change the price.
+        Which ones scores have chosen must not change the price, and the plan that is dearest alone
+        need not be so beside others. So each distinct plan is counted as often as any was chosen.
         """
         size = int(self.share * n_train)
         outputs = () if self.n_outputs is None else (self.n_outputs,)
@@ -176,10 +177,7 @@ class Round:
         ]
         if self.chosen is None:
             return plans
-        distinct = {plan.releases: plan for plan in plans}.values()
-        if len(distinct) == 1:
-            return [plans[0]] * self.chosen
-        return [max(distinct, key=lambda plan: plan.epsilon_at(delta))] * self.chosen
+        return [*{plan.releases: plan for plan in plans}.values()] * self.chosen
 
 
 def rounds_of(search: Any, shape: Shape) -> tuple[list[Round], tuple[str, ...]]:
