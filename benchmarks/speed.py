@@ -50,11 +50,11 @@ def kernel(n_rows, n_features, repeats):
     norms = np.hypot(kernels.row_norms(X), 1.0)
     plain = ours = np.inf
     for _ in range(repeats):
-        plain = min(plain, best_of(lambda: plain_pass(X, y, norms, point[:, 0], 1.0), 1))
+        plain = min(plain, best_of(lambda: plain_pass(X, y, norms, point[:, 0], 1.0), 5))
         with spread_over_threads() as spread:
             rows = Rows(X, y[:, None], spread=spread)
             sum_up = functools.partial(rows.clipped_gradient_sum, Logistic(), point, 1.0)
-            ours = min(ours, best_of(sum_up, 2))
+            ours = min(ours, best_of(sum_up, 5))
     yield f"kernel pass ({n_rows}, {n_features}) float64, plain / ours", plain / ours, ">= 1.3"
     gigabytes = X.nbytes / 1e9
     read, _ = alternating(lambda: X.sum(), lambda: None, repeats)

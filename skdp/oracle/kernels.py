@@ -2,7 +2,7 @@
 
 For a generalised linear model the gradient of one record is the outer product of its row and its
 residual, so clipping it needs two norms and no per-record gradient. Dense rows are taken in blocks
-that stay in a near cache between the two products.
+that stay in a cache between the two products.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from skdp.objective import Loss
 
 Array = NDArray[np.float64]
 
-BLOCK_BYTES = 1 << 21
+BLOCK_BYTES = 1 << 22  # large enough for threads not to queue for the interpreter
 PART_BYTES = 1 << 21
 MOST_PARTS = 16
 UNIT_ROUNDOFF = 2.0**-53
