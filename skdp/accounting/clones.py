@@ -45,7 +45,10 @@ def clone_delta(n: int, local_epsilon: float, epsilon: float) -> float:
     straight = _at_least(threshold, clones)
     first = truth * shifted + lie * straight
     second = lie * shifted + truth * straight
-    gain = np.maximum(first - math.exp(epsilon) * second, 0.0)
+    # The two may cancel: what rounding leaves of them is added, as a share of their sizes.
+    weighted = math.exp(epsilon) * second
+    rounding = 16 * np.finfo(float).eps * (first + weighted)
+    gain = np.maximum(first - weighted + rounding, 0.0)
     return min(1.0, float(chance @ gain) * (1 + 1e-9) + missed)
 
 

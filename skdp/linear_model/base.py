@@ -165,7 +165,13 @@ class DPLinearModel(BaseEstimator):
                 self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
             )
         except (ValueError, TypeError) as refusal:
-            if "could not convert string" not in str(refusal):
+            said = str(refusal)
+            if "Complex data not supported" in said:
+                raise ValueError(
+                    f"{type(self).__name__}: Complex data not supported; X and y must hold real "
+                    "numbers. Nothing was released."
+                ) from None
+            if "could not convert string" not in said:
                 raise
             raise ValueError(
                 f"{type(self).__name__}: X or y holds text where numbers are needed. Nothing was "

@@ -19,8 +19,8 @@ where mu is the Gaussian-DP parameter of (epsilon, delta). Then
    bound: 100 to 500;
 4. noise is uniform, and the mean of the last half of the iterates is returned.
 
-The constants were chosen on a handful of public data sets; moving any of them by half hardly
-matters. benchmarks/ holds what came out, also for sets that were not looked at.
+The constants were chosen while looking at a handful of public data sets; most results move by about
+a standard error when one of them moves by half. benchmarks/ holds what came out.
 """
 
 from __future__ import annotations

@@ -166,6 +166,15 @@ def test_text_is_refused_without_being_quoted(classification):
         assert refusal.value.__cause__ is None
 
 
+def test_complex_numbers_are_refused_without_being_quoted(classification):
+    X, y = classification
+    for data in ((X + 123.25j, y), (X, y + 123.25j)):
+        with pytest.raises(ValueError, match="Complex data not supported") as refusal:
+            RIDGE().fit(*data)
+        assert "123.25" not in str(refusal.value)
+        assert refusal.value.__cause__ is None
+
+
 def test_regression_on_words(classification):
     X, y = classification
     with pytest.raises(ValueError, match="numbers"):
