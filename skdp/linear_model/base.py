@@ -22,6 +22,7 @@ from skdp.linear_model.parameters import (
     check_bound,
     check_budget,
     choose_solver,
+    constraint_set,
     require_pure_dp,
     warn_about_budget,
 )
@@ -92,6 +93,9 @@ class DPLinearModel(BaseEstimator):
     adjacency: str
     accountant: str
     budget: PrivacyBudget | None
+    constraint: str | None
+    radius: float
+    scaling: str
     fit_intercept: bool
     random_state: Any
     verbose: int
@@ -234,6 +238,9 @@ class DPLinearModel(BaseEstimator):
         check_budget(self.epsilon, self.delta)
         check_bound("data_norm", self.data_norm)
         check_bound("target_bound", self.target_bound)
+        constraint_set(self.constraint, self.radius)
+        if self.scaling != "none":
+            raise ValueError(f"scaling must be 'none'; got {self.scaling!r}.")
         Adjacency.parse(self.adjacency)
         if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
             raise ValueError(f"budget must be None or a PrivacyBudget; got {self.budget!r}.")

@@ -43,6 +43,14 @@ accountant : str, default="auto"
 budget : PrivacyBudget or None, default=None
     A budget that this fit shares with others: charged before the rows are used, and the fit is
     refused where it would overspend. Clones share it, too.
+constraint : {"l2_ball", "l1_ball", "box", "simplex"} or None, default=None
+    Set that the coefficients, taken as one vector, have to lie in; it costs no budget. "box" bounds
+    every coefficient by ``radius``, "simplex" asks for coefficients of at least 0 whose sum is
+    ``radius``. The intercept is free.
+radius : float, default=1.0
+    Size of the set; without a constraint it has no effect.
+scaling : {"none"}, default="none"
+    How columns are scaled.
 fit_intercept : bool, default=True
     Whether to fit an intercept; it is part of the same release.
 random_state : int, RandomState, Generator or None, default=None

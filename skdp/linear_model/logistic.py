@@ -17,6 +17,7 @@ from skdp._numbers import is_integer, is_real
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import Array, DPLinearModel, Targets
 from skdp.linear_model.documentation import fill
+from skdp.linear_model.parameters import constraint_set
 from skdp.objective import (
     L1,
     L2,
@@ -98,6 +99,9 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         adjacency: str = "zero_out",
         accountant: str = "auto",
         budget: Any = None,
+        constraint: str | None = None,
+        radius: float = 1.0,
+        scaling: str = "none",
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -119,6 +123,9 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget
+        self.constraint = constraint
+        self.radius = radius
+        self.scaling = scaling
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose
@@ -305,7 +312,10 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
 
     def _problem(self, n_rows: int, n_outputs: int) -> Problem:
         return Problem(
-            self._loss(n_outputs), self._penalty(n_rows), fit_intercept=bool(self.fit_intercept)
+            self._loss(n_outputs),
+            self._penalty(n_rows),
+            constraint_set(self.constraint, self.radius),
+            fit_intercept=bool(self.fit_intercept),
         )
 
 

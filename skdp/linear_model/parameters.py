@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from skdp._numbers import is_real
+from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex, Unconstrained
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.base import REGISTRY
 
@@ -29,6 +30,31 @@ def check_bound(name: str, value: Any) -> None:
     """Raise ValueError unless ``value`` is None or a positive, finite number."""
     if value is not None and not (is_real(value) and 0 < value < math.inf):
         raise ValueError(f"{name} must be None or a positive, finite number; got {value!r}.")
+
+
+def constraint_set(name: Any, radius: Any) -> Constraint:
+    """Return the set that coefficients have to lie in.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the radius is not positive and finite.
+    """
+    if not (is_real(radius) and 0 < radius < math.inf):
+        raise ValueError(f"radius must be a positive, finite number; got {radius!r}.")
+    size = float(radius)
+    if name is None:
+        return Unconstrained()
+    sets: dict[str, Constraint] = {
+        "l2_ball": L2Ball(size),
+        "l1_ball": L1Ball(size),
+        "box": Box(-size, size),
+        "simplex": Simplex(size),
+    }
+    if not isinstance(name, str) or name not in sets:
+        known = ", ".join(repr(word) for word in sets)
+        raise ValueError(f"constraint must be None or one of {known}; got {name!r}.")
+    return sets[name]
 
 
 def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> None:

@@ -13,6 +13,7 @@ from skdp._numbers import is_real
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import Array, DPLinearModel, Targets
 from skdp.linear_model.documentation import fill
+from skdp.linear_model.parameters import constraint_set
 from skdp.objective import L2, NoPenalty, Penalty, Problem, SquaredError
 
 
@@ -110,7 +111,10 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
 
     def _problem(self, n_rows: int, n_outputs: int) -> Problem:
         return Problem(
-            SquaredError(), self._penalty(n_rows), fit_intercept=bool(self.fit_intercept)
+            SquaredError(),
+            self._penalty(n_rows),
+            constraint_set(self.constraint, self.radius),
+            fit_intercept=bool(self.fit_intercept),
         )
 
     def _check_own_parameters(self) -> None:
@@ -172,6 +176,9 @@ class DPLinearRegression(_DPRegressor):
         adjacency: str = "zero_out",
         accountant: str = "auto",
         budget: Any = None,
+        constraint: str | None = None,
+        radius: float = 1.0,
+        scaling: str = "none",
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -190,6 +197,9 @@ class DPLinearRegression(_DPRegressor):
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget
+        self.constraint = constraint
+        self.radius = radius
+        self.scaling = scaling
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose
@@ -254,6 +264,9 @@ class DPRidge(_DPRegressor):
         adjacency: str = "zero_out",
         accountant: str = "auto",
         budget: Any = None,
+        constraint: str | None = None,
+        radius: float = 1.0,
+        scaling: str = "none",
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -273,6 +286,9 @@ class DPRidge(_DPRegressor):
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget
+        self.constraint = constraint
+        self.radius = radius
+        self.scaling = scaling
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose

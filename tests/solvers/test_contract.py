@@ -15,6 +15,10 @@ from skdp.oracle import Public, make_plan
 from skdp.solvers import Solver, get_solver
 
 SOLVERS = sorted(skdp.solvers.available())
+# How each solver gets to the minimum without noise, where 3000 steps of its defaults do not.
+EXACTLY: dict[str, dict] = {}
+# Solvers that end near the minimum only, and how near.
+NEARLY: dict[str, float] = {}
 PROBLEMS = {
     "ridge": Problem(SquaredError(), L2(0.1)),
     "logistic": Problem(Logistic(), L2(0.1)),
@@ -91,11 +95,12 @@ def test_every_solver_is_a_scikit_learn_object(name):
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_solver_reaches_the_minimum_without_noise(name, regression):
     X, y = regression
+    solver = get_solver(name, **EXACTLY.get(name, {"max_iter": 3000}))
     with pytest.warns(skdp.PrivacyWarning):
-        model = skdp.DPRidge(alpha=20.0, epsilon=math.inf, solver=name, max_iter=3000).fit(X, y)
+        model = skdp.DPRidge(alpha=20.0, epsilon=math.inf, solver=solver, scaling="none").fit(X, y)
     centred = X - X.mean(axis=0)
     exact = np.linalg.solve(centred.T @ centred + 20.0 * np.eye(5), centred.T @ (y - y.mean()))
-    np.testing.assert_allclose(model.coef_, exact, atol=1e-6)
+    np.testing.assert_allclose(model.coef_, exact, atol=NEARLY.get(name, 1e-6))
 
 
 def test_two_solvers_of_one_name_are_refused():

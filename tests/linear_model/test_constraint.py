@@ -1,0 +1,59 @@
+"""The `constraint` parameter of the estimators."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import skdp
+
+SETS = {
+    "l2_ball": lambda w, r: np.linalg.norm(w) <= r,
+    "l1_ball": lambda w, r: np.abs(w).sum() <= r,
+    "box": lambda w, r: np.abs(w).max() <= r,
+    "simplex": lambda w, r: abs(w.sum() - r) < 1e-9 and (w >= 0).all(),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("radius", [0.05, 0.5])
+def test_coefficients_lie_in_the_set(name, radius, regression, classification):
+    for model, data in (
+        (skdp.DPLinearRegression, regression),
+        (skdp.DPRidge, regression),
+        (skdp.DPLogisticRegression, classification),
+    ):
+        fitted = model(constraint=name, radius=radius, scaling="none", random_state=0).fit(*data)
+        assert SETS[name](fitted.coef_.ravel(), radius * (1 + 1e-9))
+
+
+def test_a_wide_set_changes_nothing(regression):
+    free = skdp.DPRidge(random_state=0, scaling="none").fit(*regression)
+    wide = skdp.DPRidge(constraint="l2_ball", radius=1e6, random_state=0, scaling="none")
+    np.testing.assert_allclose(wide.fit(*regression).coef_, free.coef_)
+
+
+def test_without_noise_it_is_the_constrained_minimum(regression):
+    from scipy.optimize import minimize
+
+    X, y = regression
+    with pytest.warns(skdp.PrivacyWarning):
+        model = skdp.DPLinearRegression(
+            epsilon=math.inf, constraint="l2_ball", radius=0.5, scaling="none", max_iter=3000
+        ).fit(X, y)
+    found = minimize(
+        lambda w: np.mean((X @ w[:-1] + w[-1] - y) ** 2),
+        np.zeros(6),
+        constraints={"type": "ineq", "fun": lambda w: 0.25 - w[:-1] @ w[:-1]},
+        method="SLSQP",
+        tol=1e-12,
+    )
+    np.testing.assert_allclose(model.coef_, found.x[:-1], atol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [{"constraint": "ball"}, {"constraint": 1}, {"radius": 0}])
+def test_errors_come_before_the_rows(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        skdp.DPRidge(**wrong).fit(None, None)
