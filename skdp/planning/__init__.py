@@ -1,10 +1,9 @@
 """What can be worked out before any budget is spent: bounds, step counts, influence."""
 
 from skdp.planning.bounds import (
+    batch_constant,
     improvement_ratio,
     noise_constant,
-    quadratic_excess,
-    quadratic_influence,
     utility_bound,
 )
 from skdp.planning.budgets import exact_budget, printed_adp_noise, printed_budget
@@ -13,8 +12,10 @@ from skdp.planning.horizon import (
     momentum_step_limit,
     number_of_steps,
     printed_number_of_steps,
+    relaxed_number_of_steps,
 )
 from skdp.planning.plots import plot_utility_bounds
+from skdp.planning.quadratics import quadratic_excess, quadratic_influence
 from skdp.planning.retraining import (
     RetrainedInfluence,
     estimator_trainer,
@@ -23,6 +24,7 @@ from skdp.planning.retraining import (
 
 __all__ = [
     "RetrainedInfluence",
+    "batch_constant",
     "estimator_trainer",
     "exact_budget",
     "improvement_ratio",
@@ -37,5 +39,6 @@ __all__ = [
     "printed_number_of_steps",
     "quadratic_excess",
     "quadratic_influence",
+    "relaxed_number_of_steps",
     "utility_bound",
 ]

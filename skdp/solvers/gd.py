@@ -12,6 +12,7 @@ from skdp.objective import Problem
 from skdp.oracle import GaussianNoise, LastIterate, Oracle, Public, Solution
 from skdp.solvers.base import Solver
 from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
+from skdp.solvers.bound_rules import bound_rules
 from skdp.solvers.checks import check_choice, check_count, check_interval, is_auto
 from skdp.solvers.defaults import descent_defaults, hidden_descent_defaults
 from skdp.steps import (
@@ -64,9 +65,21 @@ class GradientDescent(Solver):
     release : {"all", "last"}, default="all"
         What is charged for: every noisy gradient, as if all of them were shown, or the last
         iterate alone, the others staying hidden. See the notes.
+    condition_number, initial_gap : float or None, default=None
+        Public guesses, both or neither, of kappa (M/mu, mu being the strong convexity or the
+        constant of Polyak and Lojasiewicz) and of how far the objective is above its minimum at the
+        start. With them "auto" stands for what the utility bounds say: a ``max_iter`` that makes
+        the bound for the ``noise_schedule`` least, steps of 1/M, exponential noise, no momentum,
+        and the last iterate. See the notes.
 
     Notes
     -----
+    ``condition_number`` and ``initial_gap`` with ``noise_schedule="uniform"`` give DP-GD under the
+    condition of Polyak and Lojasiewicz (Wang, Ye, Xu 2017, Thm 6.2), and with momentum and
+    ``momentum_kind="averaged"`` private gradient descent with momentum (Hong, Wang, Zhou 2022, Thm
+    4.8). The bounds assume that clipping is not in the way; with batches, hidden iterates, averages
+    of iterates or the heavy ball there is none, which is refused.
+
     With ``release="last"`` the noise that a budget takes stops growing with the number of steps
     (Bok, Su, Altschuler 2024): for a penalty of strength lambda, per mean loss, at about
     ``2 / (learning_rate * lambda)`` steps. Below that it is of no use. The theorem is one of plain
@@ -113,6 +126,8 @@ class GradientDescent(Solver):
         momentum_kind: str = "heavy_ball",
         averaging: str = "auto",
         release: str = "all",
+        condition_number: float | None = None,
+        initial_gap: float | None = None,
     ) -> None:
         self.max_iter = max_iter
         self.learning_rate = learning_rate
@@ -124,6 +139,8 @@ class GradientDescent(Solver):
         self.momentum_kind = momentum_kind
         self.averaging = averaging
         self.release = release
+        self.condition_number = condition_number
+        self.initial_gap = initial_gap
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         max_iter = None if is_auto(self.max_iter) else self.max_iter
@@ -134,6 +151,9 @@ class GradientDescent(Solver):
             step_sizes(size, 1)
         defaults = hidden_descent_defaults if self.release == "last" else descent_defaults
         values = defaults(public, problem, max_iter, size)
+        if (self.condition_number is None) != (self.initial_gap is None):
+            raise ValueError("solver 'gd' takes condition_number and initial_gap together or not.")
+        values |= bound_rules(self, public, problem, values)
         return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
 
     def resolve(self, public: Public, problem: Problem) -> GradientDescent:
