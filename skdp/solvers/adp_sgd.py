@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
-
-import numpy as np
 
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
@@ -48,7 +47,7 @@ class AdaptiveNoiseSGD(Solver):
     learning_rate : float, StepSchedule, AdaptiveStep or "auto", default="auto"
         Step sizes. ``PolynomialStep``: ``initial / sqrt(a + c t)``. ``SquareRootDecayStep``:
         ``initial - k sqrt(t)``, down to ``final``. ``AdaptiveStep``: from the norms of the noisy
-        gradients. "auto" is a ``PolynomialStep``.
+        gradients. "auto" is a ``PolynomialStep`` whose last step is half as long as the first.
     batch_size : int, float or None, default=None
         Expected rows in a batch, as a number or a fraction. None takes all rows at every step.
     sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
@@ -153,22 +152,22 @@ class AdaptiveNoiseSGD(Solver):
 def falling_defaults(public: Public, problem: Problem, max_iter: int | None) -> dict[str, Any]:
     """Return what "auto" stands for: distance, clip and average of gradient descent.
 
-    Steps are ``initial / sqrt(20 + t)``. The first is as long as a plain step may be; there are as
-    many as it takes to travel the distance, within limits.
+    Steps are ``initial / sqrt(T/3 + t)``, so that the last of the T is half as long as the first,
+    which is as long as a plain step may be; there are as many as it takes to travel the distance,
+    within limits. The paper's ``sqrt(20 + t)`` would fall tenfold in 2000 steps, and get stuck.
     """
     values = descent_defaults(public, problem, 10**9)
     distance = 1e9 * values["learning_rate"]
     longest = PLAIN * descent_defaults(public, problem, 1)["learning_rate"]
-    rule = PolynomialStep()
     if max_iter is None:
-        travelled = np.cumsum(rule.sizes(MOST)) / rule.sizes(1)[0]
-        enough = int(np.searchsorted(travelled, distance / longest)) + 1
-        max_iter = min(max(enough, FEWEST), MOST)
-    sizes = rule.sizes(max_iter)
+        # The mean of steps that halve so is 2/3 of the first.
+        max_iter = math.ceil(min(max(1.5 * distance / longest, FEWEST), MOST))
+    delay = max_iter / 3
+    sizes = PolynomialStep(1.0, a=delay).sizes(max_iter)
     initial = min(distance / float(sizes.sum()), longest / float(sizes[0]))
     return {
         "max_iter": max_iter,
-        "learning_rate": PolynomialStep(initial),
+        "learning_rate": PolynomialStep(initial, a=delay),
         "noise_schedule": "step_matched",
         "clip_norm": values["clip_norm"],
         "averaging": values["averaging"],
