@@ -29,7 +29,7 @@ METHODS = {
     "boost 1.1": ("residual_budget", {"boost": 1.1}),
 }
 # Data set, and how often: the larger it is, the less chance there is in a run.
-DATA = {breast_cancer: 20, california_housing: 10, adult: 5}
+DATA = {breast_cancer: 20, california_housing: 10, adult: 3}
 
 
 def fit(split, name, parameters, epsilon, seed):

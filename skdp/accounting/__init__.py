@@ -19,6 +19,7 @@ from skdp.accounting.events import (
     Selected,
     Shuffled,
 )
+from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.gaussian_tradeoff import gaussian_delta, gaussian_epsilon, gaussian_mu
 from skdp.accounting.gdp import GaussianDP
 from skdp.accounting.mixed import MixedComposition
@@ -44,6 +45,7 @@ __all__ = [
     "FixedSizeSampled",
     "Gaussian",
     "GaussianDP",
+    "HiddenIterates",
     "Laplace",
     "MixedComposition",
     "OnBlock",
