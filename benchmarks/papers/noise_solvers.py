@@ -20,6 +20,7 @@ from benchmarks.registry import Unavailable
 
 COMMAND = "python -m benchmarks.papers.noise_solvers"
 EPSILONS, DELTA = (0.3, 1.0, 3.0), 1e-6
+ROUNDING = 1e-6  # scores that are closer than this are equal
 METHODS = {
     "gd": ("gd", {}),
     "adp_sgd": ("adp_sgd", {}),
@@ -88,9 +89,10 @@ def run(report, dataset, runs):
 def verdict(report):
     for method in list(METHODS)[1:]:
         rows = [row for row in report.rows if row["method"] == method]
-        better = sum(float(row["gain"]) > 2 * float(row["gain_error"]) for row in rows)
-        worse = sum(float(row["gain"]) < -2 * float(row["gain_error"]) for row in rows)
         gains = [float(row["gain"]) for row in rows]
+        errors = [max(2 * float(row["gain_error"]), ROUNDING) for row in rows]
+        better = sum(gain > error for gain, error in zip(gains, errors, strict=True))
+        worse = sum(gain < -error for gain, error in zip(gains, errors, strict=True))
         yield (
             f"{method}: next to gd it scores better in {better} and worse in {worse} of "
             f"{len(rows)} settings by more than two standard errors; from {min(gains):+.4f} to "

@@ -49,7 +49,8 @@ def stages(n_steps: int, kappa: float, first_stage: int, p: float) -> NDArray[np
     lengths = [first_stage]
     while sum(lengths) < n_steps:
         lengths.append(2 ** (len(lengths) + 1) * unit)
-    return np.repeat(np.arange(1, len(lengths) + 1), lengths)[:n_steps]
+    within = [min(length, n_steps) for length in lengths]  # a stage may be longer than any run
+    return np.repeat(np.arange(1, len(lengths) + 1), within)[:n_steps]
 
 
 class MultistageNoise(NoiseSchedule):

@@ -234,3 +234,12 @@ def test_nothing_but_releases_with_adaptive_steps(replay, classification, adjace
         )
 
     replay.check(make, (Z, y, weights), (X, y, without), adjacency)
+
+
+@pytest.mark.parametrize("max_iter", ["auto", 1, 10, 5000])
+def test_default_steps_halve_over_a_run(max_iter):
+    resolved = AdaptiveNoiseSGD(max_iter=max_iter).resolve(facts(), PROBLEM)
+    sizes = resolved.learning_rate.sizes(resolved.max_iter)
+    assert (np.diff(sizes) < 0).all()
+    if resolved.max_iter > 100:
+        assert sizes[-1] / sizes[0] == pytest.approx(0.5, abs=0.01)
