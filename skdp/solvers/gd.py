@@ -14,6 +14,7 @@ from skdp.solvers.base import Solver
 from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
 from skdp.solvers.checks import check_choice, check_count, check_interval, is_auto
 from skdp.solvers.defaults import descent_defaults, hidden_descent_defaults
+from skdp.solvers.laplace_defaults import laplace_descent_defaults, noise_law
 from skdp.steps import (
     AVERAGES,
     MOMENTA,
@@ -64,6 +65,9 @@ class GradientDescent(Solver):
     release : {"all", "last"}, default="all"
         What is charged for: every noisy gradient, as if all of them were shown, or the last
         iterate alone, the others staying hidden. See the notes.
+    mechanism : {"auto", "gaussian", "laplace"}, default="auto"
+        Law of the noise; "auto" is Laplace if delta is 0, else Gaussian. With Laplace noise
+        ``clip_norm`` bounds gradients in L1 norm.
 
     Notes
     -----
@@ -99,6 +103,7 @@ class GradientDescent(Solver):
     """
 
     name: ClassVar[str] = "gd"
+    mechanisms = ("gaussian", "laplace")
 
     def __init__(
         self,
@@ -113,6 +118,7 @@ class GradientDescent(Solver):
         momentum_kind: str = "heavy_ball",
         averaging: str = "auto",
         release: str = "all",
+        mechanism: str = "auto",
     ) -> None:
         self.max_iter = max_iter
         self.learning_rate = learning_rate
@@ -124,6 +130,11 @@ class GradientDescent(Solver):
         self.momentum_kind = momentum_kind
         self.averaging = averaging
         self.release = release
+        self.mechanism = mechanism
+
+    def mechanism_for(self, delta: float) -> str:
+        hidden = self.release == "last" and self.mechanism == "auto"
+        return "gaussian" if hidden else super().mechanism_for(delta)
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         max_iter = None if is_auto(self.max_iter) else self.max_iter
@@ -132,8 +143,11 @@ class GradientDescent(Solver):
         size = float(self.learning_rate) if is_real(self.learning_rate) else None
         if size is not None:
             step_sizes(size, 1)
+        mechanism = self.mechanism_for(public.delta)
         defaults = hidden_descent_defaults if self.release == "last" else descent_defaults
-        values = defaults(public, problem, max_iter, size)
+        if mechanism == "laplace":
+            defaults = laplace_descent_defaults
+        values = {**defaults(public, problem, max_iter, size), "mechanism": mechanism}
         return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
 
     def resolve(self, public: Public, problem: Problem) -> GradientDescent:
@@ -143,6 +157,7 @@ class GradientDescent(Solver):
         check_choice("averaging", resolved.averaging, AVERAGES)
         check_choice("sampling", resolved.sampling, SAMPLINGS)
         check_choice("release", resolved.release, RELEASES)
+        check_choice("mechanism", resolved.mechanism, self.mechanisms)
         if resolved.batch_size is not None:
             batch_rows(resolved.batch_size, public.n_rows)
         step_sizes(resolved.learning_rate, resolved.max_iter)
@@ -163,13 +178,15 @@ class GradientDescent(Solver):
             "batch_size": self.batch_size is None,
             "learning_rate": _is_constant(sizes),
             "clip_norm": _is_constant(clip_norms(self.clip_norm, n_steps)),
+            "mechanism": self.mechanism == "gaussian",
             "noise_schedule": _is_constant(noises),
         }
         for name, holds in plain.items():
             if not holds:
                 raise ValueError(
                     "solver 'gd' with release='last' takes plain steps: momentum 0, averaging "
-                    "'last', batch_size None, and the same learning_rate, clip_norm and noise "
+                    "'last', batch_size None, Gaussian noise, and the same learning_rate, "
+                    "clip_norm and noise "
                     f"throughout; got {name}={getattr(self, name)!r}. Nothing was released."
                 )
 
@@ -179,14 +196,15 @@ class GradientDescent(Solver):
             return Solution(oracle.ask(self._hidden_run()), n_steps)
         clips = clip_norms(self.clip_norm, n_steps)
         sizes = step_sizes(self.learning_rate, n_steps)
-        noises = relative_noise(self.noise_schedule, n_steps, sizes=sizes)
+        law = noise_law(self.mechanism, oracle.public.delta)
+        noises = relative_noise(self.noise_schedule, n_steps, law, sizes)
         momentum = MOMENTA[self.momentum_kind](self.momentum)
         average = IterateAverage(self.averaging, n_steps, oracle.coins)
         point = oracle.start()
         batches = samplers(self.batch_size, self.sampling, oracle.public)
         first = last = 0.0
         for size, clip_norm, noise, batch in zip(sizes, clips, noises, batches, strict=False):
-            gradient = oracle.gradient(point, clip_norm, noise, batch)
+            gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
             last = float(np.linalg.norm(gradient))
             first = first or last
             point = oracle.problem.prox(point - size * momentum.direction(gradient), size)

@@ -205,10 +205,13 @@ def mutant_clip_twice_as_large(monkeypatch):
 def mutant_weights_after_clipping(monkeypatch):
     original = Rows.clipped_gradient_sum
 
-    def total(self, loss, point, clip_norm):
+    def total(self, loss, point, clip_norm, **options):
         weights, self._weights = self._weights, None
         numbers = np.arange(self.n_rows)
-        parts = [original(self.take(numbers[i : i + 1]), loss, point, clip_norm) for i in numbers]
+        parts = [
+            original(self.take(numbers[i : i + 1]), loss, point, clip_norm, **options)
+            for i in numbers
+        ]
         self._weights = weights
         return sum(weight * part for weight, part in zip(weights, parts, strict=True))
 
