@@ -9,12 +9,15 @@ from skdp.oracle.ledger import Ledger
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import (
+    LargestEigenvalue,
+    NoisySum,
     Release,
     Sampler,
     Terms,
     noisy_gradient,
     require_audited,
 )
+from skdp.oracle.releases import noise as noise_law
 from skdp.oracle.releases.base import Array
 from skdp.oracle.rows import Rows
 
@@ -114,6 +117,24 @@ class Oracle:
         """Return the standard deviation of the noise on :meth:`gradient`, in each coordinate."""
         release = noisy_gradient(self.start(), clip_norm, noise, sampler, mechanism)
         return release.std(self._terms) / release.divisor(self._terms)
+
+    def largest_eigenvalue(
+        self, noise: float = 1.0, mechanism: str = "gaussian"
+    ) -> tuple[float, float]:
+        """Noisy largest eigenvalue of the rows' mean Gram matrix, and the noise's std.
+
+        Parameters
+        ----------
+        noise : float, default=1.0
+            How noisy, relative to the solver's other releases.
+        mechanism : {"gaussian", "laplace"}, default="gaussian"
+            Law of the noise.
+        """
+        hidden = noise_law(mechanism, noise)
+        release = NoisySum(LargestEigenvalue(hidden.order), hidden)
+        std = release.std(self._terms)
+        answer = float(self.ask(release)[0])
+        return answer / self.public.n_rows, std / self.public.n_rows
 
     @property
     def is_noisy(self) -> bool:

@@ -10,12 +10,12 @@ from scipy import sparse
 
 import skdp
 from skdp.accounting import Adjacency, Laplace
-from skdp.oracle import kernels
+from skdp.oracle import gram, kernels
 from skdp.oracle.releases.laplace import LaplaceNoise
 from skdp.oracle.releases.mechanisms import Contribution
 from skdp.oracle.releases.sums import GradientSum
 from skdp.oracle.rows import Rows
-from skdp.solvers import GradientDescent
+from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
 
 N_ROWS = 60
 LABELS = {"logistic": [0, 1], "multinomial": [0, 1, 2]}
@@ -99,6 +99,54 @@ class TestReplay:
             return sparse.csr_array(np.clip(Z, -1e30, 1e30).astype(np.float32)), t, w
 
         self.check(replay, rng, kind, adjacency, convert)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("solver", [HeavyBallDescent, MultistageNesterov, Nesterov])
+@pytest.mark.parametrize("kind", ["logistic", "multinomial", "ridge"])
+def test_accelerated_solvers_that_ask_for_the_smoothness(
+    replay, rng, kind, solver, delta, adjacency
+):
+    X, y = data_for(kind, rng)
+
+    def make():
+        chosen = solver(max_iter=6, smoothness="private")
+        if kind == "ridge":
+            return skdp.DPRidge(
+                solver=chosen, delta=delta, adjacency=str(adjacency), random_state=0
+            )
+        return skdp.DPLogisticRegression(
+            classes=LABELS[kind],
+            solver=chosen,
+            delta=delta,
+            adjacency=str(adjacency),
+            random_state=0,
+        )
+
+    for data, neighbour in list(neighbours(kind, X, y, adjacency))[::3]:
+        replay.check(make, data, neighbour, adjacency)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_replay_catches_an_eigenvalue_of_rows_as_they_are(
+    replay, leak, rng, monkeypatch, adjacency
+):
+    original = gram.gram
+    monkeypatch.setattr(gram, "gram", lambda X, shrink, size: original(X, None, size))
+    X, y = data_for("logistic", rng)
+    long, other = X.copy(), X.copy()
+    long[0], other[0] = 1e4, 0.0
+    weights = np.ones(N_ROWS)
+    with pytest.raises(leak, match="times its sensitivity"):
+        replay.check(
+            lambda: make_logistic(
+                delta=0.0, adjacency=str(adjacency), solver=Nesterov(smoothness="private")
+            ).set_params(max_iter="auto"),
+            (long, y, weights),
+            (other, y, weights),
+            adjacency,
+        )
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "fixed_size", "shuffled"])

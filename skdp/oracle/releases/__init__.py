@@ -1,7 +1,8 @@
 """The audited releases: the only code that turns rows into answers."""
 
 from skdp.oracle.releases.base import NotAudited, Release, Terms, audited, require_audited
-from skdp.oracle.releases.gradients import MECHANISMS, noisy_gradient
+from skdp.oracle.releases.curvature import LargestEigenvalue
+from skdp.oracle.releases.gradients import MECHANISMS, noise, noisy_gradient
 from skdp.oracle.releases.laplace import LaplaceNoise
 from skdp.oracle.releases.last_iterate import LastIterate, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise, Mechanism
@@ -18,6 +19,7 @@ __all__ = [
     "GaussianNoise",
     "GradientSum",
     "LaplaceNoise",
+    "LargestEigenvalue",
     "LastIterate",
     "Mechanism",
     "NoisySum",
@@ -28,6 +30,7 @@ __all__ = [
     "Sum",
     "Terms",
     "audited",
+    "noise",
     "noisy_gradient",
     "require_audited",
     "smoothness",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.objective import Loss
-from skdp.oracle import kernels
+from skdp.oracle import gram, kernels
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.rows.divisions import Divisions
 from skdp.oracle.threads import Map
@@ -160,6 +160,10 @@ class MemoryRows:
                 sums = np.where(self._shrink > 0, sums, 0.0) * self._shrink
             self._inverse_sums = kernels.quotient(1.0, sums + self._intercept_size)
         return self._inverse_sums
+
+    def largest_gram_eigenvalue(self) -> float:
+        """Largest eigenvalue of the sum of ``z z'`` over rows z, shrunk and with their constant."""
+        return gram.largest_eigenvalue(gram.gram(self._X, self._shrink, self._intercept_size))
 
     def clipped_gradient_sum(
         self, loss: Loss, point: Array, clip_norm: float, precise: bool = False, order: int = 2
