@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from skdp.oracle.releases.laplace import LaplaceNoise
 from skdp.oracle.releases.mechanisms import GaussianNoise
 
 
@@ -24,6 +25,7 @@ class Record:
     sensitivity: float
     std: float
     answer: np.ndarray
+    order: int = 2  # of the norm that the sensitivity is in
 
 
 class Replay:
@@ -51,7 +53,8 @@ class Replay:
                 answer = forced[len(log)].answer
                 if answer.shape != statistic.shape:
                     raise Leak("the shape of an answer depends on the rows")
-            log.append(Record(statistic, spread * contribution.bound, std, answer))
+            sensitivity = spread * contribution.bound
+            log.append(Record(statistic, sensitivity, std, answer, mechanism.order))
             return answer
 
         printed = io.StringIO()
@@ -63,6 +66,7 @@ class Replay:
         ):
             warnings.simplefilter("always")
             patch.setattr(GaussianNoise, "hide", hide)
+            patch.setattr(LaplaceNoise, "hide", hide)
             model.fit(*data)
         told = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
         return model, log, [*told, printed.getvalue()]
@@ -79,7 +83,8 @@ class Replay:
             if (one.sensitivity, one.std) != (other.sensitivity, other.std):
                 raise Leak("sensitivity or noise depends on the rows")
             # Scaled first, so that a huge difference does not overflow into a pass.
-            moved = np.linalg.norm((one.statistic - other.statistic) / one.sensitivity)
+            change = (one.statistic - other.statistic) / one.sensitivity
+            moved = np.linalg.norm(change.ravel(), one.order)
             if not moved <= 1:
                 raise Leak(f"a statistic moved by {moved:.6g} times its sensitivity")
         if told != told_then:
@@ -115,6 +120,8 @@ class Replay:
             raise Leak("the statement does not list every release")
         for event, one in zip(listed, recorded, strict=True):
             unit = one.sensitivity / event.sensitivity(adjacency)
+            if one.order == 1:  # a multiplier is a scale there, not a standard deviation
+                unit *= np.sqrt(2)
             if one.std < event.noise_multiplier * unit * (1 - 1e-12):
                 raise Leak("less noise was added than the statement says")
 

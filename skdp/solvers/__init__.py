@@ -14,11 +14,17 @@ for _module in pkgutil.iter_modules(__path__):
 # After the loop, which must not miss a file.
 from skdp.solvers.adp_sgd import AdaptiveNoiseSGD  # noqa: E402
 from skdp.solvers.gd import GradientDescent  # noqa: E402
+from skdp.solvers.heavy_ball import HeavyBallDescent  # noqa: E402
+from skdp.solvers.multistage_nesterov import MultistageNesterov  # noqa: E402
+from skdp.solvers.nesterov import Nesterov  # noqa: E402
 from skdp.solvers.residual_budget import ResidualBudget  # noqa: E402
 
 __all__ = [
     "AdaptiveNoiseSGD",
     "GradientDescent",
+    "HeavyBallDescent",
+    "MultistageNesterov",
+    "Nesterov",
     "ResidualBudget",
     "Solver",
     "available",

@@ -15,6 +15,7 @@ from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
 from skdp.solvers.bound_rules import bound_rules
 from skdp.solvers.checks import check_choice, check_count, check_interval, is_auto
 from skdp.solvers.defaults import descent_defaults, hidden_descent_defaults
+from skdp.solvers.laplace_defaults import laplace_descent_defaults, noise_law
 from skdp.steps import (
     AVERAGES,
     MOMENTA,
@@ -71,6 +72,9 @@ class GradientDescent(Solver):
         start. With them "auto" stands for what the utility bounds say: a ``max_iter`` that makes
         the bound for the ``noise_schedule`` least, steps of 1/M, exponential noise, no momentum,
         and the last iterate. See the notes.
+    mechanism : {"auto", "gaussian", "laplace"}, default="auto"
+        Law of the noise; "auto" is Laplace if delta is 0, else Gaussian. With Laplace noise
+        ``clip_norm`` bounds gradients in L1 norm.
 
     Notes
     -----
@@ -112,6 +116,7 @@ class GradientDescent(Solver):
     """
 
     name: ClassVar[str] = "gd"
+    mechanisms = ("gaussian", "laplace")
 
     def __init__(
         self,
@@ -128,6 +133,7 @@ class GradientDescent(Solver):
         release: str = "all",
         condition_number: float | None = None,
         initial_gap: float | None = None,
+        mechanism: str = "auto",
     ) -> None:
         self.max_iter = max_iter
         self.learning_rate = learning_rate
@@ -141,6 +147,11 @@ class GradientDescent(Solver):
         self.release = release
         self.condition_number = condition_number
         self.initial_gap = initial_gap
+        self.mechanism = mechanism
+
+    def mechanism_for(self, delta: float) -> str:
+        hidden = self.release == "last" and self.mechanism == "auto"
+        return "gaussian" if hidden else super().mechanism_for(delta)
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         max_iter = None if is_auto(self.max_iter) else self.max_iter
@@ -149,10 +160,18 @@ class GradientDescent(Solver):
         size = float(self.learning_rate) if is_real(self.learning_rate) else None
         if size is not None:
             step_sizes(size, 1)
+        mechanism = self.mechanism_for(public.delta)
         defaults = hidden_descent_defaults if self.release == "last" else descent_defaults
-        values = defaults(public, problem, max_iter, size)
+        if mechanism == "laplace":
+            defaults = laplace_descent_defaults
+        values = {**defaults(public, problem, max_iter, size), "mechanism": mechanism}
         if (self.condition_number is None) != (self.initial_gap is None):
             raise ValueError("solver 'gd' takes condition_number and initial_gap together or not.")
+        if mechanism == "laplace" and self.condition_number is not None:
+            raise ValueError(
+                "solver 'gd' with condition_number follows bounds for Gaussian noise; got "
+                "mechanism='laplace', which delta=0 asks for. Solver 'nesterov' has such a bound."
+            )
         values |= bound_rules(self, public, problem, values)
         return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
 
@@ -163,6 +182,7 @@ class GradientDescent(Solver):
         check_choice("averaging", resolved.averaging, AVERAGES)
         check_choice("sampling", resolved.sampling, SAMPLINGS)
         check_choice("release", resolved.release, RELEASES)
+        check_choice("mechanism", resolved.mechanism, self.mechanisms)
         if resolved.batch_size is not None:
             batch_rows(resolved.batch_size, public.n_rows)
         step_sizes(resolved.learning_rate, resolved.max_iter)
@@ -183,13 +203,15 @@ class GradientDescent(Solver):
             "batch_size": self.batch_size is None,
             "learning_rate": _is_constant(sizes),
             "clip_norm": _is_constant(clip_norms(self.clip_norm, n_steps)),
+            "mechanism": self.mechanism == "gaussian",
             "noise_schedule": _is_constant(noises),
         }
         for name, holds in plain.items():
             if not holds:
                 raise ValueError(
                     "solver 'gd' with release='last' takes plain steps: momentum 0, averaging "
-                    "'last', batch_size None, and the same learning_rate, clip_norm and noise "
+                    "'last', batch_size None, Gaussian noise, and the same learning_rate, "
+                    "clip_norm and noise "
                     f"throughout; got {name}={getattr(self, name)!r}. Nothing was released."
                 )
 
@@ -199,14 +221,15 @@ class GradientDescent(Solver):
             return Solution(oracle.ask(self._hidden_run()), n_steps)
         clips = clip_norms(self.clip_norm, n_steps)
         sizes = step_sizes(self.learning_rate, n_steps)
-        noises = relative_noise(self.noise_schedule, n_steps, sizes=sizes)
+        law = noise_law(self.mechanism, oracle.public.delta)
+        noises = relative_noise(self.noise_schedule, n_steps, law, sizes)
         momentum = MOMENTA[self.momentum_kind](self.momentum)
         average = IterateAverage(self.averaging, n_steps, oracle.coins)
         point = oracle.start()
         batches = samplers(self.batch_size, self.sampling, oracle.public)
         first = last = 0.0
         for size, clip_norm, noise, batch in zip(sizes, clips, noises, batches, strict=False):
-            gradient = oracle.gradient(point, clip_norm, noise, batch)
+            gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
             last = float(np.linalg.norm(gradient))
             first = first or last
             point = oracle.problem.prox(point - size * momentum.direction(gradient), size)

@@ -1,20 +1,27 @@
 """The audited releases: the only code that turns rows into answers."""
 
 from skdp.oracle.releases.base import NotAudited, Release, Terms, audited, require_audited
+from skdp.oracle.releases.curvature import LargestEigenvalue
+from skdp.oracle.releases.gradients import MECHANISMS, noise, noisy_gradient
+from skdp.oracle.releases.laplace import LaplaceNoise
 from skdp.oracle.releases.last_iterate import LastIterate, smoothness
-from skdp.oracle.releases.mechanisms import GaussianNoise
+from skdp.oracle.releases.mechanisms import GaussianNoise, Mechanism
 from skdp.oracle.releases.noisy_sum import NoisySum
 from skdp.oracle.releases.samplers import Bin, Block, Everyone, FixedSize, Poisson, Sampler
 from skdp.oracle.releases.sums import GradientSum, Sum
 
 __all__ = [
+    "MECHANISMS",
     "Bin",
     "Block",
     "Everyone",
     "FixedSize",
     "GaussianNoise",
     "GradientSum",
+    "LaplaceNoise",
+    "LargestEigenvalue",
     "LastIterate",
+    "Mechanism",
     "NoisySum",
     "NotAudited",
     "Poisson",
@@ -23,6 +30,8 @@ __all__ = [
     "Sum",
     "Terms",
     "audited",
+    "noise",
+    "noisy_gradient",
     "require_audited",
     "smoothness",
 ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.objective import Loss
-from skdp.oracle import kernels
+from skdp.oracle import gram, kernels
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.rows.divisions import Divisions
 from skdp.oracle.threads import Map
@@ -69,6 +69,7 @@ class MemoryRows:
         "_divisions",
         "_intercept_size",
         "_inverse_norms",
+        "_inverse_sums",
         "_row_bound",
         "_shrink",
         "_spread",
@@ -96,6 +97,7 @@ class MemoryRows:
         self._X, self._targets, self._weights = X, targets, weights
         self._divisions = Divisions(X.shape[0])
         self._inverse_norms, self._shrink = kernels.quotient(1.0, norms), shrink
+        self._inverse_sums: Array | None = None
         self._intercept_size, self._spread = intercept_size, spread
         self._row_bound = row_bound
 
@@ -142,17 +144,36 @@ class MemoryRows:
         chosen._shrink = None if self._shrink is None else self._shrink[numbers]
         chosen._divisions = Divisions(len(numbers))
         chosen._inverse_norms = self._inverse_norms[numbers]
+        chosen._inverse_sums = None if self._inverse_sums is None else self._inverse_sums[numbers]
         chosen._intercept_size, chosen._spread = self._intercept_size, self._spread
         chosen._row_bound = self._row_bound
         return chosen
 
+    def _inverse(self, order: int) -> Array:
+        """One over the norm of every row, shrunk and with its constant; L1 norms when asked for."""
+        if order == 2:
+            return self._inverse_norms
+        if self._inverse_sums is None:
+            sums = kernels.row_sums(self._X)
+            if self._shrink is not None:
+                # Rows too long to divide by count as null; their sum may be infinite.
+                sums = np.where(self._shrink > 0, sums, 0.0) * self._shrink
+            self._inverse_sums = kernels.quotient(1.0, sums + self._intercept_size)
+        return self._inverse_sums
+
+    def largest_gram_eigenvalue(self) -> float:
+        """Largest eigenvalue of the sum of ``z z'`` over rows z, shrunk and with their constant."""
+        return gram.largest_eigenvalue(gram.gram(self._X, self._shrink, self._intercept_size))
+
     def clipped_gradient_sum(
-        self, loss: Loss, point: Array, clip_norm: float, precise: bool = False
+        self, loss: Loss, point: Array, clip_norm: float, precise: bool = False, order: int = 2
     ) -> Array:
         """Sum of the rows' gradients at ``point``, each clipped to ``clip_norm``.
 
-        With ``precise``, margins of float32 rows are taken in float64.
+        With ``precise``, margins of float32 rows are taken in float64; ``order`` is that of the
+        norm, 1 or 2.
         """
+        inverse_norms = self._inverse(order)
 
         def over(part: slice) -> Array:
             return kernels.clipped_gradient_sum(
@@ -160,13 +181,14 @@ class MemoryRows:
                 self._targets,
                 self._weights,
                 self._shrink,
-                self._inverse_norms,
+                inverse_norms,
                 self._intercept_size,
                 loss,
                 point,
                 clip_norm,
                 part,
                 precise,
+                order,
             )
 
         n_rows, n_columns = self._X.shape
