@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+from skdp._numbers import is_real
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
@@ -108,7 +109,10 @@ class AdaptiveNoiseSGD(Solver):
         max_iter = None if is_auto(self.max_iter) else self.max_iter
         if max_iter is not None:
             check_count("max_iter", max_iter)
-        values = falling_defaults(public, problem, max_iter)
+        size = float(self.learning_rate) if is_real(self.learning_rate) else None
+        if size is not None:
+            step_sizes(size, 1)
+        values = falling_defaults(public, problem, max_iter, size)
         return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
 
     def resolve(self, public: Public, problem: Problem) -> AdaptiveNoiseSGD:
@@ -149,19 +153,23 @@ class AdaptiveNoiseSGD(Solver):
         return Solution(average.result(), n_steps)
 
 
-def falling_defaults(public: Public, problem: Problem, max_iter: int | None) -> dict[str, Any]:
+def falling_defaults(
+    public: Public, problem: Problem, max_iter: int | None, size: float | None = None
+) -> dict[str, Any]:
     """Return what "auto" stands for: distance, clip and average of gradient descent.
 
     Steps are ``initial / sqrt(T/3 + t)``, so that the last of the T is half as long as the first,
     which is as long as a plain step may be; there are as many as it takes to travel the distance,
-    within limits. The paper's ``sqrt(20 + t)`` would fall tenfold in 2000 steps, and get stuck.
+    within limits, also with steps of the user's own ``size``. The paper's ``sqrt(20 + t)`` would
+    fall tenfold in 2000 steps, and get stuck.
     """
     values = descent_defaults(public, problem, 10**9)
     distance = 1e9 * values["learning_rate"]
     longest = PLAIN * descent_defaults(public, problem, 1)["learning_rate"]
     if max_iter is None:
         # The mean of steps that halve so is 2/3 of the first.
-        max_iter = math.ceil(min(max(1.5 * distance / longest, FEWEST), MOST))
+        mean = longest / 1.5 if size is None else size
+        max_iter = math.ceil(min(max(distance / mean, FEWEST), MOST))
     delay = max_iter / 3
     sizes = PolynomialStep(1.0, a=delay).sizes(max_iter)
     initial = min(distance / float(sizes.sum()), longest / float(sizes[0]))
