@@ -58,7 +58,7 @@ def bound_rules(
             return {}
         raise _refusal(solver, "initial_gap goes with condition_number, which is None")
     _require_bounded_steps(solver)
-    smoothness = public_smoothness(public, problem)
+    smoothness = loss_curvature(public, problem)
     rule, pace = _steps(solver, kappa, smoothness)
     if gap is not None and not math.isinf(public.epsilon) and is_auto(solver.max_iter):
         alpha = _noise(solver, public, smoothness, gap, values)
@@ -66,7 +66,7 @@ def bound_rules(
     return rule
 
 
-def public_smoothness(public: Public, problem: Problem) -> float:
+def loss_curvature(public: Public, problem: Problem) -> float:
     """Bound on the curvature of the mean loss: of the longest rows, or of rows of unit columns."""
     intercept = public.intercept_size * public.has_intercept
     row_norm = public.row_norm or math.hypot(math.sqrt(public.n_features), intercept)

@@ -18,7 +18,7 @@ from skdp.planning import (
     utility_bound,
 )
 from skdp.solvers import GradientDescent, ResidualBudget
-from skdp.solvers.bound_rules import public_smoothness
+from skdp.solvers.bound_rules import loss_curvature
 from skdp.solvers.defaults import descent_defaults
 from skdp.steps import (
     ExponentialNoise,
@@ -128,15 +128,15 @@ def test_what_is_set_stays_and_without_guesses_nothing_changes():
 
 def test_curvature_of_rows_without_a_bound_is_that_of_unit_columns():
     public = facts(data_norm=None, row_bound=None)
-    assert public_smoothness(public, PROBLEM) == pytest.approx(5 + public.intercept_size**2)
+    assert loss_curvature(public, PROBLEM) == pytest.approx(5 + public.intercept_size**2)
     rng = np.random.default_rng(0)
     Z = np.column_stack([np.ones(50)] * 5)  # uncentred, and as correlated as can be
     Z = np.column_stack([Z, np.full(50, public.intercept_size)])
-    assert np.linalg.eigvalsh(Z.T @ Z / 50)[-1] <= public_smoothness(public, PROBLEM) * (1 + 1e-12)
+    assert np.linalg.eigvalsh(Z.T @ Z / 50)[-1] <= loss_curvature(public, PROBLEM) * (1 + 1e-12)
     problem = Problem(Multinomial(3))
     p = rng.dirichlet(np.ones(3), 100)
     worst = max(np.linalg.eigvalsh(np.diag(q) - np.outer(q, q))[-1] for q in p)
-    assert worst * (5 + public.intercept_size**2) <= public_smoothness(public, problem)
+    assert worst * (5 + public.intercept_size**2) <= loss_curvature(public, problem)
 
 
 @pytest.mark.parametrize(
