@@ -144,9 +144,9 @@ class GradientDescent(Solver):
         if size is not None:
             step_sizes(size, 1)
         mechanism = self.mechanism_for(public.delta)
-        defaults = hidden_descent_defaults if self.release == "last" else descent_defaults
-        if mechanism == "laplace":
-            defaults = laplace_descent_defaults
+        defaults = laplace_descent_defaults if mechanism == "laplace" else descent_defaults
+        if self.release == "last":
+            defaults = hidden_descent_defaults
         values = {**defaults(public, problem, max_iter, size), "mechanism": mechanism}
         return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
 
