@@ -55,11 +55,8 @@ def test_a_thousand_equal_sampled_steps(kind, epsilon):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_a_thousand_distinct_sampled_levels(epsilon):
     plan = Composed.of(PoissonSampled(0.01, Gaussian(float(s))) for s in np.geomspace(1, 2, 1000))
-    start = time.process_time()
     found = calibrate(plan, epsilon, 1e-5, ZERO_OUT)
-    took = time.process_time() - start
     assert 0.999 * epsilon <= found.epsilon <= epsilon
-    assert took < 6  # about 2 on an idle machine
 
 
 def test_pure_plans_meet_delta_zero():
