@@ -161,9 +161,9 @@ class GradientDescent(Solver):
         if size is not None:
             step_sizes(size, 1)
         mechanism = self.mechanism_for(public.delta)
-        defaults = hidden_descent_defaults if self.release == "last" else descent_defaults
-        if mechanism == "laplace":
-            defaults = laplace_descent_defaults
+        defaults = laplace_descent_defaults if mechanism == "laplace" else descent_defaults
+        if self.release == "last":
+            defaults = hidden_descent_defaults
         values = {**defaults(public, problem, max_iter, size), "mechanism": mechanism}
         if (self.condition_number is None) != (self.initial_gap is None):
             raise ValueError("solver 'gd' takes condition_number and initial_gap together or not.")
