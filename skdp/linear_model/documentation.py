@@ -12,7 +12,7 @@ epsilon : float, default=1.0
     no noise, for debugging on public data.
 delta : float, default=1e-6
     Probability, in [0, 1), with which the epsilon guarantee may fail; well below 1/n_samples. 0
-    asks for pure differential privacy, which not every solver can give.
+    asks for pure differential privacy: Laplace noise, which not every solver can work with.
 solver : str or Solver, default="auto"
     A name from `skdp.solvers.available`, or a configured solver, whose own hyperparameters can
     be searched as ``solver__max_iter`` and so on. "auto" is "gd".
@@ -29,7 +29,8 @@ batch_size : int, float or None, default=None
 noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
     How noisy the steps are next to each other. The scale always follows from the budget.
 clip_norm : float, ClippingRule or "auto", default="auto"
-    L2 bound of one record's gradient. Smaller means less noise and more bias.
+    Bound of one record's gradient, in L2 norm, with Laplace noise in L1 norm. Smaller means less
+    noise and more bias.
 data_norm : float or None, default=None
     Public bound on a row's L2 norm, without the intercept. Longer rows are scaled down to it, in
     fit and in predict. None assumes nothing and expects columns of about unit size, as

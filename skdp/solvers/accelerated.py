@@ -38,7 +38,7 @@ class Accelerated(Solver):
     step: float
     smoothness: Any
     smoothness_share: float
-    initial_excess: Any
+    initial_gap: Any
     batch_size: Any
     sampling: str
     noise_schedule: Any
@@ -82,7 +82,7 @@ class Accelerated(Solver):
         pure = values["mechanism"] == "laplace"
         defaults = laplace_descent_defaults if pure else descent_defaults
         values["clip_norm"] = defaults(public, problem)["clip_norm"]
-        values["initial_excess"] = starting_loss(public, problem)
+        values["initial_gap"] = starting_loss(public, problem)
         return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
 
     def resolve(self, public: Public, problem: Problem) -> Self:
@@ -113,9 +113,9 @@ class Accelerated(Solver):
             raise ValueError(
                 f"smoothness_share must be a number in (0, 1); got {self.smoothness_share!r}."
             )
-        excess = self.initial_excess
+        excess = self.initial_gap
         if not (is_real(excess) and 0 < excess < math.inf):
-            raise ValueError(f"initial_excess must be 'auto' or positive; got {excess!r}.")
+            raise ValueError(f"initial_gap must be 'auto' or positive; got {excess!r}.")
         if isinstance(self.smoothness, str):
             check_choice("smoothness", self.smoothness, ("public", "private"))
         elif not (is_real(self.smoothness) and 0 < self.smoothness < math.inf):
@@ -128,7 +128,7 @@ class Accelerated(Solver):
         if not is_auto(self.max_iter):
             check_count("max_iter", self.max_iter)
             return
-        bounds = self._bounds(smoothness, problem, self.initial_excess, self._spent(public))
+        bounds = self._bounds(smoothness, problem, self.initial_gap, self._spent(public))
         self.max_iter = int(np.argmin(bounds)) + 1
 
     def _public_smoothness(self, public: Public, problem: Problem) -> float:

@@ -44,7 +44,7 @@ class HeavyBallDescent(Accelerated):
         L of the objective, as in `Nesterov`.
     smoothness_share : float, default=0.05
         Part of the budget for ``smoothness="private"``, in (0, 1), about.
-    initial_excess : float or "auto", default="auto"
+    initial_gap : float or "auto", default="auto"
         As in `Nesterov`.
     batch_size : int, float or None, default=None
         Expected rows in a batch, as a number or a fraction. None takes all rows at every step.
@@ -80,7 +80,7 @@ class HeavyBallDescent(Accelerated):
         step: float = 1.0,
         smoothness: float | str = "public",
         smoothness_share: float = 0.05,
-        initial_excess: float | str = "auto",
+        initial_gap: float | str = "auto",
         batch_size: int | float | None = None,
         sampling: str = "poisson",
     ) -> None:
@@ -92,7 +92,7 @@ class HeavyBallDescent(Accelerated):
         self.step = step
         self.smoothness = smoothness
         self.smoothness_share = smoothness_share
-        self.initial_excess = initial_excess
+        self.initial_gap = initial_gap
         self.batch_size = batch_size
         self.sampling = sampling
 
@@ -104,7 +104,7 @@ class HeavyBallDescent(Accelerated):
             choice = tune_heavy_ball(
                 smoothness,
                 problem.strong_convexity,
-                self.initial_excess,
+                self.initial_gap,
                 variance,
                 most_steps=MOST,
                 n_steps=None if is_auto(self.max_iter) else self.max_iter,

@@ -10,7 +10,8 @@ would have. The sqrt(d) is the price of L1 (a row with d entries of unit size ha
 its L2 norm is sqrt(d)), the sqrt(2) that of Laplace's tails, and the sqrt(T) that of adding up
 epsilons instead of their squares; with delta > 0 the accountant adds up squares here, too.
 
-So with delta = 0 steps are few, 5 to 60, ``3 sqrt(a)`` with a the signal-to-noise ratio at T = 1;
+So with delta = 0 steps are few, ``3 sqrt(a)`` with a the signal-to-noise ratio at T = 1, from 1 (8
+where residuals have no bound and clipping makes the way long) to 60;
 momentum is ``1 - 5/T``, 0.5 at least, which needs fewer of them to get going; and steps are at most
 as long as it bears, ``2 (1 + beta) / (1 - beta)`` over the curvature, or, where residuals are
 bounded and nothing can run away, the geometric mean of that and of what momentum 0.9 bears.
@@ -28,7 +29,7 @@ from skdp.solvers import defaults
 from skdp.solvers.defaults import descent_defaults
 
 # Chosen on a handful of public data sets, as the constants of gradient descent were.
-FEWEST, MOST, GROWTH = 5, 60, 3.0
+FEWEST, FEWEST_UNBOUNDED, MOST, GROWTH = 1, 8, 60, 3.0
 GETTING_GOING = 5  # steps that are spent on building up speed
 
 
@@ -62,8 +63,10 @@ def laplace_descent_defaults(
     factor = residual_factor(public, problem)
     pure = public.delta == 0 and not math.isinf(public.epsilon)
     if max_iter is None and pure:
-        ratio = equivalent_mu(public, 1) / factor * public.n_rows / public.n_parameters
-        max_iter = min(max(round(GROWTH * math.sqrt(ratio)), FEWEST), MOST)
+        spread = public.n_parameters * math.sqrt(public.n_outputs)
+        ratio = equivalent_mu(public, 1) / factor * public.n_rows / spread
+        fewest = FEWEST_UNBOUNDED if problem.loss.residual_bound is None else FEWEST
+        max_iter = min(max(round(GROWTH * math.sqrt(ratio)), fewest), MOST)
     mu = equivalent_mu(public, max_iter or 1) / factor
     values = descent_defaults(public, problem, max_iter, learning_rate, mu)
     values["clip_norm"] *= factor * math.sqrt(public.n_parameters)

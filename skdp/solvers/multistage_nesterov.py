@@ -47,7 +47,7 @@ class MultistageNesterov(Accelerated):
         L of the objective, as in `Nesterov`; it also decides how long the later stages are.
     smoothness_share : float, default=0.05
         Part of the budget for ``smoothness="private"``, in (0, 1), about.
-    initial_excess : float or "auto", default="auto"
+    initial_gap : float or "auto", default="auto"
         As in `Nesterov`.
     batch_size : int, float or None, default=None
         Expected rows in a batch, as a number or a fraction. None takes all rows at every step.
@@ -84,7 +84,7 @@ class MultistageNesterov(Accelerated):
         step: float = 1.0,
         smoothness: float | str = "public",
         smoothness_share: float = 0.05,
-        initial_excess: float | str = "auto",
+        initial_gap: float | str = "auto",
         batch_size: int | float | None = None,
         sampling: str = "poisson",
     ) -> None:
@@ -97,7 +97,7 @@ class MultistageNesterov(Accelerated):
         self.step = step
         self.smoothness = smoothness
         self.smoothness_share = smoothness_share
-        self.initial_excess = initial_excess
+        self.initial_gap = initial_gap
         self.batch_size = batch_size
         self.sampling = sampling
 
@@ -119,7 +119,7 @@ class MultistageNesterov(Accelerated):
             for first in tried:
                 self.first_stage = int(first)
                 bounds = self._bounds(
-                    smoothness, problem, self.initial_excess, self._spent(public), most
+                    smoothness, problem, self.initial_gap, self._spent(public), most
                 )
                 reached = float(bounds.min() if is_auto(self.max_iter) else bounds[-1])
                 if reached < least:

@@ -47,7 +47,7 @@ class Nesterov(Accelerated):
         bound. A number is a public claim of the user's.
     smoothness_share : float, default=0.05
         Part of the budget for ``smoothness="private"``, in (0, 1), about.
-    initial_excess : float or "auto", default="auto"
+    initial_gap : float or "auto", default="auto"
         Public guess of the excess at the start plus ``mu/2`` times the squared distance to the
         minimum. "auto" is the loss at zero: log 2 for a binary problem; squared error takes targets
         to have unit size, or a quarter of ``target_bound``.
@@ -88,7 +88,7 @@ class Nesterov(Accelerated):
         step: float = 1.0,
         smoothness: float | str = "public",
         smoothness_share: float = 0.05,
-        initial_excess: float | str = "auto",
+        initial_gap: float | str = "auto",
         batch_size: int | float | None = None,
         sampling: str = "poisson",
     ) -> None:
@@ -99,7 +99,7 @@ class Nesterov(Accelerated):
         self.step = step
         self.smoothness = smoothness
         self.smoothness_share = smoothness_share
-        self.initial_excess = initial_excess
+        self.initial_gap = initial_gap
         self.batch_size = batch_size
         self.sampling = sampling
 

@@ -137,13 +137,13 @@ def test_fixed_size_is_for_replace_one():
 
 def test_number_of_steps_makes_the_bound_least():
     public = public_for()
-    resolved = Nesterov(clip_norm=2.0, initial_excess=3.0).resolve(public, PROBLEM)
+    resolved = Nesterov(clip_norm=2.0, initial_gap=3.0).resolve(public, PROBLEM)
     variance = 2 * 7 * (2.0 / (5000 * 1.0)) ** 2
     smoothness = public_smoothness(public, PROBLEM)
     assert smoothness == pytest.approx(0.25 * public.row_norm**2 + 0.02)
     bounds = nesterov_bounds(1000, smoothness, 0.02, 3.0, variance)
     assert resolved.max_iter == int(bounds.argmin()) + 1
-    quieter = Nesterov(clip_norm=2.0, initial_excess=3.0).resolve(public_for(epsilon=10.0), PROBLEM)
+    quieter = Nesterov(clip_norm=2.0, initial_gap=3.0).resolve(public_for(epsilon=10.0), PROBLEM)
     assert quieter.max_iter > resolved.max_iter
 
 
@@ -227,7 +227,7 @@ class TestRefusals:
             {"smoothness": "guessed"},
             {"smoothness": -1.0},
             {"smoothness_share": 1.0},
-            {"initial_excess": 0.0},
+            {"initial_gap": 0.0},
             {"max_iter": 0},
             {"mechanism": "cauchy"},
             {"sampling": "magic"},
