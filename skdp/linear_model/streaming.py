@@ -26,7 +26,7 @@ class FitsBlocks:
     """Mixin of :class:`skdp.linear_model.base.DPLinearModel`: the method `fit_blocks`."""
 
     def fit_blocks(
-        self: Any,
+        self,
         blocks: Iterable[tuple[Any, Any]],
         *,
         n_samples: int,
@@ -68,8 +68,8 @@ class FitsBlocks:
 
         Notes
         -----
-        The order of arrival must not depend on what the rows hold beyond what is public, and neither
-        must the sizes of blocks. No shuffle is needed for privacy: a record keeps its place, so it
+        The order of arrival and the sizes of blocks must not depend on what the rows hold, but for
+        what is public. No shuffle is needed for privacy: a record keeps its place, so it
         lies in one of the solver's blocks, whatever the others hold (parallel composition). There
         is no amplification, either, as the order is not secret: the price is that of one step. For
         accuracy, rows should arrive in about random order.
@@ -91,31 +91,32 @@ class FitsBlocks:
         >>> model.fit_blocks(blocks(), n_samples=20000, n_features=3).coef_.round(1).tolist()
         [1.0, -1.0, 0.5]
         """
+        model: Any = self
         # 1. Everything that can be refused without rows.
-        self._check_parameters()
+        model._check_parameters()
         _check_counts(n_samples=n_samples, n_features=n_features, n_outputs=n_outputs)
-        declared = _declared(self, n_features, n_outputs, sparse)
+        declared = _declared(model, n_features, n_outputs, sparse)
         weighted = declared.weights is not None
-        seed = seed_of(self.random_state)
-        source = noise_source(self.random_state)
-        public, problem, solver, plan = self._prepare(
+        seed = seed_of(model.random_state)
+        source = noise_source(model.random_state)
+        public, problem, solver, plan = model._prepare(
             n_samples, n_features, declared.n_outputs, bool(sparse), weighted, streamed=True
         )
-        _check_solver(type(self).__name__, solver)
-        warn_about_budget(type(self).__name__, self.epsilon, self.delta, n_samples)
-        self._report(plan, public)
-        said = (*self._assumptions(public), *_stream_assumptions(n_samples))
+        _check_solver(type(model).__name__, solver)
+        warn_about_budget(type(model).__name__, model.epsilon, model.delta, n_samples)
+        model._report(plan, public)
+        said = (*model._assumptions(public), *_stream_assumptions(n_samples))
         statement = plan.statement(public, said, source.name)
         # 2. Charge: from here on the debt stands, and only now is a block asked for.
-        elsewhere = vars(self).get("_budget_elsewhere")
-        charge(type(self).__name__, statement, self.budget, seed, elsewhere)
+        elsewhere = vars(model).get("_budget_elsewhere")
+        charge(type(model).__name__, statement, model.budget, seed, elsewhere)
         # 3. One pass over what arrives.
         size = public.intercept_size * public.has_intercept
 
         def make_rows(X: Any, targets: Any, weights: Any) -> Rows:
             return Rows(X, targets, weights, public.row_bound, size)
 
-        reader = _Reader(self, public, declared)
+        reader = _Reader(model, public, declared)
         rows = StreamRows(reader.arrivals(blocks), n_samples, make_rows, reader.nothing())
         coins = np.random.default_rng([int(part) for part in source.integers(2**32, 4)])
         solution = run(plan, solver, public, problem, rows, source, coins)  # type: ignore[arg-type]
@@ -124,13 +125,13 @@ class FitsBlocks:
         coef, intercept = solution.coef[:n_features], np.zeros(declared.n_outputs)
         if public.has_intercept:
             intercept = size * solution.coef[n_features]
-        self._show(coef, intercept, declared)
-        self.n_features_in_ = int(n_features)
-        self.row_bound_ = public.row_bound
-        self.n_iter_ = solution.n_iter
-        self.solver_ = solver
-        self.privacy_ = statement
-        return self  # type: ignore[no-any-return]
+        model._show(coef, intercept, declared)
+        model.n_features_in_ = int(n_features)
+        model.row_bound_ = public.row_bound
+        model.n_iter_ = solution.n_iter
+        model.solver_ = solver
+        model.privacy_ = statement
+        return self
 
 
 class _Reader:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+import numpy as np
+
 from skdp._numbers import is_real
 from skdp.objective import Problem
 from skdp.oracle import (
@@ -19,6 +21,7 @@ from skdp.oracle import (
 )
 from skdp.solvers.base import Solver
 from skdp.solvers.checks import check_choice, check_count, is_auto
+from skdp.solvers.defaults import UNCLIPPED
 from skdp.solvers.one_pass import (
     Guess,
     check_polish,
@@ -44,6 +47,7 @@ from skdp.steps.influence import Array
 
 FEWEST_STAT = 0.1 / 1.1  # of a block's rows: s = b / 10
 MOST_STAT = 0.5
+FEWEST_COUNTED = 10
 LOUD = 6.0  # a count should be this many times its noise
 NORM_ROWS = 0.05  # of all rows, for a private estimate of their norm
 CLIP_FACTOR = 2.0
@@ -97,7 +101,7 @@ class AdaptiveShuffledSGD(Solver):
     averaging : {"last", "tail", "random"}, default="tail"
         Which iterate is returned; "tail" is the mean of the last half.
     polish_iter : int, default=0
-        Gradient steps over all rows from there, with the last clip.
+        Gradient steps over all rows from there, with the median clip of the last half.
     polish_share : float, default=0.2
         Share of the squared budget that they get, in (0, 1).
 
@@ -168,6 +172,8 @@ class AdaptiveShuffledSGD(Solver):
         n_steps, share = self._blocks(public, guess)
         batch = public.n_rows / n_steps * (1 - share)
         factor = CLIP_FACTOR if problem.loss.residual_bound is None else 1.0
+        if math.isinf(public.epsilon):
+            factor = UNCLIPPED
         if not is_auto(self.clip_factor):
             factor = positive("clip_factor", self.clip_factor)
         values = {
@@ -191,9 +197,10 @@ class AdaptiveShuffledSGD(Solver):
         """
         noise = noise_of_one(public) * count_ratio(public)
         loud = LOUD * noise * math.sqrt(number_of_counts(self.search, self.resolution))
+        loud = max(loud, FEWEST_COUNTED)
         if is_auto(self.max_iter):
             n_steps = number_of_steps(public, guess, STEPS)
-            n_steps = max(1, min(n_steps, int(public.n_rows * MOST_STAT / max(loud, 1.0))))
+            n_steps = max(1, min(n_steps, int(public.n_rows * MOST_STAT / loud)))
         else:
             check_count("max_iter", self.max_iter)
             n_steps = self.max_iter
@@ -247,16 +254,18 @@ class AdaptiveShuffledSGD(Solver):
         noise = pass_noise(self.polish_iter, self.polish_share)
         row_norm = self._row_norm(oracle, cuts, noise)
         average = IterateAverage(self.averaging, self.max_iter, oracle.coins)
-        point, clip_norm = oracle.start(), 1.0
+        point, clips = oracle.start(), []
         for t in range(self.max_iter):
             # 1. The threshold, on the first rows of the block.
             gamma = self._threshold(oracle, point, Cut(0, cuts, 2 * t + 1), noise)
             clip_norm = self.clip_factor * row_norm * gamma
+            clips.append(clip_norm)
             # 2. The gradient, on the others.
             gradient = oracle.gradient(point, clip_norm, noise, Cut(0, cuts, 2 * t + 2))
             point = problem.prox(point - self.learning_rate * gradient, self.learning_rate)
             average.add(point)
-        size = 1 / self.curvature
+        # 3. The polish, with the clip that the last blocks came to.
+        size, clip_norm = 1 / self.curvature, float(np.median(clips[self.max_iter // 2 :]))
         point = polished(
             oracle, average.result(), self.polish_iter, self.polish_share, size, clip_norm
         )

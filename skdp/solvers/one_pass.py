@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,8 @@ from skdp._numbers import is_real
 from skdp.accounting import Gaussian, gaussian_mu
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public
-from skdp.solvers.base import Solver
 from skdp.solvers.checks import check_count, is_auto
-from skdp.solvers.defaults import TARGET_UNITS, UNCLIPPED
+from skdp.solvers.defaults import TARGET_UNITS
 from skdp.steps.influence import Array
 
 # Steepest curvature of columns that are expected to be standardised and somewhat correlated, in
@@ -98,9 +98,9 @@ def make_guess(
 
 def positive(name: str, value: object) -> float:
     """Return a positive, finite number, or raise ValueError."""
-    if not (is_real(value) and 0 < float(value) < math.inf):  # type: ignore[arg-type]
+    if not (is_real(value) and 0 < float(value) < math.inf):
         raise ValueError(f"{name} must be 'auto' or a positive, finite number; got {value!r}.")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
 def number_of_steps(public: Public, guess: Guess, unit: float) -> int:
@@ -131,14 +131,9 @@ def residual_unit(public: Public, problem: Problem) -> float:
     return 1.0 if public.target_bound is None else public.target_bound / TARGET_UNITS
 
 
-def unclipped(guess: Guess) -> float:
-    """Return a clipping norm for a fit without noise, which nothing reaches."""
-    return UNCLIPPED * guess.row_norm
-
-
-def check_polish(solver: Solver, public: Public) -> None:
+def check_polish(solver: Any, public: Public) -> None:
     """Raise ValueError if the polish of ``solver`` cannot be made."""
-    n_steps, share = solver.polish_iter, solver.polish_share  # type: ignore[attr-defined]
+    n_steps, share = solver.polish_iter, solver.polish_share
     if n_steps != 0:
         check_count("polish_iter", n_steps)
     if not (is_real(share) and 0 < share < 1):

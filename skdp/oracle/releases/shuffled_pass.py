@@ -136,7 +136,7 @@ class ShuffledPass(Release):
         return steps(rows, terms, source)
 
     def _first_kept(self) -> int:
-        """Number, from 0, of the first step whose point is in the mean."""
+        """Return the number, from 0, of the first step whose point is in the mean."""
         return self.n_steps - max(1, math.ceil(self.tail * self.n_steps))
 
     def _in_batches(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:

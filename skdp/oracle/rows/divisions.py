@@ -31,9 +31,7 @@ class Divisions:
         order, edges = self._division("allocated", epoch, n_bins, source)
         return np.sort(order[edges[index] : edges[index + 1]])
 
-    def cut(
-        self, epoch: int, cuts: tuple[int, ...], index: int, source: NoiseSource
-    ) -> Numbers:
+    def cut(self, epoch: int, cuts: tuple[int, ...], index: int, source: NoiseSource) -> Numbers:
         """Row numbers of a block ``[cuts[index], cuts[index + 1])`` of the shuffled rows."""
         order, edges = self._division("cut", epoch, cuts, source)
         return np.sort(order[edges[index] : edges[index + 1]])

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.objective import Loss
-from skdp.oracle import counting, kernels
+from skdp.oracle import counting
 from skdp.oracle.noise import NoiseSource
+from skdp.oracle.rows.divisions import Divisions
 
 if TYPE_CHECKING:
     from skdp.oracle.rows.memory import MemoryRows
@@ -50,21 +51,34 @@ class Passing:
 
     __slots__ = ()
 
+    _X: Any
+    _targets: NDArray[Any]
+    _weights: Array | None
+    _shrink: Array | None
+    _inverse_norms: Array
+    _intercept_size: float
+    _divisions: Divisions
+    _block: tuple[object, MemoryRows] | None
+
+    def take(self, numbers: NDArray[np.int64]) -> MemoryRows:
+        """Return the rows with these numbers, copied."""
+        raise NotImplementedError
+
     @property
     def streamed(self) -> bool:
         """Whether rows come in an order of their own, and once only."""
         return False
 
-    def count_residuals(self: MemoryRows, loss: Loss, point: Array, limit: float) -> int:
+    def count_residuals(self, loss: Loss, point: Array, limit: float) -> int:
         """Count the rows whose weighted residual is at most ``limit`` long."""
         return self._count(loss, point, limit)
 
-    def count_gradients(self: MemoryRows, loss: Loss, point: Array, limit: float) -> int:
+    def count_gradients(self, loss: Loss, point: Array, limit: float) -> int:
         """Count the rows whose weighted gradient is at most ``limit`` long."""
         with np.errstate(over="ignore", under="ignore"):
             return self._count(loss, point, limit * self._inverse_norms)
 
-    def _count(self: MemoryRows, loss: Loss, point: Array, limits: Array | float) -> int:
+    def _count(self, loss: Loss, point: Array, limits: Array | float) -> int:
         return counting.count_within(
             self._X,
             self._targets,
@@ -76,11 +90,11 @@ class Passing:
             limits,
         )
 
-    def sum_squared_norms(self: MemoryRows, limit: float) -> float:
+    def sum_squared_norms(self, limit: float) -> float:
         """Sum of ``min(1, (norm / limit)**2)``, each rounded to a multiple of 2**-20."""
         unit = 2.0**SQUARE_BITS
         total = 0.0
-        for start in range(0, self.n_rows, AT_ONCE):
+        for start in range(0, self._X.shape[0], AT_ONCE):
             with np.errstate(divide="ignore", over="ignore", under="ignore"):
                 norms = 1.0 / self._inverse_norms[start : start + AT_ONCE]
                 shares = np.minimum(1.0, (norms / limit) ** 2)
@@ -88,7 +102,7 @@ class Passing:
         return total / unit
 
     def cut_block(
-        self: MemoryRows, epoch: int, cuts: tuple[int, ...], index: int, source: NoiseSource
+        self, epoch: int, cuts: tuple[int, ...], index: int, source: NoiseSource
     ) -> MemoryRows:
         """Rows of one block of a division at ``cuts``; the block asked for last is kept."""
         key = epoch, cuts, index
@@ -99,19 +113,19 @@ class Passing:
         return self._block[1]
 
     def one_pass(
-        self: MemoryRows, edges: Iterable[int], source: NoiseSource, in_order: bool
+        self, edges: Iterable[int], source: NoiseSource, in_order: bool
     ) -> Iterator[MemoryRows]:
         """Yield the rows between each two edges of a secret, uniformly random order.
 
         With ``in_order`` the rows of one block keep that order, too; else they are sorted by
         number, which is quicker to read.
         """
-        order = source.permutation(self.n_rows)
+        order = source.permutation(self._X.shape[0])
         for start, stop in itertools.pairwise(edges):
             numbers = order[start:stop]
             yield self.take(numbers if in_order else np.sort(numbers))
 
-    def singles(self: MemoryRows, clip_norm: float) -> Singles:
+    def singles(self, clip_norm: float) -> Singles:
         """Write the rows out, one by one."""
         X = self._X.toarray() if sparse.issparse(self._X) else self._X
         n_rows, n_features = X.shape
@@ -124,8 +138,3 @@ class Passing:
                 vectors[:, n_features] = self._intercept_size
             limits = np.minimum(clip_norm * self._inverse_norms, np.finfo(np.float64).max)
         return Singles(vectors, self._targets, self._weights, limits)
-
-
-def block_length(n_columns: int) -> int:
-    """Rows that are written out at once, for steps that take them one by one."""
-    return min(4096, max(1, kernels.PART_BYTES // (8 * max(1, n_columns))))
