@@ -67,7 +67,6 @@ class MemoryRows(Passing):
 
     __slots__ = (
         "_X",
-        "_block",
         "_divisions",
         "_intercept_size",
         "_inverse_norms",

@@ -49,7 +49,7 @@ class Singles:
 class Passing:
     """Mixin of :class:`skdp.oracle.rows.memory.MemoryRows`."""
 
-    __slots__ = ()
+    __slots__ = ("_block",)
 
     _X: Any
     _targets: NDArray[Any]
