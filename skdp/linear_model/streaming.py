@@ -142,7 +142,8 @@ class _Reader:
 
     def arrivals(self, blocks: Iterable[tuple[Any, Any]]) -> Iterator[Arrival]:
         for block in blocks:
-            yield self._read(block)
+            if not self._is_empty(block):
+                yield self._read(block)
 
     def nothing(self) -> Arrival:
         """Return an arrival of no rows."""
@@ -150,6 +151,11 @@ class _Reader:
         X = scipy_sparse.csr_array(shape) if self._public.sparse else np.zeros(shape)
         weights = None if self._declared.weights is None else np.zeros(0)
         return X, self._declared.values[:0], weights
+
+    @staticmethod
+    def _is_empty(block: Any) -> bool:
+        """Whether a block has no rows; scikit-learn refuses to check such arrays."""
+        return isinstance(block, tuple) and len(block) == 2 and np.shape(block[0])[:1] == (0,)
 
     def _read(self, block: tuple[Any, Any]) -> Arrival:
         who = type(self._model).__name__

@@ -93,7 +93,7 @@ def make_guess(
         ratio = max(1.0, found / flattest)
     else:
         ratio = positive("kappa", kappa)
-    return Guess(found, ratio, columns if not is_real(row_norm) else float(row_norm))
+    return Guess(found, ratio, positive("row_norm", row_norm) if is_real(row_norm) else columns)
 
 
 def positive(name: str, value: object) -> float:
