@@ -54,7 +54,7 @@ def ada_ssp(X, y, epsilon, rng):
 
     Rows are cut to 1.5 times their expected norm and targets to 4: bounds from public facts.
     """
-    n, d = X.shape
+    d = X.shape[1]
     row, target = 1.5 * math.sqrt(d), 4.0
     X = X * np.minimum(1, row / np.linalg.norm(X, axis=1))[:, None]
     y = np.clip(y, -target, target)
@@ -216,7 +216,8 @@ def verdict(report, samples):
         ratios = ", ".join(row["ratio"] for row in rows[1:])
         most = max(abs(float(row["ratio"]) - 1) for row in rows)
         yield (
-            f"{method}, less planning: {rows[0]['microseconds_a_row']} microseconds a row at n = {rows[0]['n']}, "
+            f"{method}, less planning: {rows[0]['microseconds_a_row']} microseconds a row at "
+            f"n = {rows[0]['n']}, "
             f"{ratios} times that at 1e6 and 1e7: "
             f"{'within' if most <= 0.2 else 'NOT within'} 20 per cent."
         )
@@ -225,7 +226,8 @@ def verdict(report, samples):
         found = float(row["microseconds_a_row"])
         yield (
             f"Single records, {row['method']} noise, d = 20: {found:.2f} microseconds a row, "
-            f"validation and shuffle included; wanted at most {limit:g}, {'met' if found <= limit else 'MISSED'}."
+            f"validation and shuffle included; wanted at most {limit:g}, "
+            f"{'met' if found <= limit else 'MISSED'}."
         )
 
 
