@@ -14,9 +14,7 @@ from skdp.steps import AdaptiveClipping, clip_norms
 from skdp.steps.influence import Array
 
 
-def adaptive_clip(
-    clip_norm: Any, automatic: float, mechanism: str = "gaussian"
-) -> dict[str, Any]:
+def adaptive_clip(clip_norm: Any, automatic: float, mechanism: str = "gaussian") -> dict[str, Any]:
     """Return the rule that ``clip_norm`` stands for, with a number to start at, if it adapts."""
     if isinstance(clip_norm, str) and clip_norm == "adaptive":
         clip_norm = AdaptiveClipping()
