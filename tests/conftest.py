@@ -13,6 +13,7 @@ import pytest
 
 from skdp.oracle.releases.laplace import LaplaceNoise
 from skdp.oracle.releases.mechanisms import GaussianNoise
+from skdp.oracle.releases.step_noise import StepNoise
 
 
 class Leak(AssertionError):  # noqa: N818
@@ -41,9 +42,7 @@ class Replay:
     def _fit(self, model, data, adjacency, forced=None):
         log = []
 
-        def hide(mechanism, statistic, contribution, scale, source):
-            spread = mechanism.event(contribution.spread).sensitivity(adjacency)
-            std = mechanism.std(contribution, scale)
+        def answer_to(statistic, sensitivity, std, order=2):
             if forced is None:
                 noise = std * np.random.default_rng(len(log)).standard_normal(statistic.shape)
                 answer = statistic + noise
@@ -53,9 +52,21 @@ class Replay:
                 answer = forced[len(log)].answer
                 if answer.shape != statistic.shape:
                     raise Leak("the shape of an answer depends on the rows")
-            sensitivity = spread * contribution.bound
-            log.append(Record(statistic, sensitivity, std, answer, mechanism.order))
+            log.append(Record(statistic, sensitivity, std, answer, order))
             return answer
+
+        def hide(mechanism, statistic, contribution, scale, source):
+            spread = mechanism.event(contribution.spread).sensitivity(adjacency)
+            std = mechanism.std(contribution, scale)
+            return answer_to(statistic, spread * contribution.bound, std, mechanism.order)
+
+        def hide_step(noise, shifted, drawn):
+            """One step of a pass: its statistic is on the grid already, which is charged for."""
+            contribution = noise.contribution
+            spread = noise.mechanism.event(contribution.spread).sensitivity(adjacency)
+            bound = contribution.bound + noise.grid * contribution.size**0.5
+            shifted[:] = answer_to(shifted - noise.shift, spread * bound, noise.std)
+            return shifted
 
         printed = io.StringIO()
         with (
@@ -67,6 +78,7 @@ class Replay:
             warnings.simplefilter("always")
             patch.setattr(GaussianNoise, "hide", hide)
             patch.setattr(LaplaceNoise, "hide", hide)
+            patch.setattr(StepNoise, "hide", hide_step)
             model.fit(*data)
         told = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
         return model, log, [*told, printed.getvalue()]
@@ -110,11 +122,12 @@ class Replay:
             return
         listed = []
         for record in statement.releases:
-            # A run whose steps stay hidden is one release that hides several answers.
-            count = record.count * getattr(record.event, "n_steps", 1)
+            # A run whose steps stay hidden, or a pass, is one release that hides several answers.
             event = record.event
-            while hasattr(event, "event"):  # samples and blocks hold the event on their rows
-                event = event.event
+            count = record.count * getattr(event, "n_steps", getattr(event, "n", 1))
+            while hasattr(event, "event") or hasattr(event, "randomiser"):
+                # samples, blocks and shuffled passes hold the event on their rows
+                event = getattr(event, "event", None) or event.randomiser
             listed += [event] * count
         if len(listed) != len(recorded):
             raise Leak("the statement does not list every release")

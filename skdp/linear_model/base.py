@@ -26,6 +26,7 @@ from skdp.linear_model.parameters import (
     require_pure_dp,
     warn_about_budget,
 )
+from skdp.linear_model.streaming import FitsBlocks
 from skdp.objective import Problem
 from skdp.oracle import NoiseSource, Plan, Public, make_plan, noise_source, run
 from skdp.oracle.kernels import quotient, row_norms
@@ -79,7 +80,7 @@ class Targets:
     is_column: bool = True
 
 
-class DPLinearModel(BaseEstimator):
+class DPLinearModel(FitsBlocks, BaseEstimator):
     """Base of the estimators: from rows to coefficients, through the oracle.
 
     Subclasses say what the targets are, which problem is solved, and how coefficients are shown.
@@ -196,7 +197,13 @@ class DPLinearModel(BaseEstimator):
         return plan.statement(public, self._assumptions(public), name)
 
     def _prepare(
-        self, n_rows: int, n_features: int, n_outputs: int, is_sparse: bool, weighted: bool
+        self,
+        n_rows: int,
+        n_features: int,
+        n_outputs: int,
+        is_sparse: bool,
+        weighted: bool,
+        streamed: bool = False,
     ) -> tuple[Public, Problem, Solver, Plan]:
         public = Public(
             n_rows=n_rows,
@@ -211,9 +218,10 @@ class DPLinearModel(BaseEstimator):
             target_bound=self.target_bound,
             sparse=is_sparse,
             weighted=weighted,
+            streamed=streamed,
         )
         problem = self._problem(n_rows, n_outputs)
-        asked = self._choose_solver()
+        asked = self._choose_solver("adaptive_shuffled_sgd" if streamed else "gd")
         asked.check(problem)
         solver = asked.resolve(public, problem)
         return public, problem, solver, make_plan(solver, public, problem, self.accountant)
@@ -226,13 +234,13 @@ class DPLinearModel(BaseEstimator):
             return None
         return LONG_ROW * math.sqrt(n_features + bool(self.fit_intercept))
 
-    def _choose_solver(self) -> Solver:
+    def _choose_solver(self, automatic: str = "gd") -> Solver:
         given = {}
         for name, default in HANDED_ON.items():
             value = getattr(self, name)
             if not (value is default or (isinstance(value, str) and value == default)):
                 given[name] = value
-        return choose_solver(type(self).__name__, self.solver, given, automatic="gd")
+        return choose_solver(type(self).__name__, self.solver, given, automatic)
 
     def _check_parameters(self) -> None:
         check_budget(self.epsilon, self.delta)

@@ -11,6 +11,7 @@ from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
 from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
 from skdp.solvers.checks import check_choice, check_count, is_auto
+from skdp.solvers.clip_tracker import ClipTracker, adaptive_clip, check_clip
 from skdp.solvers.defaults import descent_defaults
 from skdp.steps import (
     AVERAGES,
@@ -21,7 +22,6 @@ from skdp.steps import (
     NoiseSchedule,
     PolynomialStep,
     StepSchedule,
-    clip_norms,
     relative_noise,
     step_sizes,
 )
@@ -56,8 +56,9 @@ class AdaptiveNoiseSGD(Solver):
     noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="step_matched"
         How noisy the steps are next to each other. "step_matched" and "auto" follow this solver's
         step sizes, for an ``AdaptiveStep`` those that it expects; "uniform" is DP-SGD.
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        L2 bound of one record's gradient.
+    clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
+        L2 bound of one record's gradient. "adaptive" is `AdaptiveClipping`: a norm that follows
+        noisy counts.
     averaging : {"last", "tail", "random"} or "auto", default="auto"
         Which iterate is returned; "tail" is the mean of the last half.
 
@@ -113,7 +114,8 @@ class AdaptiveNoiseSGD(Solver):
         if size is not None:
             step_sizes(size, 1)
         values = falling_defaults(public, problem, max_iter, size)
-        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+        chosen = {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+        return chosen | adaptive_clip(self.clip_norm, values["clip_norm"])
 
     def resolve(self, public: Public, problem: Problem) -> AdaptiveNoiseSGD:
         resolved = super().resolve(public, problem)
@@ -121,7 +123,7 @@ class AdaptiveNoiseSGD(Solver):
         check_choice("sampling", resolved.sampling, SAMPLINGS)
         if resolved.batch_size is not None:
             batch_rows(resolved.batch_size, public.n_rows)
-        clip_norms(resolved.clip_norm, resolved.max_iter)
+        check_clip(resolved.clip_norm, resolved.max_iter)
         resolved._noises()
         return resolved
 
@@ -139,11 +141,12 @@ class AdaptiveNoiseSGD(Solver):
         expected, noises = self._expected_sizes(), self._noises()
         rule = self.learning_rate
         adaptive = AdaptiveSizes(rule) if isinstance(rule, AdaptiveStep) else None
-        clips = clip_norms(self.clip_norm, n_steps)
+        clips = ClipTracker(self.clip_norm, noises, oracle.public)
         average = IterateAverage(self.averaging, n_steps, oracle.coins)
         batches = samplers(self.batch_size, self.sampling, oracle.public)
         point = oracle.start()
-        for size, clip_norm, noise, batch in zip(expected, clips, noises, batches, strict=False):
+        for size, noise, batch in zip(expected, clips.noises, batches, strict=False):
+            clip_norm = clips.next(oracle, point, batch)
             gradient = oracle.gradient(point, clip_norm, noise, batch)
             # A step size from the noisy answer is post-processing, and costs nothing.
             if adaptive is not None:

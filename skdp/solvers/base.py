@@ -33,12 +33,15 @@ class Solver(BaseEstimator):
     adaptive : bool
         Whether it decides its noise from earlier answers, under a privacy filter, so that there
         is no plan to rehearse.
+    one_pass : bool
+        Whether it reads each row once, so that rows may arrive block by block.
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     mechanisms: ClassVar[tuple[str, ...]] = ("gaussian",)
     adaptive: bool = False
+    one_pass: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -14,6 +14,7 @@ from skdp.solvers.base import Solver
 from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
 from skdp.solvers.bound_rules import bound_rules
 from skdp.solvers.checks import check_choice, check_count, check_interval, is_auto
+from skdp.solvers.clip_tracker import ClipTracker, adaptive_clip, check_clip
 from skdp.solvers.defaults import descent_defaults, hidden_descent_defaults
 from skdp.solvers.laplace_defaults import laplace_descent_defaults, noise_law
 from skdp.steps import (
@@ -57,8 +58,9 @@ class GradientDescent(Solver):
         amplification needs the extra ``skdp[amplification]``.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         How noisy the steps are next to each other.
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        L2 bound of one record's gradient.
+    clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
+        L2 bound of one record's gradient. "adaptive" is `AdaptiveClipping`: a norm that follows
+        noisy counts.
     momentum_kind : {"heavy_ball", "averaged"}, default="heavy_ball"
         Polyak's heavy ball, or the bias-corrected average of gradients; both with unit gain.
     averaging : {"last", "tail", "random"} or "auto", default="auto"
@@ -173,7 +175,8 @@ class GradientDescent(Solver):
                 "mechanism='laplace', which delta=0 asks for. Solver 'nesterov' has such a bound."
             )
         values |= bound_rules(self, public, problem, values)
-        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+        chosen = {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+        return chosen | adaptive_clip(self.clip_norm, values["clip_norm"], mechanism)
 
     def resolve(self, public: Public, problem: Problem) -> GradientDescent:
         resolved = super().resolve(public, problem)
@@ -186,7 +189,7 @@ class GradientDescent(Solver):
         if resolved.batch_size is not None:
             batch_rows(resolved.batch_size, public.n_rows)
         step_sizes(resolved.learning_rate, resolved.max_iter)
-        clip_norms(resolved.clip_norm, resolved.max_iter)
+        check_clip(resolved.clip_norm, resolved.max_iter)
         relative_noise(resolved.noise_schedule, resolved.max_iter)
         if resolved.release == "last":
             resolved._require_plain_steps()
@@ -219,16 +222,17 @@ class GradientDescent(Solver):
         n_steps = self.max_iter
         if self.release == "last":
             return Solution(oracle.ask(self._hidden_run()), n_steps)
-        clips = clip_norms(self.clip_norm, n_steps)
         sizes = step_sizes(self.learning_rate, n_steps)
         law = noise_law(self.mechanism, oracle.public.delta)
         noises = relative_noise(self.noise_schedule, n_steps, law, sizes)
+        clips = ClipTracker(self.clip_norm, noises, oracle.public)
         momentum = MOMENTA[self.momentum_kind](self.momentum)
         average = IterateAverage(self.averaging, n_steps, oracle.coins)
         point = oracle.start()
         batches = samplers(self.batch_size, self.sampling, oracle.public)
         first = last = 0.0
-        for size, clip_norm, noise, batch in zip(sizes, clips, noises, batches, strict=False):
+        for size, noise, batch in zip(sizes, clips.noises, batches, strict=False):
+            clip_norm = clips.next(oracle, point, batch)
             gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
             last = float(np.linalg.norm(gradient))
             first = first or last

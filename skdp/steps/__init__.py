@@ -3,7 +3,7 @@
 from skdp.steps.accelerated_noise import HeavyBallNoise, MultistageNoise, NesterovNoise, stages
 from skdp.steps.acceleration import HeavyBallPath, NesterovPath, Path, nesterov_momentum
 from skdp.steps.averaging import AVERAGES, IterateAverage
-from skdp.steps.clipping import ClippingRule, GeometricClipping, clip_norms
+from skdp.steps.clipping import AdaptiveClipping, ClippingRule, GeometricClipping, clip_norms
 from skdp.steps.decay import AdaptiveSizes, AdaptiveStep, PolynomialStep, SquareRootDecayStep
 from skdp.steps.influence import (
     NoiseSchedule,
@@ -37,6 +37,7 @@ __all__ = [
     "AVERAGES",
     "MOMENTA",
     "NOISE_SCHEDULES",
+    "AdaptiveClipping",
     "AdaptiveSizes",
     "AdaptiveStep",
     "AveragedGradient",

@@ -14,6 +14,7 @@ from skdp.objective import Loss
 from skdp.oracle import gram, kernels
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.rows.divisions import Divisions
+from skdp.oracle.rows.passing import Passing
 from skdp.oracle.threads import Map
 
 Array = NDArray[np.float64]
@@ -46,7 +47,7 @@ def canonical(X: Any) -> Any:
     return rows
 
 
-class MemoryRows:
+class MemoryRows(Passing):
     """Records (x, y, weight), and the two bounds that are enforced on them.
 
     Parameters
@@ -100,6 +101,7 @@ class MemoryRows:
         self._inverse_sums: Array | None = None
         self._intercept_size, self._spread = intercept_size, spread
         self._row_bound = row_bound
+        self._block: tuple[object, MemoryRows] | None = None
 
     def __reduce__(self) -> Any:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
@@ -146,7 +148,7 @@ class MemoryRows:
         chosen._inverse_norms = self._inverse_norms[numbers]
         chosen._inverse_sums = None if self._inverse_sums is None else self._inverse_sums[numbers]
         chosen._intercept_size, chosen._spread = self._intercept_size, self._spread
-        chosen._row_bound = self._row_bound
+        chosen._row_bound, chosen._block = self._row_bound, None
         return chosen
 
     def _inverse(self, order: int) -> Array:
