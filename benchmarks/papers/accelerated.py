@@ -20,33 +20,21 @@ from skdp.steps import (
     stages,
 )
 
-ALGORITHMS = (
-    "gd",
-    "heavy_ball",
-    "nesterov",
-    "multistage",
-    "nesterov_opt",
-    "multistage_opt",
-    "multistage_long_opt",
-)
+ALGORITHMS = ("gd", "heavy_ball", "nesterov", "multistage", "nesterov_opt", "multistage_opt")
 P = 1.0
 BLOCK = 1 << 13
 
 
-def first_stage(kappa, name="multistage"):
-    """Steps of the first stage, as those of the later ones for k = 1; the paper says >= 1.
-
-    In "multistage_long_opt" it is twice as long.
-    """
-    longer = 2 if "long" in name else 1
-    return longer * 2 * math.ceil(math.sqrt(kappa) * math.log(2 ** (P + 2)))
+def first_stage(kappa):
+    """Steps of the first stage, as those of the later ones for k = 1; the paper says >= 1."""
+    return 2 * math.ceil(math.sqrt(kappa) * math.log(2 ** (P + 2)))
 
 
 def step_sizes(name, n_steps, step, smoothness, kappa):
     """alpha_t, step by step."""
     if not name.startswith("multistage"):
         return np.full(n_steps, step / smoothness)
-    stage = stages(n_steps, kappa, first_stage(kappa, name), P)
+    stage = stages(n_steps, kappa, first_stage(kappa), P)
     return step / smoothness * np.where(stage == 1, 1.0, 4.0**-stage)
 
 
@@ -56,7 +44,7 @@ def number_of_steps(name, most, step, smoothness, mu, excess, variance):
         return most
     options = {"step": step, "noise_schedule": "optimal", "law": "laplace"}
     if name.startswith("multistage"):
-        options |= {"first_stage": first_stage(smoothness / mu, name), "p": P}
+        options |= {"first_stage": first_stage(smoothness / mu), "p": P}
         bounds = multistage_bounds(most, smoothness, mu, excess, variance, **options)
     else:
         bounds = nesterov_bounds(most, smoothness, mu, excess, variance, **options)
@@ -68,8 +56,8 @@ def noise_multipliers(name, n_steps, step, kappa, epsilon, rate):
     schedule = UniformNoise()
     if name == "nesterov_opt":
         schedule = NesterovNoise(kappa, step)
-    elif name.startswith("multistage") and name.endswith("opt"):
-        schedule = MultistageNoise(kappa, step, first_stage(kappa, name), P)
+    elif name == "multistage_opt":
+        schedule = MultistageNoise(kappa, step, first_stage(kappa), P)
     return sampled_laplace_noise(schedule.log_influence(n_steps), epsilon, rate)
 
 
