@@ -64,19 +64,6 @@ class Passing:
         """Return the rows with these numbers, copied."""
         raise NotImplementedError
 
-    _X: Any
-    _targets: NDArray[Any]
-    _weights: Array | None
-    _shrink: Array | None
-    _inverse_norms: Array
-    _intercept_size: float
-    _divisions: Divisions
-    _block: tuple[object, MemoryRows] | None
-
-    def take(self, numbers: NDArray[np.int64]) -> MemoryRows:
-        """Return the rows with these numbers, copied."""
-        raise NotImplementedError
-
     @property
     def streamed(self) -> bool:
         """Whether rows come in an order of their own, and once only."""
