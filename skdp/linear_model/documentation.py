@@ -28,9 +28,10 @@ batch_size : int, float or None, default=None
     which is the most accurate where the time allows it.
 noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
     How noisy the steps are next to each other. The scale always follows from the budget.
-clip_norm : float, ClippingRule or "auto", default="auto"
+clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
     Bound of one record's gradient, in L2 norm, with Laplace noise in L1 norm. Smaller means less
-    noise and more bias.
+    noise and more bias. "adaptive" follows the gradients' norms by noisy counts, in solvers "gd"
+    and "adp_sgd".
 data_norm : float or None, default=None
     Public bound on a row's L2 norm, without the intercept. Longer rows are scaled down to it, in
     fit and in predict. None assumes nothing and expects columns of about unit size, as

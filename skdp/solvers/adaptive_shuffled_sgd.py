@@ -176,11 +176,12 @@ class AdaptiveShuffledSGD(Solver):
             factor = UNCLIPPED
         if not is_auto(self.clip_factor):
             factor = positive("clip_factor", self.clip_factor)
+        loud = 0.0 if math.isinf(public.epsilon) else factor * noise_of_one(public)
         values = {
             "clip_factor": factor,
             "max_iter": n_steps,
             "stat_share": share,
-            "learning_rate": step_size(public, problem, guess, batch, factor),
+            "learning_rate": step_size(public, problem, guess, batch, loud),
             "domain_bound": FARTHEST * residual_unit(public, problem),
             "row_norm": guess.row_norm,
             "curvature": guess.curvature,

@@ -109,18 +109,15 @@ def number_of_steps(public: Public, guess: Guess, unit: float) -> int:
     return min(wanted, public.n_rows)
 
 
-def step_size(
-    public: Public, problem: Problem, guess: Guess, batch: float, clip_factor: float = 1.0
-) -> float:
-    """Return the size of a step on ``batch`` rows."""
+def step_size(public: Public, problem: Problem, guess: Guess, batch: float, alpha: float) -> float:
+    """Return the size of a step on ``batch`` rows whose noise is ``alpha`` times what rows give."""
     batch = max(1.0, batch)
     row = problem.loss.curvature * guess.row_norm**2
     longest = batch / (row + (batch - 1) * guess.curvature)
-    alpha = noise_of_one(public)
     if alpha == 0:
         return longest
     n_parameters = math.prod(public.shape)
-    loud = row * guess.kappa * n_parameters * (alpha * clip_factor) ** 2
+    loud = row * guess.kappa * n_parameters * alpha**2
     return min(longest, batch**2 / loud)
 
 

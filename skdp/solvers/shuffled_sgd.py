@@ -6,6 +6,7 @@ import math
 from typing import Any, ClassVar
 
 from skdp._numbers import is_integer, is_real
+from skdp.accounting import Gaussian, Shuffled, calibrate
 from skdp.objective import Problem
 from skdp.oracle import GaussianNoise, Oracle, Public, ShuffledPass, Solution
 from skdp.solvers.base import Solver
@@ -15,6 +16,7 @@ from skdp.solvers.one_pass import (
     Guess,
     check_polish,
     make_guess,
+    noise_of_one,
     number_of_steps,
     pass_noise,
     polished,
@@ -111,12 +113,23 @@ class ShuffledSGD(Solver):
         n_steps = self._blocks(public, guess)
         values = {
             "max_iter": n_steps,
-            "learning_rate": step_size(public, problem, guess, public.n_rows / n_steps),
-            "clip_norm": descent_defaults(public, problem)["clip_norm"],
+            "learning_rate": self._size(public, problem, guess, n_steps),
+            # That of gradient descent, which grows with the cube root of signal to noise. Here the
+            # noise of n_steps answers does not shrink to that of one.
+            "clip_norm": descent_defaults(public, problem)["clip_norm"] * n_steps ** (-1 / 6),
             "curvature": guess.curvature,
             "kappa": guess.kappa,
         }
         return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+
+    @staticmethod
+    def _size(public: Public, problem: Problem, guess: Guess, n_steps: int) -> float:
+        """Return the step size that the noise of a step bears, amplified where that is cheaper."""
+        alpha = noise_of_one(public)
+        if alpha > 0 and n_steps == public.n_rows and not public.streamed:
+            single = Shuffled(n_steps, Gaussian(1.0))
+            alpha = calibrate(single, public.epsilon, public.delta, public.adjacency).scale
+        return step_size(public, problem, guess, public.n_rows / n_steps, alpha)
 
     def _blocks(self, public: Public, guess: Guess) -> int:
         """Return the number of blocks."""

@@ -109,7 +109,7 @@ class GradientCount(_Count):
 @audited
 @dataclass(frozen=True, eq=False)
 class SquaredNormSum(_Count):
-    """Sum over records of ``min(1, (|x| / limit)**2)``, |x| with the constant feature.
+    """Sum of ``min(1, (norm / limit)**2)`` over records, the constant feature in the norm.
 
     Sensitivity: a record adds a number in [0, 1], and so does the null record; either relation
     moves the sum by at most 1. Each part is rounded to a multiple of 2**-20 before it is added, so
