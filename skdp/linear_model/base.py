@@ -158,6 +158,7 @@ class DPLinearModel(BaseEstimator):
         self._show(coef, intercept, targets)
         self.row_bound_ = public.row_bound
         self.n_iter_ = solution.n_iter
+        self.n_gradients_ = solution.n_gradients
         self.solver_ = solver
         self.privacy_ = statement
         return self

@@ -10,6 +10,7 @@ from skdp.oracle.releases import (
     Everyone,
     FixedSize,
     GaussianNoise,
+    GradientDifference,
     GradientSum,
     LaplaceNoise,
     LargestEigenvalue,
@@ -18,6 +19,7 @@ from skdp.oracle.releases import (
     NotAudited,
     Poisson,
     Sampler,
+    SVRGPass,
     smoothness,
 )
 from skdp.oracle.session import Plan, Solution, make_plan, run
@@ -30,6 +32,7 @@ __all__ = [
     "Everyone",
     "FixedSize",
     "GaussianNoise",
+    "GradientDifference",
     "GradientSum",
     "LaplaceNoise",
     "LargestEigenvalue",
@@ -42,6 +45,7 @@ __all__ = [
     "PlanError",
     "Poisson",
     "Public",
+    "SVRGPass",
     "Sampler",
     "Solution",
     "make_plan",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -35,10 +35,13 @@ class Solution:
     coef : array of shape (n_parameters, n_outputs)
     n_iter : int
         Steps taken.
+    n_gradients : float, default=0.0
+        Gradients of single records that were taken, in expectation; a session fills it in.
     """
 
     coef: Array
     n_iter: int
+    n_gradients: float = 0.0
 
 
 class Solves(Protocol):
@@ -103,8 +106,8 @@ def _record(kind: str, event: Event, count: int) -> ReleaseRecord:
 
 def _noise_multiplier(event: Event) -> float:
     """Noise multiplier of an event with exactly one mechanism inside, else nan."""
-    while hasattr(event, "event"):
-        event = event.event
+    while hasattr(event, "event") or (isinstance(event, Composed) and len(event.parts) == 1):
+        event = event.parts[0][0] if isinstance(event, Composed) else event.event
     return float(getattr(event, "noise_multiplier", math.nan))
 
 
@@ -163,4 +166,4 @@ def run(
             "the solver diverged: its parameter holds nan or inf. Lower learning_rate. "
             "The budget of this fit is spent."
         )
-    return solution
+    return replace(solution, n_gradients=oracle.n_gradients)

@@ -4,11 +4,13 @@ from skdp.oracle.releases.base import NotAudited, Release, Terms, audited, requi
 from skdp.oracle.releases.curvature import LargestEigenvalue
 from skdp.oracle.releases.gradients import MECHANISMS, noise, noisy_gradient
 from skdp.oracle.releases.laplace import LaplaceNoise
+from skdp.oracle.releases.differences import GradientDifference
 from skdp.oracle.releases.last_iterate import LastIterate, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise, Mechanism
 from skdp.oracle.releases.noisy_sum import NoisySum
 from skdp.oracle.releases.samplers import Bin, Block, Everyone, FixedSize, Poisson, Sampler
 from skdp.oracle.releases.sums import GradientSum, Sum
+from skdp.oracle.releases.svrg_pass import SVRGPass
 
 __all__ = [
     "MECHANISMS",
@@ -17,6 +19,7 @@ __all__ = [
     "Everyone",
     "FixedSize",
     "GaussianNoise",
+    "GradientDifference",
     "GradientSum",
     "LaplaceNoise",
     "LargestEigenvalue",
@@ -26,6 +29,7 @@ __all__ = [
     "NotAudited",
     "Poisson",
     "Release",
+    "SVRGPass",
     "Sampler",
     "Sum",
     "Terms",
