@@ -87,9 +87,7 @@ def _through_the_kernel(rows: Rows, numbers: Numbers, loss: Loss, anchor: Array)
     return sum_up
 
 
-def _side_by_side(
-    records: Records, loss: Loss, anchor: Array, one_by_one: bool
-) -> SumUp:
+def _side_by_side(records: Records, loss: Loss, anchor: Array, one_by_one: bool) -> SumUp:
     """Dense rows and one output, copied side by side.
 
     A record's part is its row times its difference of residuals c, cut to ``|c| <= bound / |row|``;

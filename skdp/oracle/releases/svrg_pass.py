@@ -43,11 +43,11 @@ class SVRGPass(Release):
 
     *Cost.* D(w) is released with noise of ``mechanism.relative * scale`` times the bound on one
     record's part at w, for which `GradientDifference` and `StepNoise` have the proofs. All
-    else in a step is a function of numbers fixed beforehand and of noisy answers: w, its distance from w~,
-    hence the next bound and grid, the prox. So the pass is an adaptive composition of ``n_steps``
-    Gaussian mechanisms, each seen through its sampler, and its event is the composition of theirs;
-    that every noisy answer is shown is what is charged, though two points alone are. The noise
-    *multiplier* of a step is fixed although its bound is not, so the event depends on nothing that
+    else in a step is a function of numbers fixed beforehand and of noisy answers: w, its distance
+    from w~, hence the next bound and grid, the prox. So the pass is an adaptive composition of
+    ``n_steps`` Gaussian mechanisms, each seen through its sampler, and its event is the
+    composition of theirs; that every noisy answer is shown is what is charged, though two points
+    alone are. The noise *multiplier* of a step is fixed although its bound is not, so the event depends on nothing that
     happens in the pass: composition theorems for fixed multipliers allow for mechanisms, here
     bounds, chosen from earlier answers (Dong, Roth, Su 2019, Thm 3.2; Mironov 2017, Prop. 1).
 
