@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import pickle
 import warnings
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from skdp.accounting import Composed
 from skdp.oracle.releases.laplace import LaplaceNoise
 from skdp.oracle.releases.mechanisms import GaussianNoise
+from skdp.oracle.releases.step_noise import StepNoise
 
 
 class Leak(AssertionError):  # noqa: N818
@@ -28,6 +31,19 @@ class Record:
     order: int = 2  # of the norm that the sensitivity is in
 
 
+def inside(event):
+    """Yield the mechanisms that an event is made of, and how often each was used."""
+    if isinstance(event, Composed):
+        for part, count in event.parts:
+            for inner, times in inside(part):
+                yield inner, count * times
+        return
+    count = getattr(event, "n_steps", 1)  # steps that stay hidden
+    while hasattr(event, "event"):  # samples and blocks hold the event on their rows
+        event = event.event
+    yield event, count
+
+
 class Replay:
     """Fit on D and record every answer; fit on D' with the recorded answers forced.
 
@@ -41,9 +57,7 @@ class Replay:
     def _fit(self, model, data, adjacency, forced=None):
         log = []
 
-        def hide(mechanism, statistic, contribution, scale, source):
-            spread = mechanism.event(contribution.spread).sensitivity(adjacency)
-            std = mechanism.std(contribution, scale)
+        def record(statistic, sensitivity, std, order=2):
             if forced is None:
                 noise = std * np.random.default_rng(len(log)).standard_normal(statistic.shape)
                 answer = statistic + noise
@@ -53,9 +67,20 @@ class Replay:
                 answer = forced[len(log)].answer
                 if answer.shape != statistic.shape:
                     raise Leak("the shape of an answer depends on the rows")
-            sensitivity = spread * contribution.bound
-            log.append(Record(statistic, sensitivity, std, answer, mechanism.order))
+            log.append(Record(statistic, sensitivity, std, answer, order))
             return answer
+
+        def hide(mechanism, statistic, contribution, scale, source):
+            spread = mechanism.event(contribution.spread).sensitivity(adjacency)
+            std = mechanism.std(contribution, scale)
+            return record(statistic, spread * contribution.bound, std, mechanism.order)
+
+        def hide_step(noise, cells):
+            """A step inside a pass: its statistic is in units of the grid, as is its noise."""
+            spread = noise.mechanism.event(noise.contribution.spread).sensitivity(adjacency)
+            sensitivity = spread * noise.contribution.bound * noise.cells
+            cells[:] = record(cells.copy(), sensitivity, noise.std)
+            return cells
 
         printed = io.StringIO()
         with (
@@ -67,6 +92,7 @@ class Replay:
             warnings.simplefilter("always")
             patch.setattr(GaussianNoise, "hide", hide)
             patch.setattr(LaplaceNoise, "hide", hide)
+            patch.setattr(StepNoise, "hide", hide_step)
             model.fit(*data)
         told = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
         return model, log, [*told, printed.getvalue()]
@@ -108,22 +134,26 @@ class Replay:
             if spent > allowed * (1 + 1e-9):
                 raise Leak("the filter let more pass than the statement says")
             return
-        listed = []
+        answers = iter(recorded)
         for record in statement.releases:
-            # A run whose steps stay hidden is one release that hides several answers.
-            count = record.count * getattr(record.event, "n_steps", 1)
-            event = record.event
-            while hasattr(event, "event"):  # samples and blocks hold the event on their rows
-                event = event.event
-            listed += [event] * count
-        if len(listed) != len(recorded):
+            # A pass is one release of several answers; the order within it is its own affair.
+            for _ in range(record.count):
+                listed = [event for event, n in inside(record.event) for _ in range(n)]
+                found = list(itertools.islice(answers, len(listed)))
+                if len(found) != len(listed):
+                    raise Leak("the statement lists more than there was")
+                noises = sorted(
+                    # of L1 sums a multiplier is a scale, not a standard deviation
+                    one.std / (np.sqrt(2) if one.order == 1 else 1) / one.sensitivity
+                    for one in found
+                )
+                said = sorted(
+                    event.noise_multiplier / event.sensitivity(adjacency) for event in listed
+                )
+                if any(a < b * (1 - 1e-12) for a, b in zip(noises, said, strict=True)):
+                    raise Leak("less noise was added than the statement says")
+        if next(answers, None) is not None:
             raise Leak("the statement does not list every release")
-        for event, one in zip(listed, recorded, strict=True):
-            unit = one.sensitivity / event.sensitivity(adjacency)
-            if one.order == 1:  # a multiplier is a scale there, not a standard deviation
-                unit *= np.sqrt(2)
-            if one.std < event.noise_multiplier * unit * (1 - 1e-12):
-                raise Leak("less noise was added than the statement says")
 
     @staticmethod
     def _same(first, second):

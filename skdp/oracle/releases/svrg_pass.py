@@ -47,9 +47,10 @@ class SVRGPass(Release):
     from w~, hence the next bound and grid, the prox. So the pass is an adaptive composition of
     ``n_steps`` Gaussian mechanisms, each seen through its sampler, and its event is the
     composition of theirs; that every noisy answer is shown is what is charged, though two points
-    alone are. The noise *multiplier* of a step is fixed although its bound is not, so the event depends on nothing that
-    happens in the pass: composition theorems for fixed multipliers allow for mechanisms, here
-    bounds, chosen from earlier answers (Dong, Roth, Su 2019, Thm 3.2; Mironov 2017, Prop. 1).
+    alone are. The noise *multiplier* of a step is fixed although its bound is not, so the event
+    depends on nothing that happens in the pass: composition theorems for fixed multipliers allow
+    for mechanisms, here bounds, chosen from earlier answers (Dong, Roth, Su 2019, Thm 3.2; Mironov
+    2017, Prop. 1).
 
     If ``snapshot`` is a release rather than its answer, every step uses a fresh answer of it, as
     Wang, Ye, Xu (2017) print it; ``n_steps`` of them are in the event then.
