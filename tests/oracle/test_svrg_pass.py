@@ -40,7 +40,7 @@ from skdp.oracle import (
     smoothness,
 )
 from skdp.oracle.noise import SystemSource
-from skdp.oracle.releases import Terms
+from skdp.oracle.releases import LaplaceNoise, Terms
 from skdp.oracle.releases.differences import LEAST_BOUND
 from skdp.oracle.releases.mechanisms import Contribution
 from skdp.oracle.releases.step_noise import StepNoise
@@ -337,6 +337,7 @@ def test_the_event_is_that_of_its_steps(rng, sampler, kind):
         {"step_sizes": [math.nan]},
         {"start": np.full((D + 1, 1), math.inf)},
         {"sampler": (Everyone(),)},
+        {"mechanism": LaplaceNoise(1.0)},
     ],
     ids=str,
 )

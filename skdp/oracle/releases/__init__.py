@@ -2,9 +2,9 @@
 
 from skdp.oracle.releases.base import NotAudited, Release, Terms, audited, require_audited
 from skdp.oracle.releases.curvature import LargestEigenvalue
+from skdp.oracle.releases.differences import GradientDifference
 from skdp.oracle.releases.gradients import MECHANISMS, noise, noisy_gradient
 from skdp.oracle.releases.laplace import LaplaceNoise
-from skdp.oracle.releases.differences import GradientDifference
 from skdp.oracle.releases.last_iterate import LastIterate, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise, Mechanism
 from skdp.oracle.releases.noisy_sum import NoisySum

@@ -93,6 +93,8 @@ class SVRGPass(Release):
                 f"SVRGPass: clip_norm must be positive and at most {LARGEST_CLIP:g}; "
                 f"got {self.clip_norm!r}."
             )
+        if type(self.mechanism) is not GaussianNoise:
+            raise ValueError(f"SVRGPass: the noise of steps is Gaussian; got {self.mechanism!r}.")
         sizes = self.step_sizes
         if sizes.ndim != 1 or not len(sizes) or not (sizes > 0).all():
             raise ValueError("SVRGPass: step_sizes must be a list of at least one positive number.")
