@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import pickle
 import warnings
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from skdp.accounting import Composed
 from skdp.oracle.releases.laplace import LaplaceNoise
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.step_noise import StepNoise
+from skdp.oracle.releases.varying_noise import VaryingNoise
 
 
 class Leak(AssertionError):  # noqa: N818
@@ -27,6 +30,21 @@ class Record:
     std: float
     answer: np.ndarray
     order: int = 2  # of the norm that the sensitivity is in
+
+
+def inside(event):
+    """Yield the mechanisms that an event is made of, and how often each was used."""
+    if isinstance(event, Composed):
+        for part, count in event.parts:
+            for inner, times in inside(part):
+                yield inner, count * times
+        return
+    # A run whose steps stay hidden, or a pass, is one release that hides several answers.
+    count = getattr(event, "n_steps", getattr(event, "n", 1))
+    while hasattr(event, "event") or hasattr(event, "randomiser"):
+        # samples, blocks and shuffled passes hold the event on their rows
+        event = getattr(event, "event", None) or event.randomiser
+    yield event, count
 
 
 class Replay:
@@ -68,6 +86,13 @@ class Replay:
             shifted[:] = answer_to(shifted - noise.shift, spread * bound, noise.std)
             return shifted
 
+        def hide_cells(noise, cells):
+            """One step of a pass whose statistic is in units of the grid, as is its noise."""
+            spread = noise.mechanism.event(noise.contribution.spread).sensitivity(adjacency)
+            sensitivity = spread * noise.contribution.bound * noise.cells
+            cells[:] = answer_to(cells.copy(), sensitivity, noise.std)
+            return cells
+
         printed = io.StringIO()
         with (
             self._patch.context() as patch,
@@ -79,6 +104,7 @@ class Replay:
             patch.setattr(GaussianNoise, "hide", hide)
             patch.setattr(LaplaceNoise, "hide", hide)
             patch.setattr(StepNoise, "hide", hide_step)
+            patch.setattr(VaryingNoise, "hide", hide_cells)
             model.fit(*data)
         told = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
         return model, log, [*told, printed.getvalue()]
@@ -120,23 +146,26 @@ class Replay:
             if spent > allowed * (1 + 1e-9):
                 raise Leak("the filter let more pass than the statement says")
             return
-        listed = []
+        answers = iter(recorded)
         for record in statement.releases:
-            # A run whose steps stay hidden, or a pass, is one release that hides several answers.
-            event = record.event
-            count = record.count * getattr(event, "n_steps", getattr(event, "n", 1))
-            while hasattr(event, "event") or hasattr(event, "randomiser"):
-                # samples, blocks and shuffled passes hold the event on their rows
-                event = getattr(event, "event", None) or event.randomiser
-            listed += [event] * count
-        if len(listed) != len(recorded):
+            # A pass is one release of several answers; the order within it is its own affair.
+            for _ in range(record.count):
+                listed = [event for event, n in inside(record.event) for _ in range(n)]
+                found = list(itertools.islice(answers, len(listed)))
+                if len(found) != len(listed):
+                    raise Leak("the statement lists more than there was")
+                noises = sorted(
+                    # of L1 sums a multiplier is a scale, not a standard deviation
+                    one.std / (np.sqrt(2) if one.order == 1 else 1) / one.sensitivity
+                    for one in found
+                )
+                said = sorted(
+                    event.noise_multiplier / event.sensitivity(adjacency) for event in listed
+                )
+                if any(a < b * (1 - 1e-12) for a, b in zip(noises, said, strict=True)):
+                    raise Leak("less noise was added than the statement says")
+        if next(answers, None) is not None:
             raise Leak("the statement does not list every release")
-        for event, one in zip(listed, recorded, strict=True):
-            unit = one.sensitivity / event.sensitivity(adjacency)
-            if one.order == 1:  # a multiplier is a scale there, not a standard deviation
-                unit *= np.sqrt(2)
-            if one.std < event.noise_multiplier * unit * (1 - 1e-12):
-                raise Leak("less noise was added than the statement says")
 
     @staticmethod
     def _same(first, second):

@@ -3,6 +3,7 @@
 from skdp.linear_model.budget import PrivacyBudget
 from skdp.linear_model.charging import PrivacyBudgetError
 from skdp.linear_model.logistic import DPLogisticRegression
+from skdp.linear_model.noise_advice import NoiseWarning
 from skdp.linear_model.parameters import PrivacyWarning
 from skdp.linear_model.regression import DPLinearRegression, DPRidge
 
@@ -10,6 +11,7 @@ __all__ = [
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",
+    "NoiseWarning",
     "PrivacyBudget",
     "PrivacyBudgetError",
     "PrivacyWarning",

@@ -18,6 +18,7 @@ from skdp._numbers import is_integer, is_real
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model.budget import PrivacyBudget
 from skdp.linear_model.charging import charge, is_here, open_elsewhere, seed_of
+from skdp.linear_model.noise_advice import warn_about_noise
 from skdp.linear_model.parameters import (
     check_bound,
     check_budget,
@@ -142,6 +143,7 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
             n_rows, n_features, targets.n_outputs, sparse.issparse(X), weights is not None
         )
         warn_about_budget(type(self).__name__, self.epsilon, self.delta, n_rows)
+        warn_about_noise(type(self).__name__, plan, public)
         self._report(plan, public)
         statement = plan.statement(public, self._assumptions(public), source.name)
         # 4. Charge the budgets that this fit shares: from here on its debt stands.
@@ -159,6 +161,7 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
         self._show(coef, intercept, targets)
         self.row_bound_ = public.row_bound
         self.n_iter_ = solution.n_iter
+        self.n_gradients_ = solution.n_gradients
         self.solver_ = solver
         self.privacy_ = statement
         return self
@@ -193,6 +196,7 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
                 raise ValueError(f"plan: {name} must be at least 1, an integer; got {value!r}.")
         weighted = getattr(self, "class_weight", None) is not None
         public, _, _, plan = self._prepare(n_samples, n_features, n_outputs, is_sparse, weighted)
+        warn_about_noise(type(self).__name__, plan, public)
         name = "system" if self.random_state is None else "seeded"
         return plan.statement(public, self._assumptions(public), name)
 

@@ -65,6 +65,8 @@ verbose : int, default=0
 FITTED = """
 n_iter_ : int
     Steps taken.
+n_gradients_ : float
+    Gradients of single records that were taken, random samples counted by their expected size.
 solver_ : Solver
     The solver with the values that "auto" stood for.
 row_bound_ : float or None

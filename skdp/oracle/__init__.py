@@ -12,6 +12,7 @@ from skdp.oracle.releases import (
     FixedSize,
     GaussianNoise,
     GradientCount,
+    GradientDifference,
     GradientSum,
     LaplaceNoise,
     LargestEigenvalue,
@@ -23,6 +24,7 @@ from skdp.oracle.releases import (
     Sampler,
     ShuffledPass,
     SquaredNormSum,
+    SVRGPass,
     smoothness,
 )
 from skdp.oracle.session import Plan, Solution, make_plan, run
@@ -37,6 +39,7 @@ __all__ = [
     "FixedSize",
     "GaussianNoise",
     "GradientCount",
+    "GradientDifference",
     "GradientSum",
     "LaplaceNoise",
     "LargestEigenvalue",
@@ -50,6 +53,7 @@ __all__ = [
     "Poisson",
     "Public",
     "ResidualCount",
+    "SVRGPass",
     "Sampler",
     "ShuffledPass",
     "Solution",

@@ -114,6 +114,7 @@ def clipped_gradient_sum(
     part: slice | None = None,
     precise: bool = False,
     order: int = 2,
+    anchor: Array | None = None,
 ) -> Array:
     """Sum over rows of the gradient in the parameter, each clipped to norm ``clip_norm``.
 
@@ -141,6 +142,8 @@ def clipped_gradient_sum(
     order : {1, 2}, default=2
         Of the norm, L1 or L2; ``inverse_norms`` must be of the same. The gradient is an outer
         product, and either norm of it is that of the row times that of the residual.
+    anchor : array of shape (n_parameters, n_outputs), optional
+        Sum differences instead: of the gradient at ``point`` and that at ``anchor``.
 
     Returns
     -------
@@ -148,22 +151,17 @@ def clipped_gradient_sum(
     """
     n_features, n_outputs = X.shape[1], point.shape[1]
     dtype = np.float64 if precise else X.dtype
-    coef = np.ascontiguousarray(point[:n_features], dtype=dtype)
-    if n_outputs == 1:
-        coef = coef[:, 0]  # matrix times vector is quicker than times a matrix of one column
     total = np.zeros(point.shape)
     for rows in _blocks(X, rows=part):
         block = _take(X, rows)
-        # 1. margins
+        scales = None if shrink is None else shrink[rows, None]
         with np.errstate(over="ignore", invalid="ignore"):
-            margins = np.asarray(block @ coef).reshape(-1, n_outputs)
-            if shrink is not None:
-                margins *= shrink[rows, None]
-            if intercept_size:
-                margins += (intercept_size * point[-1]).astype(dtype)
-            # 2. residuals, weighted before they are clipped
-            residuals = loss.residual(margins, targets[rows], out=margins)
-            residuals = residuals.astype(np.float64, copy=False)
+            # 1. margins and 2. residuals, weighted before they are clipped
+            residuals = _residuals(block, targets[rows], scales, intercept_size, loss, point, dtype)
+            if anchor is not None:
+                residuals = residuals - _residuals(
+                    block, targets[rows], scales, intercept_size, loss, anchor, dtype
+                )
             if weights is not None:
                 residuals *= weights[rows, None]
         if not np.isfinite(residuals).all():
@@ -184,6 +182,29 @@ def clipped_gradient_sum(
         else:
             total[:n_features] += columns @ residuals
     return total
+
+
+def _residuals(
+    block: Any,
+    targets: NDArray[Any],
+    shrink: Array | None,
+    intercept_size: float,
+    loss: Loss,
+    point: Array,
+    dtype: Any,
+) -> Array:
+    """Residuals of a block of rows at a point, taken in ``dtype`` and returned in float64."""
+    n_features, n_outputs = block.shape[1], point.shape[1]
+    coef = np.ascontiguousarray(point[:n_features], dtype=dtype)
+    if n_outputs == 1:
+        coef = coef[:, 0]  # matrix times vector is quicker than times a matrix of one column
+    margins = np.asarray(block @ coef).reshape(-1, n_outputs)
+    if shrink is not None:
+        margins *= shrink
+    if intercept_size:
+        margins += (intercept_size * point[-1]).astype(dtype)
+    residuals: Array = loss.residual(margins, targets, out=margins)
+    return residuals.astype(np.float64, copy=False)
 
 
 def _clip(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:

@@ -33,6 +33,8 @@ class Oracle:
         The loss, penalty and constraint of the fit.
     coins : numpy.random.Generator
         For a solver's own choices that need no secrecy, such as which iterate to return.
+    n_gradients : float
+        Gradients of single records taken so far, samples counted by their expected size.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Oracle:
         self.public: Public = terms.public
         self.problem: Problem = terms.problem
         self.coins = coins
+        self.n_gradients: float = 0.0
         self._terms, self._ledger, self._rows, self._source = terms, ledger, rows, source
 
     def ask(self, release: Release) -> Array:
@@ -73,6 +76,7 @@ class Oracle:
             require_audited(part)
         release.std(self._terms)  # raises where no such noise can be drawn, before the debt
         self._ledger.charge(release.kind, release.event(self._terms))
+        self.n_gradients += release.n_gradients(self._terms)
         if self._rows is None or self._source is None:
             return release.stand_in(self._terms, self.coins)
         return release.answer(self._rows, self._terms, self._source)

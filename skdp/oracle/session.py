@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -35,10 +35,13 @@ class Solution:
     coef : array of shape (n_parameters, n_outputs)
     n_iter : int
         Steps taken.
+    n_gradients : float, default=0.0
+        Gradients of single records that were taken, in expectation; a session fills it in.
     """
 
     coef: Array
     n_iter: int
+    n_gradients: float = 0.0
 
 
 class Solves(Protocol):
@@ -105,7 +108,11 @@ def _noise_multiplier(event: Event) -> float:
     """Noise multiplier of an event with exactly one mechanism inside, else nan."""
     inner: Event | None = event
     while inner is not None:
-        event, inner = inner, getattr(inner, "event", getattr(inner, "randomiser", None))
+        event = inner
+        if isinstance(event, Composed):
+            inner = event.parts[0][0] if len(event.parts) == 1 else None
+        else:
+            inner = getattr(event, "event", getattr(event, "randomiser", None))
     return float(getattr(event, "noise_multiplier", math.nan))
 
 
@@ -164,4 +171,4 @@ def run(
             "the solver diverged: its parameter holds nan or inf. Lower learning_rate. "
             "The budget of this fit is spent."
         )
-    return solution
+    return replace(solution, n_gradients=oracle.n_gradients)

@@ -12,6 +12,7 @@ for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 # After the loop, which must not miss a file.
+from skdp.solvers.accelerated_mirror_descent import AcceleratedMirrorDescent  # noqa: E402
 from skdp.solvers.adaptive_shuffled_sgd import AdaptiveShuffledSGD  # noqa: E402
 from skdp.solvers.adp_sgd import AdaptiveNoiseSGD  # noqa: E402
 from skdp.solvers.gd import GradientDescent  # noqa: E402
@@ -20,8 +21,12 @@ from skdp.solvers.multistage_nesterov import MultistageNesterov  # noqa: E402
 from skdp.solvers.nesterov import Nesterov  # noqa: E402
 from skdp.solvers.residual_budget import ResidualBudget  # noqa: E402
 from skdp.solvers.shuffled_sgd import ShuffledSGD  # noqa: E402
+from skdp.solvers.svrg import SVRG  # noqa: E402
+from skdp.solvers.svrg_plus_plus import SVRGPlusPlus  # noqa: E402
 
 __all__ = [
+    "SVRG",
+    "AcceleratedMirrorDescent",
     "AdaptiveNoiseSGD",
     "AdaptiveShuffledSGD",
     "GradientDescent",
@@ -29,6 +34,7 @@ __all__ = [
     "MultistageNesterov",
     "Nesterov",
     "ResidualBudget",
+    "SVRGPlusPlus",
     "ShuffledSGD",
     "Solver",
     "available",

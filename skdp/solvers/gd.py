@@ -64,7 +64,9 @@ class GradientDescent(Solver):
     momentum_kind : {"heavy_ball", "averaged"}, default="heavy_ball"
         Polyak's heavy ball, or the bias-corrected average of gradients; both with unit gain.
     averaging : {"last", "tail", "random"} or "auto", default="auto"
-        Which iterate is returned; "tail" is the mean of the last half.
+        Which iterate is returned; "tail" is the mean of the last half, "random" a uniformly random
+        one, whose expected squared gradient is what theory bounds where the problem is not convex
+        (Wang, Ye, Xu 2017, Thm 6.3).
     release : {"all", "last"}, default="all"
         What is charged for: every noisy gradient, as if all of them were shown, or the last
         iterate alone, the others staying hidden. See the notes.

@@ -48,6 +48,14 @@ ESTIMATORS = {
 }
 
 
+# What a solver needs of a problem that the estimators do not have by themselves.
+ASKED_BY = {"accelerated_mirror_descent": {"constraint": "l1_ball", "radius": 2.0}}
+
+
+def asked_by(solver):
+    return ASKED_BY.get(solver, {})
+
+
 def data_for(kind, rng):
     X = rng.standard_normal((N_ROWS, 4))
     if kind == "logistic":
@@ -116,14 +124,14 @@ class TestReplay:
         X, y = data_for(kind, rng)
 
         def make():
-            return ESTIMATORS[kind](adjacency=str(adjacency), solver=solver)
+            return ESTIMATORS[kind](adjacency=str(adjacency), solver=solver, **asked_by(solver))
 
         for data, neighbour in list(neighbours(kind, X, y, adjacency))[:: EVERY.get(solver, 1)]:
             replay.check(make, data, neighbour, adjacency)
 
     def test_with_declared_bounds(self, replay, rng, kind, adjacency, solver):
         X, y = data_for(kind, rng)
-        declared = {"data_norm": 1.5}
+        declared = {"data_norm": 1.5, **asked_by(solver)}
         if kind in ("linear", "ridge"):
             declared["target_bound"] = 2.0
 
@@ -148,7 +156,9 @@ class TestReplay:
                 if adjacency is Adjacency.ZERO_OUT:
                     weights[place] = 0.0
                 replay.check(
-                    lambda: ESTIMATORS[kind](adjacency=str(adjacency), solver=solver),
+                    lambda: ESTIMATORS[kind](
+                        adjacency=str(adjacency), solver=solver, **asked_by(solver)
+                    ),
                     (hostile, y, np.ones(N_ROWS)),
                     (dense, y, weights),
                     adjacency,
@@ -158,7 +168,7 @@ class TestReplay:
         X, y = data_for(kind, rng)
 
         def make():
-            return ESTIMATORS[kind](adjacency=str(adjacency), solver=solver)
+            return ESTIMATORS[kind](adjacency=str(adjacency), solver=solver, **asked_by(solver))
 
         def convert(data):
             Z, t, w = data

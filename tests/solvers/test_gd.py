@@ -181,3 +181,22 @@ def test_the_bounds_are_for_gaussian_noise(regression):
     solver = GradientDescent(condition_number=10.0, initial_gap=1.0, mechanism="laplace")
     with pytest.raises(ValueError, match="nesterov"):
         skdp.DPRidge(solver=solver, scaling="none").fit(*regression)
+
+
+def test_a_random_iterate_is_one_of_all_equally_often(regression):
+    """As theory asks for where the problem is not convex."""
+    X, y = regression
+
+    def fit(seed, **parameters):
+        solver = GradientDescent(learning_rate=0.05, momentum=0.5, **parameters)
+        model = skdp.DPRidge(epsilon=math.inf, solver=solver, scaling="none", random_state=seed)
+        with pytest.warns(skdp.PrivacyWarning):
+            return model.fit(X, y).coef_
+
+    iterates = np.array([fit(0, max_iter=t, averaging="last") for t in range(1, 6)])
+    found = [
+        int(np.flatnonzero((fit(seed, max_iter=5, averaging="random") == iterates).all(axis=1))[0])
+        for seed in range(150)
+    ]
+    counts = np.bincount(found, minlength=5)
+    assert ((counts - 30) ** 2 / 30).sum() < 18.5  # chi-squared, 4 degrees of freedom, 1e-3

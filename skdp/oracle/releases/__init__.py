@@ -4,6 +4,7 @@ from skdp.oracle.releases.base import NotAudited, Release, Terms, audited, requi
 from skdp.oracle.releases.counts import GradientCount, ResidualCount, SquaredNormSum
 from skdp.oracle.releases.curvature import LargestEigenvalue
 from skdp.oracle.releases.cuts import Cut
+from skdp.oracle.releases.differences import GradientDifference
 from skdp.oracle.releases.gradients import MECHANISMS, noise, noisy_gradient
 from skdp.oracle.releases.laplace import LaplaceNoise
 from skdp.oracle.releases.last_iterate import LastIterate, smoothness
@@ -12,6 +13,7 @@ from skdp.oracle.releases.noisy_sum import NoisySum
 from skdp.oracle.releases.samplers import Bin, Block, Everyone, FixedSize, Poisson, Sampler
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
 from skdp.oracle.releases.sums import GradientSum, Sum
+from skdp.oracle.releases.svrg_pass import SVRGPass
 
 __all__ = [
     "MECHANISMS",
@@ -22,6 +24,7 @@ __all__ = [
     "FixedSize",
     "GaussianNoise",
     "GradientCount",
+    "GradientDifference",
     "GradientSum",
     "LaplaceNoise",
     "LargestEigenvalue",
@@ -32,6 +35,7 @@ __all__ = [
     "Poisson",
     "Release",
     "ResidualCount",
+    "SVRGPass",
     "Sampler",
     "ShuffledPass",
     "SquaredNormSum",

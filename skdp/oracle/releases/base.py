@@ -91,6 +91,13 @@ class Release(ABC):
     def std(self, terms: Terms) -> float:
         """Return the standard deviation of the noise in one coordinate of the answer."""
 
+    def n_gradients(self, terms: Terms) -> float:
+        """Gradients of single records that the answer takes: a public, expected number.
+
+        One of every row, unless a release knows better.
+        """
+        return float(terms.public.n_rows)
+
     @abstractmethod
     def answer(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
         """Read the rows and return the noisy answer. Only the oracle calls this."""

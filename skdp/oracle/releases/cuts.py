@@ -11,7 +11,7 @@ from skdp.accounting import Event, OnBlock, Partition
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases.base import audited
-from skdp.oracle.releases.samplers import Sampler
+from skdp.oracle.releases.samplers import Numbers, Sampler
 
 if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
@@ -64,6 +64,9 @@ class Cut(Sampler):
             )
         partition = Partition(self.epoch, len(self.cuts) - 1, cuts=self.cuts)
         return OnBlock(partition, self.index, inner)
+
+    def numbers(self, rows: Rows, source: NoiseSource) -> Numbers:
+        raise TypeError("Cut: rows that arrive one by one have no numbers to draw.")
 
     def draw(self, rows: Rows, source: NoiseSource) -> Rows:
         return rows.cut_block(self.epoch, self.cuts, self.index, source)

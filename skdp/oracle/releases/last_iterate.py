@@ -241,6 +241,9 @@ class LastIterate(Release):
 
     # ------------------------------------------------------------------ the run
 
+    def n_gradients(self, terms: Terms) -> float:
+        return float(self.n_steps * terms.public.n_rows)
+
     def answer(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
         self._require(terms)
         found = (rows.n_rows, rows.row_bound, rows.weighted)

@@ -66,6 +66,9 @@ class NoisySum(Release):
         """Public number of rows in the sum, in expectation."""
         return self.sampler.divisor(terms.public)
 
+    def n_gradients(self, terms: Terms) -> float:
+        return self.what.gradients * self.divisor(terms)
+
     def answer(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
         total = self.what.total(self.sampler.draw(rows, source), terms)
         return self.mechanism.hide(total, self._contribution(terms), terms.scale, source)

@@ -34,9 +34,18 @@ def finite_point(values: object, who: str) -> Array:
 
 
 class Sum(ABC):
-    """A sum over rows of bounded contributions."""
+    """A sum over rows of bounded contributions.
+
+    Attributes
+    ----------
+    kind : str
+        What is summed, in the words of the privacy statement.
+    gradients : int
+        Gradients that are taken of each record, for the count of a fit's cost.
+    """
 
     kind: ClassVar[str]
+    gradients: ClassVar[int] = 1
 
     @abstractmethod
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:

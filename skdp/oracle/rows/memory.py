@@ -15,6 +15,7 @@ from skdp.oracle import gram, kernels
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.rows.divisions import Divisions
 from skdp.oracle.rows.passing import Passing
+from skdp.oracle.rows.records import Records
 from skdp.oracle.threads import Map
 
 Array = NDArray[np.float64]
@@ -167,13 +168,37 @@ class MemoryRows(Passing):
         """Largest eigenvalue of the sum of ``z z'`` over rows z, shrunk and with their constant."""
         return gram.largest_eigenvalue(gram.gram(self._X, self._shrink, self._intercept_size))
 
+    def records(self, numbers: NDArray[np.int64]) -> Records:
+        """Copy records of dense rows side by side; a number may be given more than once."""
+        n_features = self._X.shape[1]
+        rows = np.empty((len(numbers), n_features + bool(self._intercept_size)))
+        taken = np.take(self._X, numbers, axis=0)
+        if self._shrink is None:
+            rows[:, :n_features] = taken
+        else:
+            np.multiply(taken, self._shrink[numbers, None], out=rows[:, :n_features])
+        rows[:, n_features:] = self._intercept_size
+        return Records(
+            rows,
+            self._targets[numbers, 0].astype(np.float64),
+            None if self._weights is None else self._weights[numbers],
+            self._inverse_norms[numbers],
+        )
+
     def clipped_gradient_sum(
-        self, loss: Loss, point: Array, clip_norm: float, precise: bool = False, order: int = 2
+        self,
+        loss: Loss,
+        point: Array,
+        clip_norm: float,
+        precise: bool = False,
+        order: int = 2,
+        anchor: Array | None = None,
     ) -> Array:
         """Sum of the rows' gradients at ``point``, each clipped to ``clip_norm``.
 
         With ``precise``, margins of float32 rows are taken in float64; ``order`` is that of the
-        norm, 1 or 2.
+        norm, 1 or 2. With ``anchor``, what is clipped and summed is each gradient's difference from
+        that at ``anchor``.
         """
         inverse_norms = self._inverse(order)
 
@@ -191,6 +216,7 @@ class MemoryRows(Passing):
                 part,
                 precise,
                 order,
+                anchor,
             )
 
         n_rows, n_columns = self._X.shape

@@ -1,0 +1,140 @@
+"""The statistic of one step after the other: clipped differences of gradients over batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg.blas import daxpy, ddot, dscal
+
+from skdp.objective import Loss, scalar_residual
+from skdp.oracle import kernels
+from skdp.oracle.noise import NoiseSource
+from skdp.oracle.releases.base import Array, Terms
+from skdp.oracle.releases.samplers import Numbers, Sampler
+
+if TYPE_CHECKING:
+    from skdp.oracle.rows import Rows
+    from skdp.oracle.rows.records import Records
+
+SumUp = Callable[[int, int, Array, float, float, Array], None]
+"""sum_up(first, stop, away, bound, factor, out): write into ``out``, flat, ``factor`` times the sum
+over the batch ``first:stop`` of the differences between the anchor and ``away`` from it, each cut
+to ``bound``."""
+
+LARGEST_CLIP = 1e20
+LARGEST_QUOTIENT = 1e280  # no product with a clip, nor one with a row after it, leaves float64
+BYTES_AT_ONCE = 1 << 20
+ROWS_AT_ONCE = 1 << 12
+FEW, MANY = 3, 8  # batches of so few rows take them one by one, where few batches have so many
+
+
+def difference_steps(
+    samplers: tuple[Sampler, ...],
+    n_steps: int,
+    rows: Rows,
+    terms: Terms,
+    anchor: Array,
+    source: NoiseSource,
+) -> Iterator[tuple[SumUp, list[int], list[float]]]:
+    """Yield blocks of steps: how to sum up a batch, where batches begin and end, their divisors.
+
+    Parameters
+    ----------
+    samplers : tuple of Sampler
+        One for all steps, or one for each.
+    n_steps : int
+    rows, terms, anchor, source
+        As the release has them.
+    """
+    public = terms.public
+    divisors = [item.divisor(public) for item in samplers]
+    largest = kernels.block_rows(rows.n_rows, public.n_features, 8, False)
+    room = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // (8 * public.n_parameters)))
+    at_once = max(1, min(int(room / max(divisors)), ROWS_AT_ONCE, 2**46 // public.n_rows))
+    dense = not rows.is_sparse and public.n_outputs == 1
+    for start in range(0, n_steps, at_once):
+        count = min(at_once, n_steps - start)
+        if len(samplers) == 1:
+            numbers, edges = samplers[0].draws(rows, count, source)
+            shares = divisors * count
+        else:
+            drawn = [item.numbers(rows, source) for item in samplers[start : start + count]]
+            numbers = np.concatenate(drawn)
+            edges = np.concatenate(([0], np.cumsum([len(one) for one in drawn])))
+            shares = divisors[start : start + count]
+        widest = int(np.diff(edges).max())
+        if dense and widest <= min(largest, rows.n_rows - 1):
+            records = rows.records(numbers)
+            one_by_one = len(numbers) < MANY * count
+            sum_up = _side_by_side(records, terms.problem.loss, anchor[:, 0], one_by_one)
+        else:
+            sum_up = _through_the_kernel(rows, numbers, terms.problem.loss, anchor)
+        yield sum_up, edges.tolist(), shares
+
+
+def _through_the_kernel(rows: Rows, numbers: Numbers, loss: Loss, anchor: Array) -> SumUp:
+    """Any rows, by the pass that full gradients take."""
+
+    def sum_up(first: int, stop: int, away: Array, bound: float, factor: float, out: Array) -> None:
+        everyone = stop - first == rows.n_rows
+        chosen = rows if everyone else rows.take(numbers[first:stop])
+        point = anchor + away.reshape(anchor.shape)
+        total = chosen.clipped_gradient_sum(loss, point, bound, precise=True, anchor=anchor)
+        np.multiply(total.ravel(), factor, out)
+
+    return sum_up
+
+
+def _side_by_side(records: Records, loss: Loss, anchor: Array, one_by_one: bool) -> SumUp:
+    """Dense rows and one output, copied side by side.
+
+    A record's part is its row times its difference of residuals c, cut to ``|c| <= bound / |row|``;
+    what is not a number counts as a number within that, so no row adds more than ``bound``. With a
+    quotient of at most 1e280 and a clip of at most 1e20 every factor is finite, so that a null row
+    adds 0.
+    """
+    rows, targets, weights = records.rows, records.targets, records.weights
+    inverse = np.minimum(records.inverse_norms, LARGEST_QUOTIENT)
+    base = np.dot(rows, anchor)
+    there = loss.residual(base[:, None], targets[:, None])[:, 0]
+    one_residual = scalar_residual(loss) if one_by_one else None
+    few, size = -1 if one_residual is None else FEW, rows.shape[1]
+    if one_residual is not None:
+        row_list = list(rows)
+        bases, target_list, theres = base.tolist(), targets.tolist(), there.tolist()
+        inverses = inverse.tolist()
+        weight_list = None if weights is None else weights.tolist()
+
+    def one(i: int, away: Array, bound: float) -> float:
+        assert one_residual is not None
+        c: float = one_residual(bases[i] + ddot(row_list[i], away), target_list[i]) - theres[i]
+        if weight_list is not None:
+            c *= weight_list[i]
+        limit: float = bound * inverses[i]
+        if c > limit:
+            return limit
+        return c if c >= -limit else -limit
+
+    def sum_up(first: int, stop: int, away: Array, bound: float, factor: float, out: Array) -> None:
+        if stop - first <= few:
+            out.fill(0.0)
+            for i in range(first, stop):
+                daxpy(row_list[i], out, size, one(i, away, bound) * factor)
+            return
+        batch = rows[first:stop]
+        margins = batch.dot(away)
+        margins += base[first:stop]
+        column = margins[:, None]
+        loss.residual(column, targets[first:stop, None], out=column)
+        margins -= there[first:stop]
+        if weights is not None:
+            margins *= weights[first:stop]
+        limits = inverse[first:stop] * bound
+        np.fmin(margins, limits, margins)
+        np.fmax(margins, np.negative(limits, limits), margins)
+        np.dot(margins, batch, out)
+        dscal(factor, out)
+
+    return sum_up

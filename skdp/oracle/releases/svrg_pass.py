@@ -1,0 +1,260 @@
+"""An epoch of variance-reduced steps, run behind the boundary as one release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from scipy.linalg.blas import daxpy, ddot, dscal
+
+from skdp.accounting import Composed, Event
+from skdp.objective import Unconstrained
+from skdp.oracle import kernels
+from skdp.oracle.noise import NoiseSource
+from skdp.oracle.releases.base import Array, Release, Terms, audited
+from skdp.oracle.releases.difference_steps import LARGEST_CLIP, difference_steps
+from skdp.oracle.releases.differences import GradientDifference, difference_bound
+from skdp.oracle.releases.last_iterate import smoothness
+from skdp.oracle.releases.mechanisms import Contribution, GaussianNoise
+from skdp.oracle.releases.noisy_sum import NoisySum
+from skdp.oracle.releases.samplers import Everyone, Sampler
+from skdp.oracle.releases.sums import GradientSum, finite_point
+from skdp.oracle.releases.varying_noise import VaryingNoise
+
+if TYPE_CHECKING:
+    from skdp.objective import Problem
+    from skdp.oracle.rows import Rows
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class SVRGPass(Release):
+    """Noisy variance-reduced proximal steps from ``start``; the last iterate and the mean of all.
+
+    With w~ the ``anchor`` and g~ the noisy mean gradient there, step t draws a batch of b rows, in
+    expectation, and goes
+
+        v = (D(w) + noise) / b + g~,        w = prox(w - step_sizes[t] * v),
+
+    where D(w) is the sum over the batch of `GradientDifference` between w and w~.
+
+    *Cost.* D(w) is released with noise of ``mechanism.relative * scale`` times the bound on one
+    record's part at w, for which `GradientDifference` and `VaryingNoise` have the proofs. All
+    else in a step is a function of numbers fixed beforehand and of noisy answers: w, its distance
+    from w~, hence the next bound and grid, the prox. So the pass is an adaptive composition of
+    ``n_steps`` Gaussian mechanisms, each seen through its sampler, and its event is the
+    composition of theirs; that every noisy answer is shown is what is charged, though two points
+    alone are. The noise *multiplier* of a step is fixed although its bound is not, so the event
+    depends on nothing that happens in the pass: composition theorems for fixed multipliers allow
+    for mechanisms, here bounds, chosen from earlier answers (Dong, Roth, Su 2019, Thm 3.2; Mironov
+    2017, Prop. 1).
+
+    If ``snapshot`` is a release rather than its answer, every step uses a fresh answer of it, as
+    Wang, Ye, Xu (2017) print it; ``n_steps`` of them are in the event then.
+
+    *Speed.* Dense rows are copied side by side for many steps at once, batches and noise are drawn
+    in blocks. How many steps share a block depends on shapes and on the sizes of batches alone.
+
+    Parameters
+    ----------
+    start, anchor : array of shape (n_parameters, n_outputs)
+        Finite.
+    snapshot : array of that shape, or NoisySum
+        Noisy mean gradient at the anchor, or the sum over all rows to draw fresh copies of.
+    step_sizes : array of shape (n_steps,)
+        Positive.
+    clip_norm : float
+        L2 bound of one record's difference of gradients; at most 1e20.
+    mechanism : GaussianNoise, default=GaussianNoise()
+    sampler : Sampler or tuple of Sampler, default=Everyone()
+        Which rows take part, at every step or step by step.
+    """
+
+    start: Array = field(repr=False)
+    anchor: Array = field(repr=False)
+    snapshot: Array | NoisySum = field(repr=False)
+    step_sizes: Array = field(repr=False)
+    clip_norm: float
+    mechanism: GaussianNoise = field(default_factory=GaussianNoise)
+    sampler: Sampler | tuple[Sampler, ...] = field(default_factory=Everyone)
+    kind: ClassVar[str] = "svrg_pass"
+
+    def __post_init__(self) -> None:
+        for name in ("start", "anchor", "step_sizes"):
+            object.__setattr__(self, name, finite_point(getattr(self, name), "SVRGPass"))
+        if not isinstance(self.snapshot, NoisySum):
+            object.__setattr__(self, "snapshot", finite_point(self.snapshot, "SVRGPass"))
+        object.__setattr__(self, "clip_norm", float(self.clip_norm))
+        if not 0 < self.clip_norm <= LARGEST_CLIP:
+            raise ValueError(
+                f"SVRGPass: clip_norm must be positive and at most {LARGEST_CLIP:g}; "
+                f"got {self.clip_norm!r}."
+            )
+        if type(self.mechanism) is not GaussianNoise:
+            raise ValueError(f"SVRGPass: the noise of steps is Gaussian; got {self.mechanism!r}.")
+        sizes = self.step_sizes
+        if sizes.ndim != 1 or not len(sizes) or not (sizes > 0).all():
+            raise ValueError("SVRGPass: step_sizes must be a list of at least one positive number.")
+        if isinstance(self.sampler, tuple) and len(self.sampler) != len(sizes):
+            raise ValueError(
+                f"SVRGPass: {len(sizes)} steps need as many samplers; got {len(self.sampler)}."
+            )
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps."""
+        return len(self.step_sizes)
+
+    def parts(self) -> tuple[object, ...]:
+        samplers = self._samplers()
+        snapshot = self.snapshot
+        fresh = (snapshot, *snapshot.parts()) if isinstance(snapshot, NoisySum) else ()
+        return self.mechanism, *samplers, *fresh
+
+    def _samplers(self) -> tuple[Sampler, ...]:
+        return self.sampler if isinstance(self.sampler, tuple) else (self.sampler,)
+
+    # ------------------------------------------------------------------ the cost
+
+    def event(self, terms: Terms) -> Composed:
+        self._require_shapes(terms)
+        step = self.mechanism.event(spread=2.0)
+        if isinstance(self.sampler, tuple):
+            steps = Composed.of(item.event(step, terms.public) for item in self.sampler)
+        else:
+            steps = Composed(((self.sampler.event(step, terms.public), self.n_steps),))
+        if isinstance(self.snapshot, NoisySum):
+            copies: tuple[Event, int] = (self.snapshot.event(terms), self.n_steps)
+            return Composed((copies, *steps.parts))
+        return steps
+
+    def _require_shapes(self, terms: Terms) -> None:
+        given = [self.start.shape, self.anchor.shape]
+        if isinstance(self.snapshot, NoisySum):
+            what = self.snapshot.what
+            if not (isinstance(what, GradientSum) and isinstance(self.snapshot.sampler, Everyone)):
+                raise ValueError("SVRGPass: snapshot must be a sum of gradients over all rows.")
+            given.append(what.point.shape)
+        else:
+            given.append(self.snapshot.shape)
+        if any(shape != terms.public.shape for shape in given):
+            raise ValueError(
+                f"SVRGPass: points must have shape {terms.public.shape}; got {given}. "
+                "Nothing was released for it."
+            )
+
+    def _unit(self, terms: Terms) -> Contribution:
+        """Contribution to a step's sum, were its bound 1."""
+        most = max(item.most(terms.public) for item in self._samplers())
+        public = terms.public
+        slack = 1 + kernels.gradient_rounding(
+            most, public.n_features, public.n_outputs, public.sparse
+        )
+        return Contribution(slack, 2.0, math.prod(public.shape), total=most * slack)
+
+    def std(self, terms: Terms) -> float:
+        """Return the standard deviation of a step's noise in D, were the bound ``clip_norm``."""
+        if isinstance(self.snapshot, NoisySum):
+            self.snapshot.std(terms)
+        noise = VaryingNoise(self.mechanism, self._unit(terms), terms.scale)
+        return noise.std * self.clip_norm / noise.cells
+
+    def n_gradients(self, terms: Terms) -> float:
+        samplers = self._samplers()
+        mean = sum(item.divisor(terms.public) for item in samplers) / len(samplers)
+        total = GradientDifference.gradients * self.n_steps * mean
+        if isinstance(self.snapshot, NoisySum):
+            total += self.snapshot.n_gradients(terms)
+        return total
+
+    def stand_in(self, terms: Terms, rng: np.random.Generator) -> Array:
+        self._require_shapes(terms)
+        divisor = min(item.divisor(terms.public) for item in self._samplers())
+        push = self.clip_norm / math.sqrt(self.start.size) / max(divisor, 1.0)
+        push *= float(self.step_sizes.mean())
+        noise = rng.standard_normal((2, *self.start.shape))
+        return self.start + push * noise
+
+    # ------------------------------------------------------------------ the run
+
+    def answer(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
+        self._require_shapes(terms)
+        noise = VaryingNoise(self.mechanism, self._unit(terms), terms.scale, source, self.n_steps)
+        beta = smoothness(terms.public, terms.problem)
+        move, copies = _Move(terms.problem, self.anchor), self._copies(rows, terms, source)
+        away = (self.start - self.anchor).ravel()  # from the anchor, where differences are small
+        answer, mean = np.zeros(away.size), np.zeros(away.size)
+        sizes = iter(self.step_sizes.tolist())
+        with np.errstate(all="ignore"):
+            for sum_up, edges, divisors in difference_steps(
+                self._samplers(), self.n_steps, rows, terms, self.anchor, source
+            ):
+                for first, stop, divisor in zip(edges, edges[1:], divisors, strict=False):
+                    # 1. the bound, from points that are public
+                    distance = math.sqrt(ddot(away, away))
+                    if not distance < math.inf:
+                        raise FloatingPointError(
+                            "the solver diverged: its parameter holds nan or inf. Lower "
+                            "learning_rate. The budget of this fit is spent."
+                        )
+                    bound = difference_bound(self.clip_norm, beta, distance)
+                    # 2. the sum, in units of the grid, and its noise
+                    sum_up(first, stop, away, bound, noise.cells / bound, answer)
+                    noise.hide(answer)
+                    # 3. the step
+                    size = next(sizes)
+                    dscal(-size * bound / (noise.cells * divisor), answer)
+                    move(away, answer, size, next(copies))
+                    daxpy(away, mean)
+        dscal(1 / self.n_steps, mean)
+        points = np.stack([away, mean]) + self.anchor.ravel()
+        return points.reshape(2, *self.start.shape)
+
+    def _copies(self, rows: Rows, terms: Terms, source: NoiseSource) -> Iterator[Array]:
+        """Yield the noisy mean gradient at the anchor for every step: the same, or fresh ones."""
+        if not isinstance(self.snapshot, NoisySum):
+            while True:
+                yield self.snapshot
+        release, total = self.snapshot, self.snapshot.what.total(rows, terms)
+        contribution = release.what.contribution(terms, terms.public.n_rows)
+        while True:
+            hidden = release.mechanism.hide(total, contribution, terms.scale, source)
+            yield hidden / release.divisor(terms)
+
+
+class _Move:
+    """One proximal step, in terms of how far the point is from the anchor."""
+
+    def __init__(self, problem: Problem, anchor: Array) -> None:
+        self._problem, self._anchor = problem, anchor
+        scales = problem.penalty.prox_scales
+        self._scales = scales and isinstance(problem.constraint, Unconstrained)
+        self._size = math.nan
+        self._snapshot: Array | None = None
+        self._factors = self._push = np.empty(0)
+
+    def __call__(self, away: Array, step: Array, size: float, snapshot: Array) -> None:
+        """Move ``away`` by ``step`` and by the snapshot's gradient, then take the prox."""
+        if size != self._size or snapshot is not self._snapshot:
+            self._prepare(size, snapshot)
+        daxpy(step, away)
+        if self._scales:
+            np.multiply(away, self._factors, away)
+            daxpy(self._push, away)
+        else:
+            daxpy(self._push, away)
+            point = self._anchor + away.reshape(self._anchor.shape)
+            away[:] = (self._problem.prox(point, size) - self._anchor).ravel()
+
+    def _prepare(self, size: float, snapshot: Array) -> None:
+        """Where the prox multiplies by numbers f: f (w~ + away + step - size g) - w~."""
+        self._size, self._snapshot = size, snapshot
+        push = -size * snapshot
+        if self._scales:
+            factors = self._problem.prox(np.ones(self._anchor.shape), size)
+            push = factors * (self._anchor + push) - self._anchor
+            self._factors = factors.ravel()
+        self._push = push.ravel()

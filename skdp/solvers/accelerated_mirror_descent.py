@@ -1,0 +1,225 @@
+"""Accelerated mirror descent over a bounded set: DP-AccMD, for more columns than rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._numbers import is_real
+from skdp.accounting import Gaussian, gaussian_mu
+from skdp.objective import L1Ball, Problem, Simplex
+from skdp.oracle import Oracle, Public, Solution
+from skdp.solvers.base import Solver
+from skdp.solvers.checks import check_count, is_auto
+from skdp.solvers.defaults import descent_defaults
+from skdp.steps import ClippingRule, NoiseSchedule, clip_norms, relative_noise
+from skdp.steps.mirror_maps import MirrorMap, mirror_map
+
+Array = NDArray[np.float64]
+
+FEWEST, MOST = 30, 150
+# What "auto" multiplies by, next to the bounds.
+BOLDER_CLIP, BOLDER_STEPS, BOLDER_IN_NOISE = 1.5, 0.3, 0.3
+
+
+class AcceleratedMirrorDescent(Solver):
+    """Accelerated mirror descent on a ball or simplex, for more columns than rows (DP-AccMD).
+
+    In the geometry of an L1 ball or a simplex, Gaussian noise on d coordinates counts for about
+    ``sqrt(log d)``, not ``sqrt(d)``. With ``alpha = (k + 2) / (4 L)`` and ``r = 2 / (k + 2)``, step
+    k = 0, 1, ... takes the noisy gradient g at ``x = r z + (1 - r) y`` and goes
+
+        z = argmin over the set of  B(z', z) + alpha <g, z'>,       y = r z + (1 - r) y,
+
+    where B is the Bregman divergence of a map that is 1-strongly convex in the set's own norm: half
+    the squared norm on an L2 ball or a box, the p-norm with ``p = 1 + 1/ln d`` on an L1 ball,
+    entropy on a simplex. It returns y (Wang, Ye, Xu 2017, Alg. 3).
+
+    Parameters
+    ----------
+    max_iter : int or "auto", default="auto"
+        Number of steps, at least 1.
+    smoothness : float or "auto", default="auto"
+        L, the smoothness of the mean loss in the set's own norm, which scales steps as its inverse.
+        "auto" takes columns of unit size (rows of ``data_norm``, if that is less), and more where
+        noise asks for shorter steps.
+    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+        How noisy the steps are next to each other. "auto" matches them to alpha, so that the noise
+        term ``sum alpha_k**2 sigma_k**2`` of the bound is least.
+    clip_norm : float, ClippingRule or "auto", default="auto"
+        L2 bound of one record's gradient.
+
+    Notes
+    -----
+    The printed algorithm computes y from the gradient before noise, and returns it: that is not
+    private. The point used here is the very one that the proof of Theorem 5.4 compares with, so
+    the bound stands.
+
+    The problem has to have a bounded constraint (``constraint="l1_ball"``, say) and a smooth
+    penalty. The intercept, which is neither constrained nor penalised, is a Euclidean block of its
+    own, in a unit such that it moves the predictions as much as the set does.
+
+    References
+    ----------
+    D. Wang, M. Ye, J. Xu: Differentially Private Empirical Risk Minimization Revisited: Faster and
+    More General. NeurIPS 2017.
+    Z. Allen-Zhu, L. Orecchia: Linear Coupling. ITCS 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLinearRegression
+    >>> X = np.random.default_rng(0).standard_normal((500, 30))
+    >>> model = DPLinearRegression(
+    ...     solver="accelerated_mirror_descent", constraint="l1_ball", radius=1.0, random_state=0
+    ... )
+    >>> bool(abs(model.fit(X, X[:, 3]).coef_).sum() <= 1.0 + 1e-9)
+    True
+    """
+
+    name: ClassVar[str] = "accelerated_mirror_descent"
+    needs: ClassVar[frozenset[str]] = frozenset({"bounded_set", "smooth_penalty"})
+
+    def __init__(
+        self,
+        *,
+        max_iter: Any = "auto",
+        smoothness: float | str = "auto",
+        noise_schedule: str | NoiseSchedule | Any = "auto",
+        clip_norm: float | ClippingRule | str = "auto",
+    ) -> None:
+        self.max_iter = max_iter
+        self.smoothness = smoothness
+        self.noise_schedule = noise_schedule
+        self.clip_norm = clip_norm
+
+    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+        if not is_auto(self.max_iter):
+            check_count("max_iter", self.max_iter)
+        max_iter = None if is_auto(self.max_iter) else int(self.max_iter)
+        clip = float(self.clip_norm) if is_real(self.clip_norm) else None
+        values = mirror_defaults(public, problem, max_iter, clip)
+        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+
+    def resolve(self, public: Public, problem: Problem) -> AcceleratedMirrorDescent:
+        resolved = super().resolve(public, problem)
+        mirror_map(problem.constraint, _n_coefficients(public))
+        found = resolved.smoothness
+        if not (is_real(found) and 0 < found < math.inf):
+            raise ValueError(f"smoothness must be 'auto' or a positive number; got {found!r}.")
+        clip_norms(resolved.clip_norm, resolved.max_iter)
+        resolved._noises()
+        return resolved
+
+    def _alphas(self) -> Array:
+        return (np.arange(self.max_iter) + 2.0) / (4.0 * float(self.smoothness))
+
+    def _noises(self) -> Array:
+        return relative_noise(self.noise_schedule, self.max_iter, sizes=self._alphas())
+
+    def solve(self, oracle: Oracle) -> Solution:
+        public, problem, n_steps = oracle.public, oracle.problem, self.max_iter
+        clips = clip_norms(self.clip_norm, n_steps)
+        mirror = mirror_map(problem.constraint, _n_coefficients(public))
+        unit = _intercept_unit(public, problem, mirror)
+        z = oracle.start()
+        z[: public.n_features] = mirror.start(_n_coefficients(public)).reshape(-1, public.n_outputs)
+        y = z
+        steps = zip(self._alphas(), clips, self._noises(), strict=True)
+        for k, (alpha, clip_norm, noise) in enumerate(steps):
+            r = 2.0 / (k + 2.0)
+            # 1. the noisy gradient between the two sequences; the penalty's is public
+            x = r * z + (1 - r) * y
+            gradient = oracle.gradient(x, clip_norm, noise) + problem.penalty_gradient(x)
+            # 2. the mirror step, from the noisy gradient
+            z = _mirror_step(mirror, unit, z, alpha * gradient, public)
+            # 3. the step of y, from z: it sees no other gradient
+            y = r * z + (1 - r) * y
+        return Solution(y, n_steps)
+
+
+def _mirror_step(mirror: MirrorMap, unit: float, z: Array, slope: Array, public: Public) -> Array:
+    """Step on the set for the coefficients, plain for the intercept."""
+    n_features = public.n_features
+    moved = z - unit**2 * slope
+    coefficients = mirror.step(z[:n_features].ravel(), slope[:n_features].ravel())
+    moved[:n_features] = coefficients.reshape(n_features, -1)
+    return moved
+
+
+def _n_coefficients(public: Public) -> int:
+    return public.n_features * public.n_outputs
+
+
+def _mean_square(public: Public, problem: Problem) -> float:
+    """Return the most mean square of a margin at coefficients of norm 1, over ``reach**2``.
+
+    Rows are taken to have columns of unit size, or the declared norm. On an L1 ball or a simplex no
+    point is worse than a vertex, a single column; else columns may all be the same one.
+    """
+    longest = float(public.n_features)
+    if public.data_norm is not None:
+        longest = min(longest, public.data_norm**2)
+    if isinstance(problem.constraint, L1Ball | Simplex):
+        return min(1.0, longest)
+    return longest
+
+
+def _intercept_unit(public: Public, problem: Problem, mirror: MirrorMap) -> float:
+    """Return the intercept that counts as 1: it moves margins as far as coefficients of norm 1.
+
+    But no more than ``reach``, so that its noise does not outweigh theirs.
+    """
+    found = math.sqrt(_mean_square(public, problem)) / public.intercept_size
+    return mirror.reach * min(1.0, found)
+
+
+def mirror_defaults(
+    public: Public, problem: Problem, max_iter: int | None, clip_norm: float | None
+) -> dict[str, Any]:
+    """Return what "auto" stands for, by the bound of Wang, Ye, Xu (2017, (76)).
+
+    With noise of standard deviation ``sigma = C sqrt(T) / (mu n)`` on each coordinate of a mean
+    gradient, W the mean length of a Gaussian vector in the dual norm, and B the spread of the map,
+
+        excess <= 8 L B / T**2 + T sigma**2 W**2 / (6 L),
+
+    where 1/6 follows from the sum of squared alphas. At a given T the best L is
+    ``T**2 C W / (mu n sqrt(48 B))``, if that exceeds the loss's own; further steps are worth their
+    time up to the T where the two agree. Both terms of the bound are loose; the factors on L were
+    chosen on synthetic rows of 10 to 10,000 columns.
+    """
+    size = _n_coefficients(public)
+    mirror = mirror_map(problem.constraint, size)
+    width = max(mirror.width(size), mirror.reach)
+    # 1. The clipping norm of gradient descent, and some more: noise weighs less here.
+    if clip_norm is None:
+        clip_norm = descent_defaults(public, problem)["clip_norm"]
+        if not math.isinf(public.epsilon):
+            clip_norm *= BOLDER_CLIP
+            if problem.loss.residual_bound is not None and public.row_norm is not None:
+                clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
+    # 2. The loss's own smoothness; the intercept may double a margin.
+    own = problem.loss.curvature * mirror.reach**2 * _mean_square(public, problem)
+    own *= 2.0 if public.has_intercept else 1.0
+    own = BOLDER_STEPS * own + problem.strong_convexity * mirror.reach**2
+    # 3. Steps, and the smoothness that suits the noise.
+    mu = gaussian_mu(min(public.epsilon, 1e4), max(public.delta, 1e-12))
+    mu /= Gaussian(1.0).sensitivity(public.adjacency)
+    rate = (
+        BOLDER_IN_NOISE * clip_norm * width / (mu * public.n_rows * math.sqrt(48 * mirror.spread))
+    )
+    if math.isinf(public.epsilon):
+        rate = 0.0
+    if max_iter is None:
+        enough = math.sqrt(own / rate) if rate > own / MOST**2 else MOST
+        max_iter = min(max(math.ceil(enough), FEWEST), MOST)
+    return {
+        "max_iter": max_iter,
+        "smoothness": max(own, rate * max_iter**2),
+        "noise_schedule": "step_matched",
+        "clip_norm": clip_norm,
+    }

@@ -1,0 +1,198 @@
+"""Mirror maps: distances that fit a set, and the step that each of them makes."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex
+
+Array = NDArray[np.float64]
+
+
+class MirrorMap(ABC):
+    """A function w on a set that is 1-strongly convex in the set's own norm.
+
+    That norm is the Minkowski norm of the set, ``|v| = min{r >= 0: v in r C}``, or, for the box,
+    the Euclidean one. Write ``B(z', z)`` for the Bregman divergence of w. Vectors are flat.
+
+    Attributes
+    ----------
+    reach : float
+        Largest L2 norm of a vector of norm 1: a function that is L-smooth in the L2 norm is
+        ``L * reach**2``-smooth in this one (Wang, Ye, Xu 2017, Lemma 5.1, where a symmetric set's
+        radius does for its diameter).
+    spread : float
+        Bound on ``B(z, start)`` over the set.
+    """
+
+    reach: float
+    spread: float
+
+    @abstractmethod
+    def start(self, size: int) -> Array:
+        """Return the minimiser of w over the set."""
+
+    @abstractmethod
+    def step(self, z: Array, slope: Array) -> Array:
+        """Return the minimiser over z' in the set of ``B(z', z) + <slope, z'>``."""
+
+    @abstractmethod
+    def width(self, size: int) -> float:
+        """Bound the mean length, in the dual norm, of a standard Gaussian vector."""
+
+
+class Euclidean(MirrorMap):
+    """``|v|**2 / (2 unit**2)``: for the L2 ball, with its radius as unit, and for the box.
+
+    Parameters
+    ----------
+    constraint : Constraint
+        Bounded; steps are projected on it.
+    unit : float
+        L2 length that counts as 1.
+    largest : float
+        L2 norm of the set's points, at most.
+    """
+
+    def __init__(self, constraint: Constraint, unit: float, largest: float) -> None:
+        self._constraint, self.reach = constraint, unit
+        self.spread = 0.5 * (largest / unit) ** 2
+
+    def start(self, size: int) -> Array:
+        return self._constraint.project(np.zeros(size))
+
+    def step(self, z: Array, slope: Array) -> Array:
+        return self._constraint.project(z - self.reach**2 * slope)
+
+    def width(self, size: int) -> float:
+        return self.reach * math.sqrt(size)
+
+
+class PNorm(MirrorMap):
+    """``kappa / 2 |v|_q**2`` on an L1 ball, with ``q = 1 + 1 / max(ln d, 1)``.
+
+    ``|.|_q**2 / 2`` is (q - 1)-strongly convex in the q-norm (Ball, Carlen, Lieb 1994), which is at
+    least ``d**(1/q - 1)`` times the 1-norm; so with ``kappa = d**(2 - 2/q) / ((q - 1) radius**2)``,
+    at most ``e**2 max(ln d, 1) / radius**2``, the map is 1-strongly convex in ``|v|_1 / radius``.
+
+    The step has no closed form, but one unknown: with ``theta = grad w(z) - slope``, the optimality
+    conditions say that ``grad w(z')`` is theta after a soft threshold at some level >= 0, which is
+    0 if that lies in the ball and else such that ``|z'|_1 = radius``. The norm falls as the level
+    rises, so the level is found by bracketing.
+
+    Parameters
+    ----------
+    radius : float
+    size : int
+        Number of coordinates, d.
+    """
+
+    def __init__(self, radius: float, size: int) -> None:
+        self._radius = radius
+        self._q = 1.0 + 1.0 / max(math.log(size), 1.0)
+        self._p = self._q / (self._q - 1.0)  # the dual exponent
+        self._kappa = size ** (2 - 2 / self._q) / ((self._q - 1) * radius**2)
+        self.reach = radius
+        self.spread = 0.5 * self._kappa * radius**2
+
+    def start(self, size: int) -> Array:
+        return np.zeros(size)
+
+    def step(self, z: Array, slope: Array) -> Array:
+        theta = self._gradient(z) - slope
+        largest = float(np.abs(theta).max(initial=0.0))
+        if largest == 0:
+            return np.zeros_like(theta)
+
+        def length(level: float) -> float:
+            return float(np.abs(self._inverse(_shrunk(theta, level))).sum())
+
+        level = 0.0
+        if length(0.0) > self._radius:
+            level = float(
+                brentq(lambda at: length(at) - self._radius, 0.0, largest, xtol=1e-15 * largest)
+            )
+        found = self._inverse(_shrunk(theta, level))
+        # Rounding may leave it a hair outside.
+        return found * min(1.0, self._radius / max(float(np.abs(found).sum()), 1e-300))
+
+    def _gradient(self, v: Array) -> Array:
+        return np.asarray(self._kappa * _power(v, self._q))
+
+    def _inverse(self, theta: Array) -> Array:
+        return np.asarray(_power(theta, self._p) / self._kappa)
+
+    def width(self, size: int) -> float:
+        return self._radius * math.sqrt(2 * math.log(2 * size))
+
+
+class Entropy(MirrorMap):
+    """``sum_i u_i ln u_i`` with ``u = v / total``, on a simplex: steps multiply.
+
+    It is 1-strongly convex in ``|v|_1 / total`` (Pinsker's inequality).
+
+    Parameters
+    ----------
+    total : float
+    size : int
+        Number of coordinates.
+    """
+
+    def __init__(self, total: float, size: int) -> None:
+        self._total = total
+        self.reach = total
+        self.spread = math.log(max(size, 2))
+
+    def start(self, size: int) -> Array:
+        return np.full(size, self._total / size)
+
+    def step(self, z: Array, slope: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            logs = np.log(z) - self._total * slope
+        weights = np.exp(logs - logs.max())
+        return np.asarray(self._total * weights / weights.sum())
+
+    def width(self, size: int) -> float:
+        return self._total * math.sqrt(2 * math.log(2 * size))
+
+
+def mirror_map(constraint: Constraint, size: int) -> MirrorMap:
+    """Return the mirror map for a set of ``size`` coefficients.
+
+    Raises
+    ------
+    ValueError
+        If there is none: the set has to be an L2 ball, an L1 ball, a simplex or a bounded box.
+    """
+    if isinstance(constraint, L2Ball):
+        return Euclidean(constraint, constraint.radius, constraint.radius)
+    if isinstance(constraint, L1Ball):
+        return PNorm(constraint.radius, size)
+    if isinstance(constraint, Simplex):
+        return Entropy(constraint.total, size)
+    if isinstance(constraint, Box) and constraint.bounded:
+        return Euclidean(constraint, 1.0, constraint.diameter(size) / 2)
+    raise ValueError(
+        "accelerated mirror descent needs an L2 ball, an L1 ball, a simplex or a bounded box; got "
+        f"{constraint}."
+    )
+
+
+def _power(v: Array, exponent: float) -> Array:
+    """Gradient of ``|v|**2 / 2`` in the norm of this exponent."""
+    sizes = np.abs(v)
+    largest = float(sizes.max(initial=0.0))
+    if largest == 0:
+        return np.zeros_like(v)
+    sizes /= largest  # neither powers nor their sum leave float64's range
+    norm = float(np.sum(sizes**exponent)) ** (1 / exponent)
+    return np.asarray(np.copysign(largest * norm * (sizes / norm) ** (exponent - 1), v))
+
+
+def _shrunk(v: Array, level: float) -> Array:
+    return np.asarray(v - np.clip(v, -level, level))

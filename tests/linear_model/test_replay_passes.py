@@ -1,0 +1,219 @@
+"""Replay over passes and mirror descent, on small batches, and mutants of theirs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.accounting import Adjacency
+from skdp.oracle.releases import difference_steps, svrg_pass
+from skdp.oracle.releases.varying_noise import VaryingNoise
+from skdp.oracle.rows import Rows
+from skdp.solvers import SVRG, AcceleratedMirrorDescent, SVRGPlusPlus
+
+SOLVERS = {
+    "one by one": SVRG(max_iter=12, inner_steps=6, batch_size=1),
+    "small": SVRG(max_iter=9, inner_steps=5, batch_size=9),
+    "doubling": SVRGPlusPlus(max_iter=12, inner_steps=2, batch_size=20),
+    "fixed size": SVRG(max_iter=8, inner_steps=4, batch_size=3, sampling="fixed_size"),
+    "blocks": SVRG(max_iter=8, inner_steps=4, batch_size=15, sampling="shuffled"),
+    "bins": SVRG(max_iter=8, inner_steps=4, batch_size=15, sampling="balls_and_bins"),
+    "fresh": SVRG(max_iter=6, inner_steps=3, batch_size=9, snapshot_noise="fresh"),
+    "bb": SVRG(max_iter=9, inner_steps=3, batch_size=9, learning_rate="bb"),
+}
+
+
+N_ROWS = 60
+
+
+def data_for(kind, rng):
+    X = rng.standard_normal((N_ROWS, 4))
+    if kind == "logistic":
+        return X, (X[:, 0] > 0).astype(int)
+    return X, X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.1 * rng.standard_normal(N_ROWS)
+
+
+def neighbours(kind, X, y, adjacency):
+    """Pairs of (X, y, sample_weight) in which one record differs, by much."""
+    targets = [0, 1] if kind == "logistic" else [-1e300, 0.0, 1e12]
+    rows = [1e5, -1e5, 1e300, 1e-170, 5e-324, 0.0]
+    for place, size in enumerate(rows):
+        for target in targets:
+            there, here = ((X.copy(), y.copy(), np.ones(N_ROWS)) for _ in range(2))
+            there[0][place], there[1][place] = size, target
+            there[2][place] = 1e6 if place % 2 else 1.0
+            if adjacency is Adjacency.ZERO_OUT:
+                here[0][place], here[1][place], here[2][place] = 0.0, 0, 0.0
+            yield there, here
+
+
+def make(kind, solver, adjacency):
+    estimator = skdp.DPLogisticRegression if kind == "logistic" else skdp.DPRidge
+    return estimator(solver=solver, adjacency=str(adjacency), random_state=0, scaling="none")
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("kind", ["logistic", "ridge"])
+def test_nothing_but_releases(replay, rng, kind, name, adjacency):
+    solver = SOLVERS[name]
+    if solver.sampling == "fixed_size" and adjacency is Adjacency.ZERO_OUT:
+        return  # refused
+    X, y = data_for(kind, rng)
+    pairs = list(neighbours(kind, X, y, adjacency))
+    for data, neighbour in pairs[::2]:
+        replay.check(lambda: make(kind, solver, adjacency), data, neighbour, adjacency)
+
+
+# Each mutant breaks one step of the proof.
+
+
+def mutant_difference_not_clipped(monkeypatch):
+    original = Rows.records
+
+    def records(self, numbers):
+        found = original(self, numbers)
+        found.inverse_norms[:] = 1e280
+        return found
+
+    monkeypatch.setattr(Rows, "records", records)
+
+
+def mutant_bound_too_small(monkeypatch):
+    original = difference_steps._side_by_side
+
+    def side_by_side(*args):
+        sum_up = original(*args)
+
+        def wide(first, stop, away, bound, factor, out):
+            sum_up(first, stop, away, 3 * bound, factor, out)
+
+        return wide
+
+    monkeypatch.setattr(difference_steps, "_side_by_side", side_by_side)
+
+
+def mutant_reused_snapshot_not_charged(monkeypatch):
+    """The exact gradient at the anchor, as if its noisy copy had not to be paid for."""
+
+    def copies(self, rows, terms, source):
+        exact = rows.clipped_gradient_sum(terms.problem.loss, self.anchor, self.clip_norm)
+        while True:
+            yield exact / terms.public.n_rows
+
+    monkeypatch.setattr(svrg_pass.SVRGPass, "_copies", copies)
+
+
+def mutant_less_noise_in_later_steps(monkeypatch):
+    original = VaryingNoise.__init__
+
+    def init(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        self.std /= 2
+
+    monkeypatch.setattr(VaryingNoise, "__init__", init)
+
+
+def mutant_divided_by_the_batch_that_came_out(monkeypatch):
+    original = difference_steps.difference_steps
+
+    def steps(samplers, n_steps, rows, *args):
+        for sum_up, edges, divisors in original(samplers, n_steps, rows, *args):
+            positive = 1 + int((np.abs(rows._X) > 50).any())
+            yield sum_up, edges, [positive * divisor for divisor in divisors]
+
+    monkeypatch.setattr(svrg_pass, "difference_steps", steps)
+
+
+def mutant_bound_from_the_rows(monkeypatch):
+    original = difference_steps.difference_steps
+    found = {}
+
+    def steps(samplers, n_steps, rows, *args):
+        found["longest"] = 1 / rows._inverse_norms.min()
+        return original(samplers, n_steps, rows, *args)
+
+    monkeypatch.setattr(svrg_pass, "difference_steps", steps)
+    monkeypatch.setattr(
+        svrg_pass, "smoothness", lambda public, problem: 0.25 * found.get("longest", 1.0) ** 2
+    )
+
+
+MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
+
+
+def caught(replay, leak, rng, adjacency, model):
+    """Count the neighbours on which a fit shows more than it released."""
+    X, y = data_for("logistic", rng)
+    y[:] = 0
+    count = 0
+    for place, row in enumerate([1e4 * np.ones(4), np.full(4, 3.0), -np.ones(4)]):
+        there, here = (X.copy(), y.copy(), np.ones(len(y))), (X.copy(), y.copy(), np.ones(len(y)))
+        there[0][place], there[1][place], there[2][place] = row, 1, 40.0
+        if adjacency is Adjacency.ZERO_OUT:
+            here[0][place], here[2][place] = 0.0, 0.0
+        try:
+            replay.check(model, there, here, adjacency)
+        except leak:
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("batch_size", [2, 25])
+@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, batch_size, adjacency):
+    def model():
+        solver = SVRG(
+            max_iter=40,
+            inner_steps=20,
+            batch_size=batch_size,
+            clip_norm=0.3,
+            difference_clip=0.05,
+            learning_rate=0.5,
+        )
+        return skdp.DPLogisticRegression(
+            classes=[0, 1],
+            solver=solver,
+            adjacency=str(adjacency),
+            random_state=0,
+            scaling="none",
+        )
+
+    assert not caught(replay, leak, rng, adjacency, model)
+    MUTANTS[mutant](monkeypatch)
+    assert caught(replay, leak, rng, adjacency, model), f"{mutant} went unnoticed"
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_replay_catches_y_from_the_gradient_before_noise(replay, leak, rng, monkeypatch, adjacency):
+    """As the algorithm is printed."""
+
+    def model():
+        return skdp.DPLogisticRegression(
+            classes=[0, 1],
+            solver="accelerated_mirror_descent",
+            max_iter=6,
+            constraint="l1_ball",
+            adjacency=str(adjacency),
+            random_state=0,
+            scaling="none",
+        )
+
+    assert not caught(replay, leak, rng, adjacency, model)
+    original = AcceleratedMirrorDescent.solve
+
+    def solve(self, oracle):
+        solution = original(self, oracle)
+        if oracle._rows is not None:
+            x = solution.coef
+            raw = oracle._rows.clipped_gradient_sum(oracle.problem.loss, x, self.clip_norm)
+            y = oracle.problem.project(x - raw / oracle.public.n_rows)
+            return type(solution)(y, solution.n_iter)
+        return solution
+
+    monkeypatch.setattr(AcceleratedMirrorDescent, "solve", solve)
+    assert caught(replay, leak, rng, adjacency, model)

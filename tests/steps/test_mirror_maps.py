@@ -1,0 +1,127 @@
+"""Mirror maps: strong convexity, exact steps, and what their bounds promise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdp.objective import Box, L1Ball, L2Ball, Simplex, Unconstrained
+from skdp.steps.mirror_maps import Entropy, Euclidean, PNorm, mirror_map
+
+SETS = [L2Ball(0.7), L1Ball(2.5), Simplex(1.3), Box(-0.5, 1.0)]
+
+
+def value(mirror, v):
+    """The map itself, at a point of the set."""
+    if isinstance(mirror, Euclidean):
+        return v @ v / (2 * mirror.reach**2)
+    if isinstance(mirror, PNorm):
+        return mirror._kappa / 2 * np.sum(np.abs(v) ** mirror._q) ** (2 / mirror._q)
+    u = v / mirror.reach
+    return np.sum(u * np.log(np.maximum(u, 1e-300)))
+
+
+def slope_at(mirror, v):
+    if isinstance(mirror, Euclidean):
+        return v / mirror.reach**2
+    if isinstance(mirror, PNorm):
+        return mirror._gradient(v)
+    return (np.log(v / mirror.reach) + 1) / mirror.reach
+
+
+def norm(constraint, v):
+    if isinstance(constraint, L2Ball):
+        return np.linalg.norm(v) / constraint.radius
+    if isinstance(constraint, L1Ball):
+        return np.abs(v).sum() / constraint.radius
+    if isinstance(constraint, Simplex):
+        return np.abs(v).sum() / constraint.total
+    return np.linalg.norm(v)
+
+
+def inside(constraint, rng, size):
+    point = constraint.project(rng.standard_normal(size) * rng.choice([0.1, 1.0, 5.0]))
+    if isinstance(constraint, Simplex):
+        point = 0.9 * point + 0.1 * constraint.total / size
+    return point
+
+
+@pytest.mark.parametrize("constraint", SETS, ids=str)
+@pytest.mark.parametrize("size", [1, 2, 3, 30])
+def test_maps_are_strongly_convex_in_the_norm_of_the_set(constraint, size, rng):
+    mirror = mirror_map(constraint, size)
+    for _ in range(100):
+        a, b = inside(constraint, rng, size), inside(constraint, rng, size)
+        bregman = value(mirror, a) - value(mirror, b) - slope_at(mirror, b) @ (a - b)
+        assert bregman >= norm(constraint, a - b) ** 2 / 2 - 1e-12
+
+
+@pytest.mark.parametrize("constraint", SETS, ids=str)
+def test_reach_and_spread_are_bounds(constraint, rng):
+    mirror = mirror_map(constraint, 20)
+    start = mirror.start(20)
+    assert constraint.contains(start)
+    for _ in range(100):
+        a, b = inside(constraint, rng, 20), inside(constraint, rng, 20)
+        assert np.linalg.norm(a - b) <= mirror.reach * norm(constraint, a - b) + 1e-12
+        bregman = value(mirror, a) - value(mirror, start)
+        if not isinstance(mirror, Euclidean) or isinstance(constraint, L2Ball):
+            bregman -= slope_at(mirror, start) @ (a - start)
+            assert bregman <= mirror.spread + 1e-9
+
+
+@pytest.mark.parametrize("constraint", SETS, ids=str)
+@given(seed=st.integers(0, 10**6), size=st.sampled_from([1, 2, 5, 40]))
+@settings(max_examples=40, deadline=None)
+def test_a_step_is_the_minimiser(constraint, seed, size):
+    """Variational inequality: no point of the set lies lower, to first order."""
+    rng = np.random.default_rng(seed)
+    mirror = mirror_map(constraint, size)
+    z = mirror.step(inside(constraint, rng, size), 0.1 * rng.standard_normal(size))
+    slope = rng.standard_normal(size) * 10.0 ** rng.integers(-2, 2)
+    if isinstance(mirror, Entropy):
+        slope = np.clip(slope, -3, 3)
+    found = mirror.step(z, slope)
+    assert constraint.contains(found)
+    gradient = slope_at(mirror, found) - slope_at(mirror, z) + slope
+    size_of = np.abs(slope_at(mirror, found)).max() + np.abs(slope).max() + 1
+    for _ in range(20):
+        other = inside(constraint, rng, size)
+        assert gradient @ (other - found) >= -1e-7 * size_of
+
+
+@pytest.mark.parametrize("constraint", SETS, ids=str)
+@pytest.mark.parametrize("slope", [0.0, 1e-300, 1e150, -1e150])
+def test_extreme_steps_stay_in_the_set(constraint, slope):
+    mirror = mirror_map(constraint, 6)
+    z = mirror.start(6)
+    for _ in range(3):
+        z = mirror.step(z, slope * np.arange(6.0))
+        assert np.isfinite(z).all()
+        assert constraint.contains(z)
+
+
+@pytest.mark.parametrize("constraint", SETS[:3], ids=str)
+def test_width_bounds_the_dual_norm_of_noise(constraint, rng):
+    mirror = mirror_map(constraint, 50)
+    noise = rng.standard_normal((4000, 50))
+    dual = np.abs(noise).max(axis=1) if not isinstance(constraint, L2Ball) else None
+    if dual is None:
+        dual = np.linalg.norm(noise, axis=1)
+    assert mirror.reach * dual.mean() <= mirror.width(50)
+    assert mirror.width(50) <= 1.5 * mirror.reach * dual.mean()
+
+
+def test_in_high_dimension_the_width_is_a_logarithm():
+    assert PNorm(1.0, 10_000).width(10_000) < 5
+    assert mirror_map(L2Ball(1.0), 10_000).width(10_000) == math.sqrt(10_000)
+
+
+@pytest.mark.parametrize("wrong", [Unconstrained(), Box(0.0, math.inf)])
+def test_other_sets_are_refused(wrong):
+    with pytest.raises(ValueError, match="bounded box"):
+        mirror_map(wrong, 3)
