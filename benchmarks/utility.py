@@ -97,7 +97,7 @@ def chosen(words, everything=False):
     names = []
     for word in words:
         found = [word] if word in known else [
-            name for name, method in known.items() if method.kind == word and not method.on_demand
+            name for name, method in known.items() if method.kind == word and (everything or not method.on_demand)
         ]  # fmt: skip
         if not found:
             raise SystemExit(f"unknown method {word!r}; known: {[*KINDS, *known]}")

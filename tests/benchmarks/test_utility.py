@@ -86,6 +86,7 @@ def test_methods_are_chosen_by_name_or_kind():
     assert "AdaSSP" in utility.chosen(["rival"])
     assert "skdp adp_sgd" not in utility.chosen([])
     assert "skdp adp_sgd" in utility.chosen([], everything=True)
+    assert "skdp adp_sgd" in utility.chosen(["solver"], everything=True)
     assert utility.chosen(["skdp adp_sgd"]) == ["skdp adp_sgd"]
     with pytest.raises(SystemExit, match="unknown method 'amp'"):
         utility.chosen(["amp"])
