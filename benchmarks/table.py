@@ -70,8 +70,9 @@ def read(path: Path) -> tuple[list[str], list[dict]]:
 
 
 def write(path: Path, commands, rows) -> None:
-    """Write the table, sorted."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    """Write the table, sorted, at once, so that an interrupted run leaves the old one."""
+    part = path.with_name(path.name + ".part")
+    with part.open("w", newline="", encoding="utf-8") as file:
         file.writelines(f"# {command}\n" for command in commands)
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
@@ -80,6 +81,7 @@ def write(path: Path, commands, rows) -> None:
             cells |= {"epsilon": f"{row['epsilon']:g}", "delta": f"{row['delta']:g}"}
             cells[SCORES] = " ".join(f"{score:.5g}" for score in row[SCORES])
             writer.writerow(cells)
+    part.replace(path)
 
 
 def merge(path: Path, command: str, rows) -> None:

@@ -96,9 +96,12 @@ def chosen(words, everything=False):
         return [name for name in known if everything or not known[name].on_demand]
     names = []
     for word in words:
-        found = [word] if word in known else [
-            name for name, method in known.items() if method.kind == word and (everything or not method.on_demand)
-        ]  # fmt: skip
+        found = [
+            name
+            for name, method in known.items()
+            if method.kind == word and (everything or not method.on_demand)
+        ]
+        found = [word] if word in known else found
         if not found:
             raise SystemExit(f"unknown method {word!r}; known: {[*KINDS, *known]}")
         names.extend(found)
