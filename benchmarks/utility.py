@@ -118,13 +118,15 @@ def run(
     everything=False,
 ) -> list[dict]:
     """Run, print, merge into ``output`` after each data set, and return the new rows."""
-    unknown = sorted(set(data) - set(modules("datasets")))
+    known = modules("datasets")
+    unknown = sorted(set(data) - set(known))
     if unknown:
-        raise SystemExit(f"unknown data sets {unknown}; known: {sorted(modules('datasets'))}")
+        raise SystemExit(f"unknown data sets {unknown}; known: {sorted(known)}")
+    data = data or sorted(name for name in known if not getattr(known[name], "ON_DEMAND", False))
     names = chosen(names, everything)
     found = []
     with Parallel(n_jobs=jobs) as parallel:
-        for name in data or sorted(modules("datasets")):
+        for name in data:
             for condition in conditions:
                 start = time.perf_counter()
                 answers = parallel(

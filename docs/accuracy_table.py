@@ -195,11 +195,16 @@ def draw(axes, own, colours):
         line = [row for row in line if row["epsilon"] in EPSILONS]
         is_default = name == verdict.DEFAULT
         axes.errorbar(
-            [row["epsilon"] for row in line], [row["score"] for row in line],
-            [min(row["score_gap_se"], height) for row in line], label=name, marker="o", ms=4 if is_default else 2,
-            lw=2.4 if is_default else 1, color="#c0504d" if is_default else colours[k % 10],
+            [row["epsilon"] for row in line],
+            [row["score"] for row in line],
+            [min(row["score_gap_se"], height) for row in line],
+            label=name,
+            marker="o",
+            ms=4 if is_default else 2,
+            lw=2.4 if is_default else 1,
+            color="#c0504d" if is_default else colours[k % 10],
             zorder=3 if is_default else 2,
-        )  # fmt: skip
+        )
     axes.set_xscale("log")
     axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     axes.set_ylim(level[verdict.CONSTANT] - 0.4 * height, level[verdict.TWIN] + 0.15 * height)

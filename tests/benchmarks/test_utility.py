@@ -16,7 +16,7 @@ from benchmarks.environments import diffprivlib_env
 DATA = sorted(registry.modules("datasets"))
 N_COLUMNS = {
     "adult": 107, "bank": 64, "bike": 58, "breast_cancer": 30, "california_housing": 8,
-    "covertype": 54, "diabetes": 10, "diamonds": 26, "digits": 64, "wine": 12,
+    "covertype": 54, "diabetes": 10, "diamonds": 26, "digits": 64, "mnist": 49, "wine": 12,
 }  # fmt: skip
 
 
