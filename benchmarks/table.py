@@ -15,7 +15,9 @@ FACTS = [*KEY, "kind", "delta", "runs", "rows", "columns"]
 # Each metric: mean, its standard error, and both for the difference to the non-private model on
 # the same split, where what a split adds to both cancels.
 FIGURES = [f"{metric}{what}" for metric in METRICS for what in ("", "_se", "_gap", "_gap_se")]
-COLUMNS = [*FACTS, *FIGURES, "seconds"]
+# The score of each run, by seed: two methods are compared run by run, on the same splits.
+SCORES = "scores"
+COLUMNS = [*FACTS, *FIGURES, "seconds", SCORES]
 NUMBERS = ["epsilon", "delta", "runs", "rows", "columns", *FIGURES, "seconds"]
 
 
@@ -36,6 +38,7 @@ def summary(runs, twins) -> dict[str, float]:
         figures[metric], figures[f"{metric}_se"] = mean_and_error(values)
         gaps = values - np.array([twin[metric] for twin in twins])
         figures[f"{metric}_gap"], figures[f"{metric}_gap_se"] = mean_and_error(gaps)
+    figures[SCORES] = [run["score"] for run in runs]
     return figures
 
 
@@ -62,19 +65,23 @@ def read(path: Path) -> tuple[list[str], list[dict]]:
             row[name] = float(row[name]) if row[name] else math.nan
         for name in ("runs", "rows", "columns"):
             row[name] = int(row[name])
+        row[SCORES] = [float(score) for score in (row.get(SCORES) or "").split()]
     return commands, rows
 
 
 def write(path: Path, commands, rows) -> None:
-    """Write the table, sorted."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    """Write the table, sorted, at once, so that an interrupted run leaves the old one."""
+    part = path.with_name(path.name + ".part")
+    with part.open("w", newline="", encoding="utf-8") as file:
         file.writelines(f"# {command}\n" for command in commands)
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         for row in sorted(rows, key=lambda row: tuple(row[name] for name in KEY)):
-            cells = {name: text(row.get(name)) for name in COLUMNS}
+            cells = {name: text(row.get(name)) for name in COLUMNS if name != SCORES}
             cells |= {"epsilon": f"{row['epsilon']:g}", "delta": f"{row['delta']:g}"}
+            cells[SCORES] = " ".join(f"{score:.5g}" for score in row[SCORES])
             writer.writerow(cells)
+    part.replace(path)
 
 
 def merge(path: Path, command: str, rows) -> None:

@@ -96,9 +96,12 @@ def chosen(words, everything=False):
         return [name for name in known if everything or not known[name].on_demand]
     names = []
     for word in words:
-        found = [word] if word in known else [
-            name for name, method in known.items() if method.kind == word and not method.on_demand
-        ]  # fmt: skip
+        found = [
+            name
+            for name, method in known.items()
+            if method.kind == word and (everything or not method.on_demand)
+        ]
+        found = [word] if word in known else found
         if not found:
             raise SystemExit(f"unknown method {word!r}; known: {[*KINDS, *known]}")
         names.extend(found)
@@ -118,13 +121,15 @@ def run(
     everything=False,
 ) -> list[dict]:
     """Run, print, merge into ``output`` after each data set, and return the new rows."""
-    unknown = sorted(set(data) - set(modules("datasets")))
+    known = modules("datasets")
+    unknown = sorted(set(data) - set(known))
     if unknown:
-        raise SystemExit(f"unknown data sets {unknown}; known: {sorted(modules('datasets'))}")
+        raise SystemExit(f"unknown data sets {unknown}; known: {sorted(known)}")
+    data = data or sorted(name for name in known if not getattr(known[name], "ON_DEMAND", False))
     names = chosen(names, everything)
     found = []
     with Parallel(n_jobs=jobs) as parallel:
-        for name in data or sorted(modules("datasets")):
+        for name in data:
             for condition in conditions:
                 start = time.perf_counter()
                 answers = parallel(

@@ -167,11 +167,14 @@ def pictures(rows):
     PICTURES.mkdir(parents=True, exist_ok=True)
     for data in sorted({row["data"] for row in rows}):
         figure, panels = plt.subplots(1, 2, figsize=(8.4, 3.4), sharey=True)
+        palette = [colour for k, colour in enumerate(plt.get_cmap("tab10").colors) if k != 3]
+        colours = dict(zip(order(of(rows, data=data, kind="rival")), palette, strict=False))
+        colours[verdict.DEFAULT] = "#c0504d"
         for axes, condition in zip(panels, CONDITIONS, strict=True):
             own = of(rows, data=data, condition=condition)
             if not own:
                 continue
-            draw(axes, own, plt.get_cmap("tab10").colors)
+            draw(axes, own, colours)
             axes.set_title(WORDS[condition], fontsize=10)
             axes.set_xlabel("epsilon")
         panels[0].set_ylabel("accuracy" if is_classification(own) else "R²")
@@ -189,17 +192,21 @@ def draw(axes, own, colours):
     axes.axhline(level[verdict.TWIN], color="black", ls="--", lw=1, label="non-private")
     axes.axhline(level[verdict.CONSTANT], color="grey", ls=":", lw=1, label="constant")
     height = max(level[verdict.TWIN] - level[verdict.CONSTANT], 0.02)
-    shown = [name for name in order(own) if of(own, method=name)[0]["kind"] in ("skdp", "rival")]
-    for k, name in enumerate(shown):
+    for name in [name for name in order(own) if name in colours]:
         line = sorted(of(own, method=name), key=lambda row: row["epsilon"])
         line = [row for row in line if row["epsilon"] in EPSILONS]
         is_default = name == verdict.DEFAULT
         axes.errorbar(
-            [row["epsilon"] for row in line], [row["score"] for row in line],
-            [min(row["score_gap_se"], height) for row in line], label=name, marker="o", ms=4 if is_default else 2,
-            lw=2.4 if is_default else 1, color="#c0504d" if is_default else colours[k % 10],
+            [row["epsilon"] for row in line],
+            [row["score"] for row in line],
+            [min(row["score_gap_se"], height) for row in line],
+            label=name,
+            marker="o",
+            ms=4 if is_default else 2,
+            lw=2.4 if is_default else 1,
+            color=colours[name],
             zorder=3 if is_default else 2,
-        )  # fmt: skip
+        )
     axes.set_xscale("log")
     axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     axes.set_ylim(level[verdict.CONSTANT] - 0.4 * height, level[verdict.TWIN] + 0.15 * height)

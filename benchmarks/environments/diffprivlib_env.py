@@ -2,7 +2,8 @@
 
     python -m benchmarks.environments.diffprivlib_env
 
-makes ``build/diffprivlib`` with the newest scikit-learn on which diffprivlib works. With 1.8 its
+makes ``build/diffprivlib`` with the newest scikit-learn on which diffprivlib works, and writes the
+versions to ``benchmarks/results/diffprivlib.json``. With 1.8 its
 LogisticRegression fails (it passes ``multi_class``, which is no more); with 1.9 it cannot even be
 imported (``cannot import name 'DOUBLE' from 'sklearn.tree._tree'``).
 """
@@ -81,4 +82,6 @@ def ask(**task) -> dict[str, np.ndarray]:
 
 if __name__ == "__main__":
     make()
-    print(versions())
+    text = json.dumps(versions(), indent=2)
+    (Path(__file__).parents[1] / "results" / "diffprivlib.json").write_text(text + "\n")
+    print(text)

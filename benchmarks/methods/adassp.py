@@ -35,7 +35,7 @@ class AdaSSP(RegressionRival):
     def weights(self, Z, y):
         sigma = np.sqrt(self.n_releases) / self.mu
         gram = self.noisy_gram(Z, sigma)
-        return np.linalg.lstsq(gram, self.noisy_product(Z, y, TARGET_BOUND, sigma))[0]
+        return np.linalg.lstsq(gram, self.noisy_product(Z, y, TARGET_BOUND, sigma), rcond=None)[0]
 
 
 def make(split, epsilon, delta, seed):

@@ -23,7 +23,7 @@ class BoostedAdaSSP(AdaSSP):
         w = np.zeros(Z.shape[1])
         for _ in range(ROUNDS):
             product = self.noisy_product(Z, y - Z @ w, RESIDUAL_BOUND, sigma)
-            w = w + np.linalg.lstsq(gram, product)[0]
+            w = w + np.linalg.lstsq(gram, product, rcond=None)[0]
         return w
 
 

@@ -98,7 +98,7 @@ class TukeyEM(Rival):
         n, d = Z.shape
         order = self.rng.permutation(n)
         parts = np.array_split(order, number_of_parts(n, d, self.epsilon))
-        return np.array([np.linalg.lstsq(Z[part], y[part])[0] for part in parts])
+        return np.array([np.linalg.lstsq(Z[part], y[part], rcond=None)[0] for part in parts])
 
     def deep_point(self, models):
         ordered = np.sort(models.T + 1e-10 * self.rng.random(models.T.shape), axis=1)

@@ -143,7 +143,7 @@ def test_amp_splits_epsilon():
 @pytest.mark.parametrize("method", [amp.AMP, perturbation.ObjectivePerturbation])
 def test_with_a_large_budget_it_is_logistic_regression(labels, method):
     X, y = labels
-    twin = LogisticRegression(C=np.inf, tol=1e-10).fit(X, y)
+    twin = LogisticRegression(C=1e9, tol=1e-10).fit(X, y)
     model = method(300.0, 1e-6, 0).fit(X, y)
     assert_allclose(model.predict_proba(X), twin.predict_proba(X), atol=0.03)
 
@@ -170,7 +170,7 @@ def test_gradient_descent_without_noise(line, labels):
     model = dp_gd.GradientDescent(ENOUGH, 1e-6, 0, False).fit(X, y)
     assert_allclose(model.predict(X), LinearRegression().fit(X, y).predict(X), atol=0.02)
     X, y = labels
-    twin = LogisticRegression(C=np.inf).fit(X, y)
+    twin = LogisticRegression(C=1e9).fit(X, y)
     model = dp_gd.GradientDescent(ENOUGH, 1e-6, 0, True).fit(X, y)
     assert_allclose(model.predict_proba(X), twin.predict_proba(X), atol=0.05)
 

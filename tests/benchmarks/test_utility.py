@@ -16,7 +16,7 @@ from benchmarks.environments import diffprivlib_env
 DATA = sorted(registry.modules("datasets"))
 N_COLUMNS = {
     "adult": 107, "bank": 64, "bike": 58, "breast_cancer": 30, "california_housing": 8,
-    "covertype": 54, "diabetes": 10, "diamonds": 26, "digits": 64, "wine": 12,
+    "covertype": 54, "diabetes": 10, "diamonds": 26, "digits": 64, "mnist": 49, "wine": 12,
 }  # fmt: skip
 
 
@@ -86,6 +86,7 @@ def test_methods_are_chosen_by_name_or_kind():
     assert "AdaSSP" in utility.chosen(["rival"])
     assert "skdp adp_sgd" not in utility.chosen([])
     assert "skdp adp_sgd" in utility.chosen([], everything=True)
+    assert "skdp adp_sgd" in utility.chosen(["solver"], everything=True)
     assert utility.chosen(["skdp adp_sgd"]) == ["skdp adp_sgd"]
     with pytest.raises(SystemExit, match="unknown method 'amp'"):
         utility.chosen(["amp"])
@@ -163,13 +164,17 @@ def row(**values):
         "score": 0.9, "score_se": 0.001, "score_gap": -0.001, "score_gap_se": 0.0005,
         "log_loss": 0.28, "log_loss_se": 0.001, "log_loss_gap": 0.003, "log_loss_gap_se": 0.0005,
         "auc": 0.79, "auc_se": 0.001, "auc_gap": -0.002, "auc_gap_se": 0.0005, "seconds": 0.1,
+        "scores": [],
     }  # fmt: skip
     return base | values
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path):
     path = tmp_path / "table.csv"
-    original = [row(), row(method="constant", epsilon=math.inf, log_loss=math.nan)]
+    original = [
+        row(scores=[0.5, 0.25, -1e9]),
+        row(method="constant", epsilon=math.inf, log_loss=math.nan),
+    ]
     table.write(path, ["made so"], original)
     commands, found = table.read(path)
     assert commands == ["made so"]
@@ -247,6 +252,24 @@ def test_raw_thresholds_are_found_met_missed_or_absent():
     assert found["california_housing, epsilon 1"] is True
     assert found["california_housing, epsilon 0.3"] is False
     assert found["adult, epsilon 1"] is None
+
+
+def test_scores_are_compared_run_by_run():
+    """What a split does to both is no reason for doubt."""
+    mine = row(scores=[0.5, 0.7, 0.9], score_gap_se=0.1)
+    other = row(method="AMP", kind="rival", scores=[0.52, 0.71, 0.93], score_gap_se=0.1)
+    better, error = verdict.advantage(mine, other)
+    assert (better, error) == pytest.approx((0.02, 0.01 / math.sqrt(3)))
+    assert any(aim.startswith("no rival better") for aim in missed([mine, other]))
+    assert verdict.advantage(mine, row(scores=[0.5]))[1] == pytest.approx(math.hypot(0.1, 0.0005))
+
+
+def test_a_rival_that_is_surely_better_counts_before_one_that_may_be():
+    sure = row(method="AMP", kind="rival", score_gap=0.005, score_gap_se=0.0001)
+    unsure = row(method="AdaSSP", kind="rival", score_gap=0.05, score_gap_se=0.5)
+    (found, *_) = verdict.against_rivals(verdict.Table([row(), sure, unsure]))
+    assert found.met is False
+    assert "AMP" in found.figure
 
 
 def test_a_rival_by_name_only_is_not_held_against_the_default():
