@@ -6,30 +6,36 @@ from skdp.oracle.oracle import Oracle
 from skdp.oracle.public import Public
 from skdp.oracle.releases import (
     Bin,
+    BinCounts,
     Block,
     Everyone,
     FixedSize,
     GaussianNoise,
     GradientSum,
     LastIterate,
+    MagnitudeCounts,
     NoisySum,
     NotAudited,
     Poisson,
     Sampler,
     smoothness,
 )
-from skdp.oracle.session import Plan, Solution, make_plan, run
+from skdp.oracle.scaling import Columns, Scaling
+from skdp.oracle.session import Plan, Solution, Solves, make_plan, rehearse, run
 
 __all__ = [
     "Bin",
+    "BinCounts",
     "Block",
     "BudgetError",
+    "Columns",
     "Entry",
     "Everyone",
     "FixedSize",
     "GaussianNoise",
     "GradientSum",
     "LastIterate",
+    "MagnitudeCounts",
     "NoiseSource",
     "NoisySum",
     "NotAudited",
@@ -39,9 +45,12 @@ __all__ = [
     "Poisson",
     "Public",
     "Sampler",
+    "Scaling",
     "Solution",
+    "Solves",
     "make_plan",
     "noise_source",
+    "rehearse",
     "run",
     "smoothness",
 ]

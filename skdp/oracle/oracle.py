@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from skdp.objective import Problem
@@ -20,6 +23,7 @@ from skdp.oracle.releases import (
 )
 from skdp.oracle.releases.base import Array
 from skdp.oracle.rows import Rows
+from skdp.oracle.scaling import Scaling
 
 
 class Oracle:
@@ -47,6 +51,7 @@ class Oracle:
         self.problem: Problem = terms.problem
         self.coins = coins
         self._terms, self._ledger, self._rows, self._source = terms, ledger, rows, source
+        self._noise = 1.0
 
     def ask(self, release: Release) -> Array:
         """Charge a release to the ledger, then answer it.
@@ -72,7 +77,7 @@ class Oracle:
         for part in release.parts():
             require_audited(part)
         release.std(self._terms)  # raises where no such noise can be drawn, before the debt
-        self._ledger.charge(release.kind, release.event(self._terms))
+        self._ledger.charge(release.kind, release.event(self._terms).scaled(self._noise))
         if self._rows is None or self._source is None:
             return release.stand_in(self._terms, self.coins)
         return release.answer(self._rows, self._terms, self._source)
@@ -111,6 +116,28 @@ class Oracle:
         chosen = Everyone() if sampler is None else sampler
         release = NoisySum(GradientSum(self.start(), clip_norm), GaussianNoise(noise), chosen)
         return release.std(self._terms) / release.divisor(self._terms)
+
+    def standardise(self, scaling: Scaling) -> None:
+        """Answer for standardised records from here on, and say so in :attr:`public`.
+
+        It releases nothing: every record is mapped by itself, by numbers that are public.
+        """
+        public = self.public.standardised(scaling.columns is not None, scaling.targets is not None)
+        if self._rows is not None:
+            self._rows = self._rows.standardised(scaling, public.row_bound)
+        self.public = public
+        self._terms = replace(self._terms, public=public)
+
+    def relate_noise(self, factor: float) -> None:
+        """Take noise 1 for ``factor`` times what it was, in all that is asked from here on."""
+        if not 0 < factor < math.inf:
+            raise ValueError(f"relate_noise: factor must be positive and finite; got {factor!r}.")
+        self._noise *= float(factor)
+        self._terms = replace(self._terms, scale=self._terms.scale * float(factor))
+
+    def std(self, release: Release) -> float:
+        """Return the standard deviation of the noise in each coordinate of an answer."""
+        return release.std(self._terms)
 
     @property
     def is_noisy(self) -> bool:

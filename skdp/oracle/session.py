@@ -24,6 +24,7 @@ from skdp.oracle.public import Public
 from skdp.oracle.releases import Terms
 from skdp.oracle.releases.base import Array
 from skdp.oracle.rows import Rows
+from skdp.oracle.scaling import Scaling
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,14 @@ class Solution:
     coef : array of shape (n_parameters, n_outputs)
     n_iter : int
         Steps taken.
+    scaling : Scaling or None
+        How the records were standardised on the way, if they were: then ``coef`` is in
+        standardised units.
     """
 
     coef: Array
     n_iter: int
+    scaling: Scaling | None = None
 
 
 class Solves(Protocol):

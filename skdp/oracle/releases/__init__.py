@@ -1,6 +1,7 @@
 """The audited releases: the only code that turns rows into answers."""
 
 from skdp.oracle.releases.base import NotAudited, Release, Terms, audited, require_audited
+from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
 from skdp.oracle.releases.last_iterate import LastIterate, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.noisy_sum import NoisySum
@@ -9,12 +10,14 @@ from skdp.oracle.releases.sums import GradientSum, Sum
 
 __all__ = [
     "Bin",
+    "BinCounts",
     "Block",
     "Everyone",
     "FixedSize",
     "GaussianNoise",
     "GradientSum",
     "LastIterate",
+    "MagnitudeCounts",
     "NoisySum",
     "NotAudited",
     "Poisson",
