@@ -33,7 +33,7 @@ from skdp.linear_model.standardising import (
     scaled_scores,
 )
 from skdp.objective import Problem
-from skdp.oracle import NoiseSource, Plan, Public, Scaling, Solves, make_plan, noise_source, run
+from skdp.oracle import NoiseSource, Plan, Public, Solves, make_plan, noise_source, run
 from skdp.oracle.rows import Rows, canonical
 from skdp.oracle.threads import spread_over_threads
 from skdp.scaling import Staged

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from skdp._numbers import is_real
 from skdp.objective import Problem
 from skdp.oracle import Columns, Public, Scaling
 from skdp.oracle.kernels import quotient, row_norms
@@ -100,7 +98,11 @@ def choose_stage(
         bound = np.full(public.n_outputs, float(public.target_bound))
         targets = Columns(-bound, bound, np.zeros(public.n_outputs), bound / TARGET_RANGE)
     asks = columns is None, is_regression and targets is None and not pure
-    return ScalingStage(*asks, shares(public, *asks), centred, Scaling(columns, targets))
+    asked = shares(public, *asks, insist=scaling == "private")
+    known = Scaling(columns, targets)
+    if asked.share == 0 and columns is None and targets is None:
+        return None
+    return ScalingStage(asked, centred, known)
 
 
 def in_raw_units(coef: Array, intercept: Array, scaling: Scaling | None) -> tuple[Array, Array]:

@@ -40,7 +40,8 @@ def magnitudes(values: NDArray[Any]) -> NDArray[np.intp]:
     """Bin of every value by sign and magnitude."""
     is_single = values.dtype == np.float32
     bits, shift = (np.uint32, 23) if is_single else (np.uint64, 52)
-    return np.asarray(_table(is_single)[np.ascontiguousarray(values).view(bits) >> bits(shift)])
+    patterns = np.ascontiguousarray(values).view(bits)
+    return np.asarray(_table(is_single)[np.right_shift(patterns, bits(shift))])
 
 
 def equal_bins(values: NDArray[Any], low: Array, width: Array, n_bins: int) -> NDArray[np.intp]:

@@ -82,7 +82,8 @@ class Columns:
                 block -= centre
                 block /= size
 
-        list(spread(over, parts(*X.shape, X.dtype.itemsize, is_sparse=False)))
+        n_rows, n_columns = X.shape
+        list(spread(over, parts(n_rows, n_columns, X.dtype.itemsize, is_sparse=False)))
         return result
 
     def _apply_to_sparse(self, X: Any) -> Any:

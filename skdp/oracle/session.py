@@ -49,7 +49,9 @@ class Solution:
 class Solves(Protocol):
     """The part of a solver that a session needs."""
 
-    adaptive: bool
+    @property
+    def adaptive(self) -> bool:
+        """Whether it decides its noise on the way."""
 
     def solve(self, oracle: Oracle) -> Solution:
         """Ask releases of the oracle and return a solution."""

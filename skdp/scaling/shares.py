@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from skdp.accounting import Gaussian, gaussian_mu
 from skdp.oracle import Public
 
-WANTED = 0.03  # noise on a count that is good enough, as a share of the rows
-LEAST, MOST = 0.03, 0.3
+WANTED = 0.02  # noise on a count that is good enough, as a share of the rows
+LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.01, 0.3, 0.25
+DROWNED = 0.2  # noise on a count, as a share of the rows, beyond which columns are not asked for
 ROUNDS = 3
 
 
@@ -20,29 +21,53 @@ class Shares:
     Attributes
     ----------
     share : float
-        Of all rounds together.
+        Of all rounds together; 0 if nothing is asked for.
     log_weights : tuple of int
-        Base-2 logarithm of the weight of each column asked for.
+        Base-2 logarithm of the weight of each column asked for, features first.
+    features, targets : bool
+        Whether columns, and targets, are asked for.
+    noise : float
+        Largest noise on a count, as a share of the rows.
     """
 
     share: float
     log_weights: tuple[int, ...]
+    features: bool
+    targets: bool
+    noise: float
 
 
-def shares(public: Public, features: bool, targets: bool) -> Shares:
-    """Return the share that brings the noise on counts down to what is wanted, within limits.
+def shares(public: Public, features: bool, targets: bool, insist: bool) -> Shares:
+    """Return shares that bring the noise on counts down to what is wanted, within limits.
 
-    Targets get as much weight together as all columns of X: without their scale nothing can be
-    learnt, and they are few.
+    Parameters
+    ----------
+    public : Public
+    features, targets : bool
+        Whether columns, and targets, are wanted.
+    insist : bool
+        Whether columns are asked for even if their counts drown in noise.
     """
-    weights = [0] * (public.n_features * features)
-    if targets:
-        ratio = max(1.0, len(weights) / public.n_outputs)
-        weights += [round(math.log2(ratio) / 2)] * public.n_outputs
-    squares = math.fsum(4.0**weight for weight in weights)
-    if math.isinf(public.epsilon):
-        return Shares(LEAST, tuple(weights))
-    mu = gaussian_mu(public.epsilon, max(public.delta, 1e-12))
+    mu = gaussian_mu(min(public.epsilon, 1e4), max(public.delta, 1e-12))
     mu /= Gaussian(1.0, math.sqrt(2)).sensitivity(public.adjacency)
-    noise = math.sqrt(ROUNDS * squares) / (mu * public.n_rows)
-    return Shares(min(max((noise / WANTED) ** 2, LEAST), MOST), tuple(weights))
+    signal = mu * public.n_rows
+    n_features, n_targets = public.n_features * features, public.n_outputs * targets
+
+    def part(n_columns: int, most: float) -> float:
+        return min(max(ROUNDS * n_columns / (signal * WANTED) ** 2, LEAST), most)
+
+    of_features, of_targets = part(n_features, MOST_OF_COLUMNS), part(n_targets, MOST_OF_TARGETS)
+    if not insist and math.sqrt(ROUNDS * n_features / of_features) / signal > DROWNED:
+        features, n_features = False, 0
+    share = of_features * features + of_targets * targets
+    if share == 0:
+        return Shares(0.0, (), False, False, math.inf)
+    # The noise of a column falls with the root of its share, so weights are roots, too.
+    weight = [0, 0]
+    if features and targets:
+        ratio = math.log2(of_targets / n_targets) - math.log2(of_features / n_features)
+        weight[ratio > 0] = round(abs(ratio) / 2)
+    log_weights = (weight[0],) * n_features + (weight[1],) * n_targets
+    squares = math.fsum(4.0**one for one in log_weights)
+    noise = math.sqrt(ROUNDS * squares / share) / signal / 2.0 ** min(log_weights)
+    return Shares(share, log_weights, features, targets, noise)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,7 @@ from skdp.scaling.shares import ROUNDS, Shares
 
 Array = NDArray[np.float64]
 
-N_BINS = 32
-TRIM = 0.005  # share of the records beyond each end of the range
+FINENESS = ((0.03, 32), (0.08, 16), (math.inf, 8))  # noise on a count, and bins it allows
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,32 +38,30 @@ class ScalingStage:
 
     Parameters
     ----------
-    features, targets : bool
-        Whether the columns of X, and the targets, are to be found.
     shares : Shares
-        The budget.
+        What is asked for, and its budget.
     centred : tuple of bool
         Whether to centre columns, and targets: not sparse ones, and none without an intercept.
     known : Scaling
         What is public already.
     """
 
-    features: bool
-    targets: bool
     shares: Shares
     centred: tuple[bool, bool] = (True, True)
-    known: Scaling = Scaling()
+    known: Scaling = field(default_factory=Scaling)
 
     def public_after(self, public: Public) -> Public:
         """Public facts about the records that this stage leaves."""
-        columns = self.features or self.known.columns is not None
-        return public.standardised(columns, self.targets or self.known.targets is not None)
+        columns = self.shares.features or self.known.columns is not None
+        return public.standardised(columns, self.shares.targets or self.known.targets is not None)
 
     def said(self) -> list[str]:
-        """What the privacy statement says of this stage."""
+        """Return what the privacy statement says of this stage."""
         said = []
-        if self.features or self.targets:
-            what = " and ".join(["columns"] * self.features + ["targets"] * self.targets)
+        if self.shares.features or self.shares.targets:
+            what = " and ".join(
+                ["columns"] * self.shares.features + ["targets"] * self.shares.targets
+            )
             said.append(
                 f"Ranges, centres and sizes of {what} were found privately, as part of this fit: "
                 "the histograms among its releases. Values outside their range are clipped."
@@ -77,26 +74,26 @@ class ScalingStage:
 
     def find(self, oracle: Oracle) -> Scaling:
         """Ask the histograms and return the scaling that follows from them."""
-        if not (self.features or self.targets):
+        if self.shares.share == 0:
             return self.known
-        weights = self.shares.log_weights
+        asked, weights = self.shares, self.shares.log_weights
         noise = GaussianNoise(math.sqrt(ROUNDS / self.shares.share))
         n_rows = oracle.public.n_rows
-        trim = TRIM if oracle.is_noisy else 0.0
+        exact = not oracle.is_noisy
         parts = self._parts(oracle.public)
         # 1. Sign and magnitude.
-        magnitudes = NoisySum(MagnitudeCounts(self.features, self.targets, weights), noise)
+        magnitudes = NoisySum(MagnitudeCounts(asked.features, asked.targets, weights), noise)
         factors = np.ldexp(1.0, np.array(weights))
         counts = oracle.ask(magnitudes) / factors[:, None]
         std = oracle.std(magnitudes) / factors
         found = [
-            coarse_ranges(counts[part], std[part], n_rows, trim, shared=is_features)
+            coarse_ranges(counts[part], std[part], n_rows, exact, in_common=is_features)
             for part, is_features in parts
         ]
         ranges = _joined(found)
         # 2. Bins between the ends; 3. again, in a smaller range where there is one.
         counts, std = self._histograms(oracle, ranges, noise, factors)
-        closer = zoomed(counts, std, n_rows, trim, ranges)
+        closer = zoomed(counts, std, n_rows, exact, ranges)
         again, std_again = self._histograms(oracle, closer, noise, factors)
         same = (closer.low == ranges.low) & (closer.high == ranges.high)
         counts = np.where(same[:, None], (counts + again) / 2, again)
@@ -104,22 +101,23 @@ class ScalingStage:
         centred = np.concatenate(
             [np.full(part.stop - part.start, self.centred[not is_x]) for part, is_x in parts]
         )
-        columns = columns_from(counts, std, n_rows, trim, closer, centred)
+        columns = columns_from(counts, std, n_rows, exact, closer, centred)
         return self._scaling(columns, parts, oracle.is_noisy)
 
     def _parts(self, public: Public) -> list[tuple[slice, bool]]:
-        n_features = public.n_features * self.features
-        parts = [(slice(0, n_features), True)] if self.features else []
+        n_features = public.n_features * self.shares.features
+        parts = [(slice(0, n_features), True)] if self.shares.features else []
         both = n_features + public.n_outputs
-        return parts + ([(slice(n_features, both), False)] if self.targets else [])
+        return parts + ([(slice(n_features, both), False)] if self.shares.targets else [])
 
     def _histograms(
         self, oracle: Oracle, ranges: Ranges, noise: GaussianNoise, factors: Array
     ) -> tuple[Array, Array]:
-        width = (ranges.high - ranges.low) / N_BINS
-        what = BinCounts(
-            self.features, self.targets, ranges.low, width, N_BINS, self.shares.log_weights
-        )
+        asked = self.shares
+        n_bins = next(bins for most, bins in FINENESS if asked.noise <= most)
+        width = (ranges.high - ranges.low) / n_bins
+        weights = asked.log_weights
+        what = BinCounts(asked.features, asked.targets, ranges.low, width, n_bins, weights)
         release = NoisySum(what, noise)
         return oracle.ask(release) / factors[:, None], oracle.std(release) / factors
 
@@ -132,7 +130,7 @@ class ScalingStage:
                 columns.low[part], columns.high[part], columns.centre[part], columns.size[part]
             )
             if is_features:
-                scaling = replace(scaling, columns=one if is_noisy else _unclipped(one))
+                scaling = replace(scaling, columns=one if is_noisy else _as_they_are(one))
             else:
                 scaling = replace(
                     scaling, targets=_within_range(one) if is_noisy else _unclipped(one)
@@ -144,7 +142,6 @@ def _joined(found: list[Ranges]) -> Ranges:
     return Ranges(
         np.concatenate([item.low for item in found]),
         np.concatenate([item.high for item in found]),
-        np.concatenate([item.found for item in found]),
     )
 
 
@@ -153,6 +150,16 @@ def _within_range(columns: Columns) -> Columns:
     reach = TARGET_RANGE * columns.size
     low, high = columns.centre - reach, columns.centre + reach
     return replace(columns, low=np.maximum(columns.low, low), high=np.minimum(columns.high, high))
+
+
+def _as_they_are(columns: Columns) -> Columns:
+    """Columns of about unit size around zero are left alone where there is no noise.
+
+    So a penalty acts on their very coefficients, and a fit agrees with scikit-learn's.
+    """
+    usual = (columns.size > 0.25) & (columns.size < 4) & (np.abs(columns.centre) < 2)
+    centre, size = np.where(usual, 0.0, columns.centre), np.where(usual, 1.0, columns.size)
+    return _unclipped(replace(columns, centre=centre, size=size))
 
 
 def _unclipped(columns: Columns) -> Columns:
@@ -199,7 +206,7 @@ class Staged:
         approximate, and the price of the whole is exact all the same.
         """
         noise = 1.0
-        if stage.features or stage.targets:
+        if stage.shares.share > 0:
             if math.isinf(public.epsilon):
                 return cls(stage, solver, 1.0)
             noise = 1 / math.sqrt(1 - stage.shares.share)

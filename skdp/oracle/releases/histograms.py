@@ -22,7 +22,7 @@ MOST_LOG_WEIGHT = 30
 
 
 def _contribution(log_weights: tuple[int, ...], n_bins: int, n_rows: int) -> Contribution:
-    """A record adds a weight to one bin of each column, null records nothing.
+    """Return the bounds: a record adds a weight to one bin of each column, a null record nothing.
 
     So its L2 norm is the root of the sum of the squared weights, and that of the difference of two
     records at most sqrt(2) times as long: in each column a weight moves from one bin to another.
@@ -46,7 +46,7 @@ def _checked_weights(who: str, log_weights: object, asked: int) -> tuple[int, ..
 
 
 def _asked(terms: Terms, features: bool, targets: bool) -> int:
-    """Number of columns that are asked for."""
+    """Return the number of columns that are asked for."""
     public = terms.public
     return features * public.n_features + targets * public.n_outputs
 
@@ -86,7 +86,7 @@ class MagnitudeCounts(Sum):
     def total(self, rows: Rows, terms: Terms) -> Array:
         weights = np.array(self._weights(terms))[:, None]
         counts = rows.magnitude_counts(self.features, self.targets)
-        return np.ldexp(counts.astype(np.float64), weights)
+        return np.asarray(np.ldexp(counts.astype(np.float64), weights))
 
 
 @audited
@@ -142,4 +142,4 @@ class BinCounts(Sum):
     def total(self, rows: Rows, terms: Terms) -> Array:
         weights = np.array(self._weights(terms))[:, None]
         counts = rows.bin_counts(self.features, self.targets, self.low, self.width, self.n_bins)
-        return np.ldexp(counts.astype(np.float64), weights)
+        return np.asarray(np.ldexp(counts.astype(np.float64), weights))

@@ -158,13 +158,13 @@ class MemoryRows:
         return MemoryRows(X, targets, self._weights, row_bound, size, self._spread)
 
     def magnitude_counts(self, features: bool, targets: bool) -> NDArray[np.int64]:
-        """Counts of values by column and magnitude; rows of weight 0 are not counted."""
+        """Count values by column and magnitude; rows of weight 0 are not counted."""
         return self._counts(features, targets, histograms.magnitude_counts)
 
     def bin_counts(
         self, features: bool, targets: bool, low: Array, width: Array, n_bins: int
     ) -> NDArray[np.int64]:
-        """Counts of values by column in equal bins; rows of weight 0 are not counted."""
+        """Count values by column in equal bins; rows of weight 0 are not counted."""
         n_features = self._X.shape[1] * features
 
         def count(X: Any, takes_part: Any, rows: slice) -> NDArray[np.int64]:
