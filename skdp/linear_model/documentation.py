@@ -52,7 +52,7 @@ scaling : {"auto", "private", "none"}, default="auto"
     Whether columns, and the targets of a regression, are standardised as part of the fit.
     "private" finds their ranges, centres and sizes by noisy histograms, which are paid for from
     the same budget. Penalties act on the coefficients of standardised columns then, as after
-    `sklearn.preprocessing.StandardScaler`; ``coef_`` and ``intercept_`` are in the units of X and y.
+    `sklearn.preprocessing.StandardScaler`; ``coef_`` and ``intercept_`` are in units of X and y.
     Sparse columns are not centred, and nothing is without an intercept. "none" takes records as
     they are. "auto" is "none" with ``data_norm``, a constraint or ``delta=0``, and leaves columns
     alone where their histograms would drown in noise, by a rule in public facts.
@@ -74,7 +74,7 @@ n_iter_ : int
 solver_ : Solver
     The solver with the values that "auto" stood for.
 scaling_ : Scaling or None
-    Ranges, centres and sizes of ``columns`` and ``targets``; None if records were taken as they are.
+    Ranges, centres and sizes of ``columns`` and ``targets``; None if records were taken as given.
 row_bound_ : float or None
     L2 norm to which longer rows are scaled down, in fit and in predict; of standardised rows, if
     they were.
