@@ -18,11 +18,13 @@ from skdp.oracle.histograms import SIDE, STEPS
 from skdp.scaling.templates import Templates, bin_templates, magnitude_templates
 
 Array = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 MISFIT = 0.01  # of shapes, as a share of the rows: no column is exactly one of them
 STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise on a count
 TRIM = 0.004  # share of the records left out of a range at each end
 ROUNDS, MOST_COLUMNS = 20, 256  # of fitting what columns have in common
+OWN = 2.0  # weight of what is known beforehand, in columns
 THIN = 0.05  # least size in units of half the range
 WIDE = 2.5  # least range in units of the size
 
@@ -34,6 +36,10 @@ class Ranges:
     low: Array
     high: Array
 
+    def of(self, part: slice) -> Ranges:
+        """Return the ranges of some columns."""
+        return Ranges(self.low[part], self.high[part])
+
 
 def _log_likelihood(counts: Array, std: Array, n_rows: int, templates: Templates) -> Array:
     """Of each column (row) under each shape (column), up to a constant."""
@@ -43,23 +49,85 @@ def _log_likelihood(counts: Array, std: Array, n_rows: int, templates: Templates
     return np.asarray(fit / variance)
 
 
-def _common_prior(log_likelihood: Array, log_prior: Array) -> Array:
-    """Log prior with what the columns have in common: an empirical Bayes estimate of mixtures."""
-    step = -(-len(log_likelihood) // MOST_COLUMNS)
-    some = log_likelihood[::step]
-    base = np.exp(log_prior - logsumexp(log_prior))
-    prior = base
+def _common_prior(log_likelihood: Array, templates: Templates) -> Array:
+    """Log prior with what the columns have in common: an empirical Bayes estimate.
+
+    Columns share how often each kind of shape and each place occur, the two on their own, as there
+    are too many shapes to count each of them. Each column gets a prior of its own, without what
+    the column itself adds: otherwise a find in mere noise would vouch for itself.
+    """
+    n_columns = len(log_likelihood)
+    some = np.arange(0, n_columns, -(-n_columns // MOST_COLUMNS))
+    likelihood = log_likelihood[some]
+    base = np.exp(templates.log_prior - logsumexp(templates.log_prior))
+    counters = [_Counter(base, labels) for labels in (templates.kinds, templates.places)]
+    log_prior = np.log(base)[None, :]
     for _ in range(ROUNDS):
-        posterior = some + np.log(prior)
+        posterior = likelihood + log_prior
         posterior = np.exp(posterior - logsumexp(posterior, axis=1, keepdims=True))
-        prior = (base + posterior.sum(axis=0)) / (1 + len(some))
-    return np.asarray(np.log(prior))
+        adds = [counter.count(posterior) for counter in counters]
+        log_prior = sum(
+            counter.log_prior(np.maximum(add.sum(axis=0) - add, 0.0))
+            for counter, add in zip(counters, adds, strict=True)
+        )
+    result = np.empty((n_columns, len(base)))
+    result[:] = sum(
+        counter.log_prior(add.sum(axis=0, keepdims=True))
+        for counter, add in zip(counters, adds, strict=True)
+    )
+    result[some] = log_prior
+    return result
+
+
+class _Counter:
+    """Counts how often shapes of each label occur."""
+
+    def __init__(self, base: Array, labels: Places) -> None:
+        self._labels, self._sizes = labels, np.bincount(labels)
+        self._base = np.bincount(labels, base)
+        self._members = np.eye(len(self._sizes))[labels]
+
+    def count(self, posterior: Array) -> Array:
+        """Return what each column adds to each label."""
+        return np.asarray(posterior @ self._members)
+
+    def log_prior(self, counted: Array) -> Array:
+        """Return the log prior of every shape, for each row of counts."""
+        counted = counted + OWN * self._base
+        counted /= counted.sum(axis=1, keepdims=True)
+        return np.asarray(np.log(counted[:, self._labels] / self._sizes[self._labels]))
+
+
+def _posterior(
+    counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool
+) -> Array:
+    """Probability of every shape (column) for every column of the data (row)."""
+    log_likelihood = _log_likelihood(counts, std, n_rows, templates)
+    log_prior = templates.log_prior
+    if in_common and len(counts) > 1:
+        log_prior = _common_prior(log_likelihood, templates)
+    found = log_likelihood + log_prior
+    found -= found.max(axis=1, keepdims=True)
+    np.exp(found, out=found)
+    found /= found.sum(axis=1, keepdims=True)
+    return found
+
+
+def _standing_out(counts: Array, std: Array, n_rows: int, shapes: Array) -> Array:
+    """Share of the records in each bin beyond the expected shape; 0 where noise can be the reason.
+
+    As many counts as there are, noise alone hardly exceeds the limit anywhere.
+    """
+    rest = counts / n_rows - shapes
+    largest = np.sqrt(2 * np.log(counts.size)) + STANDS_OUT
+    rest[np.abs(rest) <= largest * std[:, None] / n_rows] = 0.0
+    return rest
 
 
 def denoised(
     counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool = False
 ) -> Array:
-    """Probabilities of the bins of each column: the likeliest shape, and what stands out from it.
+    """Probabilities of the bins of each column: the expected shape, and what stands out from it.
 
     Parameters
     ----------
@@ -71,44 +139,54 @@ def denoised(
     in_common : bool, default=False
         Whether columns are likely to be like each other.
     """
-    log_likelihood = _log_likelihood(counts, std, n_rows, templates)
-    log_prior = templates.log_prior
-    if in_common and len(counts) > 1:
-        log_prior = _common_prior(log_likelihood, log_prior)
-    shapes = templates.shapes[np.argmax(log_likelihood + log_prior, axis=1)]
-    rest = counts / n_rows - shapes
-    # As many counts as there are, noise alone hardly exceeds this anywhere.
-    largest = np.sqrt(2 * np.log(counts.size)) + STANDS_OUT
-    rest[np.abs(rest) <= largest * std[:, None] / n_rows] = 0.0
-    found = np.maximum(shapes + rest, 0.0)
+    shapes = _posterior(counts, std, n_rows, templates, in_common) @ templates.shapes
+    found = np.maximum(shapes + _standing_out(counts, std, n_rows, shapes), 0.0)
     return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300))
 
 
-def _inner(probabilities: Array, trim: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _inner(probabilities: Array, trim: float) -> tuple[Places, Places]:
     """First and last bin between the tails."""
     first = np.argmax(np.cumsum(probabilities, axis=1) > trim, axis=1)
     back = np.argmax(np.cumsum(probabilities[:, ::-1], axis=1) > trim, axis=1)
     return first, probabilities.shape[1] - 1 - back
 
 
+def _median_end(posterior: Array, ends: Places) -> Places:
+    """Median, over the shapes that a column may have, of the bin in which they end."""
+    order = np.argsort(ends, kind="stable")
+    reached = np.cumsum(posterior[:, order], axis=1) >= 0.5
+    return np.asarray(ends[order][np.argmax(reached, axis=1)])
+
+
 def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Ranges:
-    """Ranges from counts of magnitudes."""
-    found = denoised(counts, std, n_rows, magnitude_templates(), in_common)
-    first, last = _inner(found, 0.0 if exact else TRIM)
+    """Ranges from counts of magnitudes: medians, since shapes of all sizes come into question."""
+    templates = magnitude_templates()
+    posterior = _posterior(counts, std, n_rows, templates, in_common)
+    first, last = (_median_end(posterior, ends) for ends in _inner(templates.shapes, TRIM))
+    likeliest = templates.shapes[np.argmax(posterior, axis=1)]
+    beyond = _standing_out(counts, std, n_rows, likeliest) > (0.0 if exact else TRIM)
+    n_bins, somewhere = beyond.shape[1], beyond.any(axis=1)
+    lowest, highest = np.argmax(beyond, axis=1), n_bins - 1 - np.argmax(beyond[:, ::-1], axis=1)
+    if exact:
+        first, last = _inner(counts, 0.0)
+    else:
+        first = np.where(somewhere, np.minimum(first, lowest), first)
+        last = np.where(somewhere, np.maximum(last, highest), last)
     ends = 4.0 ** (np.arange(SIDE + 1) - STEPS)
     # Zero has no width; negative bins run from large to small.
-    low = np.concatenate([-ends[:0:-1], [0.0], ends[:-1]])
-    high = np.concatenate([-ends[-2::-1], [0.0], ends[1:]])
-    lowest, highest = low[first], high[last]
-    flat = highest <= lowest
-    return Ranges(np.where(flat, lowest - 1, lowest), np.where(flat, highest + 1, highest))
+    low = np.concatenate([-ends[:0:-1], [0.0], ends[:-1]])[first]
+    high = np.concatenate([-ends[-2::-1], [0.0], ends[1:]])[last]
+    flat = high <= low
+    return Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
 
 
-def zoomed(counts: Array, std: Array, n_rows: int, exact: bool, ranges: Ranges) -> Ranges:
+def zoomed(
+    counts: Array, std: Array, n_rows: int, exact: bool, ranges: Ranges, in_common: bool
+) -> Ranges:
     """Smaller ranges, where the bins that hold records are much fewer than there are."""
     n_bins = counts.shape[1]
     first, last = _inner(
-        denoised(counts, std, n_rows, bin_templates(n_bins)), 0.0 if exact else TRIM
+        denoised(counts, std, n_rows, bin_templates(n_bins), in_common), 0.0 if exact else TRIM
     )
     width = (ranges.high - ranges.low) / n_bins
     start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
@@ -119,25 +197,29 @@ def zoomed(counts: Array, std: Array, n_rows: int, exact: bool, ranges: Ranges) 
 
 
 def columns_from(
-    counts: Array, std: Array, n_rows: int, exact: bool, ranges: Ranges, centred: NDArray[np.bool_]
+    counts: Array,
+    std: Array,
+    n_rows: int,
+    exact: bool,
+    ranges: Ranges,
+    in_common: bool,
+    centred: bool,
 ) -> Columns:
     """Range, centre and size of every column, from the counts of its last histogram."""
     n_bins = counts.shape[1]
-    found = denoised(counts, std, n_rows, bin_templates(n_bins))
+    found = denoised(counts, std, n_rows, bin_templates(n_bins), in_common)
     width = ((ranges.high - ranges.low) / n_bins)[:, None]
     values = ranges.low[:, None] + (np.arange(n_bins) + 0.5) * width
     mean = np.sum(found * values, axis=1)
     square = np.sum(found * (values - mean[:, None]) ** 2, axis=1)
     first, last = _inner(found, 0.0 if exact else TRIM)
     half = (ranges.high - ranges.low) / 2
-    around = np.where(centred, 0.0, mean)
+    around = 0.0 if centred else mean
     size = np.sqrt(np.maximum(square + around**2, (THIN * half) ** 2))
     low = ranges.low + first * width[:, 0]
     high = ranges.low + (last + 1) * width[:, 0]
     low, high = np.minimum(low, mean - WIDE * size), np.maximum(high, mean + WIDE * size)
-    # Columns that are not centred keep 0 in their range.
-    low, high = (
-        np.where(centred, low, np.minimum(low, 0)),
-        np.where(centred, high, np.maximum(high, 0)),
-    )
-    return Columns(low, high, np.where(centred, mean, 0.0), size)
+    if centred:
+        return Columns(low, high, mean, size)
+    # 0 stays in the range, and where it is.
+    return Columns(np.minimum(low, 0.0), np.maximum(high, 0.0), np.zeros(len(mean)), size)

@@ -93,16 +93,34 @@ class ScalingStage:
         ranges = _joined(found)
         # 2. Bins between the ends; 3. again, in a smaller range where there is one.
         counts, std = self._histograms(oracle, ranges, noise, factors)
-        closer = zoomed(counts, std, n_rows, exact, ranges)
+        closer = _joined(
+            [
+                zoomed(counts[part], std[part], n_rows, exact, ranges.of(part), is_features)
+                for part, is_features in parts
+            ]
+        )
         again, std_again = self._histograms(oracle, closer, noise, factors)
         same = (closer.low == ranges.low) & (closer.high == ranges.high)
         counts = np.where(same[:, None], (counts + again) / 2, again)
         std = np.where(same, std_again / math.sqrt(2), std_again)
-        centred = np.concatenate(
-            [np.full(part.stop - part.start, self.centred[not is_x]) for part, is_x in parts]
-        )
-        columns = columns_from(counts, std, n_rows, exact, closer, centred)
-        return self._scaling(columns, parts, oracle.is_noisy)
+        scaling = self.known
+        for part, is_features in parts:
+            columns = columns_from(
+                counts[part],
+                std[part],
+                n_rows,
+                exact,
+                closer.of(part),
+                is_features,
+                self.centred[not is_features],
+            )
+            if exact:
+                columns = _as_they_are(columns)
+            if is_features:
+                scaling = replace(scaling, columns=columns)
+            else:
+                scaling = replace(scaling, targets=columns if exact else _within_range(columns))
+        return scaling
 
     def _parts(self, public: Public) -> list[tuple[slice, bool]]:
         n_features = public.n_features * self.shares.features
@@ -120,22 +138,6 @@ class ScalingStage:
         what = BinCounts(asked.features, asked.targets, ranges.low, width, n_bins, weights)
         release = NoisySum(what, noise)
         return oracle.ask(release) / factors[:, None], oracle.std(release) / factors
-
-    def _scaling(
-        self, columns: Columns, parts: list[tuple[slice, bool]], is_noisy: bool
-    ) -> Scaling:
-        scaling = self.known
-        for part, is_features in parts:
-            one = Columns(
-                columns.low[part], columns.high[part], columns.centre[part], columns.size[part]
-            )
-            if is_features:
-                scaling = replace(scaling, columns=one if is_noisy else _as_they_are(one))
-            else:
-                scaling = replace(
-                    scaling, targets=_within_range(one) if is_noisy else _unclipped(one)
-                )
-        return scaling
 
 
 def _joined(found: list[Ranges]) -> Ranges:

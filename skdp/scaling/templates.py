@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,10 +28,14 @@ class Templates:
     shapes : array of shape (n_templates, n_bins)
         Rows add up to 1.
     log_prior : array of shape (n_templates,)
+    kinds, places : arrays of int, of shape (n_templates,)
+        What columns may have in common: the kind of a shape, and where it lies.
     """
 
     shapes: Array
     log_prior: Array
+    kinds: NDArray[np.int64]
+    places: NDArray[np.int64]
 
 
 def magnitude_edges() -> Array:
@@ -45,24 +50,41 @@ def _bell(centre: float, size: float) -> Array:
     return np.asarray(np.maximum(np.diff(ndtr((line - centre) / size)), 0.0))
 
 
+class _Collection:
+    """Templates in the making."""
+
+    def __init__(self) -> None:
+        self.shapes: list[Array] = []
+        self.log_prior: list[float] = []
+        self.kinds: dict[object, int] = {}
+        self.labels: list[tuple[int, int]] = []
+
+    def add(self, shape: Array, log_prior: float, kind: object, place: int) -> None:
+        """Add a shape of a kind at a place."""
+        self.shapes.append(shape / shape.sum())
+        self.log_prior.append(log_prior)
+        self.labels.append((self.kinds.setdefault(kind, len(self.kinds)), place))
+
+    def finished(self) -> Templates:
+        """Return them all."""
+        kinds, places = np.array(self.labels).T
+        return Templates(np.array(self.shapes), np.array(self.log_prior), kinds, places)
+
+
 @functools.cache
 def magnitude_templates() -> Templates:
     """Shapes of columns of any size, centred or not, skewed or not, with or without zeros."""
-    shapes, prior = [], []
-
-    def add(shape: Array, log_prior: float) -> None:
-        shapes.append(shape / shape.sum())
-        prior.append(log_prior)
-
-    middle = SIDE
+    made, middle = _Collection(), SIDE
     for power in range(-36, 37):
-        size = 2.0**power
-        usual = -0.1 * abs(power)
+        size, place = 2.0**power, power + 2 * STEPS
+        usual = -0.15 * abs(power)
         # 1. Bell-shaped columns. Many users standardise: unit size around 0 is likely.
-        add(_bell(0.0, size), usual + 1 + 5 * (power == 0))
+        made.add(_bell(0.0, size), usual + 1 + 5 * (power == 0), "bell", place)
         for offset in OFFSETS:
+            further = min(place + round(math.log2(offset)), 4 * STEPS)
             for sign in (-1.0, 1.0):
-                add(_bell(sign * offset * size, size), usual - (sign < 0))
+                shape = _bell(sign * offset * size, size)
+                made.add(shape, usual - (sign < 0), ("bell", sign * offset), further)
         # 2. Skewed ones, which have one sign.
         for spread in SPREADS:
             with np.errstate(divide="ignore"):
@@ -70,18 +92,18 @@ def magnitude_templates() -> Templates:
             shape = np.zeros(2 * SIDE + 1)
             shape[middle] = inner[0]
             shape[middle + 1 :] = np.diff(inner)
-            add(shape, usual)
-            add(shape[::-1], usual - 1)
-            add((shape + shape[::-1]) / 2, usual - 1)
+            made.add(shape, usual, ("skewed", spread, 1), place)
+            made.add(shape[::-1], usual - 1, ("skewed", spread, -1), place)
+            made.add((shape + shape[::-1]) / 2, usual - 1, ("heavy", spread), place)
     # 3. Zeros and one other magnitude, as indicators have.
-    for place in range(SIDE):
+    for step in range(SIDE):
         for zeros in ZEROS:
             for sign in (-1, 1):
                 shape = np.zeros(2 * SIDE + 1)
-                shape[middle], shape[middle + sign * (1 + place)] = zeros, 1 - zeros
-                usual = -0.2 * abs(place - STEPS) - 1.0 * (sign < 0)
-                add(shape, usual + 2 * (place == STEPS and sign > 0))
-    return Templates(np.array(shapes), np.array(prior))
+                shape[middle], shape[middle + sign * (1 + step)] = zeros, 1 - zeros
+                usual = -0.3 * abs(step - STEPS) - (sign < 0) + 2 * (step == STEPS and sign > 0)
+                made.add(shape, usual, ("zeros", zeros, sign), 2 * step + 1)
+    return made.finished()
 
 
 @functools.cache
@@ -92,31 +114,30 @@ def bin_templates(n_bins: int) -> Templates:
     """
     edges = np.arange(n_bins + 1, dtype=float)
     edges[0], edges[-1] = -np.inf, np.inf  # the outer bins are open
-    shapes, prior = [], []
-    broad = n_bins / 5
+    made = _Collection()
     for size in n_bins / np.array([4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 64.0]):
-        places = np.arange(0.0, n_bins + 1e-9, max(0.5, size / 3))
-        for place in places:
-            shapes.append(np.diff(ndtr((edges - place) / size)))
-            prior.append(-np.log(len(places)) - 0.5 * max(0.0, np.log2(broad / size)))
+        centres = np.arange(0.0, n_bins + 1e-9, max(0.5, size / 3))
+        narrow = 0.5 * max(0.0, math.log2(n_bins / 5 / size))
+        for centre in centres:
+            shape = np.diff(ndtr((edges - centre) / size))
+            made.add(shape, -math.log(len(centres)) - narrow, ("bell", size), int(centre))
     for width in (n_bins, 3 * n_bins // 4, n_bins // 2, n_bins // 3, n_bins // 4, n_bins // 6):
         starts = range(0, n_bins - width + 1, max(1, width // 8))
         for start in starts:
             shape = np.zeros(n_bins)
-            shape[start : start + width] = 1 / width
-            shapes.append(shape)
-            prior.append(-np.log(len(starts)) - 0.5 * np.log2(n_bins / width))
-    # Skewed: falling away from one end.
-    for rate in (1 / 3, 1 / 6, 1 / 12):
+            shape[start : start + width] = 1.0
+            narrow = 0.5 * math.log2(n_bins / width)
+            place = start + width // 2
+            made.add(shape, -math.log(len(starts)) - narrow, ("block", width), place)
+    for rate in (1 / 3, 1 / 6, 1 / 12):  # falling away from one end
         shape = np.exp(-np.arange(n_bins) / (rate * n_bins))
-        for one in (shape, shape[::-1]):
-            shapes.append(one / one.sum())
-            prior.append(-1.0)
+        made.add(shape, -1.0, ("falling", rate), 0)
+        made.add(shape[::-1], -1.0, ("rising", rate), n_bins)
     for zeros in ZEROS:
         for place in range(1, n_bins):
             shape = np.zeros(n_bins)
             shape[0], shape[place] = zeros, 1 - zeros
-            for one in (shape, shape[::-1]):
-                shapes.append(one)
-                prior.append(-np.log(n_bins) - 2.0)
-    return Templates(np.array(shapes), np.array(prior))
+            usual = -math.log(n_bins) - 2.0
+            made.add(shape, usual, ("zeros", zeros), place)
+            made.add(shape[::-1], usual, ("zeros above", zeros), n_bins - place)
+    return made.finished()
