@@ -7,6 +7,7 @@ themselves, and where there is much a column is what columns usually are, in thi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +25,13 @@ MISFIT = 0.01  # of shapes, as a share of the rows: no column is exactly one of 
 STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise on a count
 TRIM = 0.004  # share of the records left out of a range at each end
 ROUNDS, MOST_COLUMNS = 20, 256  # of fitting what columns have in common
-OWN = 2.0  # weight of what is known beforehand, in columns
+OWN = 5.0  # weight of what is known beforehand, in columns
 THIN = 0.05  # least size in units of half the range
+DOUBT = 8.0  # error of logarithmic sizes, and of means in sizes, in units of the noise
+# Columns may be alike if so many of them have sizes so far apart at most, that being a multiple of
+# the noise.
+NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
+LEAST_SIZE = 0.2  # of a shape, in bins
 WIDE = 2.5  # least range in units of the size
 
 
@@ -60,42 +66,38 @@ def _common_prior(log_likelihood: Array, templates: Templates) -> Array:
     some = np.arange(0, n_columns, -(-n_columns // MOST_COLUMNS))
     likelihood = log_likelihood[some]
     base = np.exp(templates.log_prior - logsumexp(templates.log_prior))
-    counters = [_Counter(base, labels) for labels in (templates.kinds, templates.places)]
+    kinds, places = (
+        np.eye(labels.max() + 1)[labels] for labels in (templates.kinds, templates.places)
+    )
     log_prior = np.log(base)[None, :]
+    of_kinds = of_places = base[None, :]
     for _ in range(ROUNDS):
         posterior = likelihood + log_prior
         posterior = np.exp(posterior - logsumexp(posterior, axis=1, keepdims=True))
-        adds = [counter.count(posterior) for counter in counters]
-        log_prior = sum(
-            counter.log_prior(np.maximum(add.sum(axis=0) - add, 0.0))
-            for counter, add in zip(counters, adds, strict=True)
+        of_kinds, of_places = posterior @ kinds, posterior @ places
+        log_prior = _product(
+            templates,
+            OWN * (base @ kinds) + np.maximum(of_kinds.sum(axis=0) - of_kinds, 0.0),
+            OWN * (base @ places) + np.maximum(of_places.sum(axis=0) - of_places, 0.0),
         )
     result = np.empty((n_columns, len(base)))
-    result[:] = sum(
-        counter.log_prior(add.sum(axis=0, keepdims=True))
-        for counter, add in zip(counters, adds, strict=True)
+    result[:] = _product(
+        templates,
+        OWN * (base @ kinds) + of_kinds.sum(axis=0, keepdims=True),
+        OWN * (base @ places) + of_places.sum(axis=0, keepdims=True),
     )
     result[some] = log_prior
     return result
 
 
-class _Counter:
-    """Counts how often shapes of each label occur."""
-
-    def __init__(self, base: Array, labels: Places) -> None:
-        self._labels, self._sizes = labels, np.bincount(labels)
-        self._base = np.bincount(labels, base)
-        self._members = np.eye(len(self._sizes))[labels]
-
-    def count(self, posterior: Array) -> Array:
-        """Return what each column adds to each label."""
-        return np.asarray(posterior @ self._members)
-
-    def log_prior(self, counted: Array) -> Array:
-        """Return the log prior of every shape, for each row of counts."""
-        counted = counted + OWN * self._base
-        counted /= counted.sum(axis=1, keepdims=True)
-        return np.asarray(np.log(counted[:, self._labels] / self._sizes[self._labels]))
+def _product(templates: Templates, of_kinds: Array, of_places: Array) -> Array:
+    """Log prior of every shape: that of its kind, and of its place among those of the kind."""
+    place = of_places[:, templates.places]
+    same_kind = np.zeros((len(place), of_kinds.shape[1]))
+    for kind in range(of_kinds.shape[1]):
+        same_kind[:, kind] = place[:, templates.kinds == kind].sum(axis=1)
+    kind = of_kinds / of_kinds.sum(axis=1, keepdims=True) / same_kind
+    return np.asarray(np.log(place * kind[:, templates.kinds]))
 
 
 def _posterior(
@@ -124,10 +126,22 @@ def _standing_out(counts: Array, std: Array, n_rows: int, shapes: Array) -> Arra
     return rest
 
 
+@dataclass(frozen=True)
+class Found:
+    """What the bins of each column hold: probabilities, and their mean and size in bins."""
+
+    probabilities: Array
+    mean: Array
+    size: Array
+
+
 def denoised(
-    counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool = False
-) -> Array:
-    """Probabilities of the bins of each column: the expected shape, and what stands out from it.
+    counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool
+) -> Found:
+    """Return the expected shape of each column, and what stands out from it.
+
+    Where several shapes come into question, sizes are averaged on a logarithmic scale, and means
+    by how much they matter next to the sizes.
 
     Parameters
     ----------
@@ -136,12 +150,27 @@ def denoised(
         Noise on the counts of each column.
     n_rows : int
     templates : Templates
-    in_common : bool, default=False
+    in_common : bool
         Whether columns are likely to be like each other.
     """
-    shapes = _posterior(counts, std, n_rows, templates, in_common) @ templates.shapes
+    posterior = _posterior(counts, std, n_rows, templates, in_common)
+    shapes = posterior @ templates.shapes
     found = np.maximum(shapes + _standing_out(counts, std, n_rows, shapes), 0.0)
-    return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300))
+    found /= np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
+    means, sizes = _moments(templates.shapes)
+    sizes = np.maximum(sizes, LEAST_SIZE)
+    mixed_mean, mixed_size = _moments(shapes)
+    mean, size = _moments(found)
+    mean += (posterior @ (means / sizes)) / (posterior @ (1 / sizes)) - mixed_mean
+    size *= np.exp(posterior @ np.log(sizes)) / np.maximum(mixed_size, LEAST_SIZE)
+    return Found(found, mean, size)
+
+
+def _moments(shapes: Array) -> tuple[Array, Array]:
+    """Mean and size of shapes, in bins."""
+    places = np.arange(shapes.shape[1]) + 0.5
+    mean = shapes @ places
+    return mean, np.sqrt(np.sum(shapes * (places - mean[:, None]) ** 2, axis=1))
 
 
 def _inner(probabilities: Array, trim: float) -> tuple[Places, Places]:
@@ -185,9 +214,8 @@ def zoomed(
 ) -> Ranges:
     """Smaller ranges, where the bins that hold records are much fewer than there are."""
     n_bins = counts.shape[1]
-    first, last = _inner(
-        denoised(counts, std, n_rows, bin_templates(n_bins), in_common), 0.0 if exact else TRIM
-    )
+    found = denoised(counts, std, n_rows, bin_templates(n_bins), in_common)
+    first, last = _inner(found.probabilities, 0.0 if exact else TRIM)
     width = (ranges.high - ranges.low) / n_bins
     start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
     smaller = stop - start <= 0.6 * n_bins
@@ -208,18 +236,42 @@ def columns_from(
     """Range, centre and size of every column, from the counts of its last histogram."""
     n_bins = counts.shape[1]
     found = denoised(counts, std, n_rows, bin_templates(n_bins), in_common)
-    width = ((ranges.high - ranges.low) / n_bins)[:, None]
-    values = ranges.low[:, None] + (np.arange(n_bins) + 0.5) * width
-    mean = np.sum(found * values, axis=1)
-    square = np.sum(found * (values - mean[:, None]) ** 2, axis=1)
-    first, last = _inner(found, 0.0 if exact else TRIM)
+    width = (ranges.high - ranges.low) / n_bins
+    mean = ranges.low + found.mean * width
     half = (ranges.high - ranges.low) / 2
-    around = 0.0 if centred else mean
-    size = np.sqrt(np.maximum(square + around**2, (THIN * half) ** 2))
-    low = ranges.low + first * width[:, 0]
-    high = ranges.low + (last + 1) * width[:, 0]
+    size = np.maximum(found.size * width, THIN * half)
+    if in_common:
+        # Differences that noise alone can make are not worth their harm.
+        doubt = np.minimum(1.0, DOUBT * std / n_rows)
+        usual = float(np.median(size))
+        size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
+        mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
+        if _alike(mean, size, np.mean(std) / n_rows):
+            return _alike_columns(ranges, mean, size)
+    if not centred:
+        size = np.hypot(size, mean)
+    first, last = _inner(found.probabilities, 0.0 if exact else TRIM)
+    low = ranges.low + first * width
+    high = ranges.low + (last + 1) * width
     low, high = np.minimum(low, mean - WIDE * size), np.maximum(high, mean + WIDE * size)
     if centred:
         return Columns(low, high, mean, size)
     # 0 stays in the range, and where it is.
     return Columns(np.minimum(low, 0.0), np.maximum(high, 0.0), np.zeros(len(mean)), size)
+
+
+def _alike(mean: Array, size: Array, noise: float) -> bool:
+    """Whether nearly all columns may have one size around 0, as far as the noise lets us see."""
+    apart = np.abs(np.log(size / np.median(size)))
+    most = min(math.log(MOST_APART), APART * noise)
+    return bool(
+        np.mean(apart < most) >= NEARLY_ALL and np.mean(np.abs(mean) < 4 * size) >= NEARLY_ALL
+    )
+
+
+def _alike_columns(ranges: Ranges, mean: Array, size: Array) -> Columns:
+    """Columns of one size: where there is much noise, better than a size of its own for each."""
+    common = np.full(len(size), np.median(np.hypot(mean, size)))
+    reach = 4 * common
+    low, high = np.minimum(ranges.low, -reach), np.maximum(ranges.high, reach)
+    return Columns(low, high, np.zeros(len(size)), common)

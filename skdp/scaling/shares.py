@@ -9,8 +9,10 @@ from skdp.accounting import Gaussian, gaussian_mu
 from skdp.oracle import Public
 
 WANTED = 0.02  # noise on a count that is good enough, as a share of the rows
-LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.01, 0.3, 0.25
-DROWNED = 0.2  # noise on a count, as a share of the rows, beyond which columns are not asked for
+LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.01, 0.2, 0.15
+# Noise on a count, as a share of the rows, beyond which columns are not asked for; with more than
+# so many columns, too many of them would be misjudged.
+DROWNED, DROWNED_AMONG_MANY, MANY = 0.2, 0.06, 50
 ROUNDS = 3
 
 
@@ -57,7 +59,8 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
         return min(max(ROUNDS * n_columns / (signal * WANTED) ** 2, LEAST), most)
 
     of_features, of_targets = part(n_features, MOST_OF_COLUMNS), part(n_targets, MOST_OF_TARGETS)
-    if not insist and math.sqrt(ROUNDS * n_features / of_features) / signal > DROWNED:
+    drowned = DROWNED if n_features <= MANY else DROWNED_AMONG_MANY
+    if not insist and math.sqrt(ROUNDS * n_features / of_features) / signal > drowned:
         features, n_features = False, 0
     share = of_features * features + of_targets * targets
     if share == 0:
