@@ -246,7 +246,7 @@ def columns_from(
         usual = float(np.median(size))
         size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
         mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
-        if _alike(mean, size, np.mean(std) / n_rows):
+        if _alike(mean, size, float(np.mean(std)) / n_rows):
             return _alike_columns(ranges, mean, size)
     if not centred:
         size = np.hypot(size, mean)

@@ -50,9 +50,7 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
     insist : bool
         Whether columns are asked for even if their counts drown in noise.
     """
-    mu = gaussian_mu(min(public.epsilon, 1e4), max(public.delta, 1e-12))
-    mu /= Gaussian(1.0, math.sqrt(2)).sensitivity(public.adjacency)
-    signal = mu * public.n_rows
+    signal = mu_per_count(public) * public.n_rows
     n_features, n_targets = public.n_features * features, public.n_outputs * targets
 
     def part(n_columns: int, most: float) -> float:
@@ -74,3 +72,18 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
     squares = math.fsum(4.0**one for one in log_weights)
     noise = math.sqrt(ROUNDS * squares / share) / signal / 2.0 ** min(log_weights)
     return Shares(share, log_weights, features, targets, noise)
+
+
+def whole_budget(public: Public, asked: bool = True) -> Shares:
+    """Return shares that spend the whole budget on columns, or nothing if none are asked for."""
+    if not asked:
+        return Shares(0.0, (), False, False, math.inf)
+    signal = mu_per_count(public) * public.n_rows
+    noise = math.sqrt(ROUNDS * public.n_features) / signal
+    return Shares(1.0, (0,) * public.n_features, True, False, noise)
+
+
+def mu_per_count(public: Public) -> float:
+    """Return the Gaussian-DP parameter of the budget, in the units of histograms."""
+    mu = gaussian_mu(min(public.epsilon, 1e4), max(public.delta, 1e-12))
+    return mu / Gaussian(1.0, math.sqrt(2)).sensitivity(public.adjacency)

@@ -224,6 +224,18 @@ class Staged:
         return replace(self.solver.solve(oracle), scaling=scaling)
 
 
+@dataclass(frozen=True, eq=False)
+class Located:
+    """The scaling alone, with no solver after it."""
+
+    stage: ScalingStage
+    adaptive: bool = False
+
+    def solve(self, oracle: Oracle) -> Solution:
+        """Find the scaling."""
+        return Solution(oracle.start(), 0, self.stage.find(oracle))
+
+
 def _noise_per_mu(solver: Solves, public: Public, problem: Problem, accountant: str) -> float:
     """Scale of the solver's own plan at the whole budget, in units of that of one release."""
     entries = rehearse(solver, public, problem)
