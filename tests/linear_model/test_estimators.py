@@ -133,9 +133,9 @@ def test_class_weight_is_a_weight(classification):
 
 def test_statement(case):
     estimator, X, y = case
-    model = estimator(
-        epsilon=0.7, delta=1e-7, max_iter=20, scaling="none", random_state=0
-    ).fit(X, y)
+    model = estimator(epsilon=0.7, delta=1e-7, max_iter=20, scaling="none", random_state=0).fit(
+        X, y
+    )
     statement = model.privacy_
     assert 0.7 * (1 - 1e-6) <= statement.epsilon <= 0.7
     assert (statement.delta, statement.adjacency, statement.accountant) == (1e-7, "zero_out", "gdp")
@@ -254,7 +254,11 @@ def test_noise_that_reaches_the_coefficients(rng):
     X = np.zeros((100, 400))
     y = np.zeros(100)
     model = skdp.DPLinearRegression(
-        max_iter=1, learning_rate=1.0, momentum=0.0, clip_norm=3.0, fit_intercept=False,
+        max_iter=1,
+        learning_rate=1.0,
+        momentum=0.0,
+        clip_norm=3.0,
+        fit_intercept=False,
         scaling="none",
     ).fit(X, y)
     multiplier = model.privacy_.releases[0].noise_multiplier
