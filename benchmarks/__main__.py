@@ -1,39 +1,74 @@
-"""Run benchmarks: `python -m benchmarks utility`, `python -m benchmarks speed`."""
+"""Run benchmarks.
+
+python -m benchmarks utility [DATA SET ...]   accuracy at a given budget, merged into utility.csv
+python -m benchmarks verdict                  what utility.csv says about the aims
+python -m benchmarks speed                    ratios, measured in one run
+"""
 
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from pathlib import Path
 
-from benchmarks import speed, utility
+from benchmarks import speed, table, utility, verdict
 
 RESULTS = Path(__file__).parent / "results"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="*", help="utility [DATA SET ...] or speed")
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 0.3, 1.0, 3.0, 10.0])
-    parser.add_argument("--delta", type=float, default=1e-6)
+def parse(arguments=None):
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", nargs="*", help="utility [DATA SET ...], verdict or speed")
+    parser.add_argument(
+        "--methods", nargs="+", default=[],
+        help="names of methods, or kinds: reference, skdp, solver, rival, 'not private'",
+    )  # fmt: skip
+    parser.add_argument("--conditions", nargs="+", default=list(utility.CONDITIONS))
+    parser.add_argument("--epsilon", type=float, nargs="+", default=list(utility.EPSILONS))
+    parser.add_argument("--delta", type=float, default=utility.DELTA)
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="also solvers that are there for study; a verdict on every cell",
+    )
+    parser.add_argument("--output", type=Path, default=RESULTS / "utility.csv")
     parser.add_argument("--smoke", action="store_true", help="everything once, small, kept nowhere")
-    arguments = parser.parse_args()
+    return parser, parser.parse_args(arguments)
+
+
+def smoke() -> None:
+    """All of it once, on data that come with scikit-learn."""
+    data = ["breast_cancer", "diabetes"]
+    rows = utility.run(None, "smoke", data, epsilons=[1.0, 10.0], runs=2, jobs=1)
+    print(*verdict.report(rows), sep="\n")
+    speed.run(None, "smoke", smoke=True)
+
+
+def main() -> None:
+    parser, arguments = parse()
     if arguments.smoke:
-        smoke = Path("/dev/null")
-        utility.run(smoke, "smoke", ["breast_cancer", "diabetes"], [1.0], 1e-6, runs=2)
-        speed.run(None, "smoke", smoke=True)
+        smoke()
         return
     kind, *names = arguments.what or ["utility"]
-    command = "python -m benchmarks " + " ".join([kind, *names])
+    command = "python -m benchmarks " + shlex.join(sys.argv[1:])
     if kind == "speed":
         speed.run(RESULTS / "speed.csv", command, smoke=False)
+    elif kind == "verdict":
+        print(*verdict.report(table.read(arguments.output)[1], arguments.all), sep="\n")
     elif kind == "utility":
-        command += f" --runs {arguments.runs} --delta {arguments.delta:g} --epsilon "
-        command += " ".join(f"{epsilon:g}" for epsilon in arguments.epsilon)
-        target = RESULTS / ("utility.csv" if not names else f"utility_{'_'.join(names)}.csv")
-        utility.run(target, command, names, arguments.epsilon, arguments.delta, arguments.runs)
+        utility.run(
+            arguments.output, command, names, arguments.methods, arguments.epsilon,
+            arguments.delta, arguments.runs, arguments.conditions, arguments.jobs, arguments.all,
+        )  # fmt: skip
     else:
-        parser.error(f"unknown benchmark {kind!r}; known: utility, speed")
+        parser.error(f"unknown benchmark {kind!r}; known: utility, verdict, speed")
 
 
 if __name__ == "__main__":

@@ -1,97 +1,150 @@
-"""Accuracy at a given budget: every method on every data set, written to a CSV file."""
+"""Accuracy at a given budget: every method on every data set, merged into a CSV file."""
 
 from __future__ import annotations
 
-import csv
 import time
 import warnings
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import log_loss
 
-from benchmarks.registry import Unavailable, modules
+from benchmarks import table
+from benchmarks.registry import KINDS, Unavailable, methods, modules
+from benchmarks.scores import scores_of
 
-COLUMNS = [
-    "data",
-    "method",
-    "epsilon",
-    "delta",
-    "runs",
-    "score",
-    "standard_error",
-    "log_loss",
-    "seconds",
-]
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+CONDITIONS = ("raw", "standardised")
+DELTA = 1e-6
+TWIN = "non-private"
 
 
-def one_run(method, split, epsilon, delta, seed):
-    """Fit once; return score, log loss (nan for regression) and seconds."""
-    model = method.make(split, epsilon, delta, seed)
-    start = time.perf_counter()
-    model.fit(split.X_train, split.y_train)
-    seconds = time.perf_counter() - start
-    loss = np.nan
-    if split.is_classification:
-        loss = log_loss(split.y_test, model.predict_proba(split.X_test), labels=model.classes_)
-    return model.score(split.X_test, split.y_test), loss, seconds
+@lru_cache(maxsize=2)
+def split_of(data, condition, seed):
+    """Rows of one run, kept while all methods use them."""
+    split = modules("datasets")[data].load(seed)
+    return split if condition == "raw" else split.standardised()
 
 
-def rows(datasets, epsilons, delta, runs):
-    """Yield one row of the table after the other."""
-    for data_name, dataset in datasets.items():
+def one_fit(method, split, epsilon, delta, seed):
+    """Scores and seconds of one fit, or a reason why there are none."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        start = time.perf_counter()
         try:
-            splits = [dataset.load(seed) for seed in range(runs)]
-        except Unavailable as reason:
-            print(f"skipped {data_name}: {reason}")
+            model = method.make(split, epsilon, delta, seed).fit(split.X_train, split.y_train)
+            seconds = time.perf_counter() - start
+            return scores_of(model, split) | {"seconds": seconds}
+        except (ValueError, RuntimeError, np.linalg.LinAlgError) as reason:
+            return {"failed": f"{type(reason).__name__}: {reason}"}
+
+
+def one_seed(data, condition, names, epsilons, delta, seed):
+    """All fits on one split; a list of (method, epsilon, result), the twin's first."""
+    try:
+        split = split_of(data, condition, seed)
+    except Unavailable as reason:
+        return str(reason)
+    known = methods()
+    shape = {"rows": len(split.y_train) + len(split.y_test), "columns": split.X_train.shape[1]}
+    results = [(TWIN, np.inf, shape | one_fit(known[TWIN], split, np.inf, delta, seed))]
+    for name in names:
+        if name == TWIN or not known[name].applies(split):
             continue
-        for method in modules("methods").values():
-            if not method.applies(splits[0]):
-                continue
-            for epsilon in epsilons if method.NAME != "non-private" else [np.inf]:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                    results = np.array(
-                        [
-                            one_run(method, split, epsilon, delta, seed)
-                            for seed, split in enumerate(splits)
-                        ]
-                    )
-                score, loss, seconds = results.mean(axis=0)
-                error = results[:, 0].std(ddof=1) / np.sqrt(runs) if runs > 1 else np.nan
-                yield dict(
-                    zip(
-                        COLUMNS,
-                        [
-                            data_name,
-                            method.NAME,
-                            epsilon,
-                            delta,
-                            runs,
-                            f"{score:.4f}",
-                            f"{error:.4f}",
-                            f"{loss:.4f}",
-                            f"{seconds:.3f}",
-                        ],
-                        strict=True,
-                    )
-                )
+        for epsilon in epsilons if known[name].kind != "reference" else [np.inf]:
+            results.append((name, epsilon, one_fit(known[name], split, epsilon, delta, seed)))
+    return results
 
 
-def run(output: Path, command: str, names, epsilons, delta, runs) -> None:
-    """Write the table, with the command that made it as its first line."""
-    datasets = modules("datasets")
-    unknown = sorted(set(names) - set(datasets))
+def cells(data, condition, names, delta, answers):
+    """Yield rows of the table from the answers of all seeds."""
+    twins = [answer[0][2] for answer in answers]
+    grouped = {}
+    for answer in answers:
+        for name, epsilon, result in answer:
+            grouped.setdefault((name, epsilon), []).append(result)
+    for (name, epsilon), runs in grouped.items():
+        if name not in names:
+            continue
+        failed = [run["failed"] for run in runs if "failed" in run]
+        if failed:
+            print(f"{data}, {condition}, {name}, epsilon {epsilon:g}: {len(failed)} of "
+                  f"{len(runs)} runs failed; {failed[0]}")  # fmt: skip
+            continue
+        yield {
+            "data": data,
+            "condition": condition,
+            "method": name,
+            "epsilon": epsilon,
+            "kind": methods()[name].kind,
+            "delta": delta,
+            "runs": len(runs),
+            "rows": twins[0]["rows"],
+            "columns": twins[0]["columns"],
+            "seconds": float(np.mean([run["seconds"] for run in runs])),
+            **table.summary(runs, twins),
+        }
+
+
+def chosen(words, everything=False):
+    """Names of methods from names, parts of names and kinds; all that need no asking if none."""
+    known = methods()
+    if not words:
+        return [name for name in known if everything or not known[name].on_demand]
+    names = []
+    for word in words:
+        found = [word] if word in known else [
+            name for name, method in known.items() if method.kind == word and not method.on_demand
+        ]  # fmt: skip
+        if not found:
+            raise SystemExit(f"unknown method {word!r}; known: {[*KINDS, *known]}")
+        names.extend(found)
+    return list(dict.fromkeys(names))
+
+
+def run(
+    output: Path | None,
+    command: str,
+    data=(),
+    names=(),
+    epsilons=EPSILONS,
+    delta=DELTA,
+    runs=10,
+    conditions=CONDITIONS,
+    jobs=2,
+    everything=False,
+) -> list[dict]:
+    """Run, print, merge into ``output`` after each data set, and return the new rows."""
+    unknown = sorted(set(data) - set(modules("datasets")))
     if unknown:
-        raise SystemExit(f"unknown data sets {unknown}; known: {sorted(datasets)}")
-    chosen = {name: datasets[name] for name in names or sorted(datasets)}
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with output.open("w", newline="") as file:
-        file.write(f"# made by: {command}\n")
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        for row in rows(chosen, epsilons, delta, runs):
-            writer.writerow(row)
-            file.flush()
-            print("  ".join(str(value) for value in row.values()))
+        raise SystemExit(f"unknown data sets {unknown}; known: {sorted(modules('datasets'))}")
+    names = chosen(names, everything)
+    found = []
+    with Parallel(n_jobs=jobs) as parallel:
+        for name in data or sorted(modules("datasets")):
+            for condition in conditions:
+                start = time.perf_counter()
+                answers = parallel(
+                    delayed(one_seed)(name, condition, names, epsilons, delta, seed)
+                    for seed in range(runs)
+                )
+                if isinstance(answers[0], str):
+                    print(f"skipped {name}: {answers[0]}")
+                    continue
+                rows = list(cells(name, condition, names, delta, answers))
+                for row in rows:
+                    show(row)
+                print(f"{name}, {condition}: {time.perf_counter() - start:.0f} s", flush=True)
+                found.extend(rows)
+                if output is not None:
+                    table.merge(output, command, rows)
+    return found
+
+
+def show(row) -> None:
+    """Print one row."""
+    figures = [table.text(row.get(name)) for name in ("score", "score_se", "log_loss", "auc")]
+    print(row["data"], row["condition"], row["method"], f"{row['epsilon']:g}", *figures, sep="  ")

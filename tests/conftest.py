@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from skdp.oracle.releases.laplace import LaplaceNoise
 from skdp.oracle.releases.mechanisms import GaussianNoise
+from skdp.oracle.releases.step_noise import StepNoise
 
 
 class Leak(AssertionError):  # noqa: N818
@@ -24,6 +26,7 @@ class Record:
     sensitivity: float
     std: float
     answer: np.ndarray
+    order: int = 2  # of the norm that the sensitivity is in
 
 
 class Replay:
@@ -39,9 +42,7 @@ class Replay:
     def _fit(self, model, data, adjacency, forced=None):
         log = []
 
-        def hide(mechanism, statistic, contribution, scale, source):
-            spread = mechanism.event(contribution.spread).sensitivity(adjacency)
-            std = mechanism.std(contribution, scale)
+        def answer_to(statistic, sensitivity, std, order=2):
             if forced is None:
                 noise = std * np.random.default_rng(len(log)).standard_normal(statistic.shape)
                 answer = statistic + noise
@@ -51,8 +52,21 @@ class Replay:
                 answer = forced[len(log)].answer
                 if answer.shape != statistic.shape:
                     raise Leak("the shape of an answer depends on the rows")
-            log.append(Record(statistic, spread * contribution.bound, std, answer))
+            log.append(Record(statistic, sensitivity, std, answer, order))
             return answer
+
+        def hide(mechanism, statistic, contribution, scale, source):
+            spread = mechanism.event(contribution.spread).sensitivity(adjacency)
+            std = mechanism.std(contribution, scale)
+            return answer_to(statistic, spread * contribution.bound, std, mechanism.order)
+
+        def hide_step(noise, shifted, drawn):
+            """One step of a pass: its statistic is on the grid already, which is charged for."""
+            contribution = noise.contribution
+            spread = noise.mechanism.event(contribution.spread).sensitivity(adjacency)
+            bound = contribution.bound + noise.grid * contribution.size**0.5
+            shifted[:] = answer_to(shifted - noise.shift, spread * bound, noise.std)
+            return shifted
 
         printed = io.StringIO()
         with (
@@ -63,6 +77,8 @@ class Replay:
         ):
             warnings.simplefilter("always")
             patch.setattr(GaussianNoise, "hide", hide)
+            patch.setattr(LaplaceNoise, "hide", hide)
+            patch.setattr(StepNoise, "hide", hide_step)
             model.fit(*data)
         told = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
         return model, log, [*told, printed.getvalue()]
@@ -79,7 +95,8 @@ class Replay:
             if (one.sensitivity, one.std) != (other.sensitivity, other.std):
                 raise Leak("sensitivity or noise depends on the rows")
             # Scaled first, so that a huge difference does not overflow into a pass.
-            moved = np.linalg.norm((one.statistic - other.statistic) / one.sensitivity)
+            change = (one.statistic - other.statistic) / one.sensitivity
+            moved = np.linalg.norm(change.ravel(), one.order)
             if not moved <= 1:
                 raise Leak(f"a statistic moved by {moved:.6g} times its sensitivity")
         if told != told_then:
@@ -105,16 +122,19 @@ class Replay:
             return
         listed = []
         for record in statement.releases:
-            # A run whose steps stay hidden is one release that hides several answers.
-            count = record.count * getattr(record.event, "n_steps", 1)
+            # A run whose steps stay hidden, or a pass, is one release that hides several answers.
             event = record.event
-            while hasattr(event, "event"):  # samples and blocks hold the event on their rows
-                event = event.event
+            count = record.count * getattr(event, "n_steps", getattr(event, "n", 1))
+            while hasattr(event, "event") or hasattr(event, "randomiser"):
+                # samples, blocks and shuffled passes hold the event on their rows
+                event = getattr(event, "event", None) or event.randomiser
             listed += [event] * count
         if len(listed) != len(recorded):
             raise Leak("the statement does not list every release")
         for event, one in zip(listed, recorded, strict=True):
             unit = one.sensitivity / event.sensitivity(adjacency)
+            if one.order == 1:  # a multiplier is a scale there, not a standard deviation
+                unit *= np.sqrt(2)
             if one.std < event.noise_multiplier * unit * (1 - 1e-12):
                 raise Leak("less noise was added than the statement says")
 

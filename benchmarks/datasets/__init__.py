@@ -1,1 +1,1 @@
-"""Data sets: each module has NAME and load(seed) -> Split, or raises Unavailable."""
+"""Data sets: each module has load(seed) -> Split in raw columns, or raises Unavailable."""

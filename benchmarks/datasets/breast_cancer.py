@@ -1,14 +1,10 @@
-"""Breast cancer (Wisconsin), two classes, 569 rows; ships with scikit-learn."""
+"""Breast cancer (Wisconsin), two classes; 569 rows, ships with scikit-learn."""
 
 from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import train_test_split
 
-from benchmarks.registry import Split
-
-NAME = "breast_cancer"
+from benchmarks.columns import random_split
 
 
 def load(seed):
     X, y = load_breast_cancer(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=seed)
-    return Split(X_train, X_test, y_train, y_test, is_classification=True)
+    return random_split(X, y, seed, is_classification=True)

@@ -1,15 +1,19 @@
-"""California housing, 20640 rows; target in units of 100,000 USD."""
+"""California housing: median house value in units of 100,000 USD; 20640 rows."""
+
+from functools import cache
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
-from benchmarks.registry import Split, shared_file
+from benchmarks.columns import random_split
+from benchmarks.registry import shared_file
 
-NAME = "california_housing"
+
+@cache
+def table():
+    with np.load(shared_file("california_housing.npz"), allow_pickle=False) as data:
+        return data["X"].astype(float), data["y"].astype(float)
 
 
 def load(seed):
-    with np.load(shared_file("california_housing.npz"), allow_pickle=False) as data:
-        X, y = data["X"].astype(float), data["y"].astype(float)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
-    return Split(X_train, X_test, y_train, y_test, is_classification=False)
+    X, y = table()
+    return random_split(X, y, seed, is_classification=False)

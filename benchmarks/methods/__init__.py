@@ -1,1 +1,1 @@
-"""Methods: each module has NAME, applies(split) and make(epsilon, delta, seed)."""
+"""Methods: each module has METHODS, a list of benchmarks.registry.Method."""

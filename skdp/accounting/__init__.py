@@ -14,11 +14,13 @@ from skdp.accounting.events import (
     Gaussian,
     Laplace,
     OnBlock,
+    OnePass,
     Partition,
     PoissonSampled,
     Selected,
     Shuffled,
 )
+from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.gaussian_tradeoff import gaussian_delta, gaussian_epsilon, gaussian_mu
 from skdp.accounting.gdp import GaussianDP
 from skdp.accounting.mixed import MixedComposition
@@ -44,9 +46,11 @@ __all__ = [
     "FixedSizeSampled",
     "Gaussian",
     "GaussianDP",
+    "HiddenIterates",
     "Laplace",
     "MixedComposition",
     "OnBlock",
+    "OnePass",
     "OptimalComposition",
     "ParallelComposition",
     "Partition",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -65,6 +66,10 @@ class AdvancedComposition(Accountant):
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
         self.known(event, adjacency)
         return bisect_log_delta(lambda delta: self.epsilon(event, delta, adjacency) <= epsilon)
+
+    @lru_cache(maxsize=64)  # noqa: B019  accountants live as long as the process
+    def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
+        return super().scale(event, epsilon, delta, adjacency)
 
 
 def _advanced(path: Sequence, delta: float, adjacency: Adjacency) -> float:

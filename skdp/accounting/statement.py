@@ -141,18 +141,25 @@ class PrivacyStatement:
             "released:",
         ]
         lines += [
-            f"  {record.count} x {record.kind}, noise multiplier {record.noise_multiplier:.6g}"
-            for record in self.releases
+            f"  {count} x {kind}, noise multiplier {noise}"
+            for (kind, noise), count in self._summary().items()
         ] or ["  nothing"]
         lines.append("assumed:")
         lines += [f"  - {sentence}" for sentence in self.assumptions]
         return "\n".join(lines)
 
+    def _summary(self) -> dict[tuple[str, str], int]:
+        """Return counts of releases that look alike, wherever in the sequence they stand."""
+        counts: dict[tuple[str, str], int] = {}
+        for record in self.releases:
+            key = record.kind, f"{record.noise_multiplier:.6g}"
+            counts[key] = counts.get(key, 0) + record.count
+        return counts
+
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(record.kind)}</td><td>{record.count}</td>"
-            f"<td>{record.noise_multiplier:.6g}</td></tr>"
-            for record in self.releases
+            f"<tr><td>{html.escape(kind)}</td><td>{count}</td><td>{noise}</td></tr>"
+            for (kind, noise), count in self._summary().items()
         )
         sentences = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
         return (

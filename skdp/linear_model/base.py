@@ -32,6 +32,7 @@ from skdp.linear_model.standardising import (
     in_raw_units,
     scaled_scores,
 )
+from skdp.linear_model.streaming import FitsBlocks
 from skdp.objective import Problem
 from skdp.oracle import NoiseSource, Plan, Public, Solves, make_plan, noise_source, run
 from skdp.oracle.rows import Rows, canonical
@@ -81,7 +82,7 @@ class Targets:
     is_column: bool = True
 
 
-class DPLinearModel(BaseEstimator):
+class DPLinearModel(FitsBlocks, BaseEstimator):
     """Base of the estimators: from rows to coefficients, through the oracle.
 
     Subclasses say what the targets are, which problem is solved, and how coefficients are shown.
@@ -203,7 +204,13 @@ class DPLinearModel(BaseEstimator):
         return plan.statement(public, self._assumptions(public, whole), name)
 
     def _prepare(
-        self, n_rows: int, n_features: int, n_outputs: int, is_sparse: bool, weighted: bool
+        self,
+        n_rows: int,
+        n_features: int,
+        n_outputs: int,
+        is_sparse: bool,
+        weighted: bool,
+        streamed: bool = False,
     ) -> tuple[Public, Problem, Solves, Solver, Plan]:
         public = Public(
             n_rows=n_rows,
@@ -217,14 +224,17 @@ class DPLinearModel(BaseEstimator):
             target_bound=self.target_bound,
             sparse=is_sparse,
             weighted=weighted,
+            streamed=streamed,
         )
         public = replace(
             public, row_bound=public.long_row if self.data_norm is None else public.data_norm
         )
         problem = self._problem(n_rows, n_outputs)
-        asked = self._choose_solver()
+        asked = self._choose_solver("adaptive_shuffled_sgd" if streamed else "gd")
         asked.check(problem)
-        stage = choose_stage(type(self).__name__, self.scaling, self.bounds, public, problem)
+        stage = None
+        if not streamed:
+            stage = choose_stage(type(self).__name__, self.scaling, self.bounds, public, problem)
         if stage is None:
             solver = asked.resolve(public, problem)
             plan = make_plan(solver, public, problem, self.accountant)
@@ -234,13 +244,13 @@ class DPLinearModel(BaseEstimator):
         whole = Staged.sharing(stage, solver, after, problem, self.accountant)
         return public, problem, whole, solver, make_plan(whole, public, problem, self.accountant)
 
-    def _choose_solver(self) -> Solver:
+    def _choose_solver(self, automatic: str = "gd") -> Solver:
         given = {}
         for name, default in HANDED_ON.items():
             value = getattr(self, name)
             if not (value is default or (isinstance(value, str) and value == default)):
                 given[name] = value
-        return choose_solver(type(self).__name__, self.solver, given, automatic="gd")
+        return choose_solver(type(self).__name__, self.solver, given, automatic)
 
     def _check_parameters(self) -> None:
         check_budget(self.epsilon, self.delta)

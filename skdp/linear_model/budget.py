@@ -34,7 +34,8 @@ ANY_ORDER = (
 )
 SETTLED = (
     "The budgets, batches and numbers of steps of these fits were not chosen by looking at the "
-    "models before them. (A budget with accountant='gdp' needs no such assumption.)"
+    "models before them. (A budget with accountant='gdp', or with 'pure' for fits of pure "
+    "guarantees, needs no such assumption.)"
 )
 
 # Accountants whose totals hold for budgets that are chosen on the way: for Gaussian DP, Smith and

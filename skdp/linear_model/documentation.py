@@ -12,7 +12,7 @@ epsilon : float, default=1.0
     no noise, for debugging on public data.
 delta : float, default=1e-6
     Probability, in [0, 1), with which the epsilon guarantee may fail; well below 1/n_samples. 0
-    asks for pure differential privacy, which not every solver can give.
+    asks for pure differential privacy: Laplace noise, which not every solver can work with.
 solver : str or Solver, default="auto"
     A name from `skdp.solvers.available`, or a configured solver, whose own hyperparameters can
     be searched as ``solver__max_iter`` and so on. "auto" is "gd".
@@ -28,8 +28,10 @@ batch_size : int, float or None, default=None
     which is the most accurate where the time allows it.
 noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
     How noisy the steps are next to each other. The scale always follows from the budget.
-clip_norm : float, ClippingRule or "auto", default="auto"
-    L2 bound of one record's gradient. Smaller means less noise and more bias.
+clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
+    Bound of one record's gradient, in L2 norm, with Laplace noise in L1 norm. Smaller means less
+    noise and more bias. "adaptive" follows the gradients' norms by noisy counts, in solvers "gd"
+    and "adp_sgd".
 data_norm : float or None, default=None
     Public bound on a row's L2 norm, without the intercept. Longer rows are scaled down to it, in
     fit and in predict. With None, rows twice as long as columns of unit size give,

@@ -111,9 +111,9 @@ def choose_solver(who: str, solver: Any, given: dict[str, Any], automatic: str) 
 def require_pure_dp(who: str, solver: Solver) -> None:
     """Raise ValueError if delta = 0 was asked of a solver that cannot meet it."""
     if not solver.pure_dp:
-        able = sorted(name for name, cls in REGISTRY.items() if cls.pure_dp)
+        able = sorted(name for name, cls in REGISTRY.items() if "laplace" in cls.mechanisms)
         raise ValueError(
             f"{who}: delta=0 asks for pure differential privacy, which solver {solver.name!r} "
-            f"cannot give: Gaussian noise needs delta > 0. Solvers that can: "
-            f"{', '.join(able) or 'none yet'}. Nothing was released."
+            f"cannot give as it is: Gaussian noise needs delta > 0. Solvers that can, with "
+            f"mechanism 'auto' or 'laplace': {', '.join(able)}. Nothing was released."
         )

@@ -100,6 +100,16 @@ class Loss(ABC):
         with np.errstate(over="ignore"):
             return self._value(margins, targets).astype(margins.dtype, copy=False)
 
+    def residual_of_one(self, margin: float, target: float) -> float:
+        """Return the derivative of one record's loss in its one margin, in float64.
+
+        For passes that take a record at a time. inf or nan are returned, not warned of.
+        """
+        with np.errstate(invalid="ignore"):
+            margins = np.array([[margin]])
+            targets = np.array([[target]])
+            return float(self.residual(margins, targets, out=margins)[0, 0])
+
     @abstractmethod
     def _residual(self, margins: Array, targets: Array, out: Array) -> None:
         """Write the residual into ``out``, which may be ``margins``; shapes are right."""
@@ -145,6 +155,9 @@ class SquaredError(Loss):
     curvature: ClassVar[float] = 1.0
     residual_bound = None
 
+    def residual_of_one(self, margin: float, target: float) -> float:
+        return margin - target
+
     def _residual(self, margins: Array, targets: Array, out: Array) -> None:
         np.subtract(margins, targets, out=out)
 
@@ -172,6 +185,11 @@ class Logistic(Loss):
     curvature: ClassVar[float] = 0.25
     residual_bound = 1.0
     n_outputs = 1
+
+    def residual_of_one(self, margin: float, target: float) -> float:
+        if margin < -709.0:  # where exp would overflow the quotient is 0 to the last bit but one
+            return -target
+        return 1.0 / (1.0 + math.exp(-margin)) - target
 
     def _residual(self, margins: Array, targets: Array, out: Array) -> None:
         # 1 / (1 + exp(-m)), 2.5 times as quick as scipy's expit: numpy's exp is vectorised. Where

@@ -80,6 +80,16 @@ def row_norms(X: Any) -> Array:
     return norms
 
 
+def row_sums(X: Any) -> Array:
+    """L1 norm of every row in float64; inf where it exceeds float64, never not a number."""
+    sums = np.empty(X.shape[0])
+    for rows in _blocks(X, itemsize=4):
+        block = _take(X, rows).astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):
+            sums[rows] = np.asarray(np.abs(block).sum(axis=1)).ravel()
+    return sums
+
+
 def quotient(bound: float, norms: Array) -> Array:
     """``bound / norms`` without ever being too large; 0 for rows too long to divide by.
 
@@ -103,8 +113,9 @@ def clipped_gradient_sum(
     clip_norm: float,
     part: slice | None = None,
     precise: bool = False,
+    order: int = 2,
 ) -> Array:
-    """Sum over rows of the gradient in the parameter, each clipped to L2 norm ``clip_norm``.
+    """Sum over rows of the gradient in the parameter, each clipped to norm ``clip_norm``.
 
     Row i stands for ``(shrink[i] * X[i], intercept_size)`` (no constant if that is 0), and
     ``inverse_norms[i]`` is one over its norm. Its gradient is that row times ``weights[i] *
@@ -127,6 +138,9 @@ def clipped_gradient_sum(
         Rows to sum over, all by default.
     precise : bool, default=False
         Take margins and residuals in float64 for float32 rows, too.
+    order : {1, 2}, default=2
+        Of the norm, L1 or L2; ``inverse_norms`` must be of the same. The gradient is an outer
+        product, and either norm of it is that of the row times that of the residual.
 
     Returns
     -------
@@ -155,7 +169,10 @@ def clipped_gradient_sum(
         if not np.isfinite(residuals).all():
             residuals = np.nan_to_num(residuals)
         # 3. clipping
-        _clip(residuals, clip_norm, inverse_norms[rows])
+        if order == 1:
+            _clip_sums(residuals, clip_norm, inverse_norms[rows])
+        else:
+            _clip(residuals, clip_norm, inverse_norms[rows])
         # 4. accumulation in float64, also for float32 rows: its rounding is charged
         if intercept_size:
             total[-1] += intercept_size * residuals.sum(axis=0)
@@ -186,6 +203,20 @@ def _clip(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
         residuals *= np.where(largest * lengths > limits, limits / lengths, largest)[:, None]
 
 
+def _clip_sums(residuals: Array, clip_norm: float, inverse_sums: Array) -> None:
+    """Scale residuals in place to L1 norm at most ``clip_norm * inverse_sums``."""
+    if residuals.shape[1] == 1:
+        _clip(residuals, clip_norm, inverse_sums)
+        return
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        limits = clip_norm * inverse_sums
+        largest = np.abs(residuals).max(axis=1)
+        largest[largest == 0] = 1.0
+        residuals /= largest[:, None]
+        lengths = np.abs(residuals).sum(axis=1)
+        residuals *= np.where(largest * lengths > limits, limits / lengths, largest)[:, None]
+
+
 @functools.lru_cache(maxsize=256)
 def gradient_rounding(n_rows: int, n_features: int, n_outputs: int, is_sparse: bool) -> float:
     """Relative amount by which rounding can raise the contribution of a record to the sum.
@@ -196,6 +227,10 @@ def gradient_rounding(n_rows: int, n_features: int, n_outputs: int, is_sparse: b
     2002, eq. 3.4 and sec. 4.2), here in L2 norm by ``k u n C``; two neighbouring sums by twice as
     much. k is the number of rows in a block plus the number of blocks and parts, the larger of
     those for float32 and float64 rows. The factor 1.01 covers higher orders.
+
+    The same holds in L1. A sum of d absolute values is off by a relative ``(d - 1) u``, no more
+    than a Euclidean norm is allowed here; the error of the sum is at most ``k u sum |terms|`` in
+    every coordinate, and added up over the coordinates that is ``k u`` times the sum of L1 norms.
     """
     terms = 0
     for itemsize in (4, 8):

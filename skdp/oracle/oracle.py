@@ -12,15 +12,15 @@ from skdp.oracle.ledger import Ledger
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import (
-    Everyone,
-    GaussianNoise,
-    GradientSum,
+    LargestEigenvalue,
     NoisySum,
     Release,
     Sampler,
     Terms,
+    noisy_gradient,
     require_audited,
 )
+from skdp.oracle.releases import noise as noise_law
 from skdp.oracle.releases.base import Array
 from skdp.oracle.rows import Rows
 from skdp.oracle.scaling import Scaling
@@ -88,6 +88,7 @@ class Oracle:
         clip_norm: float,
         noise: float = 1.0,
         sampler: Sampler | None = None,
+        mechanism: str = "gaussian",
     ) -> Array:
         """Noisy mean gradient of the loss at ``point``; penalties are the solver's to add.
 
@@ -95,26 +96,31 @@ class Oracle:
         ----------
         point : array of shape ``public.shape``
         clip_norm : float
-            L2 bound of one record's gradient.
+            Bound of one record's gradient, in L2 norm for Gaussian and in L1 norm for Laplace
+            noise.
         noise : float, default=1.0
             How noisy, relative to the solver's other releases.
         sampler : Sampler, default=Everyone()
             Which rows take part.
+        mechanism : {"gaussian", "laplace"}, default="gaussian"
+            Law of the noise.
 
         Returns
         -------
         array of shape ``public.shape``
         """
-        chosen = Everyone() if sampler is None else sampler
-        release = NoisySum(GradientSum(point, clip_norm), GaussianNoise(noise), chosen)
+        release = noisy_gradient(point, clip_norm, noise, sampler, mechanism)
         return self.ask(release) / release.divisor(self._terms)
 
     def gradient_std(
-        self, clip_norm: float, noise: float = 1.0, sampler: Sampler | None = None
+        self,
+        clip_norm: float,
+        noise: float = 1.0,
+        sampler: Sampler | None = None,
+        mechanism: str = "gaussian",
     ) -> float:
         """Return the standard deviation of the noise on :meth:`gradient`, in each coordinate."""
-        chosen = Everyone() if sampler is None else sampler
-        release = NoisySum(GradientSum(self.start(), clip_norm), GaussianNoise(noise), chosen)
+        release = noisy_gradient(self.start(), clip_norm, noise, sampler, mechanism)
         return release.std(self._terms) / release.divisor(self._terms)
 
     def standardise(self, scaling: Scaling) -> None:
@@ -138,6 +144,24 @@ class Oracle:
     def std(self, release: Release) -> float:
         """Return the standard deviation of the noise in each coordinate of an answer."""
         return release.std(self._terms)
+
+    def largest_eigenvalue(
+        self, noise: float = 1.0, mechanism: str = "gaussian"
+    ) -> tuple[float, float]:
+        """Noisy largest eigenvalue of the rows' mean Gram matrix, and the noise's std.
+
+        Parameters
+        ----------
+        noise : float, default=1.0
+            How noisy, relative to the solver's other releases.
+        mechanism : {"gaussian", "laplace"}, default="gaussian"
+            Law of the noise.
+        """
+        hidden = noise_law(mechanism, noise)
+        release = NoisySum(LargestEigenvalue(hidden.order), hidden)
+        std = release.std(self._terms)
+        answer = float(self.ask(release)[0])
+        return answer / self.public.n_rows, std / self.public.n_rows
 
     @property
     def is_noisy(self) -> bool:

@@ -49,6 +49,9 @@ class Public:
         Whether the rows come as a sparse matrix. The *type* is public, the pattern is not.
     weighted : bool
         Whether rows carry weights. *That* they do is public, the weights are not.
+    streamed : bool
+        Whether rows arrive in an order of their own and can be read once only. They are not
+        shuffled then, so nothing is amplified by shuffling.
     """
 
     n_rows: int
@@ -63,6 +66,7 @@ class Public:
     target_bound: float | None = None
     sparse: bool = False
     weighted: bool = False
+    streamed: bool = False
 
     @property
     def n_parameters(self) -> int:

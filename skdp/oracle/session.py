@@ -110,8 +110,9 @@ def _record(kind: str, event: Event, count: int) -> ReleaseRecord:
 
 def _noise_multiplier(event: Event) -> float:
     """Noise multiplier of an event with exactly one mechanism inside, else nan."""
-    while hasattr(event, "event"):
-        event = event.event
+    inner: Event | None = event
+    while inner is not None:
+        event, inner = inner, getattr(inner, "event", getattr(inner, "randomiser", None))
     return float(getattr(event, "noise_multiplier", math.nan))
 
 

@@ -57,7 +57,34 @@ def noise_constant(
     return n_parameters * clip_norm**2 / (2 * budget * smoothness * n_rows**2 * initial_excess)
 
 
-def check_bound_arguments(alpha: float, kappa: float, momentum: float | None, eta0: float) -> None:
+def batch_constant(gradient_variance: float, smoothness: float, initial_excess: float) -> float:
+    """Excess that the draw of one batch leaves, relative to the initial excess.
+
+    ``V / (2 M (F(w_1) - F*))``, where V is the expected squared distance of a batch's mean gradient
+    from the mean over all rows. A batch of n rows has V of the order 1/n; the paper writes
+    ``V = D sigma_g**2 / n**2`` and its ``alpha_g sigma_g**2`` is this constant times kappa, with
+    ``n = N sqrt(R)`` put in (Hong, Wang, Zhou 2022, Thm 4.9).
+
+    Parameters
+    ----------
+    gradient_variance : float
+        V, a public guess: gradients of norm C or less have ``V <= C**2 / n`` in batches of n.
+    smoothness : float
+        M, a public bound.
+    initial_excess : float
+        A *public* guess of ``F(w_1) - F*``.
+    """
+    return gradient_variance / (2 * smoothness * initial_excess)
+
+
+def check_bound_arguments(
+    alpha: float,
+    kappa: float,
+    momentum: float | None,
+    eta0: float,
+    step: float = 1.0,
+    batch_noise: float = 0.0,
+) -> None:
     """Raise ValueError if there is no bound for such arguments."""
     if not 0 < alpha < math.inf:
         raise ValueError(f"utility_bound: alpha must be positive; got {alpha!r}.")
@@ -68,6 +95,13 @@ def check_bound_arguments(alpha: float, kappa: float, momentum: float | None, et
             "utility_bound: momentum must lie in (0, 1) and eta0 in (0, kappa); "
             f"got momentum={momentum!r}, eta0={eta0!r}, kappa={kappa!r}."
         )
+    if not (0 < step < 2 and (momentum is None or step == 1)):
+        raise ValueError(
+            "utility_bound: step must lie in (0, 2), and be left alone with momentum, where eta0 "
+            f"takes its place; got {step!r}."
+        )
+    if not 0 <= batch_noise < math.inf:
+        raise ValueError(f"utility_bound: batch_noise must not be negative; got {batch_noise!r}.")
 
 
 def utility_bound(
@@ -78,13 +112,16 @@ def utility_bound(
     *,
     momentum: float | None = None,
     eta0: float = 1.0,
+    step: float = 1.0,
+    batch_noise: float = 0.0,
 ) -> float:
     """Bound on the expected excess after ``n_steps``, relative to the initial excess.
 
-    ``gamma**T + a sum_t q_t sigma_t**2 R``, with ``gamma = 1 - 1/kappa``, ``a = alpha`` and steps
-    of 1/M without momentum (Hong, Wang, Zhou 2022, Thm 4.2); ``gamma = 1 - eta0/kappa``,
-    ``a = 2 eta0 alpha`` and steps of ``eta0/(2M)`` with it (Thm 4.6, the momentum effect, which
-    only helps, left out).
+    ``gamma**T + a sum_t q_t (sigma_t**2 R + b / alpha)``. Without momentum ``q_t = gamma**(T-t)``,
+    ``gamma = 1 - s (2 - s)/kappa``, ``a = alpha s**2``, for steps of s/M; s = 1 is the theorem of
+    the paper (Hong, Wang, Zhou 2022, Thm 4.2), and its proof does for the others. With it
+    ``gamma = 1 - eta0/kappa``, ``a = 2 eta0 alpha`` for steps of ``eta0/(2M)`` (Thm 4.6; the
+    momentum effect, which only helps, is left out). b is the noise of batches (Thms 4.9, 4.10).
 
     Parameters
     ----------
@@ -93,13 +130,21 @@ def utility_bound(
     alpha : float
         From `noise_constant`.
     kappa : float
-        Condition number, at least 1.
+        Condition number M/mu, at least 1; mu is the strong convexity, or the constant of Polyak
+        and Lojasiewicz where the loss is not convex.
     noise_schedule : "dynamic" or anything that a solver takes as ``noise_schedule``
         "dynamic" is the best for this bound; "uniform" gives Thm 4.3.
     momentum : float or None, default=None
         beta, in (0, 1), of bias-corrected momentum.
     eta0 : float, default=1.0
         With momentum only: step size in units of 1/(2M); see `momentum_step_limit`.
+    step : float, default=1.0
+        Without momentum only: step size in units of 1/M, in (0, 2).
+    batch_noise : float, default=0.0
+        b, from `batch_constant`, of private *stochastic* gradient descent; 0 for all rows. Then
+        alpha takes the rows of a batch, and the sum of ``sigma_t**-2`` that an accountant of
+        sampled plans allows. The paper's ``alpha_g sigma_g**2`` is ``kappa b``, what the sum comes
+        to in long runs.
 
     Examples
     --------
@@ -108,19 +153,20 @@ def utility_bound(
     >>> bounds[1] < min(bounds[0], bounds[2])
     True
     """
-    check_bound_arguments(alpha, kappa, momentum, eta0)
+    check_bound_arguments(alpha, kappa, momentum, eta0, step, batch_noise)
     if momentum is None:
-        gamma, factor = 1 - 1 / kappa, alpha
+        gamma, factor = 1 - step * (2 - step) / kappa, step**2
         gamma = max(gamma, LEAST_CONTRACTION)
         logs = ExponentialNoise(gamma).log_influence(n_steps)
     else:
-        gamma, factor = 1 - eta0 / kappa, 2 * eta0 * alpha
+        gamma, factor = 1 - eta0 / kappa, 2 * eta0
         logs = MomentumNoise(gamma, momentum).log_influence(n_steps)
     if isinstance(noise_schedule, str) and noise_schedule == "dynamic":
         effect = least_noise_effect(logs)
     else:
         effect = noise_effect(logs, relative_noise(noise_schedule, n_steps))
-    return gamma**n_steps + factor * effect
+    drawn = batch_noise * float(np.exp(logs).sum()) if batch_noise else 0.0
+    return gamma**n_steps + factor * (alpha * effect + drawn)
 
 
 def improvement_ratio(steps: float | StepSchedule | ArrayLike, n_steps: int | None = None) -> float:
@@ -147,44 +193,3 @@ def improvement_ratio(steps: float | StepSchedule | ArrayLike, n_steps: int | No
     sizes = np.asarray(steps, dtype=np.float64) if n_steps is None else step_sizes(steps, n_steps)
     sizes = sizes / sizes.max()
     return float(len(sizes) * np.sum(sizes**2) / np.sum(sizes) ** 2)
-
-
-def quadratic_influence(curvatures: ArrayLike, step: float, n_steps: int) -> Array:
-    """Log q_t of gradient descent on a quadratic: nothing is bounded, the influence is exact.
-
-    Noise of standard deviation s on the gradient of ``1/2 sum_i h_i w_i**2`` at step t adds
-    ``q_t s**2`` to the expected excess at the end, ``q_t = step**2/2 sum_i h_i (1 - step h_i)
-    ** (2(T-t))``.
-
-    Parameters
-    ----------
-    curvatures : array
-        h, positive; ``step * h`` in (0, 2).
-    step : float
-    n_steps : int
-    """
-    h = np.asarray(curvatures, dtype=np.float64)
-    left = n_steps - np.arange(1, n_steps + 1)
-    rates = 2 * np.log(np.maximum(np.abs(1 - step * h), LEAST_CONTRACTION))
-    terms = left[:, None] * rates + np.log(h)
-    return np.asarray(np.logaddexp.reduce(terms, axis=1) + math.log(step**2 / 2))
-
-
-def quadratic_excess(
-    curvatures: ArrayLike, step: float, noise_std: ArrayLike, start: ArrayLike
-) -> float:
-    """Return the expected excess of noisy gradient descent on a quadratic, exactly.
-
-    Parameters
-    ----------
-    curvatures : array of shape (n_parameters,)
-    step : float
-    noise_std : array of shape (n_steps,)
-        Of the noise on each coordinate of the gradient.
-    start : array of shape (n_parameters,)
-        First point, the minimum being 0.
-    """
-    h, std = np.asarray(curvatures, dtype=np.float64), np.asarray(noise_std, dtype=np.float64)
-    distance = (1 - step * h) ** (2 * len(std)) * np.asarray(start, dtype=np.float64) ** 2
-    influence = np.exp(quadratic_influence(h, step, len(std)))
-    return float(h @ distance / 2 + influence @ std**2)

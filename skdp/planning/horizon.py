@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp.planning.bounds import check_bound_arguments, utility_bound
+from skdp.planning.bounds import LEAST_CONTRACTION, check_bound_arguments, utility_bound
 
 # Bounds take time in proportion to the number of steps; nobody plans more steps than this.
 MOST_STEPS = 1_000_000
@@ -43,6 +43,8 @@ def number_of_steps(
     *,
     momentum: float | None = None,
     eta0: float = 1.0,
+    step: float = 1.0,
+    batch_noise: float = 0.0,
 ) -> int:
     """Find the number of steps that makes `utility_bound` least.
 
@@ -56,12 +58,20 @@ def number_of_steps(
     True
     """
     # Noise takes what is left of the excess by then; a few times the printed number is enough.
-    printed = printed_number_of_steps(alpha, kappa, momentum=momentum, eta0=eta0)
+    check_bound_arguments(alpha, kappa, momentum, eta0, step, batch_noise)
+    pace = step * (2 - step)
+    printed = printed_number_of_steps(alpha * step**2, kappa / pace, momentum=momentum, eta0=eta0)
     most = min(4 * printed + 16, MOST_STEPS)
+    options: dict[str, Any] = {
+        "momentum": momentum,
+        "eta0": eta0,
+        "step": step,
+        "batch_noise": batch_noise,
+    }
 
     @cache
     def bound(n_steps: int) -> float:
-        return utility_bound(n_steps, alpha, kappa, noise_schedule, momentum=momentum, eta0=eta0)
+        return utility_bound(n_steps, alpha, kappa, noise_schedule, **options)
 
     grid = sorted({round(n) for n in np.geomspace(1, most, 48)})
     place = min(range(len(grid)), key=lambda i: bound(grid[i]))
@@ -71,6 +81,44 @@ def number_of_steps(
         left, right = low + third, high - third
         low, high = (low, right) if bound(left) <= bound(right) else (left, high)
     return min(range(low, high + 1), key=bound)
+
+
+def relaxed_number_of_steps(alpha: float, kappa: float) -> int:
+    """Return the number of steps of DP-GD under the condition of Polyak and Lojasiewicz.
+
+    It makes ``gamma**T + alpha T**2`` least, the bound of Wang, Ye, Xu (2017, Thm 6.2, eq. 81) on
+    the last iterate of uniformly noisy gradient descent with steps of 1/M: about ``kappa
+    log(1/alpha)``, for alpha of the order ``D G**2 log(1/delta) / (n epsilon)**2``. Early noise
+    counts in full there; `number_of_steps` with uniform noise lets it fade, as it does, and takes
+    as many steps or more.
+
+    Parameters
+    ----------
+    alpha : float
+        From `noise_constant`.
+    kappa : float
+        M over the constant of Polyak and Lojasiewicz; at least 1.
+
+    Examples
+    --------
+    >>> from skdp.planning import number_of_steps, relaxed_number_of_steps
+    >>> relaxed_number_of_steps(1e-6, 10), number_of_steps(1e-6, 10, "uniform")
+    (64, 88)
+    """
+    check_bound_arguments(alpha, kappa, None, 1.0)
+    rate = -math.log(max(1 - 1 / kappa, LEAST_CONTRACTION))
+
+    def slope(n_steps: float) -> float:
+        return 2 * alpha * n_steps - rate * math.exp(-rate * n_steps)
+
+    if slope(1.0) >= 0:  # and it rises: it changes sign once
+        return 1
+    best = math.floor(float(brentq(slope, 1.0, rate / (2 * alpha))))
+
+    def bound(n_steps: int) -> float:
+        return math.exp(-rate * n_steps) + alpha * n_steps**2
+
+    return min(best, best + 1, key=bound)
 
 
 def momentum_step_limit(beta: float, gamma: float) -> float:

@@ -16,12 +16,14 @@ def plot_utility_bounds(
     *,
     momentum: float = 0.5,
     most_steps: int | None = None,
+    batch_noise: float = 0.0,
     ax: Any = None,
 ) -> Any:
     """Draw the four bounds of [Hong, Wang, Zhou 2022] against the number of steps.
 
-    Uniform and dynamic noise, without and with momentum; a dot marks the least of each. Nothing
-    private enters. Needs matplotlib (``pip install skdp[demo]``).
+    Uniform and dynamic noise, without and with momentum; a dot marks the least of each. With
+    ``batch_noise`` they are those of private stochastic gradient descent. Nothing private enters.
+    Needs matplotlib (``pip install skdp[demo]``).
 
     Parameters
     ----------
@@ -31,6 +33,8 @@ def plot_utility_bounds(
         beta of the bounds with momentum, whose step size is the largest that they hold for.
     most_steps : int or None, default=None
         Right end of the axis.
+    batch_noise : float, default=0.0
+        As in `utility_bound`: what the draw of batches adds; 0 for all rows at every step.
     ax : matplotlib Axes or None, default=None
         Where to draw; None makes a new figure.
 
@@ -44,8 +48,12 @@ def plot_utility_bounds(
         _, ax = plt.subplots()
     eta0 = largest_momentum_step(momentum, kappa)
     kinds: dict[str, dict[str, Any]] = {
-        "gradient descent": {},
-        f"momentum {momentum:g}": {"momentum": momentum, "eta0": eta0},
+        "gradient descent": {"batch_noise": batch_noise},
+        f"momentum {momentum:g}": {
+            "momentum": momentum,
+            "eta0": eta0,
+            "batch_noise": batch_noise,
+        },
     }
     best = {
         (kind, noise): number_of_steps(alpha, kappa, noise, **options)
@@ -65,7 +73,8 @@ def plot_utility_bounds(
     ax.set(
         xlabel="steps",
         ylabel="bound on the excess, relative to the start",
-        title=f"alpha = {alpha:.3g}, kappa = {kappa:g}",
+        title=f"alpha = {alpha:.3g}, kappa = {kappa:g}"
+        + (f", batches {batch_noise:.3g}" if batch_noise else ""),
     )
     ax.legend()
     return ax

@@ -12,14 +12,24 @@ for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 # After the loop, which must not miss a file.
+from skdp.solvers.adaptive_shuffled_sgd import AdaptiveShuffledSGD  # noqa: E402
 from skdp.solvers.adp_sgd import AdaptiveNoiseSGD  # noqa: E402
 from skdp.solvers.gd import GradientDescent  # noqa: E402
+from skdp.solvers.heavy_ball import HeavyBallDescent  # noqa: E402
+from skdp.solvers.multistage_nesterov import MultistageNesterov  # noqa: E402
+from skdp.solvers.nesterov import Nesterov  # noqa: E402
 from skdp.solvers.residual_budget import ResidualBudget  # noqa: E402
+from skdp.solvers.shuffled_sgd import ShuffledSGD  # noqa: E402
 
 __all__ = [
     "AdaptiveNoiseSGD",
+    "AdaptiveShuffledSGD",
     "GradientDescent",
+    "HeavyBallDescent",
+    "MultistageNesterov",
+    "Nesterov",
     "ResidualBudget",
+    "ShuffledSGD",
     "Solver",
     "available",
     "get_solver",

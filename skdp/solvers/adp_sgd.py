@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
-import numpy as np
-
+from skdp._numbers import is_real
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
 from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
 from skdp.solvers.checks import check_choice, check_count, is_auto
+from skdp.solvers.clip_tracker import ClipTracker, adaptive_clip, check_clip
 from skdp.solvers.defaults import descent_defaults
 from skdp.steps import (
     AVERAGES,
@@ -21,7 +22,6 @@ from skdp.steps import (
     NoiseSchedule,
     PolynomialStep,
     StepSchedule,
-    clip_norms,
     relative_noise,
     step_sizes,
 )
@@ -48,7 +48,7 @@ class AdaptiveNoiseSGD(Solver):
     learning_rate : float, StepSchedule, AdaptiveStep or "auto", default="auto"
         Step sizes. ``PolynomialStep``: ``initial / sqrt(a + c t)``. ``SquareRootDecayStep``:
         ``initial - k sqrt(t)``, down to ``final``. ``AdaptiveStep``: from the norms of the noisy
-        gradients. "auto" is a ``PolynomialStep``.
+        gradients. "auto" is a ``PolynomialStep`` whose last step is half as long as the first.
     batch_size : int, float or None, default=None
         Expected rows in a batch, as a number or a fraction. None takes all rows at every step.
     sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
@@ -56,8 +56,9 @@ class AdaptiveNoiseSGD(Solver):
     noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="step_matched"
         How noisy the steps are next to each other. "step_matched" and "auto" follow this solver's
         step sizes, for an ``AdaptiveStep`` those that it expects; "uniform" is DP-SGD.
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        L2 bound of one record's gradient.
+    clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
+        L2 bound of one record's gradient. "adaptive" is `AdaptiveClipping`: a norm that follows
+        noisy counts.
     averaging : {"last", "tail", "random"} or "auto", default="auto"
         Which iterate is returned; "tail" is the mean of the last half.
 
@@ -109,8 +110,12 @@ class AdaptiveNoiseSGD(Solver):
         max_iter = None if is_auto(self.max_iter) else self.max_iter
         if max_iter is not None:
             check_count("max_iter", max_iter)
-        values = falling_defaults(public, problem, max_iter)
-        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+        size = float(self.learning_rate) if is_real(self.learning_rate) else None
+        if size is not None:
+            step_sizes(size, 1)
+        values = falling_defaults(public, problem, max_iter, size)
+        chosen = {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+        return chosen | adaptive_clip(self.clip_norm, values["clip_norm"])
 
     def resolve(self, public: Public, problem: Problem) -> AdaptiveNoiseSGD:
         resolved = super().resolve(public, problem)
@@ -118,7 +123,7 @@ class AdaptiveNoiseSGD(Solver):
         check_choice("sampling", resolved.sampling, SAMPLINGS)
         if resolved.batch_size is not None:
             batch_rows(resolved.batch_size, public.n_rows)
-        clip_norms(resolved.clip_norm, resolved.max_iter)
+        check_clip(resolved.clip_norm, resolved.max_iter)
         resolved._noises()
         return resolved
 
@@ -136,11 +141,12 @@ class AdaptiveNoiseSGD(Solver):
         expected, noises = self._expected_sizes(), self._noises()
         rule = self.learning_rate
         adaptive = AdaptiveSizes(rule) if isinstance(rule, AdaptiveStep) else None
-        clips = clip_norms(self.clip_norm, n_steps)
+        clips = ClipTracker(self.clip_norm, noises, oracle.public)
         average = IterateAverage(self.averaging, n_steps, oracle.coins)
         batches = samplers(self.batch_size, self.sampling, oracle.public)
         point = oracle.start()
-        for size, clip_norm, noise, batch in zip(expected, clips, noises, batches, strict=False):
+        for size, noise, batch in zip(expected, clips.noises, batches, strict=False):
+            clip_norm = clips.next(oracle, point, batch)
             gradient = oracle.gradient(point, clip_norm, noise, batch)
             # A step size from the noisy answer is post-processing, and costs nothing.
             if adaptive is not None:
@@ -150,25 +156,29 @@ class AdaptiveNoiseSGD(Solver):
         return Solution(average.result(), n_steps)
 
 
-def falling_defaults(public: Public, problem: Problem, max_iter: int | None) -> dict[str, Any]:
+def falling_defaults(
+    public: Public, problem: Problem, max_iter: int | None, size: float | None = None
+) -> dict[str, Any]:
     """Return what "auto" stands for: distance, clip and average of gradient descent.
 
-    Steps are ``initial / sqrt(20 + t)``. The first is as long as a plain step may be; there are as
-    many as it takes to travel the distance, within limits.
+    Steps are ``initial / sqrt(T/3 + t)``, so that the last of the T is half as long as the first,
+    which is as long as a plain step may be; there are as many as it takes to travel the distance,
+    within limits, also with steps of the user's own ``size``. The paper's ``sqrt(20 + t)`` would
+    fall tenfold in 2000 steps, and get stuck.
     """
     values = descent_defaults(public, problem, 10**9)
     distance = 1e9 * values["learning_rate"]
     longest = PLAIN * descent_defaults(public, problem, 1)["learning_rate"]
-    rule = PolynomialStep()
     if max_iter is None:
-        travelled = np.cumsum(rule.sizes(MOST)) / rule.sizes(1)[0]
-        enough = int(np.searchsorted(travelled, distance / longest)) + 1
-        max_iter = min(max(enough, FEWEST), MOST)
-    sizes = rule.sizes(max_iter)
+        # The mean of steps that halve so is 2/3 of the first.
+        mean = longest / 1.5 if size is None else size
+        max_iter = math.ceil(min(max(distance / mean, FEWEST), MOST))
+    delay = max_iter / 3
+    sizes = PolynomialStep(1.0, a=delay).sizes(max_iter)
     initial = min(distance / float(sizes.sum()), longest / float(sizes[0]))
     return {
         "max_iter": max_iter,
-        "learning_rate": PolynomialStep(initial),
+        "learning_rate": PolynomialStep(initial, a=delay),
         "noise_schedule": "step_matched",
         "clip_norm": values["clip_norm"],
         "averaging": values["averaging"],

@@ -25,17 +25,23 @@ class Solver(BaseEstimator):
         What the estimators' ``solver`` parameter calls it.
     needs : frozenset of str
         What it needs a problem to provide, in the words of `skdp.objective.Problem.provides`.
+    mechanisms : tuple of str
+        Laws of noise that it can work with; where there is a choice, its hyperparameter
+        ``mechanism`` makes it.
     pure_dp : bool
-        Whether it can meet a budget with delta = 0.
+        Whether, with its hyperparameters, it can meet a budget with delta = 0.
     adaptive : bool
         Whether it decides its noise from earlier answers, under a privacy filter, so that there
         is no plan to rehearse.
+    one_pass : bool
+        Whether it reads each row once, so that rows may arrive block by block.
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
-    pure_dp: ClassVar[bool] = False
+    mechanisms: ClassVar[tuple[str, ...]] = ("gaussian",)
     adaptive: bool = False
+    one_pass: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -43,6 +49,18 @@ class Solver(BaseEstimator):
             if cls.name in REGISTRY:
                 raise ValueError(f"a solver named {cls.name!r} is registered already.")
             REGISTRY[cls.name] = cls
+
+    @property
+    def pure_dp(self) -> bool:
+        """Whether Laplace noise is what it uses if delta is 0."""
+        return "laplace" in self.mechanisms and self.mechanism_for(0.0) == "laplace"
+
+    def mechanism_for(self, delta: float) -> str:
+        """Name of the noise that it uses: "auto" is Laplace if, and only if, delta is 0."""
+        asked: str = getattr(self, "mechanism", self.mechanisms[0])
+        if asked == "auto":
+            return "laplace" if delta == 0 and "laplace" in self.mechanisms else "gaussian"
+        return asked
 
     def check(self, problem: Problem) -> None:
         """Raise ValueError if the problem does not provide what this solver needs."""

@@ -60,11 +60,12 @@ def descent_defaults(
     problem: Problem,
     max_iter: int | None = None,
     learning_rate: float | None = None,
+    mu: float | None = None,
 ) -> dict[str, Any]:
     """Hyperparameters of gradient descent for a problem of this shape and budget.
 
     Where the user has set the number of steps or their size, the other one follows, so that the
-    distance travelled stays what the budget bears.
+    distance travelled stays what the budget bears. ``mu`` is the budget's, unless it is given.
     """
     n_columns, n_outputs = public.shape
     clipping, travelling, curvature = _constants(public, problem)
@@ -72,7 +73,8 @@ def descent_defaults(
     if public.data_norm is not None:
         row_norm = min(row_norm, public.data_norm)
     # 0. Signal to noise; a fit without noise is treated as a very large budget.
-    mu = gaussian_mu(min(public.epsilon, 1e4), max(public.delta, 1e-12))
+    if mu is None:
+        mu = gaussian_mu(min(public.epsilon, 1e4), max(public.delta, 1e-12))
     mu /= Gaussian(1.0).sensitivity(public.adjacency)
     ratio = mu * public.n_rows / (n_columns * math.sqrt(n_outputs))
     # 1. The clipping norm, in the targets' unit; never above what a gradient can reach.

@@ -12,8 +12,11 @@ from skdp.objective import Problem
 from skdp.oracle import GaussianNoise, LastIterate, Oracle, Public, Solution
 from skdp.solvers.base import Solver
 from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
+from skdp.solvers.bound_rules import bound_rules
 from skdp.solvers.checks import check_choice, check_count, check_interval, is_auto
+from skdp.solvers.clip_tracker import ClipTracker, adaptive_clip, check_clip
 from skdp.solvers.defaults import descent_defaults, hidden_descent_defaults
+from skdp.solvers.laplace_defaults import laplace_descent_defaults, noise_law
 from skdp.steps import (
     AVERAGES,
     MOMENTA,
@@ -55,8 +58,9 @@ class GradientDescent(Solver):
         amplification needs the extra ``skdp[amplification]``.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         How noisy the steps are next to each other.
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        L2 bound of one record's gradient.
+    clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
+        L2 bound of one record's gradient. "adaptive" is `AdaptiveClipping`: a norm that follows
+        noisy counts.
     momentum_kind : {"heavy_ball", "averaged"}, default="heavy_ball"
         Polyak's heavy ball, or the bias-corrected average of gradients; both with unit gain.
     averaging : {"last", "tail", "random"} or "auto", default="auto"
@@ -64,9 +68,24 @@ class GradientDescent(Solver):
     release : {"all", "last"}, default="all"
         What is charged for: every noisy gradient, as if all of them were shown, or the last
         iterate alone, the others staying hidden. See the notes.
+    condition_number, initial_gap : float or None, default=None
+        Public guesses, both or neither, of kappa (M/mu, mu being the strong convexity or the
+        constant of Polyak and Lojasiewicz) and of how far the objective is above its minimum at the
+        start. With them "auto" stands for what the utility bounds say: a ``max_iter`` that makes
+        the bound for the ``noise_schedule`` least, steps of 1/M, exponential noise, no momentum,
+        and the last iterate. See the notes.
+    mechanism : {"auto", "gaussian", "laplace"}, default="auto"
+        Law of the noise; "auto" is Laplace if delta is 0, else Gaussian. With Laplace noise
+        ``clip_norm`` bounds gradients in L1 norm.
 
     Notes
     -----
+    ``condition_number`` and ``initial_gap`` with ``noise_schedule="uniform"`` give DP-GD under the
+    condition of Polyak and Lojasiewicz (Wang, Ye, Xu 2017, Thm 6.2), and with momentum and
+    ``momentum_kind="averaged"`` private gradient descent with momentum (Hong, Wang, Zhou 2022, Thm
+    4.8). The bounds assume that clipping is not in the way; with batches, hidden iterates, averages
+    of iterates or the heavy ball there is none, which is refused.
+
     With ``release="last"`` the noise that a budget takes stops growing with the number of steps
     (Bok, Su, Altschuler 2024): for a penalty of strength lambda, per mean loss, at about
     ``2 / (learning_rate * lambda)`` steps. Below that it is of no use. The theorem is one of plain
@@ -99,6 +118,7 @@ class GradientDescent(Solver):
     """
 
     name: ClassVar[str] = "gd"
+    mechanisms = ("gaussian", "laplace")
 
     def __init__(
         self,
@@ -113,6 +133,9 @@ class GradientDescent(Solver):
         momentum_kind: str = "heavy_ball",
         averaging: str = "auto",
         release: str = "all",
+        condition_number: float | None = None,
+        initial_gap: float | None = None,
+        mechanism: str = "auto",
     ) -> None:
         self.max_iter = max_iter
         self.learning_rate = learning_rate
@@ -124,6 +147,13 @@ class GradientDescent(Solver):
         self.momentum_kind = momentum_kind
         self.averaging = averaging
         self.release = release
+        self.condition_number = condition_number
+        self.initial_gap = initial_gap
+        self.mechanism = mechanism
+
+    def mechanism_for(self, delta: float) -> str:
+        hidden = self.release == "last" and self.mechanism == "auto"
+        return "gaussian" if hidden else super().mechanism_for(delta)
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         max_iter = None if is_auto(self.max_iter) else self.max_iter
@@ -132,9 +162,21 @@ class GradientDescent(Solver):
         size = float(self.learning_rate) if is_real(self.learning_rate) else None
         if size is not None:
             step_sizes(size, 1)
-        defaults = hidden_descent_defaults if self.release == "last" else descent_defaults
-        values = defaults(public, problem, max_iter, size)
-        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+        mechanism = self.mechanism_for(public.delta)
+        defaults = laplace_descent_defaults if mechanism == "laplace" else descent_defaults
+        if self.release == "last":
+            defaults = hidden_descent_defaults
+        values = {**defaults(public, problem, max_iter, size), "mechanism": mechanism}
+        if (self.condition_number is None) != (self.initial_gap is None):
+            raise ValueError("solver 'gd' takes condition_number and initial_gap together or not.")
+        if mechanism == "laplace" and self.condition_number is not None:
+            raise ValueError(
+                "solver 'gd' with condition_number follows bounds for Gaussian noise; got "
+                "mechanism='laplace', which delta=0 asks for. Solver 'nesterov' has such a bound."
+            )
+        values |= bound_rules(self, public, problem, values)
+        chosen = {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+        return chosen | adaptive_clip(self.clip_norm, values["clip_norm"], mechanism)
 
     def resolve(self, public: Public, problem: Problem) -> GradientDescent:
         resolved = super().resolve(public, problem)
@@ -143,10 +185,11 @@ class GradientDescent(Solver):
         check_choice("averaging", resolved.averaging, AVERAGES)
         check_choice("sampling", resolved.sampling, SAMPLINGS)
         check_choice("release", resolved.release, RELEASES)
+        check_choice("mechanism", resolved.mechanism, self.mechanisms)
         if resolved.batch_size is not None:
             batch_rows(resolved.batch_size, public.n_rows)
         step_sizes(resolved.learning_rate, resolved.max_iter)
-        clip_norms(resolved.clip_norm, resolved.max_iter)
+        check_clip(resolved.clip_norm, resolved.max_iter)
         relative_noise(resolved.noise_schedule, resolved.max_iter)
         if resolved.release == "last":
             resolved._require_plain_steps()
@@ -163,13 +206,15 @@ class GradientDescent(Solver):
             "batch_size": self.batch_size is None,
             "learning_rate": _is_constant(sizes),
             "clip_norm": _is_constant(clip_norms(self.clip_norm, n_steps)),
+            "mechanism": self.mechanism == "gaussian",
             "noise_schedule": _is_constant(noises),
         }
         for name, holds in plain.items():
             if not holds:
                 raise ValueError(
                     "solver 'gd' with release='last' takes plain steps: momentum 0, averaging "
-                    "'last', batch_size None, and the same learning_rate, clip_norm and noise "
+                    "'last', batch_size None, Gaussian noise, and the same learning_rate, "
+                    "clip_norm and noise "
                     f"throughout; got {name}={getattr(self, name)!r}. Nothing was released."
                 )
 
@@ -177,16 +222,18 @@ class GradientDescent(Solver):
         n_steps = self.max_iter
         if self.release == "last":
             return Solution(oracle.ask(self._hidden_run()), n_steps)
-        clips = clip_norms(self.clip_norm, n_steps)
         sizes = step_sizes(self.learning_rate, n_steps)
-        noises = relative_noise(self.noise_schedule, n_steps, sizes=sizes)
+        law = noise_law(self.mechanism, oracle.public.delta)
+        noises = relative_noise(self.noise_schedule, n_steps, law, sizes)
+        clips = ClipTracker(self.clip_norm, noises, oracle.public)
         momentum = MOMENTA[self.momentum_kind](self.momentum)
         average = IterateAverage(self.averaging, n_steps, oracle.coins)
         point = oracle.start()
         batches = samplers(self.batch_size, self.sampling, oracle.public)
         first = last = 0.0
-        for size, clip_norm, noise, batch in zip(sizes, clips, noises, batches, strict=False):
-            gradient = oracle.gradient(point, clip_norm, noise, batch)
+        for size, noise, batch in zip(sizes, clips.noises, batches, strict=False):
+            clip_norm = clips.next(oracle, point, batch)
+            gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
             last = float(np.linalg.norm(gradient))
             first = first or last
             point = oracle.problem.prox(point - size * momentum.direction(gradient), size)

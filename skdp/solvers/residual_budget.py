@@ -8,25 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdp._numbers import is_real
-from skdp.accounting import Gaussian
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
-from skdp.planning import (
-    exact_budget,
-    largest_momentum_step,
-    noise_constant,
-    number_of_steps,
-)
 from skdp.solvers.base import Solver
+from skdp.solvers.bound_rules import bound_rules
 from skdp.solvers.checks import check_choice, check_count, check_interval, is_auto
 from skdp.solvers.defaults import descent_defaults
 from skdp.steps import (
     AVERAGES,
     MOMENTA,
     ClippingRule,
-    ExponentialNoise,
     IterateAverage,
-    MomentumNoise,
     NoiseSchedule,
     StepSchedule,
     clip_norms,
@@ -51,8 +43,8 @@ class ResidualBudget(Solver):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps that the budget is divided into at the start, at least 1; a run takes at
-        most so many. "auto" follows from the utility bound if ``kappa`` and ``initial_excess`` are
-        given.
+        most so many. "auto" makes the utility bound least if ``condition_number`` and
+        ``initial_gap`` are given.
     learning_rate : float, StepSchedule or "auto", default="auto"
         Step size.
     momentum : float or "auto", default="auto"
@@ -60,20 +52,20 @@ class ResidualBudget(Solver):
     momentum_kind : {"heavy_ball", "averaged"} or "auto", default="auto"
         "averaged" is the bias-corrected average that the bounds are for.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
-        How the budget is divided at the start. "auto" is the best for the bound if ``kappa`` is
-        given, else "uniform".
+        How the budget is divided at the start. "auto" is the best for the bound if
+        ``condition_number`` is given, else "uniform".
     clip_norm : float, ClippingRule or "auto", default="auto"
         L2 bound of one record's gradient.
     averaging : {"last", "tail", "random"} or "auto", default="auto"
         Which iterate is returned; "tail" is the mean of the last half of ``max_iter`` iterates. A
         run that ends too early for that returns its last one.
     boost : float, default=1.0
-        At least 1. 1 keeps to the schedule.
-    kappa : float or None, default=None
-        Public guess of the condition number, above 1. With it, "auto" stands for the rules of the
-        paper: steps of 1/M, or of ``eta0/(2M)`` with averaged momentum if ``momentum`` is set, M
-        being a public bound on the curvature, and the last iterate is returned.
-    initial_excess : float or None, default=None
+        At least 1. 1 keeps to the schedule. More was nowhere measurably better: a boosted run
+        makes fewer steps of the same length, and may end before it has gone its way.
+    condition_number : float or None, default=None
+        Public guess of kappa, above 1. With it, "auto" stands for the rules of the paper, and the
+        last iterate is returned; see `GradientDescent`.
+    initial_gap : float or None, default=None
         Public guess of how far the loss is above its minimum at the start.
 
     References
@@ -107,8 +99,8 @@ class ResidualBudget(Solver):
         clip_norm: float | ClippingRule | str = "auto",
         averaging: str = "auto",
         boost: float = 1.0,
-        kappa: float | None = None,
-        initial_excess: float | None = None,
+        condition_number: float | None = None,
+        initial_gap: float | None = None,
     ) -> None:
         self.max_iter = max_iter
         self.learning_rate = learning_rate
@@ -118,8 +110,8 @@ class ResidualBudget(Solver):
         self.clip_norm = clip_norm
         self.averaging = averaging
         self.boost = boost
-        self.kappa = kappa
-        self.initial_excess = initial_excess
+        self.condition_number = condition_number
+        self.initial_gap = initial_gap
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         max_iter = None if is_auto(self.max_iter) else self.max_iter
@@ -130,51 +122,8 @@ class ResidualBudget(Solver):
             **descent_defaults(public, problem, max_iter, size),
             "momentum_kind": "heavy_ball",
         }
-        if self.kappa is not None:
-            values |= self._from_the_bound(public, problem, values)
+        values |= bound_rules(self, public, problem, values)
         return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
-
-    def _from_the_bound(
-        self, public: Public, problem: Problem, values: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Hyperparameters by the theorems of [Hong, Wang, Zhou 2022], from guesses of kappa."""
-        for name in ("kappa", "initial_excess"):
-            value, least = getattr(self, name), 1.0 if name == "kappa" else 0.0
-            if value is not None and not (is_real(value) and least < value < math.inf):
-                raise ValueError(f"{name} must be None or above {least:g}; got {value!r}.")
-        kappa = float(self.kappa or 0.0)
-        beta = 0.0 if is_auto(self.momentum) else self.momentum
-        check_interval("momentum", beta, low=0.0, below=1.0)
-        # A bound on the curvature: of the longest rows, or of rows of unit columns.
-        row_norm = public.row_norm or math.sqrt(public.n_parameters)
-        smoothness = problem.loss.curvature * row_norm**2
-        options: dict[str, float] = {}
-        rule: dict[str, Any] = {
-            "momentum": beta,
-            "learning_rate": 1 / smoothness,
-            "noise_schedule": ExponentialNoise(1 - 1 / kappa),
-            "averaging": "last",
-        }
-        if beta > 0:
-            eta0 = largest_momentum_step(beta, kappa)
-            options = {"momentum": beta, "eta0": eta0}
-            rule["momentum_kind"] = "averaged"
-            rule["learning_rate"] = eta0 / (2 * smoothness)
-            rule["noise_schedule"] = MomentumNoise(1 - eta0 / kappa, beta)
-        if self.initial_excess is not None and not math.isinf(public.epsilon):
-            unit = Gaussian(1.0).sensitivity(public.adjacency)
-            budget = exact_budget(public.epsilon, max(public.delta, 1e-300)) / unit**2
-            clip = values["clip_norm"] if is_auto(self.clip_norm) else self.clip_norm
-            alpha = noise_constant(
-                math.prod(public.shape),
-                float(clip_norms(clip, 1)[0]),
-                budget,
-                smoothness,
-                public.n_rows,
-                self.initial_excess,
-            )
-            rule["max_iter"] = number_of_steps(alpha, kappa, **options)
-        return rule
 
     def resolve(self, public: Public, problem: Problem) -> ResidualBudget:
         resolved = super().resolve(public, problem)

@@ -1,8 +1,9 @@
 """How one noisy answer becomes one step. Pure functions and small state; no rows, no privacy."""
 
-from skdp.steps.accelerated_noise import MultistageNoise, NesterovNoise, stages
+from skdp.steps.accelerated_noise import HeavyBallNoise, MultistageNoise, NesterovNoise, stages
+from skdp.steps.acceleration import HeavyBallPath, NesterovPath, Path, nesterov_momentum
 from skdp.steps.averaging import AVERAGES, IterateAverage
-from skdp.steps.clipping import ClippingRule, GeometricClipping, clip_norms
+from skdp.steps.clipping import AdaptiveClipping, ClippingRule, GeometricClipping, clip_norms
 from skdp.steps.decay import AdaptiveSizes, AdaptiveStep, PolynomialStep, SquareRootDecayStep
 from skdp.steps.influence import (
     NoiseSchedule,
@@ -23,6 +24,7 @@ from skdp.steps.noise_schedules import (
     flattening_horizon,
     relative_noise,
 )
+from skdp.steps.sampled_noise import sampled_epsilon, sampled_laplace_noise
 from skdp.steps.schedules import (
     ConstantStep,
     InverseSquareRootStep,
@@ -35,6 +37,7 @@ __all__ = [
     "AVERAGES",
     "MOMENTA",
     "NOISE_SCHEDULES",
+    "AdaptiveClipping",
     "AdaptiveSizes",
     "AdaptiveStep",
     "AveragedGradient",
@@ -44,6 +47,8 @@ __all__ = [
     "ExponentialNoise",
     "GeometricClipping",
     "HeavyBall",
+    "HeavyBallNoise",
+    "HeavyBallPath",
     "InverseSquareRootStep",
     "IterateAverage",
     "LinearDecayStep",
@@ -51,7 +56,9 @@ __all__ = [
     "MomentumNoise",
     "MultistageNoise",
     "NesterovNoise",
+    "NesterovPath",
     "NoiseSchedule",
+    "Path",
     "PolynomialStep",
     "SquareRootDecayStep",
     "StepMatchedNoise",
@@ -62,9 +69,12 @@ __all__ = [
     "flattening_horizon",
     "influence_to_noise",
     "least_noise_effect",
+    "nesterov_momentum",
     "noise_effect",
     "noise_multipliers",
     "relative_noise",
+    "sampled_epsilon",
+    "sampled_laplace_noise",
     "stages",
     "step_sizes",
 ]

@@ -34,6 +34,27 @@ class NesterovNoise(NoiseSchedule):
         return powers(1 - math.sqrt(self.step / self.kappa), n_steps)
 
 
+class HeavyBallNoise(NoiseSchedule):
+    """Noise for the heavy ball: ``q_t = rate ** (2 (T - t))``.
+
+    (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 23, before the noise of the steps is taken to
+    be equal.)
+
+    Parameters
+    ----------
+    rate : float, default=0.9
+        Rate of convergence rho, in (0, 1]; see `skdp.planning.heavy_ball_rate`.
+    """
+
+    def __init__(self, rate: float = 0.9) -> None:
+        self.rate = rate
+
+    def log_influence(self, n_steps: int) -> Array:
+        holds = is_real(self.rate) and 0 < self.rate <= 1
+        require("HeavyBallNoise", "rate", self.rate, "lie in (0, 1]", holds)
+        return powers(self.rate**2, n_steps)
+
+
 def _check_conditioning(who: str, kappa: Any, step: Any) -> None:
     require(who, "step", step, "lie in (0, 1]", is_real(step) and 0 < step <= 1)
     require(who, "kappa", kappa, "be finite and above step", is_real(kappa) and kappa > step)
@@ -46,9 +67,9 @@ def stages(n_steps: int, kappa: float, first_stage: int, p: float) -> NDArray[np
     The first stage has ``first_stage`` steps, stage k has ``2**k ceil(sqrt(kappa) log(2**(p+2)))``.
     """
     unit = math.ceil(math.sqrt(kappa) * (p + 2) * math.log(2))
-    lengths = [first_stage]
+    lengths = [min(first_stage, n_steps)]
     while sum(lengths) < n_steps:
-        lengths.append(2 ** (len(lengths) + 1) * unit)
+        lengths.append(min(2 ** (len(lengths) + 1) * unit, n_steps))
     return np.repeat(np.arange(1, len(lengths) + 1), lengths)[:n_steps]
 
 

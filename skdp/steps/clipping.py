@@ -43,6 +43,74 @@ class GeometricClipping(ClippingRule):
         return np.geomspace(self.first, self.last, n_steps)
 
 
+class AdaptiveClipping(ClippingRule):
+    """The clipping norm follows a quantile of the gradients' norms, found by noisy counts.
+
+    At every step a noisy count tells about which share of the gradients is shorter than the norm
+    C, and ``C *= exp(-rate * (share - quantile))`` (Andrew, Thakkar, McMahan, Ramaswamy 2021,
+    sec. 2). The counts are releases of their own. What varies with their answers is the norm; the
+    noise *relative* to it, which is what costs, is fixed beforehand. ``clip_norm="adaptive"``
+    stands for this rule with its defaults, in the solvers "gd" and "adp_sgd".
+
+    Parameters
+    ----------
+    quantile : float, default=0.9
+        Share of the gradients that should not be clipped, in (0, 1).
+    rate : float, default=0.2
+        How quickly the norm moves; positive.
+    share : float, default=0.05
+        Of the squared budget, for the counts; in (0, 1).
+    initial : float or "auto", default="auto"
+        Norm at the first step; "auto" is the solver's own default.
+
+    References
+    ----------
+    G. Andrew, O. Thakkar, H. B. McMahan, S. Ramaswamy: Differentially Private Learning with
+    Adaptive Clipping. NeurIPS 2021.
+    """
+
+    def __init__(
+        self,
+        quantile: float = 0.9,
+        rate: float = 0.2,
+        share: float = 0.05,
+        initial: float | str = "auto",
+    ) -> None:
+        self.quantile = quantile
+        self.rate = rate
+        self.share = share
+        self.initial = initial
+
+    def norms(self, n_steps: int) -> Array:
+        raise ValueError(
+            "adaptive clipping follows noisy counts, which this solver (or release='last') does "
+            "not ask for; solvers 'gd' and 'adp_sgd' do."
+        )
+
+    def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
+        for name in ("quantile", "share"):
+            value = getattr(self, name)
+            if not (is_real(value) and 0 < value < 1):
+                raise ValueError(
+                    f"AdaptiveClipping: {name} must be a number in (0, 1); got {value!r}."
+                )
+        for name in ("rate", "initial"):
+            value = getattr(self, name)
+            if not (is_real(value) and 0 < value < np.inf):
+                raise ValueError(
+                    f"AdaptiveClipping: {name} must be a positive, finite number; got {value!r}."
+                )
+
+    def next_norm(self, norm: float, share: float) -> float:
+        """Return the norm after a noisy ``share`` of gradients was found to be within ``norm``.
+
+        A share beyond [0, 1] is noise and is cut.
+        """
+        moved = norm * float(np.exp(-self.rate * (min(max(share, 0.0), 1.0) - self.quantile)))
+        return min(max(moved, 1e-100), 1e100)
+
+
 def clip_norms(rule: Any, n_steps: int) -> Array:
     """Turn a number or a rule into an array of ``n_steps`` positive clipping norms.
 

@@ -296,6 +296,7 @@ def test_statement(regression):
     assert (statement.epsilon, statement.releases) == (total.epsilon, total.releases)
     assert set(total.assumptions) < set(statement.assumptions)
     assert "scores on these rows" in statement.assumptions[0]
+    assert "'pure'" in statement.assumptions[1]
     assert statement.n_rows == 400
     assert [record.count for record in statement.releases] == [14]
     assert repr(budget) == (

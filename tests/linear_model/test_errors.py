@@ -36,7 +36,11 @@ SHARED = [
     ({"delta": -1e-9}, r"delta must be a number in \[0, 1\)"),
     ({"delta": 1.0}, r"delta must be a number in \[0, 1\)"),
     ({"delta": np.nan}, r"delta must be a number in \[0, 1\)"),
-    ({"delta": 0}, "delta=0 asks for pure differential privacy.*Solvers that can"),
+    (
+        {"delta": 0, "solver": skdp.solvers.GradientDescent(mechanism="gaussian")},
+        "delta=0 asks for pure differential privacy.*Solvers that can",
+    ),
+    ({"delta": 0, "solver": "residual_budget"}, "pure differential privacy.*Solvers that can"),
     ({"solver": "newton-cg"}, r"solver must be one of 'auto', .*'gd'.*; got 'newton-cg'"),
     ({"solver": 3}, "solver must be a name or a Solver"),
     ({"accountant": "moments"}, r"accountant must be one of 'auto', .*'gdp'.*; got 'moments'"),

@@ -50,7 +50,7 @@ def test_the_plan_knows_of_it(raw):
 
 @pytest.mark.parametrize("solver", sorted(skdp.solvers.available()))
 def test_it_gets_its_share_whatever_the_solver(raw, solver):
-    X, y = raw
+    X, _ = raw
     try:
         statement = skdp.DPRidge(solver=solver, scaling="private").plan(*X.shape)
     except ValueError as refusal:

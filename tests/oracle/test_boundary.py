@@ -49,9 +49,9 @@ class CountingRows:
         self._rows = rows
         self.reads = 0
 
-    def clipped_gradient_sum(self, *args):
+    def clipped_gradient_sum(self, *args, **options):
         self.reads += 1
-        return self._rows.clipped_gradient_sum(*args)
+        return self._rows.clipped_gradient_sum(*args, **options)
 
 
 class Asks:
@@ -247,7 +247,7 @@ def test_a_point_of_another_shape_is_refused(rows):
 
 def test_the_debt_stands_when_the_answer_fails():
     class Failing:
-        def clipped_gradient_sum(self, *args):
+        def clipped_gradient_sum(self, *args, **options):
             raise MemoryError
 
     ledger = Ledger(WithinBudget(Adjacency.ZERO_OUT))

@@ -175,3 +175,9 @@ def test_sampling_needs_less_noise_than_it_would_without(regression):
 def test_bad_batch_sizes(bad, regression):
     with pytest.raises(ValueError, match="batch_size must be None, an integer in"):
         skdp.DPRidge(batch_size=bad).fit(*regression)
+
+
+def test_the_bounds_are_for_gaussian_noise(regression):
+    solver = GradientDescent(condition_number=10.0, initial_gap=1.0, mechanism="laplace")
+    with pytest.raises(ValueError, match="nesterov"):
+        skdp.DPRidge(solver=solver, scaling="none").fit(*regression)

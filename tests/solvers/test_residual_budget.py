@@ -107,11 +107,11 @@ def test_the_filter_refuses_a_solver_that_overspends(monkeypatch, regression):
 def test_the_rules_of_the_paper_follow_from_kappa():
     public = facts(data_norm=2.0, row_bound=2.0)
     curvature = public.row_norm**2
-    plain = ResidualBudget(kappa=20.0).resolve(public, PROBLEM)
+    plain = ResidualBudget(condition_number=20.0).resolve(public, PROBLEM)
     assert plain.noise_schedule.gamma == pytest.approx(0.95)
     assert plain.learning_rate == pytest.approx(1 / curvature)
     assert (plain.momentum, plain.averaging) == (0.0, "last")
-    with_momentum = ResidualBudget(kappa=20.0, momentum=0.5).resolve(public, PROBLEM)
+    with_momentum = ResidualBudget(condition_number=20.0, momentum=0.5).resolve(public, PROBLEM)
     assert isinstance(with_momentum.noise_schedule, MomentumNoise)
     assert with_momentum.momentum_kind == "averaged"
     eta0 = (1 - with_momentum.noise_schedule.gamma) * 20.0
@@ -123,7 +123,7 @@ def test_the_number_of_steps_follows_from_the_bound(adjacency):
     from skdp.accounting import gaussian_mu
 
     public = facts(data_norm=2.0, row_bound=2.0, adjacency=adjacency)
-    solver = ResidualBudget(kappa=20.0, initial_excess=0.5, clip_norm=3.0)
+    solver = ResidualBudget(condition_number=20.0, initial_gap=0.5, clip_norm=3.0)
     ours = solver.resolve(public, PROBLEM)
     sensitivity = 3.0 * (2 if adjacency is Adjacency.REPLACE_ONE else 1)
     budget = gaussian_mu(1.0, 1e-6) ** 2
@@ -137,8 +137,8 @@ def test_the_number_of_steps_follows_from_the_bound(adjacency):
     ("bad", "message"),
     [
         ({"boost": 0.5}, "boost must be a number, at least 1"),
-        ({"kappa": 1.0}, "kappa must be None or above 1"),
-        ({"kappa": 10.0, "initial_excess": 0.0}, "initial_excess must be None or above 0"),
+        ({"condition_number": 1.0}, "condition_number must be None or above 1"),
+        ({"condition_number": 10.0, "initial_gap": 0.0}, "initial_gap must be None or above 0"),
         ({"momentum": 1.0}, "momentum must be 'auto' or a number in"),
         ({"momentum_kind": "fast"}, "momentum_kind must be one of"),
         ({"max_iter": 0}, "max_iter must be"),

@@ -259,3 +259,12 @@ def test_bad_parameters_are_refused(schedule, message):
         relative_noise(schedule, 3)
     with pytest.raises(ValueError, match="law must be one of"):
         relative_noise("uniform", 3, "cauchy")
+
+
+@pytest.mark.parametrize(("kappa", "first"), [(1e18, 5), (4.0, 10**15)])
+def test_stages_longer_than_any_memory(kappa, first):
+    """No more is laid out than the run is long."""
+    stage = stages(12, kappa, first, 1.0)
+    assert len(stage) == 12
+    assert stage[0] == 1
+    assert stage[-1] == (1 if first > 12 else 2)

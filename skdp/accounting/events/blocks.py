@@ -29,16 +29,26 @@ class Partition:
     allocation : bool, default=False
         Whether every record draws its block uniformly and independently of all others (balls and
         bins), the draws stay secret, and empty blocks are answered like any other.
+    cuts : tuple of int or None, default=None
+        Where blocks of unequal size begin and end, as n_blocks + 1 places in the order of the
+        rows; block i is ``[cuts[i], cuts[i + 1])``. It tells divisions apart that have the same
+        number of blocks. None for blocks of equal size.
     """
 
     epoch: int
     n_blocks: int
     shares: tuple[float, ...] | None = None
     allocation: bool = False
+    cuts: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.n_blocks < 1:
             raise ValueError(f"Partition: n_blocks must be at least 1; got {self.n_blocks!r}.")
+        if self.cuts is not None and len(self.cuts) != self.n_blocks + 1:
+            raise ValueError(
+                f"Partition: {self.n_blocks} blocks have {self.n_blocks + 1} cuts; got "
+                f"{len(self.cuts)}."
+            )
         if self.shares is not None:
             fitting = len(self.shares) == self.n_blocks and min(self.shares) >= 0
             if not fitting or not math.isclose(sum(self.shares), 1.0, rel_tol=1e-9):

@@ -11,7 +11,7 @@ import numpy as np
 from skdp.accounting import Event
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases.base import Array, Release, Terms, audited
-from skdp.oracle.releases.mechanisms import Contribution, GaussianNoise
+from skdp.oracle.releases.mechanisms import Contribution, Mechanism
 from skdp.oracle.releases.samplers import Everyone, Sampler
 from skdp.oracle.releases.sums import Sum
 
@@ -30,12 +30,13 @@ class NoisySum(Release):
     Parameters
     ----------
     what : Sum
-    mechanism : GaussianNoise
+    mechanism : GaussianNoise or LaplaceNoise
+        Of the norm that ``what`` is bounded in.
     sampler : Sampler, default=Everyone()
     """
 
     what: Sum
-    mechanism: GaussianNoise
+    mechanism: Mechanism
     sampler: Sampler = field(default_factory=Everyone)
 
     @property
@@ -73,4 +74,5 @@ class NoisySum(Release):
         # As large as one record's part: enough to move a solver, too little to make it diverge.
         contribution = self._contribution(terms)
         noise = rng.standard_normal(self.what.shape(terms))
-        return contribution.bound / math.sqrt(contribution.size) * noise
+        spread = contribution.size if contribution.order == 1 else math.sqrt(contribution.size)
+        return contribution.bound / spread * noise

@@ -54,13 +54,16 @@ class Sum(ABC):
 @audited
 @dataclass(frozen=True, eq=False)
 class GradientSum(Sum):
-    """Sum of the records' gradients at ``point``, each clipped to L2 norm ``clip_norm``.
+    """Sum of the records' gradients at ``point``, each clipped to norm ``clip_norm``.
 
     Sensitivity: a record adds ``g * min(1, clip_norm / |g|)``, the gradient of its loss alone,
-    whose L2 norm over all ``d * K`` coordinates is at most ``clip_norm``; a null record adds 0.
-    So zero-out moves the sum by at most ``clip_norm`` and replace-one by at most twice that
-    (Abadi et al. 2016, sec. 3.1). Weights act before clipping, so the bound does not depend on
-    them. Floating point adds what :func:`skdp.oracle.kernels.gradient_rounding` proves.
+    whose norm over all ``d * K`` coordinates, L2 or, with ``order=1``, L1, is at most
+    ``clip_norm``; a null record adds 0. So zero-out moves the sum, in the same norm, by at most
+    ``clip_norm`` and replace-one by at most twice that (Abadi et al. 2016, sec. 3.1; the triangle
+    inequality is all that it takes). The L1 norm of a gradient, an outer product of row and
+    residual, is ``|x|_1 |residual|_1``, the row's constant included. Weights act before clipping,
+    so the bound does not depend on them. Floating point adds what
+    :func:`skdp.oracle.kernels.gradient_rounding` proves.
 
     Parameters
     ----------
@@ -69,10 +72,13 @@ class GradientSum(Sum):
     clip_norm : float
         Positive and finite. It is a number, fixed here: a solver knows no rows, so whatever it
         names is public, and the very number that bounds the noise is the one that clips.
+    order : {1, 2}, default=2
+        Of the norm: 2 for Gaussian noise, 1 for Laplace noise.
     """
 
     point: Array = field(repr=False)
     clip_norm: float
+    order: int = 2
     kind: ClassVar[str] = "gradient"
 
     def __post_init__(self) -> None:
@@ -82,6 +88,8 @@ class GradientSum(Sum):
             raise ValueError(
                 f"GradientSum: clip_norm must be positive and finite; got {self.clip_norm!r}."
             )
+        if type(self.order) is not int or self.order not in (1, 2):
+            raise ValueError(f"GradientSum: order must be 1 or 2; got {self.order!r}.")
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
         public = terms.public
@@ -90,7 +98,7 @@ class GradientSum(Sum):
         )
         bound = self.clip_norm * (1 + slack)
         size = math.prod(public.shape)
-        return Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
+        return Contribution(bound, 2.0, size=size, total=n_rows * bound, order=self.order)
 
     def shape(self, terms: Terms) -> tuple[int, ...]:
         return terms.public.shape
@@ -101,4 +109,6 @@ class GradientSum(Sum):
                 f"GradientSum: the point must have shape {terms.public.shape}; "
                 f"got {self.point.shape}. Nothing was released for it."
             )
-        return rows.clipped_gradient_sum(terms.problem.loss, self.point, self.clip_norm)
+        return rows.clipped_gradient_sum(
+            terms.problem.loss, self.point, self.clip_norm, order=self.order
+        )

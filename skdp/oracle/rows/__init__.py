@@ -2,5 +2,6 @@
 
 from skdp.oracle.rows.memory import MemoryRows as Rows
 from skdp.oracle.rows.memory import canonical
+from skdp.oracle.rows.stream import StreamRows
 
-__all__ = ["Rows", "canonical"]
+__all__ = ["Rows", "StreamRows", "canonical"]

@@ -19,7 +19,7 @@ class Divisions:
 
     def __init__(self, n_rows: int) -> None:
         self._n_rows = n_rows
-        self._latest: dict[tuple[str, int], tuple[int, Numbers, Numbers]] = {}
+        self._latest: dict[tuple[str, object], tuple[int, Numbers, Numbers]] = {}
 
     def shuffled(self, epoch: int, n_blocks: int, index: int, source: NoiseSource) -> Numbers:
         """Row numbers of one of ``n_blocks`` blocks of equal size, up to one."""
@@ -31,22 +31,29 @@ class Divisions:
         order, edges = self._division("allocated", epoch, n_bins, source)
         return np.sort(order[edges[index] : edges[index + 1]])
 
+    def cut(self, epoch: int, cuts: tuple[int, ...], index: int, source: NoiseSource) -> Numbers:
+        """Row numbers of a block ``[cuts[index], cuts[index + 1])`` of the shuffled rows."""
+        order, edges = self._division("cut", epoch, cuts, source)
+        return np.sort(order[edges[index] : edges[index + 1]])
+
     def _division(
-        self, kind: str, epoch: int, n_blocks: int, source: NoiseSource
+        self, kind: str, epoch: int, blocks: int | tuple[int, ...], source: NoiseSource
     ) -> tuple[Numbers, Numbers]:
-        latest, order, edges = self._latest.get((kind, n_blocks), (None, None, None))
+        latest, order, edges = self._latest.get((kind, blocks), (None, None, None))
         if latest is not None and epoch < latest:
             raise ValueError(
                 f"blocks of epoch {epoch} were asked for after those of epoch {latest}; a division "
                 "is drawn once and not kept."
             )
         if latest != epoch or order is None or edges is None:
-            if kind == "shuffled":
+            if isinstance(blocks, tuple):
+                order, edges = source.permutation(self._n_rows), np.array(blocks)
+            elif kind == "shuffled":
                 order = source.permutation(self._n_rows)
-                edges = np.array([self._n_rows * i // n_blocks for i in range(n_blocks + 1)])
+                edges = np.array([self._n_rows * i // blocks for i in range(blocks + 1)])
             else:
-                bins = source.integers(n_blocks, self._n_rows)
+                bins = source.integers(blocks, self._n_rows)
                 order = np.argsort(bins, kind="stable")
-                edges = np.searchsorted(bins[order], np.arange(n_blocks + 1))
-            self._latest[kind, n_blocks] = epoch, order, edges
+                edges = np.searchsorted(bins[order], np.arange(blocks + 1))
+            self._latest[kind, blocks] = epoch, order, edges
         return order, edges

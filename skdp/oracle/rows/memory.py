@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.objective import Loss
-from skdp.oracle import histograms, kernels
+from skdp.oracle import gram, histograms, kernels
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.rows.divisions import Divisions
+from skdp.oracle.rows.passing import Passing
 from skdp.oracle.scaling import Scaling
 from skdp.oracle.threads import Map
 
@@ -47,7 +48,7 @@ def canonical(X: Any) -> Any:
     return rows
 
 
-class MemoryRows:
+class MemoryRows(Passing):
     """Records (x, y, weight), and the two bounds that are enforced on them.
 
     Parameters
@@ -70,6 +71,7 @@ class MemoryRows:
         "_divisions",
         "_intercept_size",
         "_inverse_norms",
+        "_inverse_sums",
         "_row_bound",
         "_shrink",
         "_spread",
@@ -97,8 +99,10 @@ class MemoryRows:
         self._X, self._targets, self._weights = X, targets, weights
         self._divisions = Divisions(X.shape[0])
         self._inverse_norms, self._shrink = kernels.quotient(1.0, norms), shrink
+        self._inverse_sums: Array | None = None
         self._intercept_size, self._spread = intercept_size, spread
         self._row_bound = row_bound
+        self._block: tuple[object, MemoryRows] | None = None
 
     def __reduce__(self) -> Any:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
@@ -143,8 +147,9 @@ class MemoryRows:
         chosen._shrink = None if self._shrink is None else self._shrink[numbers]
         chosen._divisions = Divisions(len(numbers))
         chosen._inverse_norms = self._inverse_norms[numbers]
+        chosen._inverse_sums = None if self._inverse_sums is None else self._inverse_sums[numbers]
         chosen._intercept_size, chosen._spread = self._intercept_size, self._spread
-        chosen._row_bound = self._row_bound
+        chosen._row_bound, chosen._block = self._row_bound, None
         return chosen
 
     def standardised(self, scaling: Scaling, row_bound: float | None) -> MemoryRows:
@@ -183,13 +188,31 @@ class MemoryRows:
             found.append(functools.reduce(operator.add, self._spread(over, kernels.parts(*shape))))
         return np.concatenate(found)
 
+    def _inverse(self, order: int) -> Array:
+        """One over the norm of every row, shrunk and with its constant; L1 norms when asked for."""
+        if order == 2:
+            return self._inverse_norms
+        if self._inverse_sums is None:
+            sums = kernels.row_sums(self._X)
+            if self._shrink is not None:
+                # Rows too long to divide by count as null; their sum may be infinite.
+                sums = np.where(self._shrink > 0, sums, 0.0) * self._shrink
+            self._inverse_sums = kernels.quotient(1.0, sums + self._intercept_size)
+        return self._inverse_sums
+
+    def largest_gram_eigenvalue(self) -> float:
+        """Largest eigenvalue of the sum of ``z z'`` over rows z, shrunk and with their constant."""
+        return gram.largest_eigenvalue(gram.gram(self._X, self._shrink, self._intercept_size))
+
     def clipped_gradient_sum(
-        self, loss: Loss, point: Array, clip_norm: float, precise: bool = False
+        self, loss: Loss, point: Array, clip_norm: float, precise: bool = False, order: int = 2
     ) -> Array:
         """Sum of the rows' gradients at ``point``, each clipped to ``clip_norm``.
 
-        With ``precise``, margins of float32 rows are taken in float64.
+        With ``precise``, margins of float32 rows are taken in float64; ``order`` is that of the
+        norm, 1 or 2.
         """
+        inverse_norms = self._inverse(order)
 
         def over(part: slice) -> Array:
             return kernels.clipped_gradient_sum(
@@ -197,13 +220,14 @@ class MemoryRows:
                 self._targets,
                 self._weights,
                 self._shrink,
-                self._inverse_norms,
+                inverse_norms,
                 self._intercept_size,
                 loss,
                 point,
                 clip_norm,
                 part,
                 precise,
+                order,
             )
 
         n_rows, n_columns = self._X.shape

@@ -1,0 +1,15 @@
+"""skdp as it comes: nothing is set but the budget, the labels and the seed of the noise."""
+
+import skdp
+from benchmarks.registry import Method
+
+
+def estimator(split, epsilon, delta, seed, **parameters):
+    """An estimator of skdp for this kind of target."""
+    parameters |= {"epsilon": epsilon, "delta": delta, "random_state": seed}
+    if split.is_classification:
+        return skdp.DPLogisticRegression(classes=split.classes, **parameters)
+    return skdp.DPLinearRegression(**parameters)
+
+
+METHODS = [Method("skdp", "skdp", estimator)]

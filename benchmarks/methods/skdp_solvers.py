@@ -1,0 +1,37 @@
+"""skdp with each of its solvers by name, where the solver can do what is asked.
+
+Solvers of papers in the library for study, not among those that a default would choose, run on
+demand.
+"""
+
+from functools import partial
+
+import skdp
+from benchmarks.methods.skdp_auto import estimator
+from benchmarks.registry import Method
+
+GENERAL = {"adassp", "boosted_ssp", "gd", "newton", "objective_perturbation", "whitened"}
+
+
+def applies(split, solver):
+    """Whether the solver can solve this problem: it says so before it sees a row."""
+    shape = {"n_samples": split.X_train.shape[0], "n_features": split.X_train.shape[1]}
+    if split.is_classification:
+        shape["n_classes"] = len(split.classes)
+    try:
+        estimator(split, 1.0, 1e-6, 0, solver=solver).plan(**shape)
+    except ValueError:
+        return False
+    return True
+
+
+METHODS = [
+    Method(
+        f"skdp {name}",
+        "solver",
+        partial(estimator, solver=name),
+        partial(applies, solver=name),
+        on_demand=name not in GENERAL,
+    )
+    for name in sorted(skdp.solvers.available())
+]

@@ -1,0 +1,85 @@
+"""The table of results: one row per data set, condition, method and epsilon, in a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.scores import METRICS
+
+KEY = ["data", "condition", "method", "epsilon"]
+FACTS = [*KEY, "kind", "delta", "runs", "rows", "columns"]
+# Each metric: mean, its standard error, and both for the difference to the non-private model on
+# the same split, where what a split adds to both cancels.
+FIGURES = [f"{metric}{what}" for metric in METRICS for what in ("", "_se", "_gap", "_gap_se")]
+COLUMNS = [*FACTS, *FIGURES, "seconds"]
+NUMBERS = ["epsilon", "delta", "runs", "rows", "columns", *FIGURES, "seconds"]
+
+
+def mean_and_error(values) -> tuple[float, float]:
+    """Mean and its standard error; nan if there are too few."""
+    values = np.asarray(values, dtype=float)
+    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return float(values.mean()), float(error)
+
+
+def summary(runs, twins) -> dict[str, float]:
+    """Figures of a cell from the scores of its runs and of the non-private model beside them."""
+    figures = {}
+    for metric in METRICS:
+        if metric not in runs[0]:
+            continue
+        values = np.array([run[metric] for run in runs])
+        figures[metric], figures[f"{metric}_se"] = mean_and_error(values)
+        gaps = values - np.array([twin[metric] for twin in twins])
+        figures[f"{metric}_gap"], figures[f"{metric}_gap_se"] = mean_and_error(gaps)
+    return figures
+
+
+def text(value) -> str:
+    """Four decimals, or an exponent where that would be long; empty for what is not there."""
+    if isinstance(value, str):
+        return value
+    if value is None or math.isnan(value):
+        return ""
+    if isinstance(value, int) or math.isinf(value):
+        return str(value)
+    return f"{value:.3e}" if abs(value) >= 1e4 else f"{value:.4f}"
+
+
+def read(path: Path) -> tuple[list[str], list[dict]]:
+    """Commands that made the table, and its rows with numbers as numbers."""
+    if not path.exists():
+        return [], []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    commands = [line[2:] for line in lines if line.startswith("# ")]
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    for row in rows:
+        for name in NUMBERS:
+            row[name] = float(row[name]) if row[name] else math.nan
+        for name in ("runs", "rows", "columns"):
+            row[name] = int(row[name])
+    return commands, rows
+
+
+def write(path: Path, commands, rows) -> None:
+    """Write the table, sorted."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        file.writelines(f"# {command}\n" for command in commands)
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for row in sorted(rows, key=lambda row: tuple(row[name] for name in KEY)):
+            cells = {name: text(row.get(name)) for name in COLUMNS}
+            cells |= {"epsilon": f"{row['epsilon']:g}", "delta": f"{row['delta']:g}"}
+            writer.writerow(cells)
+
+
+def merge(path: Path, command: str, rows) -> None:
+    """Put new rows in place of old ones of the same key; keep the others."""
+    commands, old = read(path)
+    found = {tuple(row[name] for name in KEY): row for row in old}
+    found |= {tuple(row[name] for name in KEY): row for row in rows}
+    write(path, [*(text for text in commands if text != command), command], found.values())

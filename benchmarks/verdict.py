@@ -1,0 +1,240 @@
+"""What the table says about the aims: each as met or missed, with the figures.
+
+Every aim is about default parameters, delta = 1e-6 and means over at least ten runs. Distances to
+the non-private model are means of differences on the same split.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+DEFAULT, TWIN, CONSTANT = "skdp", "non-private", "constant"
+LARGE = 5000
+LARGEST_BUDGET = 10.0
+
+# Data set, epsilon, least mean score, columns raw.
+THRESHOLDS = (
+    ("california_housing", 1.0, 0.58),
+    ("california_housing", 0.3, 0.50),
+    ("diamonds", 1.0, 0.90),
+    ("adult", 1.0, 0.845),
+    ("adult", 0.1, 0.83),
+)
+RAW_DISTANCE = (("bank", "bike", "wine"), 1.0, 0.02)
+# Epsilon -> most that accuracy, log loss, AUC and R2 may lose, columns standardised.
+DISTANCES = {1.0: (0.005, 0.015, 0.005, 0.01), 0.1: (0.01, 0.05, 0.015, 0.03)}
+WORSE_THAN_CONSTANT = 0.02
+FEWEST_RUNS = 10
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One aim in one cell.
+
+    Attributes
+    ----------
+    aim, cell : str
+    figure : str
+        What was measured, and what was wanted.
+    met : bool or None
+        None where the table has no row for it.
+    """
+
+    aim: str
+    cell: str
+    figure: str
+    met: bool | None
+
+    def __str__(self) -> str:
+        word = {True: "met   ", False: "MISSED", None: "absent"}[self.met]
+        return f"{word}  {self.cell}: {self.figure}"
+
+
+class Table:
+    """Rows by data set, condition, method and epsilon."""
+
+    def __init__(self, rows):
+        self.rows = {
+            (row["data"], row["condition"], row["method"], float(row["epsilon"])): row
+            for row in rows
+        }
+
+    def get(self, data, condition, method, epsilon):
+        return self.rows.get((data, condition, method, epsilon))
+
+    def cells(self) -> list[tuple[str, str, float]]:
+        """Cells of the default: data set, condition, epsilon."""
+        return sorted(
+            (data, condition, epsilon)
+            for data, condition, method, epsilon in self.rows
+            if method == DEFAULT
+        )
+
+    def rivals(self, data, condition, epsilon) -> list[dict]:
+        """Rows of other private methods in a cell."""
+        return [
+            row
+            for (name, kind_of_columns, _, budget), row in self.rows.items()
+            if (name, kind_of_columns, budget) == (data, condition, epsilon)
+            and row["kind"] == "rival"
+        ]
+
+
+def known(value) -> bool:
+    """Whether there is a figure."""
+    return value is not None and not math.isnan(value)
+
+
+def is_classification(row) -> bool:
+    return known(row.get("log_loss"))
+
+
+def raw_thresholds(table: Table) -> Iterator[Finding]:
+    """Scores on raw columns, no bounds, no scaler."""
+    aim = "raw columns, score"
+    for data, epsilon, wanted in THRESHOLDS:
+        row = table.get(data, "raw", DEFAULT, epsilon)
+        cell = f"{data}, epsilon {epsilon:g}"
+        if row is None:
+            yield Finding(aim, cell, f"wanted {wanted:g}", None)
+            continue
+        figure = f"{row['score']:.4f}, wanted {wanted:g}"
+        yield Finding(aim, cell, figure, row["score"] >= wanted)
+    names, epsilon, most = RAW_DISTANCE
+    for data in names:
+        row = table.get(data, "raw", DEFAULT, epsilon)
+        cell = f"{data}, epsilon {epsilon:g}"
+        if row is None:
+            yield Finding(aim, cell, f"wanted {most:g} from non-private at most", None)
+            continue
+        figure = f"{row['score_gap']:+.4f} from non-private, wanted {-most:g}"
+        yield Finding(aim, cell, figure, row["score_gap"] >= -most)
+
+
+def standardised_distances(table: Table) -> Iterator[Finding]:
+    """Distances to the non-private model on standardised columns, n >= 5000."""
+    aim = "standardised columns, distance to non-private, n >= 5000"
+    for data, condition, epsilon in table.cells():
+        row = table.get(data, condition, DEFAULT, epsilon)
+        if condition != "standardised" or epsilon not in DISTANCES or row["rows"] < LARGE:
+            continue
+        accuracy, loss, auc, r2 = DISTANCES[epsilon]
+        wanted = [("R2", -row["score_gap"], r2)]
+        if is_classification(row):
+            wanted = [
+                ("accuracy", -row["score_gap"], accuracy),
+                ("log loss", row["log_loss_gap"], loss),
+                ("AUC", -row.get("auc_gap", math.nan), auc),
+            ]
+        for name, lost, most in wanted:
+            if known(lost):
+                figure = f"{name} loses {lost:.4f}, at most {most:g}"
+                yield Finding(aim, f"{data}, epsilon {epsilon:g}", figure, lost <= most)
+
+
+def advantage(row, other, metric="score", sign=1.0) -> tuple[float, float]:
+    """How much better ``other`` is than ``row``, and the standard error of that."""
+    difference = sign * (other[f"{metric}_gap"] - row[f"{metric}_gap"])
+    return difference, math.hypot(other[f"{metric}_gap_se"], row[f"{metric}_gap_se"])
+
+
+def against_rivals(table: Table) -> Iterator[Finding]:
+    """No rival better by more than two standard errors; the strongest rival of each cell."""
+    aim = "no rival better by more than two standard errors"
+    metrics = (("score", 1.0, "score"), ("log_loss", -1.0, "log loss"), ("auc", 1.0, "AUC"))
+    for data, condition, epsilon in table.cells():
+        row = table.get(data, condition, DEFAULT, epsilon)
+        for metric, sign, word in metrics:
+            others = [
+                other
+                for other in table.rivals(data, condition, epsilon)
+                if known(other.get(f"{metric}_gap")) and known(row.get(f"{metric}_gap"))
+            ]
+            if not others:
+                continue
+            best = max(others, key=lambda other: sign * other[f"{metric}_gap"])
+            better, error = advantage(row, best, metric, sign)
+            figure = (
+                f"{word} {row[metric]:.4f}, {best['method']} {best[metric]:.4f}, "
+                f"{better:+.4f} +- {error:.4f}"
+            )
+            cell = f"{data}, {condition}, epsilon {epsilon:g}"
+            yield Finding(f"{aim}, {word}", cell, figure, not better > 2 * error)
+
+
+def against_constant(table: Table) -> Iterator[Finding]:
+    """Never worse than the constant predictor by more than 0.02."""
+    for data, condition, epsilon in table.cells():
+        row = table.get(data, condition, DEFAULT, epsilon)
+        constant = table.get(data, condition, CONSTANT, math.inf)
+        if constant is None or epsilon < 0.1:
+            continue
+        difference = row["score_gap"] - constant["score_gap"]
+        yield Finding(
+            "never worse than the constant predictor by more than 0.02",
+            f"{data}, {condition}, epsilon {epsilon:g}",
+            f"{row['score']:.4f}, constant {constant['score']:.4f}",
+            difference >= -WORSE_THAN_CONSTANT,
+        )
+
+
+def more_budget(table: Table) -> Iterator[Finding]:
+    """Scores do not fall as the budget grows, and end at the non-private one."""
+    cells = table.cells()
+    for data, condition in sorted({cell[:2] for cell in cells}):
+        budgets = [epsilon for name, how, epsilon in cells if (name, how) == (data, condition)]
+        for less, more in pairwise(budgets):
+            row = table.get(data, condition, DEFAULT, less)
+            other = table.get(data, condition, DEFAULT, more)
+            gained, error = advantage(row, other)
+            yield Finding(
+                "more budget never hurts, two standard errors",
+                f"{data}, {condition}, epsilon {less:g} to {more:g}",
+                f"{row['score']:.4f} to {other['score']:.4f}, {gained:+.4f} +- {error:.4f}",
+                not gained < -2 * error,
+            )
+        if budgets[-1] > LARGEST_BUDGET:
+            row = table.get(data, condition, DEFAULT, budgets[-1])
+            gap, error = row["score_gap"], row["score_gap_se"]
+            yield Finding(
+                "a huge budget gives the non-private score",
+                f"{data}, {condition}, epsilon {budgets[-1]:g}",
+                f"{gap:+.4f} +- {error:.4f} from non-private",
+                abs(gap) <= max(2 * error, 0.005) or gap > 0,
+            )
+
+
+def enough_runs(table: Table) -> Iterator[Finding]:
+    """Means are over ten runs or more."""
+    few = [key for key, row in table.rows.items() if row["runs"] < FEWEST_RUNS]
+    figure = f"{len(few)} of {len(table.rows)} rows have less"
+    yield Finding("ten runs or more", "all rows", figure, not few)
+
+
+CHECKS = (
+    raw_thresholds,
+    standardised_distances,
+    against_rivals,
+    against_constant,
+    more_budget,
+    enough_runs,
+)
+
+
+def findings(rows) -> list[Finding]:
+    """All aims in all cells of the table."""
+    table = Table(rows)
+    return [finding for check in CHECKS for finding in check(table)]
+
+
+def report(rows, everything=True) -> Iterator[str]:
+    """Lines: the aims, each with the cells where it is missed, or with all of them."""
+    found = findings(rows)
+    for aim in dict.fromkeys(finding.aim for finding in found):
+        own = [finding for finding in found if finding.aim == aim]
+        met = sum(finding.met is True for finding in own)
+        yield f"{aim}: {met} of {len(own)} met"
+        yield from (f"  {finding}" for finding in own if everything or finding.met is not True)

@@ -1,0 +1,66 @@
+"""How large residuals and gradients are, row by row: what counts of rows are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.objective import Loss
+from skdp.oracle.kernels import Array, _blocks, _take
+
+
+def count_within(
+    X: Any,
+    targets: NDArray[Any],
+    weights: Array | None,
+    shrink: Array | None,
+    intercept_size: float,
+    loss: Loss,
+    point: Array,
+    limits: Array | float,
+) -> int:
+    """Count the rows whose residual at ``point``, times its weight, is at most ``limits`` long.
+
+    Rows are those of :func:`skdp.oracle.kernels.clipped_gradient_sum`. A residual that is not a
+    number, or too large for float64, is not counted, so each row adds 0 or 1 whatever it holds.
+
+    Parameters
+    ----------
+    limits : float or array of shape (n_rows,)
+        Not negative.
+    """
+    n_features, n_outputs = X.shape[1], point.shape[1]
+    coef = np.ascontiguousarray(point[:n_features], dtype=X.dtype)
+    if n_outputs == 1:
+        coef = coef[:, 0]
+    found = 0
+    for rows in _blocks(X):
+        block = _take(X, rows)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            margins = np.asarray(block @ coef).reshape(-1, n_outputs)
+            if shrink is not None:
+                margins *= shrink[rows, None]
+            if intercept_size:
+                margins += (intercept_size * point[-1]).astype(X.dtype)
+            residuals = loss.residual(margins, targets[rows], out=margins)
+            residuals = residuals.astype(np.float64, copy=False)
+            if weights is not None:
+                residuals *= weights[rows, None]
+            sizes = _lengths(residuals)
+            limit = limits if isinstance(limits, float) else limits[rows]
+            found += int(np.count_nonzero(sizes <= limit))
+    return found
+
+
+def _lengths(residuals: Array) -> Array:
+    """L2 norm of each row; not a number where an entry is not."""
+    sizes = np.abs(residuals)
+    if sizes.shape[1] == 1:
+        return np.asarray(sizes[:, 0])
+    # Divided by the largest entry first: squares do not leave float64's range.
+    largest = sizes.max(axis=1)
+    scale = np.where(largest > 0, largest, 1.0)
+    sizes /= scale[:, None]
+    return np.asarray(scale * np.sqrt(np.einsum("ij,ij->i", sizes, sizes)))

@@ -1,0 +1,131 @@
+"""Counts over rows, and sums of contributions between 0 and 1.
+
+The contribution of any record, the null record included, lies in [0, 1]. So two of them are at most
+1 apart: that is the sensitivity under zero-out and under replace-one alike (the spread is 1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from skdp.oracle.releases.base import Array, Terms, audited
+from skdp.oracle.releases.mechanisms import Contribution
+from skdp.oracle.releases.sums import Sum, finite_point
+
+if TYPE_CHECKING:
+    from skdp.oracle.rows import Rows
+
+
+class _Count(Sum):
+    """What the counts share: one number, exact in float64, that a record moves by at most 1."""
+
+    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
+        # A sum of at most 2**53 ones is exact: rounding adds nothing.
+        return Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
+
+    def shape(self, terms: Terms) -> tuple[int, ...]:
+        return (1,)
+
+
+def _positive(who: str, name: str, value: object) -> float:
+    number = float(value)  # type: ignore[arg-type]
+    if not 0 < number < math.inf:
+        raise ValueError(f"{who}: {name} must be positive and finite; got {value!r}.")
+    return number
+
+
+def _check_shape(who: str, point: Array, terms: Terms) -> None:
+    if point.shape != terms.public.shape:
+        raise ValueError(
+            f"{who}: the point must have shape {terms.public.shape}; got {point.shape}. Nothing "
+            "was released for it."
+        )
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class ResidualCount(_Count):
+    """Number of records whose residual at ``point`` is at most ``limit`` long.
+
+    Sensitivity: a record adds 0 or 1, and so does the null record, whose residual at a point is
+    what the intercept makes it; so either relation moves the count by at most 1. Weights act
+    before the comparison, as they do before clipping. A residual that is not a number adds 0.
+
+    Parameters
+    ----------
+    point : array of shape (n_parameters, n_outputs)
+        Finite.
+    limit : float
+        Positive and finite, in the unit of the target.
+    """
+
+    point: Array = field(repr=False)
+    limit: float
+    kind: ClassVar[str] = "residual_count"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "point", finite_point(self.point, "ResidualCount"))
+        object.__setattr__(self, "limit", _positive("ResidualCount", "limit", self.limit))
+
+    def total(self, rows: Rows, terms: Terms) -> Array:
+        _check_shape("ResidualCount", self.point, terms)
+        found = rows.count_residuals(terms.problem.loss, self.point, self.limit)
+        return np.array([float(found)])
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class GradientCount(_Count):
+    """Number of records whose gradient at ``point`` is at most ``limit`` long, before clipping.
+
+    Sensitivity: as for `ResidualCount`, at most 1 under either relation.
+
+    Parameters
+    ----------
+    point : array of shape (n_parameters, n_outputs)
+        Finite.
+    limit : float
+        Positive and finite.
+    """
+
+    point: Array = field(repr=False)
+    limit: float
+    kind: ClassVar[str] = "gradient_count"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "point", finite_point(self.point, "GradientCount"))
+        object.__setattr__(self, "limit", _positive("GradientCount", "limit", self.limit))
+
+    def total(self, rows: Rows, terms: Terms) -> Array:
+        _check_shape("GradientCount", self.point, terms)
+        found = rows.count_gradients(terms.problem.loss, self.point, self.limit)
+        return np.array([float(found)])
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class SquaredNormSum(_Count):
+    """Sum of ``min(1, (norm / limit)**2)`` over records, the constant feature in the norm.
+
+    Sensitivity: a record adds a number in [0, 1], and so does the null record; either relation
+    moves the sum by at most 1. Each part is rounded to a multiple of 2**-20 before it is added, so
+    the sum of up to 2**33 of them is exact.
+
+    Parameters
+    ----------
+    limit : float
+        Positive and finite: longer rows count as this long.
+    """
+
+    limit: float
+    kind: ClassVar[str] = "squared_norm"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", _positive("SquaredNormSum", "limit", self.limit))
+
+    def total(self, rows: Rows, terms: Terms) -> Array:
+        return np.array([rows.sum_squared_norms(self.limit)])

@@ -1,0 +1,232 @@
+"""What the accelerated solvers have in common: steps of 1/L, noise and their number by a bound."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from skdp._numbers import is_real
+from skdp.accounting import Gaussian, gaussian_mu
+from skdp.objective import Problem
+from skdp.oracle import Oracle, Public, Solution
+from skdp.solvers.base import Solver
+from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
+from skdp.solvers.checks import check_choice, check_count, is_auto
+from skdp.solvers.defaults import TARGET_UNITS, descent_defaults
+from skdp.solvers.laplace_defaults import laplace_descent_defaults, noise_law
+from skdp.solvers.public_smoothness import public_smoothness
+from skdp.steps import Path, clip_norms, relative_noise, sampled_laplace_noise
+from skdp.steps.influence import Array, NoiseSchedule
+
+MOST = 1000  # steps that max_iter="auto" considers
+AMPLIFIED = ("poisson", "fixed_size")
+DEVIATIONS = 3.0  # a noisy curvature is raised by so many standard deviations of its noise
+
+
+class Accelerated(Solver):
+    """Base of the accelerated solvers; subclasses say how noise acts and which path is taken."""
+
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {"smooth_penalty", "strongly_convex", "unconstrained"}
+    )
+    mechanisms = ("gaussian", "laplace")
+
+    max_iter: Any
+    step: float
+    smoothness: Any
+    smoothness_share: float
+    initial_gap: Any
+    batch_size: Any
+    sampling: str
+    noise_schedule: Any
+    clip_norm: Any
+    mechanism: str
+
+    # ------------------------------------------------------------------ what subclasses say
+
+    @abstractmethod
+    def _bounds(self, smoothness: float, problem: Problem, excess: float, spent: Any) -> Array:
+        """Return bounds on the excess after 1, 2, ... steps; ``spent`` are (variance, law)."""
+
+    @abstractmethod
+    def _schedule(self, smoothness: float, problem: Problem) -> NoiseSchedule:
+        """Return the noise schedule that "optimal" stands for."""
+
+    @abstractmethod
+    def _path(self, start: Array, smoothness: float, problem: Problem) -> Path:
+        """Return the path from ``start``, with steps for this smoothness."""
+
+    # ------------------------------------------------------------------ before the run
+
+    def check(self, problem: Problem) -> None:
+        if "strongly_convex" not in problem.provides:
+            raise ValueError(
+                f"solver {self.name!r} needs a penalty that is strongly convex, from which its "
+                "momentum and its noise follow: set a finite C and penalty='l2' "
+                "(DPLogisticRegression), or use DPRidge with alpha > 0. The penalty is "
+                f"{problem.penalty}. Nothing was released."
+            )
+        super().check(problem)
+        if not 0 < problem.loss.curvature < math.inf:
+            raise ValueError(
+                f"solver {self.name!r} needs a loss of finite curvature; that of "
+                f"{problem.loss.name!r} is {problem.loss.curvature!r}. Nothing was released."
+            )
+
+    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+        values: dict[str, Any] = {"mechanism": self.mechanism_for(public.delta)}
+        check_choice("mechanism", values["mechanism"], self.mechanisms)
+        pure = values["mechanism"] == "laplace"
+        defaults = laplace_descent_defaults if pure else descent_defaults
+        values["clip_norm"] = defaults(public, problem)["clip_norm"]
+        values["initial_gap"] = starting_loss(public, problem)
+        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+
+    def resolve(self, public: Public, problem: Problem) -> Self:
+        resolved = super().resolve(public, problem)
+        resolved._check()
+        if resolved.batch_size is not None:
+            batch_rows(resolved.batch_size, public.n_rows)
+        if resolved.smoothness == "private" and public.row_norm is None:
+            raise ValueError(
+                f"solver {self.name!r} with smoothness='private' needs an enforced bound on the "
+                "norm of rows; set data_norm. Nothing was released."
+            )
+        bound = resolved._public_smoothness(public, problem)
+        resolved._decide(bound, public, problem)
+        check_count("max_iter", resolved.max_iter)
+        clip_norms(resolved.clip_norm, resolved.max_iter)
+        resolved._noises(bound, public, problem)
+        return resolved
+
+    def _check(self) -> None:
+        """Raise ValueError if a hyperparameter that no other depends on is out of its range."""
+        check_choice("sampling", self.sampling, SAMPLINGS)
+        if not (is_real(self.step) and 0 < self.step <= 1):
+            raise ValueError(
+                f"step must be a number in (0, 1], in units of 1/smoothness; got {self.step!r}."
+            )
+        if not (is_real(self.smoothness_share) and 0 < self.smoothness_share < 1):
+            raise ValueError(
+                f"smoothness_share must be a number in (0, 1); got {self.smoothness_share!r}."
+            )
+        excess = self.initial_gap
+        if not (is_real(excess) and 0 < excess < math.inf):
+            raise ValueError(f"initial_gap must be 'auto' or positive; got {excess!r}.")
+        if isinstance(self.smoothness, str):
+            check_choice("smoothness", self.smoothness, ("public", "private"))
+        elif not (is_real(self.smoothness) and 0 < self.smoothness < math.inf):
+            raise ValueError(
+                f"smoothness must be 'public', 'private' or positive; got {self.smoothness!r}."
+            )
+
+    def _decide(self, smoothness: float, public: Public, problem: Problem) -> None:
+        """Put values in place of the "auto" that are chosen by the bound."""
+        if not is_auto(self.max_iter):
+            check_count("max_iter", self.max_iter)
+            return
+        bounds = self._bounds(smoothness, problem, self.initial_gap, self._spent(public))
+        self.max_iter = int(np.argmin(bounds)) + 1
+
+    def _public_smoothness(self, public: Public, problem: Problem) -> float:
+        """Smoothness of the objective as far as anyone may know it."""
+        if is_real(self.smoothness):
+            return max(float(self.smoothness), problem.strong_convexity)
+        return public_smoothness(public, problem)
+
+    @staticmethod
+    def _kappa(smoothness: float, problem: Problem) -> float:
+        return max(smoothness / problem.strong_convexity, 1 + 1e-9)
+
+    def _scheduled(self) -> str:
+        """Whether the bound to go by is that of uniform or of the best noise."""
+        plain = isinstance(self.noise_schedule, str) and self.noise_schedule == "uniform"
+        return "uniform" if plain else "optimal"
+
+    def _law(self, public: Public) -> str:
+        return noise_law(self.mechanism, public.delta)
+
+    def _spent(self, public: Public) -> tuple[float, str]:
+        """Squared length of the noise if one step took the whole budget; and how costs add up."""
+        size = math.prod(public.shape)
+        sensitivity = Gaussian(1.0).sensitivity(public.adjacency)
+        clip = float(clip_norms(self.clip_norm, 1)[0])
+        unit = sensitivity * clip / public.n_rows
+        law = self._law(public)
+        if math.isinf(public.epsilon):
+            return 0.0, law
+        if law == "laplace":
+            return 2 * size * (unit / public.epsilon) ** 2, law
+        tails = 2.0 if self.mechanism == "laplace" else 1.0
+        return tails * size * (unit / gaussian_mu(public.epsilon, public.delta)) ** 2, law
+
+    def _noises(self, smoothness: float, public: Public, problem: Problem) -> Array:
+        """Relative noise of the steps."""
+        schedule, law = self.noise_schedule, self._law(public)
+        if not (isinstance(schedule, str) and schedule in ("auto", "optimal")):
+            return relative_noise(schedule, self.max_iter, law)
+        best = self._schedule(smoothness, problem)
+        amplified = self.batch_size is not None and self.sampling in AMPLIFIED
+        if law == "laplace" and amplified and not math.isinf(public.epsilon):
+            rate = batch_rows(self.batch_size, public.n_rows) / public.n_rows
+            logs = best.log_influence(self.max_iter)
+            return sampled_laplace_noise(logs, public.epsilon, rate)
+        return relative_noise(best, self.max_iter, law)
+
+    # ------------------------------------------------------------------ the run
+
+    def solve(self, oracle: Oracle) -> Solution:
+        problem, public, n_steps = oracle.problem, oracle.public, self.max_iter
+        smoothness = self._public_smoothness(public, problem)
+        noises = self._noises(smoothness, public, problem)
+        if self.smoothness == "private":
+            smoothness = self._ask_for_smoothness(oracle, noises, smoothness)
+        path = self._path(oracle.start(), smoothness, problem)
+        clips = clip_norms(self.clip_norm, n_steps)
+        batches = samplers(self.batch_size, self.sampling, public)
+        for clip_norm, noise, batch in zip(clips, noises, batches, strict=False):
+            point = path.point
+            gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
+            path.step(gradient + problem.penalty_gradient(point))
+        return Solution(path.iterate, n_steps)
+
+    def _ask_for_smoothness(self, oracle: Oracle, noises: Array, largest: float) -> float:
+        """Release the largest eigenvalue of the Gram matrix for about its share of the budget."""
+        public, problem = oracle.public, oracle.problem
+        # 1. What the steps cost together, in units of a full-batch release with noise 1.
+        power = 1 if self._law(public) == "laplace" else 2
+        rate = 1.0
+        if self.batch_size is not None:
+            rate = batch_rows(self.batch_size, public.n_rows) / public.n_rows
+        steps = float(np.sum((rate / noises) ** power))
+        # 2. The noise for a share; one record moves the eigenvalue by one bound, never by two.
+        share = self.smoothness_share / (1 - self.smoothness_share)
+        noise = (share * steps) ** (-1 / power) / Gaussian(1.0).sensitivity(public.adjacency)
+        found, std = oracle.largest_eigenvalue(noise, self.mechanism)
+        # 3. On the safe side, and between what is known without asking.
+        least = (public.intercept_size * public.has_intercept) ** 2
+        raised = found + DEVIATIONS * std
+        if raised <= 0:
+            return largest
+        curvature = problem.loss.curvature * max(raised, least) + problem.strong_convexity
+        return min(curvature, largest)
+
+
+def starting_loss(public: Public, problem: Problem) -> float:
+    """Public guess of the mean loss at zero, which bounds the excess there.
+
+    With an L2 penalty it also bounds what the bounds start from, the excess plus ``mu/2`` times the
+    squared distance to the minimum, as the latter is the penalty there. For the logistic losses,
+    without weights, it is exact; for others it takes targets to have unit size, or a quarter of the
+    declared bound.
+    """
+    n_outputs = public.n_outputs
+    if not problem.loss.separable:
+        return math.log(n_outputs)
+    if problem.loss.name == "logistic":
+        return n_outputs * math.log(2)
+    unit = 1.0 if public.target_bound is None else public.target_bound / TARGET_UNITS
+    return n_outputs * unit**2 / 2

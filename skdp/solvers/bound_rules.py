@@ -1,0 +1,178 @@
+"""Steps, step size and noise from the utility bounds, where a condition number is guessed.
+
+The bounds are for ``w - eta (mean gradient + noise)`` over all rows, of which the last iterate is
+kept, on an M-smooth objective with ``|grad F|**2 >= 2 mu (F - F*)``, kappa being M/mu: gradient
+descent with steps of 1/M (Wang, Ye, Xu 2017, Thm 6.2, for uniform noise; Hong, Wang, Zhou 2022,
+Thms 4.3 and 4.5), or bias-corrected momentum with steps of eta0/(2M) (Thms 4.7 and 4.8). M is a
+public bound on the curvature of the mean loss. A proximal step of 1/M on an L2 penalty lambda is a
+plain step of ``1/(M + lambda)`` on the sum of both, so that the bounds hold for that sum too, kappa
+being its own. They assume that clipping is not in the way. With other penalties, with constraints
+and with momentum on a penalised problem they are a guide.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from skdp._numbers import is_real
+from skdp.accounting import Gaussian
+from skdp.objective import Problem
+from skdp.oracle import Public
+from skdp.planning import (
+    exact_budget,
+    largest_momentum_step,
+    momentum_step_limit,
+    noise_constant,
+    number_of_steps,
+)
+from skdp.solvers.checks import check_interval, is_auto
+from skdp.steps import ExponentialNoise, MomentumNoise, StepMatchedNoise, clip_norms
+
+
+def bound_rules(
+    solver: Any, public: Public, problem: Problem, values: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what "auto" stands for by the bounds; nothing if no condition number is given.
+
+    Parameters
+    ----------
+    solver : Solver
+        Its ``condition_number`` and ``initial_gap`` are guesses of kappa and ``F(w_1) - F*``; the
+        number of steps needs both.
+    public, problem : Public, Problem
+    values : dict
+        What "auto" stands for otherwise.
+
+    Raises
+    ------
+    ValueError
+        If a guess is out of its range, or the solver does something that the bounds are not for.
+    """
+    kappa = _guess(solver, "condition_number", 1.0)
+    gap = _guess(solver, "initial_gap", 0.0)
+    if kappa is None:
+        if gap is None:
+            return {}
+        raise _refusal(solver, "initial_gap goes with condition_number, which is None")
+    _require_bounded_steps(solver)
+    smoothness = loss_curvature(public, problem)
+    rule, pace = _steps(solver, kappa, smoothness)
+    if gap is not None and not math.isinf(public.epsilon) and is_auto(solver.max_iter):
+        alpha = _noise(solver, public, smoothness, gap, values)
+        rule["max_iter"] = _best_number(solver, alpha, kappa, rule["noise_schedule"], pace)
+    return rule
+
+
+def loss_curvature(public: Public, problem: Problem) -> float:
+    """Bound on the curvature of the mean loss: of the longest rows, or of rows of unit columns."""
+    intercept = public.intercept_size * public.has_intercept
+    row_norm = public.row_norm or math.hypot(math.sqrt(public.n_features), intercept)
+    return problem.loss.curvature * row_norm**2
+
+
+def _guess(solver: Any, name: str, least: float) -> float | None:
+    value = getattr(solver, name)
+    if value is not None and not (is_real(value) and least < value < math.inf):
+        raise ValueError(f"{name} must be None or above {least:g}; got {value!r}.")
+    return None if value is None else float(value)
+
+
+def _refusal(solver: Any, why: str) -> ValueError:
+    return ValueError(f"solver {solver.name!r}: {why}. Nothing was released.")
+
+
+def _require_bounded_steps(solver: Any) -> None:
+    """Raise ValueError where the solver's steps are not those that the bounds are for."""
+    settings = solver.get_params(deep=False)
+    with_momentum = not is_auto(settings["momentum"]) and settings["momentum"] != 0
+    wanted = {
+        "release": ("all", "noise that is hidden does not add up"),
+        "batch_size": (None, "batches add noise of their own, and their budget is no sum"),
+        "averaging": ("last", "they are for the last iterate"),
+        "momentum_kind": ("averaged", "of momentum they know the bias-corrected average"),
+    }
+    for name, (only, why) in wanted.items():
+        value = settings.get(name, only)
+        if is_auto(value) or value == only or (name == "momentum_kind" and not with_momentum):
+            continue
+        raise _refusal(
+            solver,
+            f"with condition_number the utility bounds decide, which need {name}={only!r}: {why}; "
+            f"got {name}={value!r}",
+        )
+
+
+def _steps(solver: Any, kappa: float, smoothness: float) -> tuple[dict[str, Any], dict[str, float]]:
+    """Values by the theorems, and the pace of the steps in the words of `utility_bound`."""
+    beta = 0.0 if is_auto(solver.momentum) else solver.momentum
+    check_interval("momentum", beta, low=0.0, below=1.0)
+    given = None if is_auto(solver.learning_rate) else solver.learning_rate
+    if given is not None and not (is_real(given) and 0 < given < math.inf):
+        raise _refusal(
+            solver,
+            "with condition_number the utility bounds decide, which are for one step size "
+            f"throughout; got learning_rate={given!r}",
+        )
+    rule: dict[str, Any] = {"momentum": beta, "averaging": "last"}
+    if beta == 0:
+        size = 1.0 if given is None else given * smoothness
+        if not size < 2:
+            raise _refusal(
+                solver,
+                f"the utility bounds need steps shorter than 2/M = {2 / smoothness:.4g}; "
+                f"got learning_rate={given!r}",
+            )
+        gamma = 1 - size * (2 - size) / kappa
+        rule["learning_rate"] = size / smoothness
+        rule["noise_schedule"] = ExponentialNoise(gamma)
+        return rule, {"step": size}
+    eta0 = largest_momentum_step(beta, kappa) if given is None else 2 * given * smoothness
+    if not (eta0 < kappa and beta != 1 - eta0 / kappa) or (
+        eta0 > momentum_step_limit(beta, 1 - eta0 / kappa) * (1 + 1e-9)
+    ):
+        longest = largest_momentum_step(beta, kappa) / (2 * smoothness)
+        raise _refusal(
+            solver,
+            f"with momentum {beta:g} the utility bounds need steps of {longest:.4g} or less; "
+            f"got learning_rate={given!r}",
+        )
+    rule["momentum_kind"] = "averaged"
+    rule["learning_rate"] = eta0 / (2 * smoothness)
+    rule["noise_schedule"] = MomentumNoise(1 - eta0 / kappa, beta)
+    return rule, {"momentum": beta, "eta0": eta0}
+
+
+def _noise(
+    solver: Any, public: Public, smoothness: float, gap: float, values: dict[str, Any]
+) -> float:
+    """Return alpha of the bounds."""
+    clip = values["clip_norm"] if is_auto(solver.clip_norm) else solver.clip_norm
+    norms = clip_norms(clip, 2)
+    if norms[0] != norms[1]:
+        raise _refusal(
+            solver,
+            f"max_iter='auto' with condition_number needs one clip_norm throughout; got {clip!r}",
+        )
+    unit = Gaussian(1.0).sensitivity(public.adjacency)
+    budget = exact_budget(public.epsilon, max(public.delta, 1e-300)) / unit**2
+    return noise_constant(
+        math.prod(public.shape), float(norms[0]), budget, smoothness, public.n_rows, gap
+    )
+
+
+def _best_number(solver: Any, alpha: float, kappa: float, best: Any, pace: dict[str, float]) -> int:
+    """Return the number of steps that makes the bound least for the solver's noise schedule."""
+    schedule = best if is_auto(solver.noise_schedule) else solver.noise_schedule
+    follows = isinstance(schedule, StepMatchedNoise) and schedule.steps is None
+    if follows or (isinstance(schedule, str) and schedule == "step_matched"):
+        schedule = "uniform"  # steps are all of one size
+    if isinstance(schedule, (list, tuple, np.ndarray)):
+        raise _refusal(
+            solver,
+            "an array as noise_schedule fits one number of steps only; give max_iter, or a "
+            "NoiseSchedule",
+        )
+    return number_of_steps(alpha, kappa, schedule, **pace)

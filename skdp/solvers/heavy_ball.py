@@ -1,0 +1,137 @@
+"""Polyak's heavy ball, with momentum chosen by an error bound."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdp.objective import Problem
+from skdp.oracle import Public
+from skdp.planning import heavy_ball_bounds, heavy_ball_rate, tune_heavy_ball
+from skdp.solvers.accelerated import MOST, Accelerated
+from skdp.solvers.checks import check_count, check_interval, is_auto
+from skdp.steps import ClippingRule, HeavyBallNoise, HeavyBallPath, Path
+from skdp.steps.influence import Array, NoiseSchedule
+
+
+class HeavyBallDescent(Accelerated):
+    """Polyak's heavy ball on noisy gradients (DP-HB, DP-SHB on batches).
+
+    Step t asks for the mean gradient at the last iterate, each record's part clipped, adds that of
+    the penalty, and goes ``x_next = x - a gradient + beta (x - x_previous)``, with ``a = step / L``
+    (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 9). The last iterate is returned. Solver "gd"
+    has the same momentum with proximal steps, averaging and no need of a strongly convex penalty.
+
+    mu is the strong convexity of the penalty, in the coefficients; see `Nesterov` on intercepts.
+
+    Parameters
+    ----------
+    max_iter : int or "auto", default="auto"
+        Number of steps, up to 1000; "auto", with ``momentum``, by `skdp.planning.tune_heavy_ball`.
+    momentum : float or "auto", default="auto"
+        beta, in [0, 1).
+    noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
+        "optimal" follows the bound of Prop. 3.4, in which the influence of a step falls by
+        ``rho**2`` from one to the next; "uniform" is the paper's.
+    mechanism : {"auto", "gaussian", "laplace"}, default="auto"
+        Law of the noise; "auto" is Laplace if delta is 0, else Gaussian.
+    clip_norm : float, ClippingRule or "auto", default="auto"
+        Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise.
+    step : float, default=1.0
+        Step size in units of ``1/L``, in (0, 1].
+    smoothness : "public", "private" or float, default="public"
+        L of the objective, as in `Nesterov`.
+    smoothness_share : float, default=0.05
+        Part of the budget for ``smoothness="private"``, in (0, 1), about.
+    initial_gap : float or "auto", default="auto"
+        As in `Nesterov`.
+    batch_size : int, float or None, default=None
+        Expected rows in a batch, as a number or a fraction. None takes all rows at every step.
+    sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
+        How batches are drawn. The paper's is "fixed_size", under replace_one only.
+
+    References
+    ----------
+    N. Kuru, S. I. Birbil, M. Gurbuzbalaban, S. Yildirim: Differentially Private Accelerated
+    Optimization Algorithms. SIAM Journal on Optimization, 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> from skdp import DPRidge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPRidge(alpha=50, solver="heavy_ball", epsilon=3.0, scaling="none")
+    >>> 0 <= model.fit(scale(X), scale(y)).solver_.momentum < 1
+    True
+    """
+
+    name: ClassVar[str] = "heavy_ball"
+
+    def __init__(
+        self,
+        *,
+        max_iter: Any = "auto",
+        momentum: Any = "auto",
+        noise_schedule: str | NoiseSchedule | Any = "optimal",
+        mechanism: str = "auto",
+        clip_norm: float | ClippingRule | str = "auto",
+        step: float = 1.0,
+        smoothness: float | str = "public",
+        smoothness_share: float = 0.05,
+        initial_gap: float | str = "auto",
+        batch_size: int | float | None = None,
+        sampling: str = "poisson",
+    ) -> None:
+        self.max_iter = max_iter
+        self.momentum = momentum
+        self.noise_schedule = noise_schedule
+        self.mechanism = mechanism
+        self.clip_norm = clip_norm
+        self.step = step
+        self.smoothness = smoothness
+        self.smoothness_share = smoothness_share
+        self.initial_gap = initial_gap
+        self.batch_size = batch_size
+        self.sampling = sampling
+
+    def _decide(self, smoothness: float, public: Public, problem: Problem) -> None:
+        if is_auto(self.momentum):
+            if not is_auto(self.max_iter):
+                check_count("max_iter", self.max_iter)
+            variance, law = self._spent(public)
+            choice = tune_heavy_ball(
+                smoothness,
+                problem.strong_convexity,
+                self.initial_gap,
+                variance,
+                most_steps=MOST,
+                n_steps=None if is_auto(self.max_iter) else self.max_iter,
+                step=self.step / smoothness,
+                law=law,
+            )
+            self.momentum = choice.momentum
+            self.max_iter = choice.n_steps
+        check_interval("momentum", self.momentum, low=0.0, below=1.0)
+        super()._decide(smoothness, public, problem)
+
+    def _bounds(self, smoothness: float, problem: Problem, excess: float, spent: Any) -> Array:
+        return heavy_ball_bounds(
+            MOST,
+            self.step / smoothness,
+            self.momentum,
+            smoothness,
+            problem.strong_convexity,
+            excess,
+            *spent,
+        )
+
+    def _schedule(self, smoothness: float, problem: Problem) -> NoiseSchedule:
+        rate = heavy_ball_rate(
+            self.step / smoothness, self.momentum, smoothness, problem.strong_convexity
+        )
+        return HeavyBallNoise(float(np.clip(rate, 1e-6, 1.0)))
+
+    def _path(self, start: Array, smoothness: float, problem: Problem) -> Path:
+        return HeavyBallPath(start, self.step / smoothness, self.momentum)

@@ -1,0 +1,166 @@
+"""What the solvers that read each row once have in common: public guesses, and the polish.
+
+Write h for the curvature of the mean loss along its steepest direction, kappa for its ratio to that
+along the flattest that matters, R for the norm that a row is taken to have, and alpha for the noise
+multiplier of one release that takes the whole budget. Then, from Theorems 3.2 and 3.7 of Varshney,
+Thakurta, Jain (2022),
+
+1. there are ``T = c kappa ln n`` steps on ``b = n / T`` rows each;
+2. a step has size ``b / (c R**2 + (b - 1) h)``, c the curvature of the loss;
+3. and is no longer than ``b**2 / (c R**2 kappa d alpha**2)``, or noise would carry the point away.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp._numbers import is_real
+from skdp.accounting import Gaussian, gaussian_mu
+from skdp.objective import Problem
+from skdp.oracle import Oracle, Public
+from skdp.solvers.checks import check_count, is_auto
+from skdp.solvers.defaults import TARGET_UNITS
+from skdp.steps.influence import Array
+
+# Steepest curvature of columns that are expected to be standardised and somewhat correlated, in
+# units of the loss's own.
+COLUMNS = 2.5
+FEWEST = 8
+
+
+def noise_of_one(public: Public) -> float:
+    """Noise multiplier of one release that takes the whole budget; 0 if there is no noise."""
+    if math.isinf(public.epsilon):
+        return 0.0
+    mu = gaussian_mu(public.epsilon, max(public.delta, 1e-300))
+    return Gaussian(1.0).sensitivity(public.adjacency) / mu
+
+
+def count_ratio(public: Public) -> float:
+    """Noise that a count takes next to a gradient of the same price, each in its own unit."""
+    unit = Gaussian(1.0, spread=1.0).sensitivity(public.adjacency)
+    return unit / Gaussian(1.0).sensitivity(public.adjacency)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Public guesses that step sizes and their number follow from.
+
+    Attributes
+    ----------
+    curvature : float
+        Of the mean loss, along its steepest direction.
+    kappa : float
+        Its condition number.
+    row_norm : float
+        L2 norm of a row with its constant feature.
+    """
+
+    curvature: float
+    kappa: float
+    row_norm: float
+
+
+def expected_row_norm(public: Public) -> float:
+    """Norm of a row of unit columns, or the declared bound if that is less, with the constant."""
+    norm = math.sqrt(public.n_features)
+    if public.data_norm is not None:
+        norm = min(norm, public.data_norm)
+    return math.hypot(norm, public.intercept_size * public.has_intercept)
+
+
+def make_guess(
+    public: Public, problem: Problem, curvature: object, kappa: object, row_norm: object
+) -> Guess:
+    """Put guesses in place of what is "auto".
+
+    Columns are taken to be standardised. The intercept's feature is as steep as its squared size.
+    """
+    columns = expected_row_norm(public)
+    scale = 1.0 if public.data_norm is None else min(1.0, public.data_norm**2 / public.n_features)
+    if is_auto(curvature):
+        steepest = min(COLUMNS, public.n_features) * scale
+        steepest = max(steepest, public.has_intercept * public.intercept_size**2)
+        found = problem.loss.curvature * steepest + problem.strong_convexity
+    else:
+        found = positive("curvature", curvature)
+    if is_auto(kappa):
+        flattest = problem.loss.curvature * scale + problem.strong_convexity
+        ratio = max(1.0, found / flattest)
+    else:
+        ratio = positive("kappa", kappa)
+    return Guess(found, ratio, positive("row_norm", row_norm) if is_real(row_norm) else columns)
+
+
+def positive(name: str, value: object) -> float:
+    """Return a positive, finite number, or raise ValueError."""
+    if not (is_real(value) and 0 < float(value) < math.inf):
+        raise ValueError(f"{name} must be 'auto' or a positive, finite number; got {value!r}.")
+    return float(value)
+
+
+def number_of_steps(public: Public, guess: Guess, unit: float) -> int:
+    """Return ``unit * kappa * ln n``, within the number of rows."""
+    wanted = max(FEWEST, math.ceil(unit * guess.kappa * math.log(max(public.n_rows, 2))))
+    return min(wanted, public.n_rows)
+
+
+def step_size(public: Public, problem: Problem, guess: Guess, batch: float, alpha: float) -> float:
+    """Return the size of a step on ``batch`` rows whose noise is ``alpha`` times what rows give."""
+    batch = max(1.0, batch)
+    row = problem.loss.curvature * guess.row_norm**2
+    longest = batch / (row + (batch - 1) * guess.curvature)
+    if alpha == 0:
+        return longest
+    n_parameters = math.prod(public.shape)
+    loud = row * guess.kappa * n_parameters * alpha**2
+    return min(longest, batch**2 / loud)
+
+
+def residual_unit(public: Public, problem: Problem) -> float:
+    """Size of a residual at the start: the loss's bound, or that of the targets."""
+    if problem.loss.residual_bound is not None:
+        return problem.loss.residual_bound
+    return 1.0 if public.target_bound is None else public.target_bound / TARGET_UNITS
+
+
+def check_polish(solver: Any, public: Public) -> None:
+    """Raise ValueError if the polish of ``solver`` cannot be made."""
+    n_steps, share = solver.polish_iter, solver.polish_share
+    if n_steps != 0:
+        check_count("polish_iter", n_steps)
+    if not (is_real(share) and 0 < share < 1):
+        raise ValueError(f"polish_share must be a number in (0, 1); got {share!r}.")
+    if n_steps and public.streamed:
+        raise ValueError(
+            f"solver {solver.name!r} with polish_iter={n_steps} goes over all rows again, and "
+            "these are read once. Set polish_iter=0. Nothing was released."
+        )
+
+
+def pass_noise(n_polish: int, share: float) -> float:
+    """Relative noise of the pass, if a polish gets this share of the squared budget."""
+    return 1.0 if n_polish == 0 else (1 - share) ** -0.5
+
+
+def polished(
+    oracle: Oracle, point: Array, n_steps: int, share: float, size: float, clip_norm: float
+) -> Array:
+    """Return the mean of the last half of ``n_steps`` gradient steps over all rows, from a point.
+
+    It takes away what the pass has not forgotten of its start (Remark ii on Theorem 3.7).
+    """
+    if n_steps == 0:
+        return point
+    noise = math.sqrt(n_steps / share)
+    total, first = np.zeros_like(point), n_steps // 2
+    for step in range(n_steps):
+        gradient = oracle.gradient(point, clip_norm, noise)
+        point = oracle.problem.prox(point - size * gradient, size)
+        if step >= first:
+            total += point
+    return total / (n_steps - first)

@@ -1,0 +1,59 @@
+"""The page "How accurate is it?" says what the table says."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from benchmarks import table
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def page():
+    spec = importlib.util.spec_from_file_location("page", ROOT / "docs" / "accuracy_table.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def rows(page):
+    return table.read(page.RESULTS)[1]
+
+
+def test_the_page_is_that_of_the_results(page, rows):
+    """If not: python docs/accuracy_table.py."""
+    for name, text in page.texts(rows).items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, name
+
+
+def test_every_data_set_has_a_picture(page, rows):
+    for data in {row["data"] for row in rows}:
+        picture = page.PICTURES / f"{data}.png"
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert picture.stat().st_size < 60_000
+
+
+def test_every_rival_that_wins_has_a_reason(page, rows):
+    assert {row["method"] for row in rows if row["kind"] == "rival"} <= set(page.WHY)
+    assert "not looked into yet" not in page.rivals(rows)
+
+
+def test_a_win_is_told_with_its_cell(page):
+    base = {"data": "bank", "condition": "raw", "epsilon": 1.0, "score_gap_se": 0.001}
+    mine = base | {"method": "skdp", "kind": "skdp", "score_gap": -0.02}
+    rival = base | {"method": "AMP", "kind": "rival", "score_gap": -0.01}
+    text = page.rivals([mine, rival])
+    assert "In 1 of 1 cells" in text
+    assert "* raw columns: bank at epsilon 1 (+0.0100 ± 0.0014)" in text
+    assert page.rivals([mine, rival | {"score_gap": -0.018}]).startswith("No rival is better")
+
+
+def test_numbers_are_short(page):
+    assert [page.number(x) for x in (0.12345, -1e9, float("nan"), 1e9)] == [
+        "0.123", "< -10", "-", "> 10",
+    ]  # fmt: skip

@@ -1,0 +1,265 @@
+"""Laplace noise: nothing but releases leaves, by L1 sensitivity, and mutants of it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import skdp
+from skdp.accounting import Adjacency, Laplace
+from skdp.oracle import gram, kernels
+from skdp.oracle.releases.laplace import LaplaceNoise
+from skdp.oracle.releases.mechanisms import Contribution
+from skdp.oracle.releases.sums import GradientSum
+from skdp.oracle.rows import Rows
+from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
+
+N_ROWS = 60
+LABELS = {"logistic": [0, 1], "multinomial": [0, 1, 2]}
+
+
+def make_logistic(**parameters):
+    return skdp.DPLogisticRegression(classes=[0, 1], max_iter=12, random_state=0, **parameters)
+
+
+def make_multinomial(**parameters):
+    return skdp.DPLogisticRegression(classes=[0, 1, 2], max_iter=12, random_state=0, **parameters)
+
+
+def make_linear(**parameters):
+    return skdp.DPLinearRegression(max_iter=12, random_state=0, **parameters)
+
+
+def make_ridge(**parameters):
+    return skdp.DPRidge(alpha=2.0, max_iter=12, random_state=0, **parameters)
+
+
+ESTIMATORS = {
+    "logistic": make_logistic,
+    "multinomial": make_multinomial,
+    "linear": make_linear,
+    "ridge": make_ridge,
+}
+
+
+def data_for(kind, rng):
+    X = rng.standard_normal((N_ROWS, 4))
+    if kind in LABELS:
+        return X, np.arange(N_ROWS) % len(LABELS[kind])
+    return X, X @ np.array([1.0, -1.0, 0.5, 0.0])
+
+
+def neighbours(kind, X, y, adjacency):
+    """Pairs of (X, y, sample_weight) in which one record differs, hostile ones among them."""
+    ones = np.ones(4)
+    rows = [
+        -0.0 * ones,
+        -1e5 * ones,
+        1e300 * ones,
+        np.array([1e308, -1e308, 1e308, 1e308]),
+        1e-170 * ones,
+        5e-324 * ones,
+        np.array([1e200, 1e-200, 0.0, 1.0]),
+    ]
+    for place, row in enumerate(rows):
+        for target in LABELS.get(kind, [-1e300, -3.0, 1e12]):
+            there = (X.copy(), y.copy(), np.ones(N_ROWS))
+            there[0][place], there[1][place] = row, target
+            there[2][place] = 1e6 if place % 2 else 1.0
+            other = (X.copy(), y.copy(), np.ones(N_ROWS))
+            if adjacency is Adjacency.ZERO_OUT:
+                other[0][place], other[1][place], other[2][place] = 0.0, 0, 0.0
+            yield there, other
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("kind", ESTIMATORS)
+class TestReplay:
+    def check(self, replay, rng, kind, adjacency, convert=lambda data: data, **parameters):
+        X, y = data_for(kind, rng)
+
+        def make():
+            return ESTIMATORS[kind](adjacency=str(adjacency), delta=0.0, **parameters)
+
+        for data, neighbour in list(neighbours(kind, X, y, adjacency))[::2]:
+            replay.check(make, convert(data), convert(neighbour), adjacency)
+
+    def test_nothing_but_releases(self, replay, rng, kind, adjacency):
+        self.check(replay, rng, kind, adjacency)
+
+    def test_with_declared_bounds(self, replay, rng, kind, adjacency):
+        self.check(replay, rng, kind, adjacency, data_norm=1.5, fit_intercept=False)
+
+    def test_sparse_float32(self, replay, rng, kind, adjacency):
+        def convert(data):
+            Z, t, w = data
+            return sparse.csr_array(np.clip(Z, -1e30, 1e30).astype(np.float32)), t, w
+
+        self.check(replay, rng, kind, adjacency, convert)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("solver", [HeavyBallDescent, MultistageNesterov, Nesterov])
+@pytest.mark.parametrize("kind", ["logistic", "multinomial", "ridge"])
+def test_accelerated_solvers_that_ask_for_the_smoothness(
+    replay, rng, kind, solver, delta, adjacency
+):
+    X, y = data_for(kind, rng)
+
+    def make():
+        chosen = solver(max_iter=6, smoothness="private")
+        if kind == "ridge":
+            return skdp.DPRidge(
+                solver=chosen, delta=delta, adjacency=str(adjacency), random_state=0
+            )
+        return skdp.DPLogisticRegression(
+            classes=LABELS[kind],
+            solver=chosen,
+            delta=delta,
+            adjacency=str(adjacency),
+            random_state=0,
+        )
+
+    for data, neighbour in list(neighbours(kind, X, y, adjacency))[::3]:
+        replay.check(make, data, neighbour, adjacency)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_replay_catches_an_eigenvalue_of_rows_as_they_are(
+    replay, leak, rng, monkeypatch, adjacency
+):
+    original = gram.gram
+    monkeypatch.setattr(gram, "gram", lambda X, shrink, size: original(X, None, size))
+    X, y = data_for("logistic", rng)
+    long, other = X.copy(), X.copy()
+    long[0], other[0] = 1e4, 0.0
+    weights = np.ones(N_ROWS)
+    with pytest.raises(leak, match="times its sensitivity"):
+        replay.check(
+            lambda: make_logistic(
+                delta=0.0, adjacency=str(adjacency), solver=Nesterov(smoothness="private")
+            ).set_params(max_iter="auto"),
+            (long, y, weights),
+            (other, y, weights),
+            adjacency,
+        )
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "fixed_size", "shuffled"])
+def test_nothing_but_releases_on_batches(replay, rng, sampling):
+    X, y = data_for("logistic", rng)
+
+    def make():
+        solver = GradientDescent(max_iter=9, batch_size=15, sampling=sampling)
+        return skdp.DPLogisticRegression(
+            classes=[0, 1], solver=solver, adjacency="replace_one", delta=0.0, random_state=0
+        )
+
+    for data, neighbour in list(neighbours("logistic", X, y, Adjacency.REPLACE_ONE))[::3]:
+        replay.check(make, data, neighbour, Adjacency.REPLACE_ONE)
+
+
+# Each of these breaks the privacy of Laplace noise, and must be caught.
+
+
+def mutant_wrong_norm_of_rows(monkeypatch):
+    monkeypatch.setattr(Rows, "_inverse", lambda self, order: self._inverse_norms)
+
+
+def mutant_wrong_norm_of_residuals(monkeypatch):
+    monkeypatch.setattr(kernels, "_clip_sums", kernels._clip)
+
+
+def mutant_no_clipping(monkeypatch):
+    monkeypatch.setattr(kernels, "_clip_sums", lambda residuals, clip_norm, inverse_sums: None)
+
+
+def mutant_intercept_not_in_the_norm(monkeypatch):
+    def inverse(self, order):
+        sums = kernels.row_sums(self._X)
+        if self._shrink is not None:
+            sums = sums * self._shrink
+        return kernels.quotient(1.0, sums)
+
+    monkeypatch.setattr(Rows, "_inverse", inverse)
+
+
+def mutant_sum_taken_for_an_l2_sum(monkeypatch):
+    """Clipped in L2 norm and hidden by Laplace noise, which is told that it was L1."""
+    monkeypatch.setattr(LaplaceNoise, "require_norm", lambda self, contribution: None)
+    original = GradientSum.total
+
+    def total(self, rows, terms):
+        return original(GradientSum(self.point, self.clip_norm, 2), rows, terms)
+
+    monkeypatch.setattr(GradientSum, "total", total)
+
+
+def mutant_scale_taken_for_a_standard_deviation(monkeypatch):
+    """The slip of the published code: noise sqrt(2) too small."""
+    original = LaplaceNoise.scale_of_noise
+    monkeypatch.setattr(
+        LaplaceNoise,
+        "scale_of_noise",
+        lambda self, contribution, scale: original(self, contribution, scale) / np.sqrt(2),
+    )
+
+
+MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacency):
+    kind = "multinomial" if mutant == "mutant_wrong_norm_of_residuals" else "logistic"
+    X, y = data_for(kind, rng)
+    MUTANTS[mutant](monkeypatch)
+    caught = 0
+    rows = [2 * np.ones(4), np.full(4, -1e4), np.zeros(4)]
+    for row, sign, flip in itertools.product(rows, (-1, 1), (0, 1)):
+        there = (X.copy(), y.copy(), np.ones(len(y)))
+        neighbour = (X.copy(), y.copy(), np.ones(len(y)))
+        there[0][0], there[1][0], there[2][0] = row, 1, 1e4
+        if adjacency is Adjacency.ZERO_OUT:
+            neighbour[0][0], neighbour[1][0], neighbour[2][0] = 0.0, 0, 0.0
+        else:
+            neighbour[0][0], neighbour[1][0], neighbour[2][0] = sign * row, flip, 1e4
+        try:
+            replay.check(
+                lambda: ESTIMATORS[kind](adjacency=str(adjacency), delta=0.0, clip_norm=0.3),
+                there,
+                neighbour,
+                adjacency,
+            )
+        except leak:
+            caught += 1
+    assert caught, f"{mutant} went unnoticed"
+
+
+def test_replay_catches_forgotten_factor_of_replace_one(replay, leak, rng, monkeypatch):
+    monkeypatch.setattr(Laplace, "sensitivity", lambda self, adjacency: 1.0)
+    X, y = data_for("logistic", rng)
+    Z, t = X.copy(), y.copy()
+    X[0], y[0], Z[0], t[0] = 50.0, 0, -50.0, 0
+    ones = np.ones(len(y))
+    with pytest.raises(leak, match="times its sensitivity"):
+        replay.check(
+            lambda: ESTIMATORS["logistic"](adjacency="replace_one", delta=0.0, clip_norm=0.3),
+            (X, y, ones),
+            (Z, t, ones),
+            Adjacency.REPLACE_ONE,
+        )
+
+
+def test_a_mechanism_refuses_the_other_norm():
+    for order, noise in ((2, LaplaceNoise()), (1, skdp.oracle.GaussianNoise())):
+        contribution = Contribution(1.0, 2.0, size=3, total=10.0, order=order)
+        for scale in (0.0, 1.0):
+            with pytest.raises(ValueError, match=f"bounded in the L{order} norm"):
+                noise.std(contribution, scale)
+            with pytest.raises(ValueError, match="Nothing was released"):
+                noise.hide(np.zeros(3), contribution, scale, None)

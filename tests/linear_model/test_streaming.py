@@ -1,0 +1,351 @@
+"""Blocks that arrive one by one: the same privacy, one charge, one reading, little memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import skdp
+from skdp.accounting import Adjacency, OnePass
+from skdp.oracle import noise_source
+from skdp.oracle.releases.mechanisms import GaussianNoise
+from skdp.oracle.rows import Rows, StreamRows
+from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
+
+W = np.array([1.0, -0.5, 0.25, 0.0])
+SOLVERS = {
+    "shuffled": ShuffledSGD(max_iter=9),
+    "single": ShuffledSGD(batch_size=1),
+    "adaptive": AdaptiveShuffledSGD(max_iter=9),
+    "private norm": AdaptiveShuffledSGD(max_iter=9, row_norm="private"),
+}
+
+
+def data(n=20000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4))
+    return X, X @ W + 0.4 + 0.1 * rng.standard_normal(n)
+
+
+def in_blocks(X, y, size):
+    for start in range(0, X.shape[0], size):
+        yield X[start : start + size], y[start : start + size]
+
+
+def linear(solver="auto", **parameters):
+    return skdp.DPLinearRegression(solver=solver, scaling="none", random_state=0, **parameters)
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "csr"])
+@pytest.mark.parametrize("solver", ["auto", "shuffled_sgd", "adaptive_shuffled_sgd"])
+def test_a_stream_is_fitted(solver, kind):
+    X, y = data()
+    if kind == "float32":
+        X, y = X.astype(np.float32), y.astype(np.float32)
+    if kind == "csr":
+        X = sparse.csr_array(X)
+    model = linear(solver).fit_blocks(
+        in_blocks(X, y, 700), n_samples=20000, n_features=4, sparse=kind == "csr"
+    )
+    np.testing.assert_allclose(model.coef_, W, atol=0.06)
+    assert model.intercept_ == pytest.approx(0.4, abs=0.06)
+    assert model.n_features_in_ == 4
+    assert model.predict(X[:3]).shape == (3,)
+    assert any("read once" in text for text in model.privacy_.assumptions)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_how_rows_are_cut_into_blocks_does_not_matter(name):
+    X, y = data(300)
+    fits = [
+        linear(SOLVERS[name]).fit_blocks(blocks, n_samples=300, n_features=4).coef_
+        for blocks in (
+            in_blocks(X, y, 300),
+            in_blocks(X, y, 1),
+            in_blocks(X, y, 77),
+            iter([(X[:0], y[:0]), (X[:11], y[:11]), (X[11:], y[11:])]),
+        )
+    ]
+    for other in fits[1:]:
+        np.testing.assert_allclose(fits[0], other, rtol=1e-9)
+
+
+def test_labels_and_several_targets():
+    X, y = data(6000)
+    names = np.where(y > 0.4, "yes", "no")
+    model = skdp.DPLogisticRegression(classes=["yes", "no"], scaling="none", random_state=0)
+    model.fit_blocks(in_blocks(X, names, 999), n_samples=6000, n_features=4)
+    assert model.score(X, names) > 0.85
+    weighted = skdp.DPLogisticRegression(
+        classes=["yes", "no"], class_weight={"yes": 2.0}, scaling="none", random_state=0
+    )
+    weighted.fit_blocks(in_blocks(X, names, 999), n_samples=6000, n_features=4)
+    assert (weighted.predict(X) == "yes").mean() > (model.predict(X) == "yes").mean()
+    both = linear("shuffled_sgd").fit_blocks(
+        in_blocks(X, np.column_stack([y, -y]), 999), n_samples=6000, n_features=4, n_outputs=2
+    )
+    assert both.coef_.shape == (2, 4)
+    with pytest.raises(ValueError, match="classes"):
+        skdp.DPLogisticRegression().fit_blocks(
+            in_blocks(X, names, 999), n_samples=6000, n_features=4
+        )
+
+
+# ---------------------------------------------------------------------- the budget
+
+
+def test_a_stream_pays_the_parallel_price():
+    X, y = data(2000)
+    solver = ShuffledSGD(batch_size=1)
+    model = linear(solver, epsilon=0.5).fit_blocks(
+        in_blocks(X, y, 100), n_samples=2000, n_features=4
+    )
+    (record,) = model.privacy_.releases
+    assert isinstance(record.event, OnePass)
+    shuffled = linear(solver, epsilon=0.5).plan(2000, 4)
+    assert shuffled.releases[0].noise_multiplier < record.noise_multiplier
+
+
+def test_the_budget_is_charged_once_and_before_the_first_block():
+    X, y = data(500)
+    budget = skdp.PrivacyBudget(2.5, 1e-5)
+    seen = []
+
+    def watched():
+        for block in in_blocks(X, y, 100):
+            seen.append(budget.spent)
+            yield block
+
+    model = skdp.DPLinearRegression(scaling="none", budget=budget)
+    model.fit_blocks(watched(), n_samples=500, n_features=4)
+    assert len(seen) == 5
+    assert set(seen) == {seen[0]}
+    assert 0.5 < seen[0] <= 1.0
+    again = iter(watched())
+    model.fit_blocks(again, n_samples=500, n_features=4)
+    assert budget.spent > 1.2
+    seen.clear()
+    model.set_params(epsilon=2.4)
+    with pytest.raises(skdp.PrivacyBudgetError):
+        model.fit_blocks(watched(), n_samples=500, n_features=4)
+    assert not seen
+
+
+def test_what_would_read_rows_again_is_refused_before_a_block_is_asked_for():
+    def untouched():
+        raise AssertionError("a block was asked for")
+        yield
+
+    for solver, said in (
+        ("gd", "more than once"),
+        ("adp_sgd", "more than once"),
+        (ShuffledSGD(polish_iter=3), "read once"),
+        (AdaptiveShuffledSGD(polish_iter=3), "read once"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            linear(solver).fit_blocks(untouched(), n_samples=100, n_features=4)
+    for counts in ({"n_samples": 0, "n_features": 4}, {"n_samples": 5.5, "n_features": 4}):
+        with pytest.raises(ValueError, match="n_samples"):
+            linear().fit_blocks(untouched(), **counts)
+
+
+def test_an_exhausted_iterator_shows_no_row_again():
+    """A second fit on it sees no rows: noise alone, at its own price."""
+    X, y = data(2000)
+    blocks = in_blocks(X, y, 100)
+    first = linear().fit_blocks(blocks, n_samples=2000, n_features=4)
+    second = linear().fit_blocks(blocks, n_samples=2000, n_features=4)
+    nothing = linear().fit_blocks(iter(()), n_samples=2000, n_features=4)
+    assert (first.coef_ != second.coef_).any()
+    np.testing.assert_array_equal(second.coef_, nothing.coef_)
+
+
+# ---------------------------------------------------------------------- wrong numbers of rows
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_more_rows_than_declared_keep_no_model(name):
+    X, y = data(300)
+    model = linear(SOLVERS[name])
+    with pytest.raises(ValueError, match="more rows arrived"):
+        model.fit_blocks(in_blocks(X, y, 50), n_samples=299, n_features=4)
+    assert not hasattr(model, "coef_")
+    linear(SOLVERS[name]).fit_blocks(in_blocks(X, y, 50), n_samples=300, n_features=4)
+
+
+@pytest.mark.parametrize("name", ["shuffled", "single"])
+def test_missing_rows_are_null_records(name):
+    X, y = data(300)
+    short = linear(SOLVERS[name], fit_intercept=False).fit_blocks(
+        in_blocks(X[:170], y[:170], 50), n_samples=300, n_features=4
+    )
+    X[170:], y[170:] = 0.0, 0.0
+    null = linear(SOLVERS[name], fit_intercept=False).fit_blocks(
+        in_blocks(X, y, 50), n_samples=300, n_features=4
+    )
+    np.testing.assert_allclose(short.coef_, null.coef_, atol=1e-12)
+    assert vars(short).keys() == vars(null).keys()
+    assert str(short.privacy_) == str(null.privacy_)
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ((np.zeros((3, 5)), np.zeros(3)), "declared to have"),
+        ((np.zeros((3, 4)), np.zeros((3, 2))), "declared to have"),
+        ((sparse.csr_array((3, 4)), np.zeros(3)), "declared to have"),
+        ((np.full((3, 4), np.nan), np.zeros(3)), "NaN"),
+        ((np.zeros((3, 4)), np.zeros(2)), "inconsistent"),
+        ((np.zeros((3, 4)), np.zeros(3), np.ones(3)), "pair"),
+        (np.zeros((3, 4)), "pair"),
+    ],
+)
+def test_blocks_that_are_not_as_declared_are_refused(block, said):
+    with pytest.raises(ValueError, match=said):
+        linear().fit_blocks(iter([block]), n_samples=300, n_features=4)
+
+
+def test_a_stream_does_not_go_back():
+    X, y = data(30)
+
+    def make_rows(X, y, weights):
+        return Rows(X, y, weights, None, 0.0)
+
+    arrivals = iter([(X, y[:, None], None)])
+    rows = StreamRows(arrivals, 30, make_rows, (X[:0], y[:0, None], None))
+    cuts, source = (0, 10, 20, 30), noise_source(0)
+    assert rows.cut_block(0, cuts, 1, source).n_rows == 10
+    assert rows.cut_block(0, cuts, 1, source).n_rows == 10
+    with pytest.raises(ValueError, match="read once"):
+        rows.cut_block(0, cuts, 0, source)
+    with pytest.raises(ValueError, match="read once"):
+        rows.cut_block(1, cuts, 1, source)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        rows.__reduce__()
+
+
+# ---------------------------------------------------------------------- replay
+
+
+class OnBlocks:
+    """Fits as `fit` does, on blocks, for the replay harness."""
+
+    def __init__(self, model, size):
+        self._model, self._size = model, size
+
+    def fit(self, X, y):
+        self._model.fit_blocks(in_blocks(X, y, self._size), n_samples=len(y), n_features=X.shape[1])
+        vars(self).update({k: v for k, v in vars(self._model).items() if k.endswith("_")})
+        del self._model
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_nothing_but_releases(replay, name, adjacency):
+    X, y = data(60)
+    for place, row, target in ((0, 1e5, -1e300), (31, 1e300, 1.0), (59, 5e-324, 1e12)):
+        Z, t = X.copy(), y.copy()
+        Z[place], t[place] = row, target
+        other = X.copy(), y.copy()
+        if adjacency is Adjacency.ZERO_OUT:
+            other[0][place], other[1][place] = 0.0, 0.0
+        replay.check(
+            lambda: OnBlocks(
+                linear(SOLVERS[name], adjacency=str(adjacency), fit_intercept=False), 25
+            ),
+            (Z, t),
+            other,
+            adjacency,
+        )
+
+
+@pytest.mark.parametrize("name", ["single"])
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_single_records_in_memory(replay, name, adjacency):
+    X, y = data(60)
+    for place, row, target in ((0, 1e5, -1e300), (31, 1e300, 1.0), (59, 5e-324, 1e12)):
+        Z, t, weights = X.copy(), y.copy(), np.ones(60)
+        Z[place], t[place] = row, target
+        other = X.copy(), y.copy(), weights.copy()
+        if adjacency is Adjacency.ZERO_OUT:
+            other[0][place], other[1][place], other[2][place] = 0.0, 0.0, 0.0
+        replay.check(
+            lambda: linear(SOLVERS[name], adjacency=str(adjacency)),
+            (Z, t, weights),
+            other,
+            adjacency,
+        )
+
+
+def test_replay_sees_less_noise_in_a_pass(replay, leak, monkeypatch):
+    """The mutant draws a pass with half the noise that was charged."""
+    original = GaussianNoise.std
+    monkeypatch.setattr(GaussianNoise, "std", lambda *args: 0.5 * original(*args))
+    X, y = data(60)
+    with pytest.raises(leak, match="less noise"):
+        replay.check(lambda: linear(SOLVERS["single"]), (X, y), (X, y), Adjacency.ZERO_OUT)
+
+
+def test_replay_sees_a_step_that_is_not_hidden(replay, leak, monkeypatch):
+    """The mutant adds what it is about to hide to the point as well."""
+    from skdp.oracle.releases import shuffled_pass
+
+    original = shuffled_pass.daxpy
+
+    def leaky(vector, onto, *rest):
+        if len(rest) == 2 and rest[1] < 0 and onto.shape == (5,):
+            onto += 1e-9 * np.clip(leaky.last, -1, 1)
+        leaky.last = vector.copy()
+        return original(vector, onto, *rest)
+
+    leaky.last = np.zeros(5)
+    monkeypatch.setattr(shuffled_pass, "daxpy", leaky)
+    X, y = data(60)
+    Z = X.copy()
+    Z[3] = 0.5
+    with pytest.raises(leak):
+        replay.check(lambda: linear(SOLVERS["single"]), (X, y), (Z, y), Adjacency.REPLACE_ONE)
+
+
+# ---------------------------------------------------------------------- memory
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    n_rows = 100000
+    X = np.memmap(tmp_path / "X", np.float32, "w+", shape=(n_rows, 80))
+    rng = np.random.default_rng(0)
+    for start in range(0, n_rows, 20000):
+        X[start : start + 20000] = rng.standard_normal((20000, 80), np.float32)
+    X.flush()
+    X = np.memmap(tmp_path / "X", np.float32, "r", shape=(n_rows, 80))
+    return X, np.asarray(X[:, 0])
+
+
+def peak(fit):
+    tracemalloc.start()
+    fit()
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found
+
+
+@pytest.mark.parametrize("solver", ["shuffled_sgd", "adaptive_shuffled_sgd", "gd"])
+def test_a_memory_map_is_not_copied(mapped, solver):
+    X, y = mapped
+    extra = {"max_iter": 3} if solver == "gd" else {}
+    linear(solver, **extra).fit(X[:500], y[:500])  # imports and caches
+    assert peak(lambda: linear(solver, **extra).fit(X, y)) < 0.65 * X.nbytes
+
+
+@pytest.mark.parametrize("solver", ["shuffled_sgd", "adaptive_shuffled_sgd"])
+def test_a_stream_holds_a_block_or_two(mapped, solver):
+    X, y = mapped
+    linear(solver).fit_blocks(in_blocks(X[:500], y[:500], 99), n_samples=500, n_features=80)
+    used = peak(
+        lambda: linear(solver).fit_blocks(in_blocks(X, y, 2000), n_samples=len(y), n_features=80)
+    )
+    assert used < 0.3 * X.nbytes

@@ -1,0 +1,293 @@
+"""Bounds of accelerated methods, the optimal noise behind them, and certificates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from skdp.planning import (
+    best_certificate,
+    find_certificate,
+    heavy_ball_bounds,
+    heavy_ball_excess,
+    heavy_ball_noise,
+    heavy_ball_rate,
+    multistage_bounds,
+    nesterov_bounds,
+    tune_heavy_ball,
+)
+from skdp.steps import (
+    HeavyBallPath,
+    MultistageNoise,
+    NesterovNoise,
+    NesterovPath,
+    influence_to_noise,
+    noise_effect,
+    noise_multipliers,
+    sampled_epsilon,
+    sampled_laplace_noise,
+)
+
+BOUNDS = {"nesterov": nesterov_bounds, "multistage": multistage_bounds}
+SCHEDULES = {"nesterov": NesterovNoise, "multistage": MultistageNoise}
+
+
+# ---------------------------------------------------------------- noise
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("kappa", [1.5, 10.0, 90.0, 5000.0])
+@pytest.mark.parametrize("method", BOUNDS)
+def test_optimal_noise_beats_uniform_at_every_number_of_steps(method, kappa, law):
+    facts = {"initial_excess": 1.0, "variance": 1e-4, "law": law}
+    best = BOUNDS[method](1000, 1.0, 1 / kappa, noise_schedule="optimal", **facts)
+    uniform = BOUNDS[method](1000, 1.0, 1 / kappa, noise_schedule="uniform", **facts)
+    assert (best <= uniform * (1 + 1e-12)).all()
+    assert (best[2:] < uniform[2:]).all()
+
+
+@pytest.mark.parametrize("method", BOUNDS)
+@pytest.mark.parametrize("n_steps", [1, 7, 150])
+@pytest.mark.parametrize("step", [1.0, 0.1])
+def test_bounds_are_those_of_the_noise_schedules(method, n_steps, step):
+    """Eq. 29 and 34 written out, with the noise that the schedule gives."""
+    L, mu, excess, variance = 3.0, 0.05, 2.0, 1e-3
+    schedule = SCHEDULES[method](L / mu, step)
+    logs = schedule.log_influence(n_steps)
+    sizes = np.full(n_steps, step / L)
+    growth, stage = 1.0, np.ones(n_steps)
+    if method == "multistage":
+        from skdp.steps import stages
+
+        stage = stages(n_steps, L / mu, 20, 1.0)
+        sizes = np.where(stage == 1, 1.0, 4.0**-stage) * step / L
+    growth = 2.0 ** (stage[-1] - stage[0])
+    left = growth * np.prod(1 - np.sqrt(mu * sizes))
+    weights = np.array(
+        [
+            2.0 ** (stage[-1] - stage[t])
+            * np.prod(1 - np.sqrt(mu * sizes[t + 1 :]))
+            * sizes[t]
+            * (1 + sizes[t] * L)
+            for t in range(n_steps)
+        ]
+    )
+    for law in ("laplace", "gaussian"):
+        effect = noise_effect(np.log(weights), schedule.relative(n_steps, law), law)
+        found = BOUNDS[method](n_steps, L, mu, excess, variance, step=step, law=law)[-1]
+        assert found == pytest.approx(left * excess + variance / 2 * effect, rel=1e-10)
+    shift = logs - np.log(weights)
+    np.testing.assert_allclose(shift, shift[0], atol=1e-9)
+
+
+def test_the_printed_bound():
+    """(32), with its (sum a^(1/3))^3 and d S^2 / (n eps)^2."""
+    d, S, n, eps, L, mu, n_steps = 20, 40.0, 1e5, 1.0, 2.0, 0.02, 120
+    contraction = 1 - np.sqrt(mu / L)
+    a = contraction ** (n_steps - np.arange(1, n_steps + 1)) * (1 / L) * 2
+    printed = contraction**n_steps * 10 + d * S**2 / (n * eps) ** 2 * np.sum(a ** (1 / 3)) ** 3
+    found = nesterov_bounds(n_steps, L, mu, 10.0, 2 * d * (S / (n * eps)) ** 2)[-1]
+    assert found == pytest.approx(printed, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", SCHEDULES)
+@pytest.mark.parametrize("n_steps", [1, 10, 400])
+def test_proposition_4_2(method, n_steps):
+    """b_t = sum_j a_j^(1/3) / a_t^(1/3) S/(n eps), on all rows, to 1e-12."""
+    logs = SCHEDULES[method](90.0).log_influence(n_steps)
+    a = np.exp(logs - logs.max())
+    printed = (a ** (1 / 3)).sum() / a ** (1 / 3) / 0.8
+    np.testing.assert_allclose(noise_multipliers(logs, 0.8, "laplace"), printed, rtol=1e-12)
+    np.testing.assert_allclose(sampled_laplace_noise(logs, 0.8, 1.0), printed, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.01, 0.3, 0.999])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_sampled_noise_against_a_numeric_optimiser(rate, epsilon):
+    logs = NesterovNoise(20.0).log_influence(8)
+    found = sampled_laplace_noise(logs, epsilon, rate)
+    assert sampled_epsilon(found, rate).sum() == pytest.approx(epsilon, rel=1e-12)
+    q = np.exp(logs)
+
+    # Free variables are logs of b; the budget fixes their common factor.
+    def spending(log_b):
+        return np.log(sampled_epsilon(np.exp(log_b), rate).sum() / epsilon)
+
+    start = np.log(found) + 0.3 * np.sin(np.arange(8))
+    result = minimize(
+        lambda log_b: np.log(np.sum(q * np.exp(2 * log_b))),
+        start,
+        constraints={"type": "eq", "fun": spending},
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    least = np.sum(q * np.exp(2 * result.x))
+    assert np.sum(q * found**2) <= least * (1 + 1e-6)
+    np.testing.assert_allclose(np.sum(q * found**2), least, rtol=1e-6)
+    uniform = sampled_laplace_noise(np.zeros(8), epsilon, rate)
+    assert np.sum(q * found**2) < np.sum(q * uniform**2)
+    shape = influence_to_noise(logs, "laplace")
+    if rate < 0.5 and epsilon > 5:  # where the shape of Prop. 4.2 is a guide only (Remark 4.2)
+        assert not np.allclose(found / found[0], shape / shape[0], rtol=0.01)
+
+
+# ---------------------------------------------------------------- paths on quadratics
+
+CURVATURES = np.array([0.02, 0.1, 0.5, 1.0])
+
+
+def excess_of(path, n_steps):
+    for _ in range(n_steps):
+        path.step(CURVATURES * path.point)
+    return float(CURVATURES @ path.iterate**2 / 2)
+
+
+def test_nesterov_converges_at_its_rate():
+    L, mu = 1.0, 0.02
+    rate = 1 - np.sqrt(mu / L)
+    start = np.ones(4)
+    initial = float(CURVATURES @ start**2 / 2 + mu / 2 * start @ start)
+    for n_steps in (1, 10, 100, 300):
+        path = NesterovPath(start, np.full(n_steps, 1 / L), mu)
+        assert excess_of(path, n_steps) <= rate**n_steps * initial
+    slow = [excess_of(NesterovPath(start, np.full(n, 1 / L), mu), n) for n in (100, 200)]
+    assert (slow[1] / slow[0]) ** (1 / 200) < np.sqrt(rate)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.7365, 0.9])
+@pytest.mark.parametrize("step", [1.0, 0.3])
+def test_heavy_ball_converges_at_its_rate(step, momentum):
+    rate = heavy_ball_rate(step, momentum, 1.0, 0.02)
+    late = [excess_of(HeavyBallPath(np.ones(4), step, momentum), n) for n in (400, 800)]
+    # t rho^t, in squares
+    assert late[1] <= late[0] * (2 * rate**400) ** 2 * 1.5 + 1e-300
+    assert late[1] == pytest.approx(
+        heavy_ball_excess(CURVATURES, step, momentum, np.zeros(800), np.ones(4)), rel=1e-6
+    )
+
+
+def test_multistage_contracts_in_every_stage():
+    from skdp.planning import multistage_sizes
+
+    L, mu, n_steps = 1.0, 0.02, 400
+    sizes = multistage_sizes(n_steps, L, L / mu, 1.0, 50, 1.0)
+    assert len(set(sizes)) == 4
+    initial = float(CURVATURES @ np.ones(4) / 2 + mu / 2 * 4)
+    bound = multistage_bounds(n_steps, L, mu, initial, 0.0, first_stage=50)[-1]
+    assert excess_of(NesterovPath(np.ones(4), sizes, mu), n_steps) <= bound
+
+
+def test_rate_is_the_spectral_radius():
+    for step, momentum in ((0.1, 0.3), (1.0, 0.9), (1.5, 0.2), (0.0689, 0.536)):
+        radii = []
+        for h in np.linspace(0.02, 1.0, 201):
+            matrix = [[1 + momentum - step * h, -momentum], [1.0, 0.0]]
+            radii.append(np.abs(np.linalg.eigvals(matrix)).max())
+        rate = heavy_ball_rate(step, momentum, 1.0, 0.02)
+        assert rate == pytest.approx(max(radii), abs=1e-7)
+
+
+def test_noise_is_the_stationary_covariance():
+    """m(alpha, beta), its half as excess, and a simulation of it."""
+    step, momentum, std = 0.4, 0.6, 0.1
+    m = heavy_ball_noise(step, momentum, CURVATURES, std)
+    exact = heavy_ball_excess(CURVATURES, step, momentum, np.full(5000, std), np.zeros(4))
+    assert exact <= m / 2  # L = 1
+    alone = [heavy_ball_noise(step, momentum, [h], std) * h / 2 for h in CURVATURES]
+    assert exact == pytest.approx(sum(alone), rel=1e-9)
+    rng = np.random.default_rng(0)
+    path = HeavyBallPath(np.zeros((4, 4000)), step, momentum)
+    for _ in range(400):
+        noise = std * rng.standard_normal((4, 4000))
+        path.step(CURVATURES[:, None] * path.point + noise)
+    assert (path.iterate**2).mean(axis=1).sum() == pytest.approx(m, rel=0.06)
+    with pytest.raises(ValueError, match="does not converge"):
+        heavy_ball_noise(4.0, 0.5, CURVATURES)
+
+
+def test_tuning_finds_the_least_of_the_bounds():
+    facts = (1.0, 0.01, 1.0, 1e-5)
+    choice = tune_heavy_ball(*facts, step=1.0)
+    bounds = heavy_ball_bounds(1000, 1.0, choice.momentum, *facts)
+    assert bounds.min() == pytest.approx(choice.bound)
+    assert int(bounds.argmin()) + 1 == choice.n_steps
+    for momentum in (0.0, 0.3, 0.99):
+        assert heavy_ball_bounds(1000, 1.0, momentum, *facts).min() >= choice.bound
+    assert tune_heavy_ball(*facts).bound <= choice.bound
+    assert tune_heavy_ball(*facts, n_steps=30).n_steps == 30
+    # never worse, by the same bound, than the textbook's best choice without noise
+    root = np.sqrt(100)
+    alpha, beta = 4 / (1 / root + 1) ** 2 / 1.0, ((root - 1) / (root + 1)) ** 2
+    textbook = heavy_ball_bounds(1000, alpha, beta, *facts)
+    assert choice.bound <= textbook.min()
+
+
+# ---------------------------------------------------------------- certificates
+
+
+@pytest.mark.parametrize(
+    ("step", "momentum", "L", "mu"),
+    [(1.0, 0.0, 1.0, 0.1), (1.0, 0.3, 1.0, 0.1), (0.1, 0.8, 1.0, 0.01), (0.04, 0.4, 25.0, 1.0)],
+)
+def test_certificates(step, momentum, L, mu):
+    found = best_certificate(step, momentum, L, mu, tolerance=0.01)
+    assert found.slack() > 0
+    # A rate for all functions holds for quadratics.
+    assert found.rate >= heavy_ball_rate(step, momentum, L, mu) - 1e-6
+    assert np.linalg.eigvalsh(found.P)[0] > 0
+
+
+def test_gradient_descent_is_certified_at_its_own_rate():
+    found = best_certificate(1.0, 0.0, 1.0, 0.1)
+    assert found.rate == pytest.approx(0.9, abs=1e-3)
+    assert find_certificate(0.89, 1.0, 0.0, 1.0, 0.1) is None
+
+
+def test_a_wrong_certificate_is_seen():
+    found = best_certificate(0.5, 0.5, 1.0, 0.05, tolerance=0.01)
+    faster = type(found)(
+        found.rate - 0.02, found.P, found.c0, 0.5, 0.5, found.smoothness, found.strong_convexity
+    )
+    assert faster.slack() < 0
+
+
+def test_the_certified_bound_holds(rng):
+    """On a logistic problem with noisy gradients, many runs at once."""
+    X = rng.standard_normal((60, 3))
+    X /= np.linalg.norm(X, axis=1).max()
+    signs = np.sign(rng.standard_normal(60))
+    mu, std, n_steps = 0.05, 0.02, 60
+    L = np.linalg.eigvalsh(X.T @ X / 60)[-1] / 4 + mu
+
+    def gradient(w):
+        margins = signs[:, None] * (X @ w)
+        return X.T @ (-signs[:, None] / (1 + np.exp(margins))) / 60 + mu * w
+
+    def value(w):
+        return np.logaddexp(0, -signs[:, None] * (X @ w)).mean(axis=0) + mu / 2 * (w**2).sum(0)
+
+    best = np.zeros((3, 1))
+    for _ in range(4000):
+        best = best - gradient(best) / L
+    found = best_certificate(0.5 / L, 0.3, L, mu, tolerance=0.01)
+    start = np.full((3, 500), 2.0)
+    path = HeavyBallPath(start, 0.5 / L, 0.3)
+    for _ in range(n_steps):
+        path.step(gradient(path.point) + std * rng.standard_normal((3, 500)))
+    excess = float((value(path.iterate) - value(best)).mean())
+    gap = float((value(start) - value(best))[0])
+    distance = float(np.linalg.norm(start[:, :1] - best))
+    assert excess <= found.excess_bound(n_steps, gap, distance, 3 * std**2)
+
+
+@pytest.mark.parametrize("bad", [(1.0, 2.0), (1.0, 0.0), (np.inf, 1.0)])
+def test_impossible_conditions_are_refused(bad):
+    for asks in (
+        lambda: nesterov_bounds(10, *bad, 1.0, 1.0),
+        lambda: tune_heavy_ball(*bad, 1.0, 1.0),
+        lambda: heavy_ball_rate(0.1, 0.1, *bad),
+        lambda: find_certificate(0.9, 0.1, 0.1, *bad),
+    ):
+        with pytest.raises(ValueError, match="strong_convexity"):
+            asks()

@@ -1,0 +1,299 @@
+"""Heavy ball, Nesterov and multistage Nesterov: iterates, noise, smoothness, refusals."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.accounting import Adjacency, Composed, Laplace, price
+from skdp.objective import L2, Logistic, NoPenalty, Problem, SquaredError
+from skdp.oracle import Public, make_plan
+from skdp.planning import nesterov_bounds
+from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
+from skdp.solvers.public_smoothness import public_smoothness
+
+ROOT = Path(__file__).parents[2]
+SOLVERS = [HeavyBallDescent, MultistageNesterov, Nesterov]
+PROBLEM = Problem(Logistic(), L2(0.02))
+
+
+def public_for(adjacency=Adjacency.ZERO_OUT, **facts):
+    facts = {"n_rows": 5000, "n_features": 6, "epsilon": 1.0, "delta": 0.0, **facts}
+    return Public(n_outputs=1, adjacency=adjacency, row_bound=5.0, **facts)
+
+
+def fit(X, y, solver, **parameters):
+    """Fit without noise and without clipping; penalty 0.02 |w|^2."""
+    with pytest.warns(skdp.PrivacyWarning):
+        return skdp.DPLogisticRegression(
+            C=1 / (0.04 * len(X)),
+            classes=[0, 1],
+            epsilon=math.inf,
+            fit_intercept=False,
+            solver=solver,
+            data_norm=100.0,
+            scaling="none",
+            **parameters,
+        ).fit(X, y)
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """The plain numpy versions behind the figures of the benchmark."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    if not (ROOT / "benchmarks").exists():
+        pytest.skip("benchmarks are not part of this installation")
+    module = importlib.import_module("benchmarks.papers.accelerated")
+    yield module
+    sys.modules.pop("benchmarks.papers.accelerated", None)
+
+
+@pytest.mark.parametrize("name", ["heavy_ball", "nesterov", "multistage"])
+@pytest.mark.parametrize("step", [1.0, 0.1])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_iterates_are_those_of_a_plain_implementation(plain, classification, name, step, delta):
+    X, y = classification
+    smoothness, mu, n_steps = 0.9, 0.04, 130
+    kappa = smoothness / mu
+    root = math.sqrt(step * mu / smoothness)
+    first = plain.first_stage(kappa)
+    solver = {
+        "heavy_ball": HeavyBallDescent(momentum=(1 - root) ** 2),
+        "nesterov": Nesterov(),
+        "multistage": MultistageNesterov(first_stage=first, p=plain.P),
+    }[name].set_params(max_iter=n_steps, step=step, smoothness=smoothness, clip_norm=1e9)
+    model = fit(X, y, solver, delta=delta)
+    task = plain.LogisticProblem(X, 2.0 * y - 1, mu / 2)
+    sizes = plain.step_sizes(name, n_steps, step, smoothness, kappa)
+    start = np.zeros((5, 1))
+    *_, last = plain.iterates(name, start, lambda t, x: task.gradient(x), sizes, mu)
+    np.testing.assert_allclose(model.coef_.ravel(), last.ravel(), atol=1e-12)
+
+
+def test_multistage_restarts(plain):
+    """Two stages by hand, on one quadratic."""
+    sizes = [0.5, 0.5, 0.5, 0.1, 0.1]
+    found = [
+        float(x[0]) for x in plain.iterates("multistage", np.ones(1), lambda t, x: x, sizes, 0.2)
+    ]
+    before = now = 1.0
+    expected = []
+    for t, size in enumerate(sizes):
+        beta = (1 - math.sqrt(size * 0.2)) / (1 + math.sqrt(size * 0.2))
+        if t == 3:
+            before = now
+        ahead = now + beta * (now - before)
+        before, now = now, ahead - size * ahead
+        expected.append(now)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("schedule", ["optimal", "uniform"])
+def test_pure_plans_spend_the_whole_budget(solver, adjacency, schedule):
+    public = public_for(adjacency)
+    resolved = solver(noise_schedule=schedule).resolve(public, PROBLEM)
+    plan = make_plan(resolved, public, PROBLEM)
+    assert plan.calibration.accountant == "pure"
+    assert 0.9999 <= plan.calibration.epsilon <= 1.0
+    assert all(isinstance(entry.event, Laplace) for entry in plan.entries)
+    scales = [entry.event.noise_multiplier for entry in plan.entries for _ in range(entry.count)]
+    assert len(scales) == resolved.max_iter
+    if schedule == "uniform":
+        assert len(set(scales)) == 1
+    elif resolved.max_iter > 1:
+        assert scales[0] > scales[-1]  # the later a step, the more it is worth
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("sampling", ["poisson", "fixed_size"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_plans_on_samples(solver, sampling, delta):
+    public = public_for(Adjacency.REPLACE_ONE, delta=delta)
+    asked = solver(batch_size=500, sampling=sampling, max_iter=12, mechanism="laplace")
+    resolved = asked.resolve(public, PROBLEM)
+    plan = make_plan(resolved, public, PROBLEM)
+    event = Composed(tuple((entry.event, entry.count) for entry in plan.entries))
+    spent, _ = price(event.scaled(plan.calibration.scale), delta, Adjacency.REPLACE_ONE)
+    assert 0.999 <= spent <= 1.0
+    if delta == 0:
+        # Noise was optimal for this very budget: calibration has nothing to scale but units.
+        assert plan.calibration.scale == pytest.approx(2.0, rel=1e-4)
+
+
+def test_fixed_size_is_for_replace_one():
+    public = public_for(Adjacency.ZERO_OUT)
+    asked = Nesterov(batch_size=500, sampling="fixed_size", max_iter=12).resolve(public, PROBLEM)
+    with pytest.raises(ValueError, match="replace_one only"):
+        make_plan(asked, public, PROBLEM)
+
+
+def test_number_of_steps_makes_the_bound_least():
+    public = public_for()
+    resolved = Nesterov(clip_norm=2.0, initial_gap=3.0).resolve(public, PROBLEM)
+    variance = 2 * 7 * (2.0 / (5000 * 1.0)) ** 2
+    smoothness = public_smoothness(public, PROBLEM)
+    assert smoothness == pytest.approx(0.25 * public.row_norm**2 + 0.02)
+    bounds = nesterov_bounds(1000, smoothness, 0.02, 3.0, variance)
+    assert resolved.max_iter == int(bounds.argmin()) + 1
+    quieter = Nesterov(clip_norm=2.0, initial_gap=3.0).resolve(public_for(epsilon=10.0), PROBLEM)
+    assert quieter.max_iter > resolved.max_iter
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_private_smoothness_has_its_share(solver, delta, adjacency):
+    public = public_for(adjacency, delta=delta)
+    asked = solver(smoothness="private", smoothness_share=0.2, max_iter=10)
+    plan = make_plan(asked.resolve(public, PROBLEM), public, PROBLEM)
+    first, *steps = plan.entries
+    assert (first.kind, first.count) == ("largest_eigenvalue", 1)
+    scale = plan.calibration.scale
+    power = 1 if delta == 0 else 2
+    costs = [
+        entry.count
+        * (entry.event.sensitivity(adjacency) / entry.event.noise_multiplier / scale) ** power
+        for entry in plan.entries
+    ]
+    assert costs[0] / sum(costs) == pytest.approx(0.2)
+    assert all(entry.kind == "gradient" for entry in steps)
+    if delta == 0:
+        assert sum(costs) == pytest.approx(1.0, rel=1e-4)
+
+
+def test_private_smoothness_shortens_the_way(rng):
+    """Columns alike: the truth is far below the public bound, and steps are as much longer."""
+    X = rng.standard_normal((20000, 20))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    scores = {}
+    for smoothness in ("public", "private"):
+        model = skdp.DPLogisticRegression(
+            C=1 / (0.02 * 20000),
+            classes=[0, 1],
+            epsilon=3.0,
+            delta=0,
+            solver=Nesterov(smoothness=smoothness, max_iter=8),
+            scaling="none",
+            random_state=0,
+        ).fit(X, y)
+        kinds = [record.kind for record in model.privacy_.releases]
+        assert ("largest_eigenvalue" in kinds) == (smoothness == "private")
+        scores[smoothness] = np.linalg.norm(model.coef_)
+    assert scores["private"] > 2 * scores["public"]
+
+
+def test_a_useless_eigenvalue_falls_back_on_the_public_bound():
+    """Noise may make it negative or huge; the step stays within what is known."""
+    solver = Nesterov(smoothness="private", max_iter=3)
+
+    class Oracle:
+        public, problem = public_for(), PROBLEM
+
+        def __init__(self, answer):
+            self.largest_eigenvalue = lambda noise, mechanism: (answer, 0.1)
+
+    resolved = solver.resolve(Oracle.public, PROBLEM)
+    noises = np.ones(3)
+    least = 0.25 * Oracle.public.intercept_size**2 + 0.02
+    for answer, expected in ((-5.0, 9.0), (1e9, 9.0), (0.0, least), (1.7, 0.25 * 6.25 + 0.02)):
+        found = resolved._ask_for_smoothness(Oracle(answer), noises, 9.0)
+        assert found == pytest.approx(max(expected, least) if answer == 1.7 else expected)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+class TestRefusals:
+    def test_no_penalty(self, solver):
+        with pytest.raises(ValueError, match=r"finite C and penalty='l2'.*DPRidge with alpha > 0"):
+            solver().check(Problem(SquaredError(), NoPenalty()))
+
+    def test_private_smoothness_without_a_bound(self, solver):
+        public = Public(100, 3, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
+        with pytest.raises(ValueError, match="set data_norm"):
+            solver(smoothness="private").resolve(public, PROBLEM)
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {"step": 0.0},
+            {"step": 1.5},
+            {"smoothness": "guessed"},
+            {"smoothness": -1.0},
+            {"smoothness_share": 1.0},
+            {"initial_gap": 0.0},
+            {"max_iter": 0},
+            {"mechanism": "cauchy"},
+            {"sampling": "magic"},
+            {"noise_schedule": "no such"},
+            {"clip_norm": -1.0},
+            {"batch_size": 10**9},
+        ],
+        ids=str,
+    )
+    def test_values_out_of_range(self, solver, parameters):
+        (name,) = parameters
+        with pytest.raises(ValueError, match=name):
+            solver(**parameters).resolve(public_for(), PROBLEM)
+
+
+@pytest.mark.parametrize("solver", [GradientDescent, *SOLVERS])
+def test_gaussian_noise_is_not_pure(solver, classification):
+    X, y = classification
+    assert solver().pure_dp
+    assert not solver(mechanism="gaussian").pure_dp
+    assert solver(mechanism="laplace").pure_dp
+    model = skdp.DPLogisticRegression(
+        solver=solver(mechanism="gaussian"), classes=[0, 1], delta=0, scaling="none"
+    )
+    with pytest.raises(ValueError, match=r"pure differential privacy.*Nothing was released"):
+        model.fit(X, y)
+
+
+def test_hidden_iterates_have_gaussian_noise():
+    assert not GradientDescent(release="last").pure_dp
+    with pytest.raises(ValueError, match="mechanism='laplace'"):
+        GradientDescent(release="last", mechanism="laplace").resolve(
+            public_for(delta=1e-6, has_intercept=False),
+            Problem(Logistic(), L2(0.02), fit_intercept=False),
+        )
+
+
+@pytest.mark.parametrize("make", [skdp.DPLinearRegression, skdp.DPRidge])
+def test_pure_regression_is_useful(regression, make):
+    X, y = regression
+    X, y = np.tile(X, (25, 1)), np.tile(y, 25)
+    model = make(epsilon=1.0, delta=0, scaling="none", random_state=0).fit(X, y)
+    assert model.privacy_.delta == 0
+    assert model.privacy_.accountant == "pure"
+    assert model.score(X, y) > 0.8
+
+
+def test_pure_classification_is_useful(classification):
+    X, y = classification
+    X, y = np.tile(X, (10, 1)), np.tile(y, 10)
+    for solver in ("auto", "nesterov", "heavy_ball", "multistage_nesterov"):
+        model = skdp.DPLogisticRegression(
+            epsilon=1.0, delta=0, solver=solver, classes=[0, 1], scaling="none", random_state=0
+        ).fit(X, y)
+        assert model.privacy_.epsilon <= 1.0
+        assert model.privacy_.epsilon_at(0.0) <= 1.0
+        assert model.score(X, y) > 0.8
+
+
+def test_pure_fits_share_a_budget(classification):
+    X, y = classification
+    with skdp.PrivacyBudget(epsilon=1.0, delta=0.0) as budget:
+        model = skdp.DPLogisticRegression(
+            epsilon=0.5, delta=0, classes=[0, 1], budget=budget, scaling="none"
+        )
+        model.fit(X, y)
+        model.fit(X, y)
+        with pytest.raises(skdp.PrivacyBudgetError):
+            model.fit(X, y)
