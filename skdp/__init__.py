@@ -13,11 +13,13 @@ from skdp.linear_model import (
     PrivacyWarning,
 )
 from skdp.model_selection import privacy_of
+from skdp.preprocessing import DPStandardScaler
 
 __all__ = [
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",
+    "DPStandardScaler",
     "NoiseWarning",
     "PrivacyBudget",
     "PrivacyBudgetError",

@@ -132,13 +132,13 @@ def measure(
             twin_score = twin.score(held_out, y_held_out)
             advance(experiment.data)
             for result in row:
-                model = make_pipeline(StandardScaler(), experiment.private(result.epsilon))
+                model = experiment.private(result.epsilon)
                 start = time.perf_counter()
                 model.fit(fitting, y_fitting)
                 result.seconds.append(time.perf_counter() - start)
                 result.scores.append(model.score(held_out, y_held_out))
                 result.twin_scores.append(twin_score)
-                result.shape, result.model = fitting.shape, model[-1]
+                result.shape, result.model = fitting.shape, model
                 advance(experiment.data)
         results += row
     return results
@@ -226,9 +226,6 @@ def _without_numbers(text: str) -> str:
 NOT_INCLUDED = """\
 Not part of the guarantee
 
-    - Scaling: columns were scaled with the mean and deviation of the very rows that were fitted
-      (StandardScaler), so the sentence above on scaling does not hold here. Private data needs
-      scaling from public knowledge, or scaling that is paid for.
     - Scores: they are computed on held-out rows without noise. The rows here are public; the score
       of a model on private rows tells something about them.
     - The whole table: a budget pays for one fit. Several fits on the same rows cost more together;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -27,20 +27,22 @@ from skdp.linear_model.parameters import (
     require_pure_dp,
     warn_about_budget,
 )
+from skdp.linear_model.standardising import (
+    check_scaling,
+    choose_stage,
+    in_raw_units,
+    scaled_scores,
+)
 from skdp.linear_model.streaming import FitsBlocks
 from skdp.objective import Problem
-from skdp.oracle import NoiseSource, Plan, Public, make_plan, noise_source, run
-from skdp.oracle.kernels import quotient, row_norms
+from skdp.oracle import NoiseSource, Plan, Public, Solves, make_plan, noise_source, run
 from skdp.oracle.rows import Rows, canonical
 from skdp.oracle.threads import spread_over_threads
+from skdp.scaling import Staged
 from skdp.solvers import Solver
 from skdp.solvers.choice import automatic_solver
 
 Array = NDArray[np.float64]
-
-# Rows longer than this many times the norm that columns of unit size give are scaled down: clipped
-# gradients learn little from them, and predictions should not follow them far.
-LONG_ROW = 2.0
 
 GENERATORS = (np.random.RandomState, np.random.Generator)
 
@@ -99,6 +101,7 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
     constraint: str | None
     radius: float
     scaling: str
+    bounds: Any
     fit_intercept: bool
     random_state: Any
     verbose: int
@@ -140,27 +143,29 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
             weights = _joint_weights(sample_weight, targets.weights, X)
         # 3. Public facts, the problem, the solver; then the plan and its price.
         n_rows, n_features = X.shape
-        public, problem, solver, plan = self._prepare(
+        public, problem, whole, solver, plan = self._prepare(
             n_rows, n_features, targets.n_outputs, sparse.issparse(X), weights is not None
         )
         warn_about_budget(type(self).__name__, self.epsilon, self.delta, n_rows)
         warn_about_noise(type(self).__name__, plan, public)
         self._report(plan, public)
-        statement = plan.statement(public, self._assumptions(public), source.name)
+        statement = plan.statement(public, self._assumptions(public, whole), source.name)
         # 4. Charge the budgets that this fit shares: from here on its debt stands.
         charge(type(self).__name__, statement, self.budget, seed, vars(self).get(ELSEWHERE))
         # 5. Run on the rows, once.
         size = public.intercept_size * public.has_intercept
         with spread_over_threads() as spread:
             rows = Rows(X, targets.values, weights, public.row_bound, size, spread)
-            solution = run(plan, solver, public, problem, rows, source, _coins(source))
+            solution = run(plan, whole, public, problem, rows, source, _coins(source))
         # 6. Keep the answer; rows, oracle and generators end here.
         coef = solution.coef[:n_features]
         intercept = np.zeros(targets.n_outputs)
         if public.has_intercept:
             intercept = size * solution.coef[n_features]
+        coef, intercept = in_raw_units(coef, intercept, solution.scaling)
         self._show(coef, intercept, targets)
-        self.row_bound_ = public.row_bound
+        self.scaling_ = solution.scaling
+        self.row_bound_ = _after(whole, public).row_bound
         self.n_iter_ = solution.n_iter
         self.n_gradients_ = solution.n_gradients
         self.solver_ = solver
@@ -196,10 +201,12 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
             if not (is_integer(value) and value >= 1):
                 raise ValueError(f"plan: {name} must be at least 1, an integer; got {value!r}.")
         weighted = getattr(self, "class_weight", None) is not None
-        public, _, _, plan = self._prepare(n_samples, n_features, n_outputs, is_sparse, weighted)
+        public, _, whole, _, plan = self._prepare(
+            n_samples, n_features, n_outputs, is_sparse, weighted
+        )
         warn_about_noise(type(self).__name__, plan, public)
         name = "system" if self.random_state is None else "seeded"
-        return plan.statement(public, self._assumptions(public), name)
+        return plan.statement(public, self._assumptions(public, whole), name)
 
     def _prepare(
         self,
@@ -209,7 +216,7 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
         is_sparse: bool,
         weighted: bool,
         streamed: bool = False,
-    ) -> tuple[Public, Problem, Solver, Plan]:
+    ) -> tuple[Public, Problem, Solves, Solver, Plan]:
         public = Public(
             n_rows=n_rows,
             n_features=n_features,
@@ -219,25 +226,28 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
             delta=float(self.delta),
             has_intercept=bool(self.fit_intercept),
             data_norm=None if self.data_norm is None else float(self.data_norm),
-            row_bound=self._row_bound(n_features),
             target_bound=self.target_bound,
             sparse=is_sparse,
             weighted=weighted,
             streamed=streamed,
         )
+        public = replace(
+            public, row_bound=public.long_row if self.data_norm is None else public.data_norm
+        )
         problem = self._problem(n_rows, n_outputs)
         asked = self._choose_solver(public, problem)
         asked.check(problem)
-        solver = asked.resolve(public, problem)
-        return public, problem, solver, make_plan(solver, public, problem, self.accountant)
-
-    def _row_bound(self, n_features: int) -> float | None:
-        """Norm to which longer rows are scaled down, in fit and in predict."""
-        if self.data_norm is not None:
-            return float(self.data_norm)
-        if math.isinf(self.epsilon):
-            return None
-        return LONG_ROW * math.sqrt(n_features + bool(self.fit_intercept))
+        stage = None
+        if not streamed:
+            stage = choose_stage(type(self).__name__, self.scaling, self.bounds, public, problem)
+        if stage is None:
+            solver = asked.resolve(public, problem)
+            plan = make_plan(solver, public, problem, self.accountant)
+            return public, problem, solver, solver, plan
+        after = stage.public_after(public)
+        solver = asked.resolve(after, problem)
+        whole = Staged.sharing(stage, solver, after, problem, self.accountant)
+        return public, problem, whole, solver, make_plan(whole, public, problem, self.accountant)
 
     def _choose_solver(
         self, public: Public | None = None, problem: Problem | None = None
@@ -257,8 +267,7 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
         check_bound("data_norm", self.data_norm)
         check_bound("target_bound", self.target_bound)
         constraint_set(self.constraint, self.radius)
-        if self.scaling != "none":
-            raise ValueError(f"scaling must be 'none'; got {self.scaling!r}.")
+        check_scaling(self.scaling, self.bounds, self.data_norm, self.constraint)
         Adjacency.parse(self.adjacency)
         if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
             raise ValueError(f"budget must be None or a PrivacyBudget; got {self.budget!r}.")
@@ -270,7 +279,7 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
 
     # ------------------------------------------------------------------ what is told
 
-    def _assumptions(self, public: Public) -> tuple[str, ...]:
+    def _assumptions(self, public: Public, whole: Solves) -> tuple[str, ...]:
         said = [
             f"One record is one row; the number of rows, n = {public.n_rows}, is public.",
             f"The number of columns, {public.n_features}, their names and the type of X are "
@@ -280,6 +289,9 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
             "use these rows, or are accounted for elsewhere.",
             *self._target_assumptions(),
         ]
+        public, stage = _after(whole, public), getattr(whole, "stage", None)
+        if stage is not None:
+            said += stage.said()
         if public.weighted:
             said.append("That weights are finite, not negative and not all 0 is public.")
         if self.data_norm is not None:
@@ -313,10 +325,8 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
     def _linear_predictor(self, X: Any) -> Array:
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        scores = np.asarray(X @ np.atleast_2d(self.coef_).T)
-        if self.row_bound_ is not None:
-            scores *= np.minimum(1.0, quotient(self.row_bound_, row_norms(X)))[:, None]
-        return np.asarray(scores + self.intercept_)
+        coef = np.atleast_2d(self.coef_).T
+        return scaled_scores(X, coef, self.intercept_, self.scaling_, self.row_bound_)
 
     # ------------------------------------------------------------------ scikit-learn's hooks
 
@@ -358,6 +368,11 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _after(whole: Solves, public: Public) -> Public:
+    """Public facts about the records that the solver answers for."""
+    return whole.stage.public_after(public) if isinstance(whole, Staged) else public
 
 
 def _coins(source: NoiseSource) -> np.random.Generator:

@@ -34,9 +34,8 @@ clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
     and "adp_sgd".
 data_norm : float or None, default=None
     Public bound on a row's L2 norm, without the intercept. Longer rows are scaled down to it, in
-    fit and in predict. None assumes nothing and expects columns of about unit size, as
-    `sklearn.preprocessing.StandardScaler` makes them: rows twice as long as such columns give,
-    ``2 * sqrt(n_features + 1)``, are scaled down, unless epsilon is infinite.
+    fit and in predict. With None, rows twice as long as columns of unit size give,
+    ``2 * sqrt(n_features + 1)`` in standardised units, are scaled down, unless epsilon is infinite.
 adjacency : {"zero_out", "replace_one"}, default="zero_out"
     Neighbouring data sets differ in one record, which is replaced by a null record or by any
     other. The number of rows is public in both; "replace_one" needs twice the noise.
@@ -51,8 +50,17 @@ constraint : {"l2_ball", "l1_ball", "box", "simplex"} or None, default=None
     ``radius``. The intercept is free.
 radius : float, default=1.0
     Size of the set; without a constraint it has no effect.
-scaling : {"none"}, default="none"
-    How columns are scaled.
+scaling : {"auto", "private", "none"}, default="auto"
+    Whether columns, and the targets of a regression, are standardised as part of the fit.
+    "private" finds their ranges, centres and sizes by noisy histograms, which are paid for from
+    the same budget. Penalties act on the coefficients of standardised columns then, as after
+    `sklearn.preprocessing.StandardScaler`; ``coef_`` and ``intercept_`` are in units of X and y.
+    Sparse columns are not centred, and nothing is without an intercept. "none" takes records as
+    they are. "auto" is "none" with ``data_norm``, a constraint or ``delta=0``, and leaves columns
+    alone where their histograms would drown in noise, by a rule in public facts.
+bounds : tuple (low, high) or None, default=None
+    Public ends of the columns, numbers or one number for each column. Columns are standardised by
+    them, values outside are clipped, and no budget is spent on it.
 fit_intercept : bool, default=True
     Whether to fit an intercept; it is part of the same release.
 random_state : int, RandomState, Generator or None, default=None
@@ -69,8 +77,11 @@ n_gradients_ : float
     Gradients of single records that were taken, random samples counted by their expected size.
 solver_ : Solver
     The solver with the values that "auto" stood for.
+scaling_ : Scaling or None
+    Ranges, centres and sizes of ``columns`` and ``targets``; None if records were taken as given.
 row_bound_ : float or None
-    L2 norm to which longer rows are scaled down, in fit and in predict.
+    L2 norm to which longer rows are scaled down, in fit and in predict; of standardised rows, if
+    they were.
 privacy_ : PrivacyStatement
     What was released, what it cost, and what was assumed.
 n_features_in_ : int

@@ -101,7 +101,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         budget: Any = None,
         constraint: str | None = None,
         radius: float = 1.0,
-        scaling: str = "none",
+        scaling: str = "auto",
+        bounds: Any = None,
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -126,6 +127,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.constraint = constraint
         self.radius = radius
         self.scaling = scaling
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose

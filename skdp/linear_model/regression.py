@@ -178,7 +178,8 @@ class DPLinearRegression(_DPRegressor):
         budget: Any = None,
         constraint: str | None = None,
         radius: float = 1.0,
-        scaling: str = "none",
+        scaling: str = "auto",
+        bounds: Any = None,
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -200,6 +201,7 @@ class DPLinearRegression(_DPRegressor):
         self.constraint = constraint
         self.radius = radius
         self.scaling = scaling
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose
@@ -266,7 +268,8 @@ class DPRidge(_DPRegressor):
         budget: Any = None,
         constraint: str | None = None,
         radius: float = 1.0,
-        scaling: str = "none",
+        scaling: str = "auto",
+        bounds: Any = None,
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -289,6 +292,7 @@ class DPRidge(_DPRegressor):
         self.constraint = constraint
         self.radius = radius
         self.scaling = scaling
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose

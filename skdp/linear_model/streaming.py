@@ -99,13 +99,13 @@ class FitsBlocks:
         weighted = declared.weights is not None
         seed = seed_of(model.random_state)
         source = noise_source(model.random_state)
-        public, problem, solver, plan = model._prepare(
+        public, problem, _, solver, plan = model._prepare(
             n_samples, n_features, declared.n_outputs, bool(sparse), weighted, streamed=True
         )
         _check_solver(type(model).__name__, solver)
         warn_about_budget(type(model).__name__, model.epsilon, model.delta, n_samples)
         model._report(plan, public)
-        said = (*model._assumptions(public), *_stream_assumptions(n_samples))
+        said = (*model._assumptions(public, solver), *_stream_assumptions(n_samples))
         statement = plan.statement(public, said, source.name)
         # 2. Charge: from here on the debt stands, and only now is a block asked for.
         elsewhere = vars(model).get("_budget_elsewhere")
@@ -128,6 +128,7 @@ class FitsBlocks:
         model._show(coef, intercept, declared)
         model.n_features_in_ = int(n_features)
         model.row_bound_ = public.row_bound
+        model.scaling_ = None
         model.n_iter_ = solution.n_iter
         model.solver_ = solver
         model.privacy_ = statement

@@ -6,6 +6,7 @@ from skdp.oracle.oracle import Oracle
 from skdp.oracle.public import Public
 from skdp.oracle.releases import (
     Bin,
+    BinCounts,
     Block,
     Coordinates,
     Cut,
@@ -19,6 +20,7 @@ from skdp.oracle.releases import (
     LaplaceNoise,
     LargestEigenvalue,
     LastIterate,
+    MagnitudeCounts,
     NewtonDirection,
     NoisySum,
     NormCounts,
@@ -38,12 +40,15 @@ from skdp.oracle.releases import (
     smoothness,
     unpack_gram,
 )
-from skdp.oracle.session import Plan, Solution, make_plan, run
+from skdp.oracle.scaling import Columns, Scaling
+from skdp.oracle.session import Plan, Solution, Solves, make_plan, rehearse, run
 
 __all__ = [
     "Bin",
+    "BinCounts",
     "Block",
     "BudgetError",
+    "Columns",
     "Coordinates",
     "Cut",
     "Entry",
@@ -57,6 +62,7 @@ __all__ = [
     "LaplaceNoise",
     "LargestEigenvalue",
     "LastIterate",
+    "MagnitudeCounts",
     "NewtonDirection",
     "NoiseSource",
     "NoisySum",
@@ -73,14 +79,17 @@ __all__ = [
     "ResidualSquares",
     "SVRGPass",
     "Sampler",
+    "Scaling",
     "ShrunkGradientSum",
     "ShuffledPass",
     "SmallestEigenvalue",
     "Solution",
+    "Solves",
     "SquaredNormSum",
     "Sum",
     "make_plan",
     "noise_source",
+    "rehearse",
     "run",
     "smoothness",
     "unpack_gram",

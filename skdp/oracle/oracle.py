@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from skdp.oracle.releases import (
 from skdp.oracle.releases import noise as noise_law
 from skdp.oracle.releases.base import Array
 from skdp.oracle.rows import Rows
+from skdp.oracle.scaling import Scaling
 
 
 class Oracle:
@@ -55,6 +57,7 @@ class Oracle:
         self.coins = coins
         self.n_gradients: float = 0.0
         self._terms, self._ledger, self._rows, self._source = terms, ledger, rows, source
+        self._noise = 1.0
 
     def ask(self, release: Release) -> Array:
         """Charge a release to the ledger, then answer it.
@@ -80,7 +83,7 @@ class Oracle:
         for part in release.parts():
             require_audited(part)
         release.std(self._terms)  # raises where no such noise can be drawn, before the debt
-        self._ledger.charge(release.kind, release.event(self._terms))
+        self._ledger.charge(release.kind, release.event(self._terms).scaled(self._noise))
         self.n_gradients += release.n_gradients(self._terms)
         if self._rows is None or self._source is None:
             return release.stand_in(self._terms, self.coins)
@@ -126,6 +129,28 @@ class Oracle:
         """Return the standard deviation of the noise on :meth:`gradient`, in each coordinate."""
         release = noisy_gradient(self.start(), clip_norm, noise, sampler, mechanism)
         return release.std(self._terms) / release.divisor(self._terms)
+
+    def standardise(self, scaling: Scaling) -> None:
+        """Answer for standardised records from here on, and say so in :attr:`public`.
+
+        It releases nothing: every record is mapped by itself, by numbers that are public.
+        """
+        public = self.public.standardised(scaling.columns is not None, scaling.targets is not None)
+        if self._rows is not None:
+            self._rows = self._rows.standardised(scaling, public.row_bound)
+        self.public = public
+        self._terms = replace(self._terms, public=public)
+
+    def relate_noise(self, factor: float) -> None:
+        """Take noise 1 for ``factor`` times what it was, in all that is asked from here on."""
+        if not 0 < factor < math.inf:
+            raise ValueError(f"relate_noise: factor must be positive and finite; got {factor!r}.")
+        self._noise *= float(factor)
+        self._terms = replace(self._terms, scale=self._terms.scale * float(factor))
+
+    def std(self, release: Release) -> float:
+        """Return the standard deviation of the noise in each coordinate of an answer."""
+        return release.std(self._terms)
 
     def largest_eigenvalue(
         self, noise: float = 1.0, mechanism: str = "gaussian"

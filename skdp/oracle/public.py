@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skdp.accounting import Adjacency
 
@@ -11,6 +11,13 @@ from skdp.accounting import Adjacency
 # scikit-learn's own check, mostly give a sensible intercept at epsilon 1; larger sizes cost small
 # data sets accuracy.
 INTERCEPT_SIZE = 2.5
+
+# Rows longer than this many times the norm that columns of unit size give are scaled down: clipped
+# gradients learn little from them, and predictions should not follow them far.
+LONG_ROW = 2.0
+
+# Standardised targets lie within this many of their sizes.
+TARGET_RANGE = 4.0
 
 
 @dataclass(frozen=True)
@@ -88,3 +95,26 @@ class Public:
         if self.row_bound is None:
             return None
         return math.hypot(self.row_bound, self.intercept_size * self.has_intercept)
+
+    @property
+    def long_row(self) -> float | None:
+        """Row bound where none is declared: a few times what columns of unit size give."""
+        if math.isinf(self.epsilon):
+            return None
+        return LONG_ROW * math.sqrt(self.n_parameters)
+
+    def standardised(self, columns: bool, targets: bool) -> Public:
+        """Return the facts about rows once they are standardised: the same whatever they held.
+
+        Parameters
+        ----------
+        columns, targets : bool
+            Whether the columns, and the targets, are standardised.
+        """
+        public = self
+        if columns:
+            public = replace(public, data_norm=None, row_bound=public.long_row)
+        if targets:
+            is_noisy = not math.isinf(self.epsilon)
+            public = replace(public, target_bound=TARGET_RANGE if is_noisy else None)
+        return public

@@ -24,6 +24,7 @@ from skdp.oracle.public import Public
 from skdp.oracle.releases import Terms
 from skdp.oracle.releases.base import Array
 from skdp.oracle.rows import Rows
+from skdp.oracle.scaling import Scaling
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,23 @@ class Solution:
         Steps taken.
     n_gradients : float, default=0.0
         Gradients of single records that were taken, in expectation; a session fills it in.
+    scaling : Scaling or None
+        How the records were standardised on the way, if they were: then ``coef`` is in
+        standardised units.
     """
 
     coef: Array
     n_iter: int
     n_gradients: float = 0.0
+    scaling: Scaling | None = None
 
 
 class Solves(Protocol):
     """The part of a solver that a session needs."""
 
-    adaptive: bool
+    @property
+    def adaptive(self) -> bool:
+        """Whether it decides its noise on the way."""
 
     def solve(self, oracle: Oracle) -> Solution:
         """Ask releases of the oracle and return a solution."""

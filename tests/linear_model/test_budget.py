@@ -7,6 +7,7 @@ import math
 import pickle
 import threading
 import warnings
+from functools import partial
 
 import joblib
 import numpy as np
@@ -21,7 +22,7 @@ from skdp.linear_model.budget import PrivacyBudget
 from skdp.oracle.oracle import Oracle
 from skdp.solvers import GradientDescent
 
-RIDGE = skdp.DPRidge
+RIDGE = partial(skdp.DPRidge, scaling="none")
 HOW = r"n_jobs=1.*threading.*budget in each worker.*[Nn]othing was released"
 DELTA = 1e-6
 

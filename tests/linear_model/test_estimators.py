@@ -133,7 +133,9 @@ def test_class_weight_is_a_weight(classification):
 
 def test_statement(case):
     estimator, X, y = case
-    model = estimator(epsilon=0.7, delta=1e-7, max_iter=20, random_state=0).fit(X, y)
+    model = estimator(epsilon=0.7, delta=1e-7, max_iter=20, scaling="none", random_state=0).fit(
+        X, y
+    )
     statement = model.privacy_
     assert 0.7 * (1 - 1e-6) <= statement.epsilon <= 0.7
     assert (statement.delta, statement.adjacency, statement.accountant) == (1e-7, "zero_out", "gdp")
@@ -156,7 +158,10 @@ def test_statement(case):
 def test_replace_one_needs_twice_the_noise(case):
     estimator, X, y = case
     noise = [
-        estimator(adjacency=adjacency, max_iter=9).fit(X, y).privacy_.releases[0].noise_multiplier
+        estimator(adjacency=adjacency, max_iter=9, scaling="none")
+        .fit(X, y)
+        .privacy_.releases[0]
+        .noise_multiplier
         for adjacency in ("zero_out", "replace_one")
     ]
     assert noise[1] == pytest.approx(2 * noise[0], rel=1e-9)
@@ -205,7 +210,7 @@ def test_a_careless_delta_warns(case):
 
 def test_total_privacy_of_two_fits_is_one_of_both(case):
     estimator, X, y = case
-    models = [estimator(max_iter=5).fit(X, y) for _ in range(2)]
+    models = [estimator(max_iter=5, scaling="none").fit(X, y) for _ in range(2)]
     total = skdp.total_privacy(*models, delta=1e-6)
     (record,) = models[0].privacy_.releases
     by_hand = gaussian_epsilon(math.sqrt(10) / record.noise_multiplier, 1e-6)
@@ -249,7 +254,12 @@ def test_noise_that_reaches_the_coefficients(rng):
     X = np.zeros((100, 400))
     y = np.zeros(100)
     model = skdp.DPLinearRegression(
-        max_iter=1, learning_rate=1.0, momentum=0.0, clip_norm=3.0, fit_intercept=False
+        max_iter=1,
+        learning_rate=1.0,
+        momentum=0.0,
+        clip_norm=3.0,
+        fit_intercept=False,
+        scaling="none",
     ).fit(X, y)
     multiplier = model.privacy_.releases[0].noise_multiplier
     assert multiplier == pytest.approx(1 / 0.2367044, rel=1e-5)
@@ -335,7 +345,7 @@ def test_fitted_attributes_are_the_documented_ones(case):
     estimator, X, y = case
     model = estimator().fit(X, y)
     fitted = {name for name in vars(model) if name.endswith("_")}
-    expected = {"coef_", "intercept_", "n_iter_", "solver_", "privacy_", "row_bound_"}
+    expected = {"coef_", "intercept_", "n_iter_", "solver_", "privacy_", "row_bound_", "scaling_"}
     expected |= {"n_features_in_"} | ({"classes_"} if hasattr(model, "classes_") else set())
     assert fitted == expected
     assert set(vars(model)) - fitted == set(model.get_params(deep=False))
@@ -392,7 +402,7 @@ def test_a_configured_solver_can_be_searched(case):
 def test_hyperparameters_in_every_form_cost_the_same(case, parameters, capsys):
     estimator, X, y = case
     given = {} if "solver" in parameters else {"max_iter": 12}
-    model = estimator(**given, **parameters)
+    model = estimator(**given, **parameters, scaling="none")
     assert clone(model).fit(X, y).privacy_.epsilon == pytest.approx(1.0, rel=1e-6)
     assert model.fit(X, y).n_iter_ == 12
     assert sum(record.count for record in model.privacy_.releases) == 12

@@ -7,6 +7,7 @@ from skdp.oracle.releases.cuts import Cut
 from skdp.oracle.releases.differences import GradientDifference
 from skdp.oracle.releases.directions import NewtonDirection, SmallestEigenvalue
 from skdp.oracle.releases.gradients import MECHANISMS, noise, noisy_gradient
+from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
 from skdp.oracle.releases.laplace import LaplaceNoise
 from skdp.oracle.releases.last_iterate import LastIterate, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise, Mechanism
@@ -28,6 +29,7 @@ from skdp.oracle.releases.svrg_pass import SVRGPass
 __all__ = [
     "MECHANISMS",
     "Bin",
+    "BinCounts",
     "Block",
     "Coordinates",
     "Cut",
@@ -41,6 +43,7 @@ __all__ = [
     "LaplaceNoise",
     "LargestEigenvalue",
     "LastIterate",
+    "MagnitudeCounts",
     "Mechanism",
     "NewtonDirection",
     "NoisySum",

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.objective import Loss
-from skdp.oracle import gram, kernels, moments
+from skdp.oracle import gram, histograms, kernels, moments
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.rows.divisions import Divisions
 from skdp.oracle.rows.passing import Passing
 from skdp.oracle.rows.records import Records
+from skdp.oracle.scaling import Scaling
 from skdp.oracle.threads import Map
 
 Array = NDArray[np.float64]
@@ -154,6 +155,42 @@ class MemoryRows(Passing):
         chosen._row_bound, chosen._block = self._row_bound, None
         chosen._known_norms = None
         return chosen
+
+    def standardised(self, scaling: Scaling, row_bound: float | None) -> MemoryRows:
+        """Return the rows mapped by public numbers, one by one, with another bound on them."""
+        X, targets = self._X, self._targets
+        if scaling.columns is not None:
+            X = scaling.columns.apply(X, self._spread)
+        if scaling.targets is not None:
+            targets = scaling.targets.apply(targets)
+        size = self._intercept_size
+        return MemoryRows(X, targets, self._weights, row_bound, size, self._spread)
+
+    def magnitude_counts(self, features: bool, targets: bool) -> NDArray[np.int64]:
+        """Count values by column and magnitude; rows of weight 0 are not counted."""
+        return self._counts(features, targets, histograms.magnitude_counts)
+
+    def bin_counts(
+        self, features: bool, targets: bool, low: Array, width: Array, n_bins: int
+    ) -> NDArray[np.int64]:
+        """Count values by column in equal bins; rows of weight 0 are not counted."""
+        n_features = self._X.shape[1] * features
+
+        def count(X: Any, takes_part: Any, rows: slice) -> NDArray[np.int64]:
+            these = slice(None, n_features) if X is self._X else slice(n_features, None)
+            return histograms.bin_counts(X, takes_part, rows, low[these], width[these], n_bins)
+
+        return self._counts(features, targets, count)
+
+    def _counts(self, features: bool, targets: bool, count: Any) -> NDArray[np.int64]:
+        takes_part = None if self._weights is None else self._weights > 0
+        asked = [self._X] * features + [self._targets] * targets
+        found = []
+        for table in asked:
+            shape = (*table.shape, table.dtype.itemsize, bool(sparse.issparse(table)))
+            over = functools.partial(count, table, takes_part)
+            found.append(functools.reduce(operator.add, self._spread(over, kernels.parts(*shape))))
+        return np.concatenate(found)
 
     def _inverse(self, order: int) -> Array:
         """One over the norm of every row, shrunk and with its constant; L1 norms when asked for."""

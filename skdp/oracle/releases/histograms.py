@@ -1,0 +1,145 @@
+"""Histograms of all columns in one release: each record adds one to one bin of every column."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.oracle import kernels
+from skdp.oracle.histograms import N_MAGNITUDES
+from skdp.oracle.releases.base import Array, Terms, audited
+from skdp.oracle.releases.mechanisms import Contribution
+from skdp.oracle.releases.sums import Sum
+
+if TYPE_CHECKING:
+    from skdp.oracle.rows import Rows
+
+MOST_LOG_WEIGHT = 30
+
+
+def _contribution(log_weights: tuple[int, ...], n_bins: int, n_rows: int) -> Contribution:
+    """Return the bounds: a record adds a weight to one bin of each column, a null record nothing.
+
+    So its L2 norm is the root of the sum of the squared weights, and that of the difference of two
+    records at most sqrt(2) times as long: in each column a weight moves from one bin to another.
+    Weights are powers of two, so that products with counts, and differences of them, are exact;
+    what is rounded is the bound itself, which is charged.
+    """
+    squares = math.fsum(4.0**weight for weight in log_weights)
+    bound = math.sqrt(squares) * (1 + 8 * kernels.UNIT_ROUNDOFF)
+    size = n_bins * len(log_weights)
+    return Contribution(bound, math.sqrt(2), size, total=n_rows * 2.0 ** max(log_weights))
+
+
+def _checked_weights(who: str, log_weights: object, asked: int) -> tuple[int, ...]:
+    weights = tuple(int(weight) for weight in np.asarray(log_weights).ravel())
+    if len(weights) != asked or not all(0 <= weight <= MOST_LOG_WEIGHT for weight in weights):
+        raise ValueError(
+            f"{who}: log_weights must hold {asked} integers from 0 to {MOST_LOG_WEIGHT}. Nothing "
+            "was released."
+        )
+    return weights
+
+
+def _asked(terms: Terms, features: bool, targets: bool) -> int:
+    """Return the number of columns that are asked for."""
+    public = terms.public
+    return features * public.n_features + targets * public.n_outputs
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class MagnitudeCounts(Sum):
+    """Counts of values by sign and magnitude, for each column.
+
+    Sensitivity: see :func:`_contribution`; the spread is sqrt(2), as in any histogram. A record
+    whose weight is 0 is a null record: it is not counted.
+
+    Parameters
+    ----------
+    features, targets : bool
+        Which columns are asked for: those of X, those of the targets, or both, in this order.
+    log_weights : tuple of int
+        Base-2 logarithm of the weight of every column in the joint release, at least 0: the noise
+        next to the counts is smaller by it.
+    """
+
+    features: bool
+    targets: bool
+    log_weights: tuple[int, ...]
+    kind: ClassVar[str] = "magnitudes"
+
+    def _weights(self, terms: Terms) -> tuple[int, ...]:
+        asked = _asked(terms, self.features, self.targets)
+        return _checked_weights(type(self).__name__, self.log_weights, asked)
+
+    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
+        return _contribution(self._weights(terms), N_MAGNITUDES, n_rows)
+
+    def shape(self, terms: Terms) -> tuple[int, ...]:
+        return len(self._weights(terms)), N_MAGNITUDES
+
+    def total(self, rows: Rows, terms: Terms) -> Array:
+        weights = np.array(self._weights(terms))[:, None]
+        counts = rows.magnitude_counts(self.features, self.targets)
+        return np.asarray(np.ldexp(counts.astype(np.float64), weights))
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class BinCounts(Sum):
+    """Counts of values in equal bins between public edges, for each column.
+
+    Sensitivity as in `MagnitudeCounts`: the outermost bins are open, so every value, of whatever
+    size, lies in exactly one bin.
+
+    Parameters
+    ----------
+    features, targets : bool
+        Which columns are asked for: those of X, those of the targets, or both, in this order.
+    low, width : array of shape (n_columns,)
+        Left end of the first bin, and width of a bin; finite, widths positive. They are copied.
+    n_bins : int
+        At least 1.
+    log_weights : tuple of int
+        As for `MagnitudeCounts`.
+    """
+
+    features: bool
+    targets: bool
+    low: NDArray[np.float64] = field(repr=False)
+    width: NDArray[np.float64] = field(repr=False)
+    n_bins: int
+    log_weights: tuple[int, ...]
+    kind: ClassVar[str] = "histograms"
+
+    def __post_init__(self) -> None:
+        for name in ("low", "width"):
+            values: Array = np.array(getattr(self, name), dtype=np.float64, copy=True, subok=False)
+            values.setflags(write=False)
+            object.__setattr__(self, name, values)
+        object.__setattr__(self, "n_bins", int(self.n_bins))
+        usable = np.isfinite(self.low).all() and np.isfinite(self.width).all()
+        if not (usable and (self.width > 0).all() and self.n_bins >= 1):
+            raise ValueError("BinCounts: edges must be finite, and widths positive.")
+
+    def _weights(self, terms: Terms) -> tuple[int, ...]:
+        asked = _asked(terms, self.features, self.targets)
+        if self.low.shape != (asked,) or self.width.shape != (asked,):
+            raise ValueError(f"BinCounts: low and width must have shape ({asked},).")
+        return _checked_weights(type(self).__name__, self.log_weights, asked)
+
+    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
+        return _contribution(self._weights(terms), self.n_bins, n_rows)
+
+    def shape(self, terms: Terms) -> tuple[int, ...]:
+        return len(self._weights(terms)), self.n_bins
+
+    def total(self, rows: Rows, terms: Terms) -> Array:
+        weights = np.array(self._weights(terms))[:, None]
+        counts = rows.bin_counts(self.features, self.targets, self.low, self.width, self.n_bins)
+        return np.asarray(np.ldexp(counts.astype(np.float64), weights))

@@ -1,0 +1,236 @@
+"""Standardise columns by ranges, centres and sizes that are found privately."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp.accounting import Adjacency
+from skdp.linear_model.budget import PrivacyBudget
+from skdp.linear_model.charging import charge, seed_of
+from skdp.linear_model.parameters import check_budget, warn_about_budget
+from skdp.linear_model.standardising import check_scaling, declared_columns
+from skdp.objective import Problem, SquaredError
+from skdp.oracle import Columns, Public, Scaling, make_plan, noise_source, run
+from skdp.oracle.rows import Rows, canonical
+from skdp.oracle.threads import spread_over_threads
+from skdp.scaling import Located, ScalingStage, whole_budget
+
+
+class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Differentially private standardisation of columns.
+
+    ``fit`` finds the range, centre and size of every column by noisy histograms and is (epsilon,
+    delta)-differentially private for each row. ``transform`` clips values to the range, takes the
+    centre off and divides by the size, as `sklearn.preprocessing.StandardScaler` does with means
+    and deviations. The estimators of skdp do this inside their own ``fit``, within their budget;
+    this class is for other models.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one ``fit``; positive. inf adds no noise, for debugging on public data.
+    delta : float, default=1e-6
+        Probability, in (0, 1), with which the epsilon guarantee may fail.
+    bounds : tuple (low, high) or None, default=None
+        Public ends of the columns, numbers or one number for each column. Columns are taken for
+        evenly spread between them, and no budget is spent.
+    adjacency : {"zero_out", "replace_one"}, default="zero_out"
+        Neighbouring data sets differ in one record, which is replaced by a null record or by any
+        other.
+    accountant : str, default="auto"
+        Who prices the plan.
+    budget : PrivacyBudget or None, default=None
+        A budget that this fit shares with others.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws noise from the operating system's secure source. Anything else makes the noise
+        reproducible and hence removable.
+
+    Attributes
+    ----------
+    mean_ : array of shape (n_features,)
+        Centres, found privately; 0 for sparse input.
+    scale_ : array of shape (n_features,)
+        Sizes, found privately: about the standard deviation of what lies in the range.
+    low_, high_ : arrays of shape (n_features,)
+        Ranges; values outside are clipped.
+    privacy_ : PrivacyStatement
+        What was released, what it cost, and what was assumed.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of shape (n_features,)
+        Column names, if X had any.
+
+    Notes
+    -----
+    A heavy tail beyond the range is clipped, so ``inverse_transform`` gives clipped values back.
+    Sparse input stays sparse: it is clipped and divided, not centred. Three histograms of all
+    columns are released: of sign and magnitude, of equal bins between the ends that follow, and of
+    equal bins in a smaller range where there is one. A record adds one to one bin of each column,
+    so the noise on counts grows with the root of the number of columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skdp.preprocessing import DPStandardScaler
+    >>> X, y = load_digits(return_X_y=True)
+    >>> scaler = DPStandardScaler(epsilon=1.0, random_state=0).fit(X)
+    >>> scaler.transform(X).shape
+    (1797, 64)
+    >>> scaler.privacy_.epsilon <= 1.0
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Any = None,
+        adjacency: str = "zero_out",
+        accountant: str = "auto",
+        budget: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.adjacency = adjacency
+        self.accountant = accountant
+        self.budget = budget
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the ranges, centres and sizes, spending the budget.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data is refused. Nothing is released then.
+        """
+        who = type(self).__name__
+        self._check_parameters()
+        seed, source = seed_of(self.random_state), noise_source(self.random_state)
+        X = canonical(self._read(X, reset=True))
+        n_rows, n_features = X.shape
+        public = Public(
+            n_rows=n_rows,
+            n_features=n_features,
+            n_outputs=1,
+            adjacency=Adjacency.parse(self.adjacency),
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            has_intercept=False,
+            sparse=bool(sparse.issparse(X)),
+        )
+        problem = Problem(SquaredError(), fit_intercept=False)
+        stage = self._stage(public)
+        plan = make_plan(Located(stage), public, problem, self.accountant)
+        warn_about_budget(who, self.epsilon, self.delta, n_rows)
+        statement = plan.statement(public, self._assumptions(public, stage), source.name)
+        charge(who, statement, self.budget, seed, None)
+        with spread_over_threads() as spread:
+            rows = Rows(X, np.zeros((n_rows, 1), dtype=X.dtype), None, None, 0.0, spread)
+            coins = np.random.default_rng(0)
+            scaling = run(plan, Located(stage), public, problem, rows, source, coins).scaling
+        assert scaling is not None
+        assert scaling.columns is not None
+        found = scaling.columns
+        self.low_, self.high_ = found.low.copy(), found.high.copy()
+        self.mean_, self.scale_ = found.centre.copy(), found.size.copy()
+        self.privacy_ = statement
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Clip to the ranges, centre and divide.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array or CSR matrix of the same shape and type
+        """
+        check_is_fitted(self, "scale_")
+        return self._columns().apply(canonical(self._read(X, reset=False)))
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return what standardised values stand for.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array or CSR matrix of the same shape
+        """
+        check_is_fitted(self, "scale_")
+        X = self._read(X, reset=False)
+        if sparse.issparse(X):
+            return X.multiply(self.scale_.astype(X.dtype)).tocsr()
+        restored: NDArray[Any] = (X * self.scale_ + self.mean_).astype(X.dtype, copy=False)
+        return restored
+
+    def _columns(self) -> Columns:
+        return Columns(self.low_, self.high_, self.mean_, self.scale_)
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        dtype = [np.float64, np.float32]
+        return validate_data(self, X, accept_sparse="csr", dtype=dtype, reset=reset)
+
+    def _check_parameters(self) -> None:
+        check_budget(self.epsilon, self.delta)
+        if self.delta == 0 and self.bounds is None and self.epsilon != np.inf:
+            raise ValueError(
+                "DPStandardScaler: Gaussian noise needs delta > 0; declare bounds for delta=0. "
+                "Nothing was released."
+            )
+        check_scaling("auto", self.bounds, None, None)
+        Adjacency.parse(self.adjacency)
+        if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
+            raise ValueError(f"budget must be None or a PrivacyBudget; got {self.budget!r}.")
+
+    def _stage(self, public: Public) -> ScalingStage:
+        centred = not public.sparse
+        if self.bounds is None:
+            return ScalingStage(whole_budget(public), (centred, centred))
+        columns = declared_columns(self.bounds, public.n_features, centred)
+        return ScalingStage(whole_budget(public, asked=False), known=Scaling(columns))
+
+    def _assumptions(self, public: Public, stage: ScalingStage) -> tuple[str, ...]:
+        said = [
+            f"One record is one row; the number of rows, n = {public.n_rows}, is public.",
+            f"The number of columns, {public.n_features}, their names and the type of X are "
+            "public.",
+            "That no value is missing or infinite is public: such rows are refused.",
+            *stage.said(),
+        ]
+        if self.random_state is not None:
+            said.append(
+                "The seed of the noise stays secret: whoever knows it can take the noise off."
+            )
+        if np.isinf(self.epsilon):
+            said.append("There is NO privacy: epsilon is infinite and no noise was added.")
+        return tuple(said)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

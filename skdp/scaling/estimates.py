@@ -1,0 +1,277 @@
+"""From noisy histograms to range, centre and size of each column. Post-processing only.
+
+The counts of a column are compared with shapes that columns may have. What the best of them leaves
+is kept where it stands out from the noise. So where there is little noise the counts speak for
+themselves, and where there is much a column is what columns usually are, in this data first of all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from skdp.oracle import Columns
+from skdp.oracle.histograms import SIDE, STEPS
+from skdp.scaling.templates import Templates, bin_templates, magnitude_templates
+
+Array = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+MISFIT = 0.01  # of shapes, as a share of the rows: no column is exactly one of them
+STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise on a count
+TRIM = 0.004  # share of the records left out of a range at each end
+ROUNDS, MOST_COLUMNS = 6, 64  # of fitting what columns have in common
+OWN = 5.0  # weight of what is known beforehand, in columns
+THIN = 0.05  # least size in units of half the range
+DOUBT = 8.0  # error of logarithmic sizes, and of means in sizes, in units of the noise
+# Columns may be alike if so many of them have sizes so far apart at most, that being a multiple of
+# the noise.
+NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
+LEAST_SIZE = 0.2  # of a shape, in bins
+WIDE = 2.5  # least range in units of the size
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Ends of the range of every column."""
+
+    low: Array
+    high: Array
+
+    def of(self, part: slice) -> Ranges:
+        """Return the ranges of some columns."""
+        return Ranges(self.low[part], self.high[part])
+
+
+def _log_likelihood(counts: Array, std: Array, n_rows: int, templates: Templates) -> Array:
+    """Of each column (row) under each shape (column), up to a constant."""
+    variance = std[:, None] ** 2 + (MISFIT * n_rows) ** 2
+    shapes = templates.shapes
+    fit = n_rows * (counts @ shapes.T) - n_rows**2 * np.einsum("ij,ij->i", shapes, shapes) / 2
+    return np.asarray(fit / variance)
+
+
+def _common_prior(log_likelihood: Array, templates: Templates) -> Array:
+    """Log prior with what the columns have in common: an empirical Bayes estimate.
+
+    Columns share how often each kind of shape and each place occur, the two on their own, as there
+    are too many shapes to count each of them. Each column gets a prior of its own, without what
+    the column itself adds: otherwise a find in mere noise would vouch for itself.
+    """
+    n_columns = len(log_likelihood)
+    some = np.arange(0, n_columns, -(-n_columns // MOST_COLUMNS))
+    likelihood = log_likelihood[some]
+    base = np.exp(templates.log_prior - logsumexp(templates.log_prior))
+    kinds, places = (
+        np.eye(labels.max() + 1)[labels] for labels in (templates.kinds, templates.places)
+    )
+    log_prior = np.log(base)[None, :]
+    of_kinds = of_places = base[None, :]
+    for _ in range(ROUNDS):
+        posterior = likelihood + log_prior
+        posterior = np.exp(posterior - logsumexp(posterior, axis=1, keepdims=True))
+        of_kinds, of_places = posterior @ kinds, posterior @ places
+        log_prior = _product(
+            templates,
+            OWN * (base @ kinds) + np.maximum(of_kinds.sum(axis=0) - of_kinds, 0.0),
+            OWN * (base @ places) + np.maximum(of_places.sum(axis=0) - of_places, 0.0),
+        )
+    result = np.empty((n_columns, len(base)))
+    result[:] = _product(
+        templates,
+        OWN * (base @ kinds) + of_kinds.sum(axis=0, keepdims=True),
+        OWN * (base @ places) + of_places.sum(axis=0, keepdims=True),
+    )
+    result[some] = log_prior
+    return result
+
+
+def _product(templates: Templates, of_kinds: Array, of_places: Array) -> Array:
+    """Log prior of every shape: that of its kind, and of its place among those of the kind."""
+    place = of_places[:, templates.places]
+    same_kind = np.zeros((len(place), of_kinds.shape[1]))
+    for kind in range(of_kinds.shape[1]):
+        same_kind[:, kind] = place[:, templates.kinds == kind].sum(axis=1)
+    kind = of_kinds / of_kinds.sum(axis=1, keepdims=True) / same_kind
+    return np.asarray(np.log(place * kind[:, templates.kinds]))
+
+
+def _posterior(
+    counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool
+) -> Array:
+    """Probability of every shape (column) for every column of the data (row)."""
+    log_likelihood = _log_likelihood(counts, std, n_rows, templates)
+    log_prior = templates.log_prior
+    if in_common and len(counts) > 1:
+        log_prior = _common_prior(log_likelihood, templates)
+    found = log_likelihood + log_prior
+    found -= found.max(axis=1, keepdims=True)
+    np.exp(found, out=found)
+    found /= found.sum(axis=1, keepdims=True)
+    return found
+
+
+def _standing_out(counts: Array, std: Array, n_rows: int, shapes: Array) -> Array:
+    """Share of the records in each bin beyond the expected shape; 0 where noise can be the reason.
+
+    As many counts as there are, noise alone hardly exceeds the limit anywhere.
+    """
+    rest = counts / n_rows - shapes
+    largest = np.sqrt(2 * np.log(counts.size)) + STANDS_OUT
+    rest[np.abs(rest) <= largest * std[:, None] / n_rows] = 0.0
+    return rest
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the bins of each column hold: probabilities, and their mean and size in bins."""
+
+    probabilities: Array
+    mean: Array
+    size: Array
+
+
+def denoised(
+    counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool
+) -> Found:
+    """Return the expected shape of each column, and what stands out from it.
+
+    Where several shapes come into question, sizes are averaged on a logarithmic scale, and means
+    by how much they matter next to the sizes.
+
+    Parameters
+    ----------
+    counts : array of shape (n_columns, n_bins)
+    std : array of shape (n_columns,)
+        Noise on the counts of each column.
+    n_rows : int
+    templates : Templates
+    in_common : bool
+        Whether columns are likely to be like each other.
+    """
+    posterior = _posterior(counts, std, n_rows, templates, in_common)
+    shapes = posterior @ templates.shapes
+    found = np.maximum(shapes + _standing_out(counts, std, n_rows, shapes), 0.0)
+    found /= np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
+    means, sizes = _moments(templates.shapes)
+    sizes = np.maximum(sizes, LEAST_SIZE)
+    mixed_mean, mixed_size = _moments(shapes)
+    mean, size = _moments(found)
+    mean += (posterior @ (means / sizes)) / (posterior @ (1 / sizes)) - mixed_mean
+    size *= np.exp(posterior @ np.log(sizes)) / np.maximum(mixed_size, LEAST_SIZE)
+    return Found(found, mean, size)
+
+
+def _moments(shapes: Array) -> tuple[Array, Array]:
+    """Mean and size of shapes, in bins."""
+    places = np.arange(shapes.shape[1]) + 0.5
+    mean = shapes @ places
+    return mean, np.sqrt(np.sum(shapes * (places - mean[:, None]) ** 2, axis=1))
+
+
+def _inner(probabilities: Array, trim: float) -> tuple[Places, Places]:
+    """First and last bin between the tails."""
+    first = np.argmax(np.cumsum(probabilities, axis=1) > trim, axis=1)
+    back = np.argmax(np.cumsum(probabilities[:, ::-1], axis=1) > trim, axis=1)
+    return first, probabilities.shape[1] - 1 - back
+
+
+def _median_end(posterior: Array, ends: Places) -> Places:
+    """Median, over the shapes that a column may have, of the bin in which they end."""
+    order = np.argsort(ends, kind="stable")
+    reached = np.cumsum(posterior[:, order], axis=1) >= 0.5
+    return np.asarray(ends[order][np.argmax(reached, axis=1)])
+
+
+def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Ranges:
+    """Ranges from counts of magnitudes: medians, since shapes of all sizes come into question."""
+    templates = magnitude_templates()
+    posterior = _posterior(counts, std, n_rows, templates, in_common)
+    first, last = (_median_end(posterior, ends) for ends in _inner(templates.shapes, TRIM))
+    likeliest = templates.shapes[np.argmax(posterior, axis=1)]
+    beyond = _standing_out(counts, std, n_rows, likeliest) > (0.0 if exact else TRIM)
+    n_bins, somewhere = beyond.shape[1], beyond.any(axis=1)
+    lowest, highest = np.argmax(beyond, axis=1), n_bins - 1 - np.argmax(beyond[:, ::-1], axis=1)
+    if exact:
+        first, last = _inner(counts, 0.0)
+    else:
+        first = np.where(somewhere, np.minimum(first, lowest), first)
+        last = np.where(somewhere, np.maximum(last, highest), last)
+    ends = 4.0 ** (np.arange(SIDE + 1) - STEPS)
+    # Zero has no width; negative bins run from large to small.
+    low = np.concatenate([-ends[:0:-1], [0.0], ends[:-1]])[first]
+    high = np.concatenate([-ends[-2::-1], [0.0], ends[1:]])[last]
+    flat = high <= low
+    return Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
+
+
+def zoomed(
+    counts: Array, std: Array, n_rows: int, exact: bool, ranges: Ranges, in_common: bool
+) -> Ranges:
+    """Smaller ranges, where the bins that hold records are much fewer than there are."""
+    n_bins = counts.shape[1]
+    found = denoised(counts, std, n_rows, bin_templates(n_bins), in_common)
+    first, last = _inner(found.probabilities, 0.0 if exact else TRIM)
+    width = (ranges.high - ranges.low) / n_bins
+    start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
+    smaller = stop - start <= 0.6 * n_bins
+    low = np.where(smaller, ranges.low + start * width, ranges.low)
+    high = np.where(smaller, ranges.low + stop * width, ranges.high)
+    return Ranges(low, high)
+
+
+def columns_from(
+    counts: Array,
+    std: Array,
+    n_rows: int,
+    exact: bool,
+    ranges: Ranges,
+    in_common: bool,
+    centred: bool,
+) -> Columns:
+    """Range, centre and size of every column, from the counts of its last histogram."""
+    n_bins = counts.shape[1]
+    found = denoised(counts, std, n_rows, bin_templates(n_bins), in_common)
+    width = (ranges.high - ranges.low) / n_bins
+    mean = ranges.low + found.mean * width
+    half = (ranges.high - ranges.low) / 2
+    size = np.maximum(found.size * width, THIN * half)
+    if in_common:
+        # Differences that noise alone can make are not worth their harm.
+        doubt = np.minimum(1.0, DOUBT * std / n_rows)
+        usual = float(np.median(size))
+        size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
+        mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
+        if _alike(mean, size, float(np.mean(std)) / n_rows):
+            return _alike_columns(ranges, mean, size)
+    if not centred:
+        size = np.hypot(size, mean)
+    first, last = _inner(found.probabilities, 0.0 if exact else TRIM)
+    low = ranges.low + first * width
+    high = ranges.low + (last + 1) * width
+    low, high = np.minimum(low, mean - WIDE * size), np.maximum(high, mean + WIDE * size)
+    if centred:
+        return Columns(low, high, mean, size)
+    # 0 stays in the range, and where it is.
+    return Columns(np.minimum(low, 0.0), np.maximum(high, 0.0), np.zeros(len(mean)), size)
+
+
+def _alike(mean: Array, size: Array, noise: float) -> bool:
+    """Whether nearly all columns may have one size around 0, as far as the noise lets us see."""
+    apart = np.abs(np.log(size / np.median(size)))
+    most = min(math.log(MOST_APART), APART * noise)
+    return bool(
+        np.mean(apart < most) >= NEARLY_ALL and np.mean(np.abs(mean) < 4 * size) >= NEARLY_ALL
+    )
+
+
+def _alike_columns(ranges: Ranges, mean: Array, size: Array) -> Columns:
+    """Columns of one size: where there is much noise, better than a size of its own for each."""
+    common = np.full(len(size), np.median(np.hypot(mean, size)))
+    reach = 4 * common
+    low, high = np.minimum(ranges.low, -reach), np.maximum(ranges.high, reach)
+    return Columns(low, high, np.zeros(len(size)), common)

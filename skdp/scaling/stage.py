@@ -1,0 +1,245 @@
+"""The scaling as the first stage of a fit: three histograms, then the solver on what they give."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.accounting import Composed, Gaussian, calibrate, gaussian_mu
+from skdp.objective import Problem
+from skdp.oracle import (
+    BinCounts,
+    Columns,
+    GaussianNoise,
+    MagnitudeCounts,
+    NoisySum,
+    Oracle,
+    Public,
+    Scaling,
+    Solution,
+    Solves,
+    rehearse,
+)
+from skdp.oracle.public import TARGET_RANGE
+from skdp.scaling.estimates import Ranges, coarse_ranges, columns_from, zoomed
+from skdp.scaling.shares import ROUNDS, Shares
+
+Array = NDArray[np.float64]
+
+FINENESS = ((0.03, 32), (0.08, 16), (math.inf, 8))  # noise on a count, and bins it allows
+
+
+@dataclass(frozen=True, eq=False)
+class ScalingStage:
+    """Finds the scaling of the columns and targets that are asked for.
+
+    Parameters
+    ----------
+    shares : Shares
+        What is asked for, and its budget.
+    centred : tuple of bool
+        Whether to centre columns, and targets: not sparse ones, and none without an intercept.
+    known : Scaling
+        What is public already.
+    """
+
+    shares: Shares
+    centred: tuple[bool, bool] = (True, True)
+    known: Scaling = field(default_factory=Scaling)
+
+    def public_after(self, public: Public) -> Public:
+        """Public facts about the records that this stage leaves."""
+        columns = self.shares.features or self.known.columns is not None
+        return public.standardised(columns, self.shares.targets or self.known.targets is not None)
+
+    def said(self) -> list[str]:
+        """Return what the privacy statement says of this stage."""
+        said = []
+        if self.shares.features or self.shares.targets:
+            what = " and ".join(
+                ["columns"] * self.shares.features + ["targets"] * self.shares.targets
+            )
+            said.append(
+                f"Ranges, centres and sizes of {what} were found privately, as part of this fit: "
+                "the histograms among its releases. Values outside their range are clipped."
+            )
+        if self.known.columns is not None:
+            said.append(
+                "bounds were chosen without looking at the rows; values outside were clipped."
+            )
+        return said
+
+    def find(self, oracle: Oracle) -> Scaling:
+        """Ask the histograms and return the scaling that follows from them."""
+        if self.shares.share == 0:
+            return self.known
+        asked, weights = self.shares, self.shares.log_weights
+        noise = GaussianNoise(math.sqrt(ROUNDS / self.shares.share))
+        n_rows = oracle.public.n_rows
+        exact = not oracle.is_noisy
+        parts = self._parts(oracle.public)
+        # 1. Sign and magnitude.
+        magnitudes = NoisySum(MagnitudeCounts(asked.features, asked.targets, weights), noise)
+        factors = np.ldexp(1.0, np.array(weights))
+        counts = oracle.ask(magnitudes) / factors[:, None]
+        std = oracle.std(magnitudes) / factors
+        found = [
+            coarse_ranges(counts[part], std[part], n_rows, exact, in_common=is_features)
+            for part, is_features in parts
+        ]
+        ranges = _joined(found)
+        # 2. Bins between the ends; 3. again, in a smaller range where there is one.
+        counts, std = self._histograms(oracle, ranges, noise, factors)
+        closer = _joined(
+            [
+                zoomed(counts[part], std[part], n_rows, exact, ranges.of(part), is_features)
+                for part, is_features in parts
+            ]
+        )
+        again, std_again = self._histograms(oracle, closer, noise, factors)
+        same = (closer.low == ranges.low) & (closer.high == ranges.high)
+        counts = np.where(same[:, None], (counts + again) / 2, again)
+        std = np.where(same, std_again / math.sqrt(2), std_again)
+        scaling = self.known
+        for part, is_features in parts:
+            columns = columns_from(
+                counts[part],
+                std[part],
+                n_rows,
+                exact,
+                closer.of(part),
+                is_features,
+                self.centred[not is_features],
+            )
+            if exact:
+                columns = _as_they_are(columns)
+            if is_features:
+                scaling = replace(scaling, columns=columns)
+            else:
+                scaling = replace(scaling, targets=columns if exact else _within_range(columns))
+        return scaling
+
+    def _parts(self, public: Public) -> list[tuple[slice, bool]]:
+        n_features = public.n_features * self.shares.features
+        parts = [(slice(0, n_features), True)] if self.shares.features else []
+        both = n_features + public.n_outputs
+        return parts + ([(slice(n_features, both), False)] if self.shares.targets else [])
+
+    def _histograms(
+        self, oracle: Oracle, ranges: Ranges, noise: GaussianNoise, factors: Array
+    ) -> tuple[Array, Array]:
+        asked = self.shares
+        n_bins = next(bins for most, bins in FINENESS if asked.noise <= most)
+        width = (ranges.high - ranges.low) / n_bins
+        weights = asked.log_weights
+        what = BinCounts(asked.features, asked.targets, ranges.low, width, n_bins, weights)
+        release = NoisySum(what, noise)
+        return oracle.ask(release) / factors[:, None], oracle.std(release) / factors
+
+
+def _joined(found: list[Ranges]) -> Ranges:
+    return Ranges(
+        np.concatenate([item.low for item in found]),
+        np.concatenate([item.high for item in found]),
+    )
+
+
+def _within_range(columns: Columns) -> Columns:
+    """Targets within the range that the public facts promise."""
+    reach = TARGET_RANGE * columns.size
+    low, high = columns.centre - reach, columns.centre + reach
+    return replace(columns, low=np.maximum(columns.low, low), high=np.minimum(columns.high, high))
+
+
+def _as_they_are(columns: Columns) -> Columns:
+    """Columns of about unit size around zero are left alone where there is no noise.
+
+    So a penalty acts on their very coefficients, and a fit agrees with scikit-learn's.
+    """
+    usual = (columns.size > 0.25) & (columns.size < 4) & (np.abs(columns.centre) < 2)
+    centre, size = np.where(usual, 0.0, columns.centre), np.where(usual, 1.0, columns.size)
+    return _unclipped(replace(columns, centre=centre, size=size))
+
+
+def _unclipped(columns: Columns) -> Columns:
+    """Without noise there is nothing to be hidden: values are not clipped."""
+    most = np.full(columns.n_columns, np.finfo(float).max)
+    return replace(columns, low=-most, high=most)
+
+
+@dataclass(frozen=True, eq=False)
+class Staged:
+    """The scaling, then a solver on the standardised records; one plan on one ledger.
+
+    Parameters
+    ----------
+    stage : ScalingStage
+    solver : Solver
+        Resolved for the standardised public facts.
+    noise : float
+        What noise 1 of the solver is in units of the whole budget.
+    """
+
+    stage: ScalingStage
+    solver: Solves
+    noise: float = 1.0
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the solver decides its noise from earlier answers."""
+        return self.solver.adaptive
+
+    @classmethod
+    def sharing(
+        cls,
+        stage: ScalingStage,
+        solver: Solves,
+        public: Public,
+        problem: Problem,
+        accountant: str = "auto",
+    ) -> Staged:
+        """Return both with noise such that the stage gets its share of the budget.
+
+        The share is one of mu squared. How much noise a plan takes for each mu is found by
+        calibrating the solver alone; where that is not exact, for batches, the share comes out
+        approximate, and the price of the whole is exact all the same.
+        """
+        noise = 1.0
+        if stage.shares.share > 0:
+            if math.isinf(public.epsilon):
+                return cls(stage, solver, 1.0)
+            noise = 1 / math.sqrt(1 - stage.shares.share)
+            if not solver.adaptive:
+                noise *= _noise_per_mu(solver, public, problem, accountant)
+        return cls(stage, solver, noise)
+
+    def solve(self, oracle: Oracle) -> Solution:
+        """Find the scaling, then solve on standardised records."""
+        scaling = self.stage.find(oracle)
+        oracle.relate_noise(self.noise)
+        oracle.standardise(scaling)
+        return replace(self.solver.solve(oracle), scaling=scaling)
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """The scaling alone, with no solver after it."""
+
+    stage: ScalingStage
+    adaptive: bool = False
+
+    def solve(self, oracle: Oracle) -> Solution:
+        """Find the scaling."""
+        return Solution(oracle.start(), 0, scaling=self.stage.find(oracle))
+
+
+def _noise_per_mu(solver: Solves, public: Public, problem: Problem, accountant: str) -> float:
+    """Scale of the solver's own plan at the whole budget, in units of that of one release."""
+    entries = rehearse(solver, public, problem)
+    event = Composed(tuple((entry.event, entry.count) for entry in entries))
+    scale = calibrate(event, public.epsilon, public.delta, public.adjacency, accountant).scale
+    one = Gaussian(1.0).sensitivity(public.adjacency)
+    return scale * gaussian_mu(public.epsilon, public.delta) / one

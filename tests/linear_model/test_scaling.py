@@ -1,0 +1,124 @@
+"""Raw columns in: the scaling inside the estimators."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LinearRegression
+
+import skdp
+
+
+@pytest.fixture
+def raw(rng):
+    Z = rng.standard_normal((6000, 4))
+    y = Z @ [1.0, -2.0, 0.5, 0.0] + 0.5 * rng.standard_normal(6000)
+    return Z * [1.0, 300.0, 1e-4, 9.0] + [0.0, 5000.0, 0.0, 50.0], 1e4 * y - 3e5
+
+
+def test_raw_columns_and_targets(raw):
+    X, y = raw
+    best = LinearRegression().fit(X, y).score(X, y)
+    model = skdp.DPLinearRegression(random_state=0).fit(X, y)
+    assert model.score(X, y) > best - 0.02
+    inside = X[(np.abs(X - X.mean(axis=0)) < 2 * X.std(axis=0)).all(axis=1)]
+    np.testing.assert_allclose(
+        inside @ model.coef_ + model.intercept_, model.predict(inside), rtol=1e-9
+    )
+
+
+def test_units_do_not_matter(raw):
+    """Powers of 4 shift every bin by a whole number: the same fit in other units."""
+    X, y = raw
+    one = skdp.DPRidge(random_state=0, scaling="private").fit(X, y)
+    plain = skdp.DPRidge(random_state=1, scaling="private").fit(X * 4.0, y * 16.0)
+    assert plain.score(X * 4.0, y * 16.0) == pytest.approx(one.score(X, y), abs=0.01)
+
+
+def test_the_plan_knows_of_it(raw):
+    X, y = raw
+    model = skdp.DPRidge(epsilon=0.7)
+    planned = model.plan(*X.shape)
+    assert model.fit(X, y).privacy_.releases == planned.releases
+    assert [record.kind for record in planned.releases] == ["magnitudes", "histograms", "gradient"]
+    assert 0.7 * (1 - 1e-6) <= planned.epsilon <= 0.7
+
+
+@pytest.mark.parametrize("solver", sorted(skdp.solvers.available()))
+def test_it_gets_its_share_whatever_the_solver(raw, solver):
+    X, _ = raw
+    try:
+        statement = skdp.DPRidge(solver=solver, scaling="private").plan(*X.shape)
+    except ValueError as refusal:
+        assert "needs" in str(refusal)  # noqa: PT017
+        return
+    assert statement.epsilon == pytest.approx(1.0, rel=1e-3)
+
+
+def test_without_noise_any_columns_converge(raw):
+    X, y = raw
+    with pytest.warns(skdp.PrivacyWarning):
+        model = skdp.DPLinearRegression(epsilon=math.inf, max_iter=3000).fit(X, y)
+    size = X.std(axis=0)
+    exact = LinearRegression().fit((X - X.mean(axis=0)) / size, y)
+    np.testing.assert_allclose(model.coef_ * size, exact.coef_, rtol=1e-4, atol=1.0)
+
+
+def test_auto_leaves_alone_what_is_declared(regression):
+    X, y = regression
+    assert skdp.DPRidge(data_norm=3.0).fit(X, y).scaling_ is None
+    assert skdp.DPRidge(constraint="l2_ball").fit(X, y).scaling_ is None
+    assert skdp.DPRidge(scaling="none").fit(X, y).scaling_ is None
+    assert skdp.DPRidge(scaling="private").fit(X, y).scaling_.columns is not None
+
+
+def test_declared_bounds_are_free(raw):
+    X, y = raw
+    bounds = ([-4.0, 3000.0, -1e-3, 0.0], [4.0, 7000.0, 1e-3, 100.0])
+    model = skdp.DPRidge(bounds=bounds, target_bound=5e5, random_state=0).fit(X, y)
+    assert [record.kind for record in model.privacy_.releases] == ["gradient"]
+    assert any("bounds were chosen" in text for text in model.privacy_.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"scaling": "robust"}, "scaling must be one of 'auto', 'private', 'none'"),
+        ({"scaling": "private", "data_norm": 1.0}, "set one of the two"),
+        ({"scaling": "private", "constraint": "l2_ball"}, "set one of the two"),
+        ({"scaling": "none", "bounds": (0, 1)}, "scaling='none' was asked for"),
+        ({"bounds": (1, 0)}, "low < high"),
+        ({"bounds": 3}, "bounds must be None or a pair"),
+        ({"bounds": (0, [1.0, 2.0])}, "2 ends were given for 5 columns"),
+    ],
+)
+def test_refusals(regression, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        skdp.DPRidge(**parameters).fit(*regression)
+
+
+def test_sparse_columns_are_not_centred(rng):
+    X = sparse.random_array((4000, 5), density=0.4, format="csr", rng=rng)
+    y = X @ np.arange(5.0)
+    model = skdp.DPRidge(random_state=0, scaling="private").fit(X, y)
+    assert not model.scaling_.columns.centre.any()
+    assert model.score(X, y) > 0.8
+
+
+def test_fitted_models_are_small_and_pickle(raw):
+    X, y = raw
+    model = skdp.DPRidge(random_state=0).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X[:9]), model.predict(X[:9]))
+    assert len(pickle.dumps(model)) < 20_000
+
+
+def test_predictions_follow_coefficients(raw):
+    X, y = raw
+    model = skdp.DPRidge(random_state=0).fit(X, y)
+    model.coef_[:] = 0.0
+    np.testing.assert_array_equal(model.predict(X[:3]), model.intercept_)

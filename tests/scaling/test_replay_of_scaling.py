@@ -1,0 +1,226 @@
+"""Nothing but charged releases leaves the scaling: replay on hostile neighbours, and mutants."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import skdp
+from skdp.accounting import Adjacency, Gaussian
+from skdp.oracle import histograms
+from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
+from skdp.oracle.rows import Rows
+from skdp.oracle.scaling import Columns
+from skdp.scaling import stage
+
+N_ROWS = 50
+HOSTILE = [
+    np.zeros(3),
+    np.array([-0.0, 0.0, -0.0]),
+    np.full(3, 1e308),
+    np.array([-1e308, 1e308, 5e-324]),
+    np.array([1e-310, -1e-310, 2.0**-1022]),
+    np.array([4.0, -4.0, 4.0**20]),
+    np.array([1e17, 1.0, -1e-17]),
+]
+TARGETS = [0.0, -1e300, 1e300, 1e-310, 64.0]
+
+
+def problem(kind, rng):
+    X = rng.standard_normal((N_ROWS, 3)) * [1.0, 100.0, 1e-3] + [0.0, 2000.0, 0.0]
+    if kind == "logistic":
+        return X, (X[:, 0] > 0).astype(int)
+    y = 40.0 * X[:, 0] - 300.0
+    return X, (y if kind == "ridge" else np.column_stack([y, -y]))
+
+
+def make(kind, adjacency, **parameters):
+    shared = {"adjacency": str(adjacency), "scaling": "private", "random_state": 0, **parameters}
+    if kind == "logistic":
+        return skdp.DPLogisticRegression(classes=[0, 1], **shared)
+    return skdp.DPRidge(**shared)
+
+
+def neighbours(kind, X, y, adjacency, convert=lambda X: X):
+    """Pairs of data sets in which one record differs; a null record has weight 0."""
+    targets = [0, 1] if kind == "logistic" else TARGETS
+    for place, row in enumerate(HOSTILE):
+        target = targets[place % len(targets)]
+        Z, t, ones = X.copy(), y.copy(), np.ones(N_ROWS)
+        Z[place], t[place] = row, target
+        if adjacency is Adjacency.ZERO_OUT:
+            null, without = Z.copy(), ones.copy()
+            null[place], without[place] = 0.0, 0.0
+            s = t.copy()
+            s[place] = 0
+            yield (convert(Z), t, ones), (convert(null), s, without)
+        else:
+            yield (convert(X), y, ones), (convert(Z), t, ones)
+
+
+def solvers_for(kind):
+    for name in sorted(skdp.solvers.available()):
+        solver = skdp.solvers.get_solver(name)
+        estimator = make(kind, "zero_out")
+        if not solver.needs - estimator._problem(N_ROWS, 1).provides:
+            yield name
+
+
+CASES = [(kind, name) for kind in ("logistic", "ridge") for name in solvers_for(kind)]
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize(("kind", "solver"), CASES)
+def test_nothing_but_releases(replay, rng, kind, solver, adjacency):
+    X, y = problem(kind, rng)
+    for data, neighbour in neighbours(kind, X, y, adjacency):
+        replay.check(lambda: make(kind, adjacency, solver=solver), data, neighbour, adjacency)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"fit_intercept": False},
+        {"bounds": (-5.0, [1.0, 3000.0, 2.0]), "scaling": "auto"},
+        {"target_bound": 500.0},
+        {"max_iter": 5, "batch_size": 20},
+    ],
+    ids=str,
+)
+def test_other_forms(replay, rng, adjacency, parameters):
+    X, y = problem("several", rng)
+    for data, neighbour in neighbours("several", X, y, adjacency):
+        replay.check(lambda: make("several", adjacency, **parameters), data, neighbour, adjacency)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_rows(replay, rng, adjacency, dtype):
+    X, y = problem("ridge", rng)
+    X[rng.random(X.shape) < 0.5] = 0.0
+    largest = 1e38 if dtype is np.float32 else 1e308
+
+    def convert(X):
+        return sparse.csr_array(np.clip(X, -largest, largest).astype(dtype))
+
+    for data, neighbour in neighbours("ridge", X, y, adjacency, convert):
+        replay.check(lambda: make("ridge", adjacency, max_iter=9), data, neighbour, adjacency)
+
+
+# ---------------------------------------------------------------- mutants
+
+
+def mutant_sensitivity_of_one_column(monkeypatch):
+    original = stage.MagnitudeCounts.contribution
+
+    def contribution(self, terms, n_rows):
+        found = original(self, terms, n_rows)
+        object.__setattr__(found, "bound", 1.0)
+        return found
+
+    monkeypatch.setattr(MagnitudeCounts, "contribution", contribution)
+
+
+def mutant_weights_not_in_the_bound(monkeypatch):
+    original = BinCounts.contribution
+
+    def contribution(self, terms, n_rows):
+        found = original(self, terms, n_rows)
+        object.__setattr__(found, "bound", math.sqrt(len(self.log_weights)) * 0.7)
+        return found
+
+    monkeypatch.setattr(BinCounts, "contribution", contribution)
+
+
+def mutant_counts_null_records(monkeypatch):
+    original = Rows._counts
+
+    def counts(self, features, targets, count):
+        weights, self._weights = self._weights, None
+        found = original(self, features, targets, count)
+        self._weights = weights
+        return found + np.int64((weights > 0).all())
+
+    monkeypatch.setattr(Rows, "_counts", counts)
+
+
+def mutant_counts_twice(monkeypatch):
+    original = Rows._counts
+    monkeypatch.setattr(
+        Rows,
+        "_counts",
+        lambda self, *parts: 2 * original(self, *parts),
+    )
+
+
+def mutant_range_from_the_rows(monkeypatch):
+    original = Rows.standardised
+
+    def standardised(self, scaling, row_bound):
+        X = np.asarray(self._X, dtype=float)
+        low, high = np.clip(np.quantile(X, [0.0, 1.0], axis=0), -1e9, 1e9)
+        raw = Columns(low, high, np.zeros(3), np.ones(3))
+        object.__setattr__(scaling, "columns", raw)
+        return original(self, scaling, row_bound)
+
+    monkeypatch.setattr(Rows, "standardised", standardised)
+
+
+def mutant_centre_from_the_rows(monkeypatch):
+    original = Rows.standardised
+
+    def standardised(self, scaling, row_bound):
+        object.__setattr__(
+            scaling.columns, "centre", np.clip(np.asarray(self._X), -1e3, 1e3).mean(axis=0)
+        )
+        return original(self, scaling, row_bound)
+
+    monkeypatch.setattr(Rows, "standardised", standardised)
+
+
+def mutant_edges_from_the_rows(monkeypatch):
+    original = histograms.equal_bins
+    seen = []
+
+    def bins(values, low, width, n_bins):
+        seen.append(float(np.clip(np.abs(values), 0, 1e6).max(initial=0.0)))
+        return original(values, low, width * (1 + (seen[-1] > 9e5)), n_bins)
+
+    monkeypatch.setattr(histograms, "equal_bins", bins)
+
+
+MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacency):
+    if mutant == "mutant_counts_null_records" and adjacency is Adjacency.REPLACE_ONE:
+        return  # no record is null there
+    X, y = problem("ridge", rng)
+    MUTANTS[mutant](monkeypatch)
+    for data, neighbour in neighbours("ridge", X, y, adjacency):
+        try:
+            replay.check(lambda: make("ridge", adjacency, max_iter=3), data, neighbour, adjacency)
+        except leak:
+            return
+    raise AssertionError(f"{mutant} went unnoticed")
+
+
+def test_replay_catches_a_forgotten_spread(replay, leak, rng, monkeypatch):
+    """Under replace-one a record leaves one bin and enters another."""
+    monkeypatch.setattr(Gaussian, "sensitivity", lambda self, adjacency: 1.0)
+    X, y = problem("ridge", rng)
+    pairs = list(neighbours("ridge", X, y, Adjacency.REPLACE_ONE))
+    with pytest.raises(leak, match="times its sensitivity"):
+        for data, neighbour in pairs:
+            replay.check(
+                lambda: make("ridge", "replace_one", max_iter=3),
+                data,
+                neighbour,
+                Adjacency.REPLACE_ONE,
+            )
