@@ -48,17 +48,16 @@ class HeavyBallCertificate:
     strong_convexity: float
 
     def slack(self) -> float:
-        """Least eigenvalue of the matrix, and of P; not negative if the certificate is valid."""
+        """Least eigenvalue of the matrix, and of P; not negative if the certificate is valid.
+
+        In units in which the smoothness is 1: their signs are the same, and rounding is small.
+        """
+        L = self.smoothness
+        P, c0 = self.P / L, self.c0 * L
         matrix = certificate_matrix(
-            self.P,
-            self.c0,
-            self.rate,
-            self.step,
-            self.momentum,
-            self.smoothness,
-            self.strong_convexity,
+            P, c0, self.rate, self.step * L, self.momentum, 1.0, self.strong_convexity / L
         )
-        return float(min(np.linalg.eigvalsh(matrix)[0], np.linalg.eigvalsh(self.P)[0], self.c0))
+        return float(min(np.linalg.eigvalsh(matrix)[0], np.linalg.eigvalsh(P)[0], c0))
 
     def excess_bound(
         self, n_steps: int, initial_excess: float, distance: float, variance: float

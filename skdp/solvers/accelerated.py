@@ -18,12 +18,22 @@ from skdp.solvers.checks import check_choice, check_count, is_auto
 from skdp.solvers.defaults import TARGET_UNITS, descent_defaults
 from skdp.solvers.laplace_defaults import laplace_descent_defaults, noise_law
 from skdp.solvers.public_smoothness import public_smoothness
-from skdp.steps import Path, clip_norms, relative_noise, sampled_laplace_noise
+from skdp.steps import (
+    CustomNoise,
+    Path,
+    clip_norms,
+    relative_noise,
+    sampled_laplace_factor,
+    sampled_laplace_noise,
+)
 from skdp.steps.influence import Array, NoiseSchedule
 
 MOST = 1000  # steps that max_iter="auto" considers
 AMPLIFIED = ("poisson", "fixed_size")
 DEVIATIONS = 3.0  # a noisy curvature is raised by so many standard deviations of its noise
+# The best noise for the bounds grows without limit towards the first of many steps, counting on a
+# contraction that clipped gradients, and intercepts without a penalty, do not have.
+NOISIEST = 100.0  # times the noise of the least noisy step
 
 
 class Accelerated(Solver):
@@ -65,7 +75,7 @@ class Accelerated(Solver):
         if "strongly_convex" not in problem.provides:
             raise ValueError(
                 f"solver {self.name!r} needs a penalty that is strongly convex, from which its "
-                "momentum and its noise follow: set a finite C and penalty='l2' "
+                "momentum and its noise follow: set a finite C and l1_ratio=0 "
                 "(DPLogisticRegression), or use DPRidge with alpha > 0. The penalty is "
                 f"{problem.penalty}. Nothing was released."
             )
@@ -158,6 +168,11 @@ class Accelerated(Solver):
         law = self._law(public)
         if math.isinf(public.epsilon):
             return 0.0, law
+        if unit / min(public.epsilon, 1.0) > 1e100:
+            raise ValueError(
+                f"solver {self.name!r}: clip_norm={clip:g} at epsilon={public.epsilon:g} asks for "
+                "more noise than numbers can hold; lower clip_norm. Nothing was released."
+            )
         if law == "laplace":
             return 2 * size * (unit / public.epsilon) ** 2, law
         tails = 2.0 if self.mechanism == "laplace" else 1.0
@@ -168,13 +183,20 @@ class Accelerated(Solver):
         schedule, law = self.noise_schedule, self._law(public)
         if not (isinstance(schedule, str) and schedule in ("auto", "optimal")):
             return relative_noise(schedule, self.max_iter, law)
-        best = self._schedule(smoothness, problem)
-        amplified = self.batch_size is not None and self.sampling in AMPLIFIED
-        if law == "laplace" and amplified and not math.isinf(public.epsilon):
-            rate = batch_rows(self.batch_size, public.n_rows) / public.n_rows
-            logs = best.log_influence(self.max_iter)
+        logs = self._schedule(smoothness, problem).log_influence(self.max_iter)
+        # Noise goes as influence to the power of -1/3 or -1/4.
+        power = 3 if law == "laplace" else 4
+        logs = np.maximum(logs, logs.max() - power * math.log(NOISIEST))
+        rate = self._amplification(public)
+        if law == "laplace" and rate < 1 and not math.isinf(public.epsilon):
             return sampled_laplace_noise(logs, public.epsilon, rate)
-        return relative_noise(best, self.max_iter, law)
+        return relative_noise(CustomNoise(logs, logarithmic=True), self.max_iter, law)
+
+    def _amplification(self, public: Public) -> float:
+        """Rate of a sample that makes a step cheaper; 1 where there is none."""
+        if self.batch_size is None or self.sampling not in AMPLIFIED:
+            return 1.0
+        return batch_rows(self.batch_size, public.n_rows) / public.n_rows
 
     # ------------------------------------------------------------------ the run
 
@@ -198,10 +220,15 @@ class Accelerated(Solver):
         public, problem = oracle.public, oracle.problem
         # 1. What the steps cost together, in units of a full-batch release with noise 1.
         power = 1 if self._law(public) == "laplace" else 2
-        rate = 1.0
-        if self.batch_size is not None:
-            rate = batch_rows(self.batch_size, public.n_rows) / public.n_rows
-        steps = float(np.sum((rate / noises) ** power))
+        amplification = self._amplification(public)
+        if power == 1 and amplification < 1 and not math.isinf(public.epsilon):
+            left = public.epsilon * (1 - self.smoothness_share)
+            steps = left * sampled_laplace_factor(noises, left, amplification)
+        else:
+            rate = 1.0
+            if self.batch_size is not None:
+                rate = batch_rows(self.batch_size, public.n_rows) / public.n_rows
+            steps = float(np.sum((rate / noises) ** power))
         # 2. The noise for a share; one record moves the eigenvalue by one bound, never by two.
         share = self.smoothness_share / (1 - self.smoothness_share)
         noise = (share * steps) ** (-1 / power) / Gaussian(1.0).sensitivity(public.adjacency)

@@ -36,7 +36,8 @@ class MultistageNesterov(Accelerated):
     p : float, default=1.0
         Length of the later stages; at least 0.
     noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
-        "optimal" is the best for the error bound; "uniform" is DP-MASG.
+        "optimal" is the best for the error bound, within a factor of 100 between steps; "uniform"
+        is DP-MASG.
     mechanism : {"auto", "gaussian", "laplace"}, default="auto"
         Law of the noise; "auto" is Laplace if delta is 0, else Gaussian.
     clip_norm : float, ClippingRule or "auto", default="auto"

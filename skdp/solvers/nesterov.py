@@ -32,7 +32,8 @@ class Nesterov(Accelerated):
         run; see `skdp.planning.nesterov_bounds`.
     noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
         "optimal" is the best for the error bound (Prop. 4.2; on samples, with delta = 0, it is
-        found numerically); "uniform" is DP-NAG.
+        found numerically), but no step gets more than 100 times the noise of the quietest;
+        "uniform" is DP-NAG.
     mechanism : {"auto", "gaussian", "laplace"}, default="auto"
         Law of the noise; "auto" is Laplace if delta is 0, else Gaussian.
     clip_norm : float, ClippingRule or "auto", default="auto"

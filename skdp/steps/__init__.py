@@ -24,7 +24,11 @@ from skdp.steps.noise_schedules import (
     flattening_horizon,
     relative_noise,
 )
-from skdp.steps.sampled_noise import sampled_epsilon, sampled_laplace_noise
+from skdp.steps.sampled_noise import (
+    sampled_epsilon,
+    sampled_laplace_factor,
+    sampled_laplace_noise,
+)
 from skdp.steps.schedules import (
     ConstantStep,
     InverseSquareRootStep,
@@ -74,6 +78,7 @@ __all__ = [
     "noise_multipliers",
     "relative_noise",
     "sampled_epsilon",
+    "sampled_laplace_factor",
     "sampled_laplace_noise",
     "stages",
     "step_sizes",

@@ -14,9 +14,25 @@ Array = NDArray[np.float64]
 def sampled_epsilon(noise: ArrayLike, rate: float) -> Array:
     """Epsilon of Laplace noise on a sample, ``log(1 + rate (exp(1/b) - 1))``, for each b."""
     inner = 1 / np.asarray(noise, dtype=np.float64)
-    return (
-        np.asarray(np.logaddexp(math.log1p(-rate), math.log(rate) + inner)) if rate < 1 else inner
-    )
+    if rate == 1:
+        return inner
+    large = np.logaddexp(math.log1p(-rate), math.log(rate) + inner)
+    small = np.log1p(rate * np.expm1(np.minimum(inner, 1.0)))  # exact where ``large`` cancels
+    return np.asarray(np.where(inner < 1, small, large))
+
+
+def sampled_laplace_factor(noise: ArrayLike, epsilon: float, rate: float) -> float:
+    """Find c such that noise of scales ``c * noise`` on samples costs ``epsilon`` in all."""
+    scales = np.asarray(noise, dtype=np.float64)
+
+    def excess(log_factor: float) -> float:
+        spent = float(sampled_epsilon(math.exp(log_factor) * scales, rate).sum())
+        return math.log(spent / epsilon)
+
+    # A sample costs at most what all rows do, and at least ``rate`` times that.
+    high = math.log(float(np.sum(1 / scales)) / epsilon)
+    low = high + math.log(rate)
+    return math.exp(float(brentq(excess, low - 1e-9, high + 1e-9, xtol=1e-14)))
 
 
 def sampled_laplace_noise(log_influence: ArrayLike, epsilon: float, rate: float) -> Array:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from skdp.accounting.pure import amplified
 from skdp.planning import (
     best_certificate,
     find_certificate,
@@ -26,6 +27,7 @@ from skdp.steps import (
     noise_effect,
     noise_multipliers,
     sampled_epsilon,
+    sampled_laplace_factor,
     sampled_laplace_noise,
 )
 
@@ -100,6 +102,16 @@ def test_proposition_4_2(method, n_steps):
     printed = (a ** (1 / 3)).sum() / a ** (1 / 3) / 0.8
     np.testing.assert_allclose(noise_multipliers(logs, 0.8, "laplace"), printed, rtol=1e-12)
     np.testing.assert_allclose(sampled_laplace_noise(logs, 0.8, 1.0), printed, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.5, 0.999])
+@pytest.mark.parametrize("epsilon", [1e-8, 1.0, 1000.0])
+def test_factor_of_noise_on_samples(rate, epsilon):
+    noise = np.geomspace(1, 30, 40)
+    factor = sampled_laplace_factor(noise, epsilon, rate)
+    spent = sum(amplified(1 / (factor * b), rate) for b in noise)
+    assert spent == pytest.approx(epsilon, rel=1e-9)
+    assert sampled_epsilon(factor * noise, rate).sum() == pytest.approx(spent, rel=1e-12)
 
 
 @pytest.mark.parametrize("rate", [0.001, 0.01, 0.3, 0.999])
@@ -242,6 +254,14 @@ def test_gradient_descent_is_certified_at_its_own_rate():
     found = best_certificate(1.0, 0.0, 1.0, 0.1)
     assert found.rate == pytest.approx(0.9, abs=1e-3)
     assert find_certificate(0.89, 1.0, 0.0, 1.0, 0.1) is None
+
+
+@pytest.mark.parametrize("L", [1e-9, 1e-6, 1e6, 1e12])
+def test_certificates_know_no_units(L):
+    one = best_certificate(1.0, 0.3, 1.0, 0.01, tolerance=0.01)
+    other = best_certificate(1.0 / L, 0.3, L, 0.01 * L, tolerance=0.01)
+    assert other.rate == pytest.approx(one.rate, rel=1e-9)
+    assert other.slack() > 0
 
 
 def test_a_wrong_certificate_is_seen():

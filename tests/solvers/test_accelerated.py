@@ -169,6 +169,53 @@ def test_private_smoothness_has_its_share(solver, delta, adjacency):
         assert sum(costs) == pytest.approx(1.0, rel=1e-4)
 
 
+@pytest.mark.parametrize("sampling", ["poisson", "fixed_size"])
+@pytest.mark.parametrize("schedule", ["optimal", "uniform"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_private_smoothness_has_its_share_on_samples(sampling, schedule, epsilon):
+    """Where amplification is far from proportional to the rate, too."""
+    public = public_for(Adjacency.REPLACE_ONE, epsilon=epsilon)
+    asked = Nesterov(
+        smoothness="private",
+        smoothness_share=0.1,
+        max_iter=10,
+        batch_size=50,
+        sampling=sampling,
+        noise_schedule=schedule,
+    )
+    plan = make_plan(asked.resolve(public, PROBLEM), public, PROBLEM)
+    first = plan.entries[0].event.scaled(plan.calibration.scale)
+    share = first.pure_epsilon(Adjacency.REPLACE_ONE) / plan.calibration.epsilon
+    assert share == pytest.approx(0.1, rel=1e-3)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(("batch_size", "delta"), [(None, 0.0), (0.1, 0.0), (None, 1e-6)])
+def test_more_steps_than_the_bound_calls_for_do_no_great_harm(
+    regression, solver, batch_size, delta
+):
+    """The first steps of many would be so noisy that clipped gradients never bring them back."""
+    X, y = regression
+    X, y = np.tile(X, (25, 1)), np.tile(y, 25)
+    for alpha in (0.05, 1.0, 10.0):
+        model = skdp.DPRidge(
+            alpha=alpha * len(X),
+            delta=delta,
+            solver=solver(max_iter=600, batch_size=batch_size),
+            scaling="none",
+            random_state=0,
+        ).fit(X, y + 1.0)
+        noise = [record.noise_multiplier for record in model.privacy_.releases]
+        assert max(noise) <= 100 * min(noise) * (1 + 1e-9)
+        assert model.score(X, y + 1.0) > -1.0
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_an_absurd_clipping_norm_is_refused(solver):
+    with pytest.raises(ValueError, match=r"lower clip_norm. Nothing was released"):
+        solver(clip_norm=1e300).resolve(public_for(), PROBLEM)
+
+
 def test_private_smoothness_shortens_the_way(rng):
     """Columns alike: the truth is far below the public bound, and steps are as much longer."""
     X = rng.standard_normal((20000, 20))
@@ -211,7 +258,7 @@ def test_a_useless_eigenvalue_falls_back_on_the_public_bound():
 @pytest.mark.parametrize("solver", SOLVERS)
 class TestRefusals:
     def test_no_penalty(self, solver):
-        with pytest.raises(ValueError, match=r"finite C and penalty='l2'.*DPRidge with alpha > 0"):
+        with pytest.raises(ValueError, match=r"finite C and l1_ratio=0 .*DPRidge with alpha > 0"):
             solver().check(Problem(SquaredError(), NoPenalty()))
 
     def test_private_smoothness_without_a_bound(self, solver):
