@@ -154,7 +154,7 @@ def bare_passes(X, y, norms, size, n_steps):
 
 
 def passes(size, n_features, n_steps, repeats, n_rows=50_000):
-    """Inner steps of variance reduction behind the boundary, microseconds of processor time each."""
+    """Inner steps of variance reduction behind the boundary, in processor time."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, n_features))
     y = (X[:, 0] > 0).astype(float)
