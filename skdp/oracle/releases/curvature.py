@@ -45,6 +45,7 @@ class LargestEigenvalue(Sum):
 
     order: int = 2
     kind: ClassVar[str] = "largest_eigenvalue"
+    gradients: ClassVar[int] = 0
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
         public = terms.public
