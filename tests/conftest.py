@@ -15,6 +15,7 @@ import pytest
 from skdp.accounting import Composed
 from skdp.oracle.releases.laplace import LaplaceNoise
 from skdp.oracle.releases.mechanisms import GaussianNoise
+from skdp.oracle.releases.perturbed import PerturbedMinimum
 from skdp.oracle.releases.step_noise import StepNoise
 from skdp.oracle.releases.varying_noise import VaryingNoise
 
@@ -93,6 +94,28 @@ class Replay:
             cells[:] = answer_to(cells.copy(), sensitivity, noise.std)
             return cells
 
+        def perturbed(release, rows, terms, source):
+            """The statistic is the perturbation that makes the answer the minimum."""
+            if forced is None:
+                b = release._perturbation(terms, source)
+                answer = release._minimum(rows, terms, b)
+                implied = release._gradient(
+                    rows, terms, b, rows.record_factors(release.row_norm, gentle=True), answer
+                )
+                if not np.linalg.norm(implied) <= release._tolerance(terms):
+                    raise Leak("the answer is farther from the minimum than the noise hides")
+            elif len(log) >= len(forced):
+                raise Leak("more releases on the neighbour")
+            else:
+                answer = forced[len(log)].answer
+            factors = rows.record_factors(release.row_norm, gentle=True)
+            statistic = release._gradient(rows, terms, 0.0, factors, answer)
+            unit = release.row_norm * (1 + 1e-9)
+            spread = release.event(terms).sensitivity(adjacency)
+            std = release.std(terms) * terms.public.n_rows
+            log.append(Record(statistic, spread * unit, std, answer))
+            return answer
+
         printed = io.StringIO()
         with (
             self._patch.context() as patch,
@@ -105,6 +128,7 @@ class Replay:
             patch.setattr(LaplaceNoise, "hide", hide)
             patch.setattr(StepNoise, "hide", hide_step)
             patch.setattr(VaryingNoise, "hide", hide_cells)
+            patch.setattr(PerturbedMinimum, "answer", perturbed)
             model.fit(*data)
         told = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
         return model, log, [*told, printed.getvalue()]

@@ -13,6 +13,7 @@ from skdp.accounting.events import (
     FixedSizeSampled,
     Gaussian,
     Laplace,
+    ObjectivePerturbed,
     OnBlock,
     OnePass,
     Partition,
@@ -24,6 +25,7 @@ from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.gaussian_tradeoff import gaussian_delta, gaussian_epsilon, gaussian_mu
 from skdp.accounting.gdp import GaussianDP
 from skdp.accounting.mixed import MixedComposition
+from skdp.accounting.objective import ObjectiveModel, objective_delta
 from skdp.accounting.parallel import ParallelComposition
 from skdp.accounting.pld import PrivacyLossDistribution
 from skdp.accounting.pure import PureDP
@@ -49,6 +51,8 @@ __all__ = [
     "HiddenIterates",
     "Laplace",
     "MixedComposition",
+    "ObjectiveModel",
+    "ObjectivePerturbed",
     "OnBlock",
     "OnePass",
     "OptimalComposition",
@@ -72,6 +76,7 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_mu",
     "knowing",
+    "objective_delta",
     "price",
     "selection_delta",
     "selection_epsilon",

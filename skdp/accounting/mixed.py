@@ -12,9 +12,11 @@ from skdp.accounting.events import (
     BallsAndBins,
     Composed,
     Event,
+    ObjectivePerturbed,
     Selected,
     Shuffled,
 )
+from skdp.accounting.objective import ObjectiveModel
 from skdp.accounting.plan import Sequence, paths
 from skdp.accounting.pld import PrivacyLossDistribution
 from skdp.accounting.rdp import RenyiDP
@@ -23,6 +25,7 @@ from skdp.accounting.shuffle import ShuffleModel
 
 # Shares of delta that the special parts are tried with.
 _SHARES = (0.2, 0.5, 0.8)
+_SPECIALISTS = (SelectionModel(), ShuffleModel(), BallsAndBinsModel(), ObjectiveModel(), RenyiDP())
 
 
 @register
@@ -36,7 +39,7 @@ class MixedComposition(Accountant):
 
     name = "mixed"
     rank = 60
-    special = (BallsAndBins, Selected, Shuffled)
+    special = (BallsAndBins, ObjectivePerturbed, Selected, Shuffled)
 
     def examine(self, event: Event, adjacency: Adjacency) -> object:
         found = [_split(path, adjacency) for path in _paths(event, adjacency)]
@@ -87,7 +90,7 @@ def _known(part: Event, count: int, adjacency: Adjacency) -> Special | None:
     """Prefer an accountant that knows all repetitions together."""
     if not isinstance(part, MixedComposition.special):
         return None
-    for accountant in (SelectionModel(), ShuffleModel(), BallsAndBinsModel(), RenyiDP()):
+    for accountant in _SPECIALISTS:
         whole = Composed(((part, count),))
         if accountant.objection(whole, adjacency) is None:
             return whole, 1, accountant

@@ -34,6 +34,7 @@ from skdp.oracle.kernels import quotient, row_norms
 from skdp.oracle.rows import Rows, canonical
 from skdp.oracle.threads import spread_over_threads
 from skdp.solvers import Solver
+from skdp.solvers.choice import automatic_solver
 
 Array = NDArray[np.float64]
 
@@ -225,7 +226,7 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
             streamed=streamed,
         )
         problem = self._problem(n_rows, n_outputs)
-        asked = self._choose_solver("adaptive_shuffled_sgd" if streamed else "gd")
+        asked = self._choose_solver(public, problem)
         asked.check(problem)
         solver = asked.resolve(public, problem)
         return public, problem, solver, make_plan(solver, public, problem, self.accountant)
@@ -238,12 +239,17 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
             return None
         return LONG_ROW * math.sqrt(n_features + bool(self.fit_intercept))
 
-    def _choose_solver(self, automatic: str = "gd") -> Solver:
+    def _choose_solver(
+        self, public: Public | None = None, problem: Problem | None = None
+    ) -> Solver:
         given = {}
         for name, default in HANDED_ON.items():
             value = getattr(self, name)
             if not (value is default or (isinstance(value, str) and value == default)):
                 given[name] = value
+        automatic = "gd"
+        if public is not None and problem is not None:
+            automatic = automatic_solver(public, problem, given)
         return choose_solver(type(self).__name__, self.solver, given, automatic)
 
     def _check_parameters(self) -> None:

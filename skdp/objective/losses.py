@@ -110,6 +110,26 @@ class Loss(ABC):
             targets = np.array([[target]])
             return float(self.residual(margins, targets, out=margins)[0, 0])
 
+    def second_derivative(self, margins: NDArray[Float]) -> NDArray[Float]:
+        """Return the second derivative in each margin, of a smooth, separable loss.
+
+        At least 0 and at most ``curvature``. It does not depend on the target.
+
+        Parameters
+        ----------
+        margins : array of shape (n, K), float32 or float64
+
+        Returns
+        -------
+        array of shape (n, K), new
+
+        Raises
+        ------
+        ValueError
+            If the loss has none at some margin, or is not separable.
+        """
+        raise ValueError(f"{self.name}: it has no second derivative of one margin each.")
+
     @abstractmethod
     def _residual(self, margins: Array, targets: Array, out: Array) -> None:
         """Write the residual into ``out``, which may be ``margins``; shapes are right."""
@@ -158,6 +178,9 @@ class SquaredError(Loss):
     def residual_of_one(self, margin: float, target: float) -> float:
         return margin - target
 
+    def second_derivative(self, margins: NDArray[Float]) -> NDArray[Float]:
+        return np.ones_like(margins)
+
     def _residual(self, margins: Array, targets: Array, out: Array) -> None:
         np.subtract(margins, targets, out=out)
 
@@ -190,6 +213,11 @@ class Logistic(Loss):
         if margin < -709.0:  # where exp would overflow the quotient is 0 to the last bit but one
             return -target
         return 1.0 / (1.0 + math.exp(-margin)) - target
+
+    def second_derivative(self, margins: NDArray[Float]) -> NDArray[Float]:
+        with np.errstate(over="ignore"):
+            half = np.tanh(np.abs(margins) / 2)
+        return np.asarray((1 - half) * (1 + half) / 4)
 
     def _residual(self, margins: Array, targets: Array, out: Array) -> None:
         # 1 / (1 + exp(-m)), 2.5 times as quick as scipy's expit: numpy's exp is vectorised. Where

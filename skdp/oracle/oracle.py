@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from skdp.accounting import Gaussian
 from skdp.objective import Problem
 from skdp.oracle.ledger import Ledger
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import (
+    GaussianNoise,
     LargestEigenvalue,
     NoisySum,
     Release,
     Sampler,
+    Sum,
     Terms,
     noisy_gradient,
     require_audited,
@@ -139,6 +144,26 @@ class Oracle:
         std = release.std(self._terms)
         answer = float(self.ask(release)[0])
         return answer / self.public.n_rows, std / self.public.n_rows
+
+    def sum_of(self, what: Sum, share: float) -> tuple[Array, float]:
+        """Noisy sum over all rows, and the standard deviation of its noise in a coordinate.
+
+        Parameters
+        ----------
+        what : Sum
+        share : float
+            Of the squared Gaussian-DP parameter of the plan, next to the shares of the other
+            releases; the noise that it takes depends on the adjacency.
+
+        Returns
+        -------
+        answer : array
+        std : float
+        """
+        spread = what.contribution(self._terms, self.public.n_rows).spread
+        unit = Gaussian(1.0, spread).sensitivity(self.public.adjacency)
+        release = NoisySum(what, GaussianNoise(unit / math.sqrt(share)))
+        return self.ask(release), release.std(self._terms)
 
     @property
     def is_noisy(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, TypeGuard
 
@@ -33,3 +34,15 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     if value not in known:
         words = ", ".join(repr(word) for word in known)
         raise ValueError(f"{name} must be one of {words}; got {value!r}.")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise ValueError unless ``value`` is a positive, finite number."""
+    if not is_real(value) or not 0 < value < math.inf:
+        raise ValueError(f"{name} must be 'auto' or a positive, finite number; got {value!r}.")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Raise ValueError unless ``value`` is a number above 0 and below 1."""
+    if not is_real(value) or not 0 < value < 1:
+        raise ValueError(f"{name} must be a number above 0 and below 1; got {value!r}.")

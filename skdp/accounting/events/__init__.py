@@ -14,6 +14,7 @@ from skdp.accounting.events.blocks import (
     partitions_in,
 )
 from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace
+from skdp.accounting.events.objective import ObjectivePerturbed
 from skdp.accounting.events.one_pass import OnePass
 from skdp.accounting.events.sampling import FixedSizeSampled, PoissonSampled, Shuffled
 from skdp.accounting.events.selection import Selected
@@ -26,6 +27,7 @@ __all__ = [
     "FixedSizeSampled",
     "Gaussian",
     "Laplace",
+    "ObjectivePerturbed",
     "OnBlock",
     "OnePass",
     "Partition",

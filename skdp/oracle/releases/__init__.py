@@ -5,11 +5,21 @@ from skdp.oracle.releases.counts import GradientCount, ResidualCount, SquaredNor
 from skdp.oracle.releases.curvature import LargestEigenvalue
 from skdp.oracle.releases.cuts import Cut
 from skdp.oracle.releases.differences import GradientDifference
+from skdp.oracle.releases.directions import NewtonDirection, SmallestEigenvalue
 from skdp.oracle.releases.gradients import MECHANISMS, noise, noisy_gradient
 from skdp.oracle.releases.laplace import LaplaceNoise
 from skdp.oracle.releases.last_iterate import LastIterate, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise, Mechanism
+from skdp.oracle.releases.moments import (
+    Coordinates,
+    GramSum,
+    NormCounts,
+    ResidualSquares,
+    ShrunkGradientSum,
+    unpack_gram,
+)
 from skdp.oracle.releases.noisy_sum import NoisySum
+from skdp.oracle.releases.perturbed import PerturbedMinimum
 from skdp.oracle.releases.samplers import Bin, Block, Everyone, FixedSize, Poisson, Sampler
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
 from skdp.oracle.releases.sums import GradientSum, Sum
@@ -19,6 +29,7 @@ __all__ = [
     "MECHANISMS",
     "Bin",
     "Block",
+    "Coordinates",
     "Cut",
     "Everyone",
     "FixedSize",
@@ -26,18 +37,25 @@ __all__ = [
     "GradientCount",
     "GradientDifference",
     "GradientSum",
+    "GramSum",
     "LaplaceNoise",
     "LargestEigenvalue",
     "LastIterate",
     "Mechanism",
+    "NewtonDirection",
     "NoisySum",
+    "NormCounts",
     "NotAudited",
+    "PerturbedMinimum",
     "Poisson",
     "Release",
     "ResidualCount",
+    "ResidualSquares",
     "SVRGPass",
     "Sampler",
+    "ShrunkGradientSum",
     "ShuffledPass",
+    "SmallestEigenvalue",
     "SquaredNormSum",
     "Sum",
     "Terms",
@@ -46,4 +64,5 @@ __all__ = [
     "noisy_gradient",
     "require_audited",
     "smoothness",
+    "unpack_gram",
 ]

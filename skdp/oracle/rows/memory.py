@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.objective import Loss
-from skdp.oracle import gram, kernels
+from skdp.oracle import gram, kernels, moments
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.rows.divisions import Divisions
 from skdp.oracle.rows.passing import Passing
@@ -72,6 +72,7 @@ class MemoryRows(Passing):
         "_intercept_size",
         "_inverse_norms",
         "_inverse_sums",
+        "_known_norms",
         "_row_bound",
         "_shrink",
         "_spread",
@@ -103,6 +104,7 @@ class MemoryRows(Passing):
         self._intercept_size, self._spread = intercept_size, spread
         self._row_bound = row_bound
         self._block: tuple[object, MemoryRows] | None = None
+        self._known_norms: tuple[Array, Array] | None = None
 
     def __reduce__(self) -> Any:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
@@ -150,6 +152,7 @@ class MemoryRows(Passing):
         chosen._inverse_sums = None if self._inverse_sums is None else self._inverse_sums[numbers]
         chosen._intercept_size, chosen._spread = self._intercept_size, self._spread
         chosen._row_bound, chosen._block = self._row_bound, None
+        chosen._known_norms = None
         return chosen
 
     def _inverse(self, order: int) -> Array:
@@ -219,7 +222,182 @@ class MemoryRows(Passing):
                 anchor,
             )
 
-        n_rows, n_columns = self._X.shape
-        parts = kernels.parts(n_rows, n_columns, self._X.dtype.itemsize, self.is_sparse)
         # In the order of the parts, whichever thread is done first.
-        return functools.reduce(operator.add, self._spread(over, parts))
+        return functools.reduce(operator.add, self._spread(over, self._parts()))
+
+    def _parts(self) -> list[slice]:
+        n_rows, n_columns = self._X.shape
+        return kernels.parts(n_rows, n_columns, self._X.dtype.itemsize, self.is_sparse)
+
+    def shrunk_gradient_sum(
+        self,
+        loss: Loss,
+        point: Array,
+        row_norm: float,
+        residual_bound: float,
+        transform: Array | None = None,
+        whole_records: bool = False,
+    ) -> Array:
+        """Sum of the rows' gradients, the rows shrunk to ``row_norm`` and residuals capped.
+
+        With ``transform`` T, a square matrix, norms are those of ``T'z`` and so is the answer: the
+        sum of ``T'z`` times residual. With ``whole_records`` a row's target is shrunk with it, as
+        in :meth:`gram_sum`, which for squared error multiplies its residual once more.
+        """
+        inverse = self._inverse_norms if transform is None else self._inverse_in(transform)
+        if whole_records:
+            roots = None if self._weights is None else np.sqrt(self._weights)
+            limits = moments.factors_within(row_norm, inverse, roots)
+            weights = limits * limits
+        else:
+            limits = moments.factors_within(row_norm, inverse, None)
+            with np.errstate(over="ignore", under="ignore"):
+                weights = limits if self._weights is None else limits * self._weights
+
+        def over(part: slice) -> Array:
+            return kernels.clipped_gradient_sum(
+                self._X,
+                self._targets,
+                weights,
+                self._shrink,
+                limits,
+                self._intercept_size,
+                loss,
+                point,
+                residual_bound,
+                part,
+            )
+
+        total: Array = functools.reduce(operator.add, self._spread(over, self._parts()))
+        return total if transform is None else np.asarray(transform.T @ total)
+
+    def _inverse_in(self, transform: Array) -> Array:
+        """One over the norms of rows in other coordinates; those of the last ones are kept."""
+        if self._known_norms is None or self._known_norms[0] is not transform:
+
+            def over(part: slice) -> Array:
+                return moments.norms_in(
+                    self._X, self._shrink, self._intercept_size, transform, part
+                )
+
+            norms = np.concatenate(list(self._spread(over, self._parts())))
+            self._known_norms = transform, kernels.quotient(1.0, norms)
+        return self._known_norms[1]
+
+    def gram_sum(
+        self, row_norm: float, target_unit: float | None = None, target_bound: float = np.inf
+    ) -> Array:
+        """Sum of ``v v'`` over records ``v``, weighted by its root and shrunk to ``row_norm``.
+
+        ``v`` is the row with its constant; with ``target_unit``, the targets over that, cut to
+        ``target_bound`` before, are further columns of it.
+        """
+        roots = None if self._weights is None else np.sqrt(self._weights)
+        inverse, extra = self._inverse_norms, None
+        if target_unit is not None:
+            targets = self._targets.astype(np.float64, copy=False).reshape(self.n_rows, -1)
+            # Cut so that squares stay finite: 0 times inf would be nan.
+            largest = min(target_bound / target_unit, 1e150)
+            with np.errstate(over="ignore"):
+                extra = np.clip(targets / target_unit, -largest, largest)
+            inverse = kernels.quotient(1.0, moments.joint_norms(inverse, extra))
+        factors = moments.factors_within(row_norm, inverse, roots)
+
+        def over(part: slice) -> Array:
+            return moments.gram_sum(
+                self._X, factors, self._shrink, self._intercept_size, extra, part
+            )
+
+        return functools.reduce(operator.add, self._spread(over, self._parts()))
+
+    def record_factors(self, row_norm: float, gentle: bool = False) -> Array:
+        """Factors that make weighted rows no longer than ``row_norm``.
+
+        With ``gentle`` the square of a factor f is at most ``row_norm / |z|``, too: then neither
+        ``f**2 |z|`` exceeds ``row_norm`` nor ``f**2 |z|**2`` its square, whatever the weight.
+        """
+        roots = None if self._weights is None else np.sqrt(self._weights)
+        factors = moments.factors_within(row_norm, self._inverse_norms, roots)
+        if not gentle:
+            return factors
+        with np.errstate(over="ignore", under="ignore"):
+            return np.minimum(factors, np.sqrt(row_norm * self._inverse_norms))
+
+    def weighted_gradient_sum(self, loss: Loss, point: Array, factors: Array) -> Array:
+        """Sum of ``f**2`` times the gradient, margins taken in float64; nothing is clipped."""
+        squares = factors * factors
+        most = np.full(self.n_rows, np.finfo(np.float64).max)
+
+        def over(part: slice) -> Array:
+            return kernels.clipped_gradient_sum(
+                self._X,
+                self._targets,
+                squares,
+                self._shrink,
+                most,
+                self._intercept_size,
+                loss,
+                point,
+                1.0,
+                part,
+                precise=True,
+            )
+
+        return functools.reduce(operator.add, self._spread(over, self._parts()))
+
+    def hessian_sum(self, loss: Loss, point: Array, factors: Array) -> Array:
+        """Sum of ``v v'``, v the row times its factor and the root of the second derivative.
+
+        For several outputs the second derivative is that of the first.
+        """
+        curvatures = np.empty(self.n_rows)
+
+        def fill(part: slice) -> None:
+            for rows in moments.blocks(self._X, part):
+                margins = self._margins(point[:, :1], rows)
+                curvatures[rows] = loss.second_derivative(np.nan_to_num(margins))[:, 0]
+
+        list(self._spread(fill, self._parts()))
+        scaled = factors * np.sqrt(curvatures)
+
+        def over(part: slice) -> Array:
+            return moments.gram_sum(self._X, scaled, self._shrink, self._intercept_size, None, part)
+
+        return functools.reduce(operator.add, self._spread(over, self._parts()))
+
+    def _margins(self, point: Array, rows: slice) -> Array:
+        """Margins of some rows in float64; inf or nan where huge products overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            block = kernels._take(self._X, rows)
+            margins = np.asarray(block @ point[: self._X.shape[1]]).astype(np.float64, copy=False)
+            if self._shrink is not None:
+                margins *= self._shrink[rows, None]
+            if self._intercept_size:
+                margins += self._intercept_size * point[-1]
+        return np.asarray(margins)
+
+    def residual_squares(self, loss: Loss, point: Array, bound: float) -> float:
+        """Sum of squared residuals, each record's weighted and cut to ``bound**2``."""
+
+        def over(part: slice) -> float:
+            total = 0.0
+            for rows in moments.blocks(self._X, part):
+                margins = self._margins(point, rows)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    residuals = loss.residual(margins, self._targets[rows])
+                    squares = np.einsum("ij,ij->i", residuals, residuals)
+                    if self._weights is not None:
+                        squares = squares * self._weights[rows]
+                total += float(np.minimum(np.nan_to_num(squares), bound * bound).sum())
+            return total
+
+        return sum(self._spread(over, self._parts()))
+
+    def norm_counts(self, edges: Array) -> Array:
+        """Count the rows with weights whose norm lies between two edges, the last one open."""
+        with np.errstate(divide="ignore"):
+            norms = 1 / self._inverse_norms
+        if self._weights is not None:
+            norms = norms[self._weights > 0]
+        places = np.searchsorted(edges, norms, side="right") - 1
+        return np.bincount(np.maximum(places, 0), minlength=len(edges)).astype(float)

@@ -1,0 +1,283 @@
+"""Sums of second moments: Gram matrices, gradients of shrunk rows, squares, counts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from skdp.oracle import kernels, moments
+from skdp.oracle.releases.base import Array, Terms, audited
+from skdp.oracle.releases.mechanisms import Contribution
+from skdp.oracle.releases.sums import Sum, finite_point
+
+if TYPE_CHECKING:
+    from skdp.oracle.rows import Rows
+
+ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
+
+
+def require_positive(who: str, **values: float) -> None:
+    """Raise ValueError unless all values are positive and finite."""
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            raise ValueError(f"{who}: {name} must be positive and finite; got {value!r}.")
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class GramSum(Sum):
+    """Sum of ``v v'`` over the records' vectors v, each shrunk to L2 norm ``row_norm``.
+
+    v is the row with its constant, times the root of its weight; with ``target_unit``, the targets
+    cut to ``target_bound`` and divided by the unit are further entries of it. The answer is
+    the upper triangle as a vector, entries off the diagonal times sqrt(2), which
+    :func:`unpack_gram` turns into the matrix.
+
+    Sensitivity: the vector of ``v v'`` has the L2 norm ``|v v'|_F = |v|**2 <= row_norm**2``, and
+    a null record, of weight 0, adds 0. Under replace-one,
+    ``|u u' - v v'|_F**2 = |u|**4 + |v|**4 - 2 (u'v)**2 <= 2 row_norm**4``: the spread is sqrt(2).
+    The rows are shrunk by the sum itself. Floating point adds what
+    :func:`skdp.oracle.moments.gram_rounding` proves.
+
+    Parameters
+    ----------
+    row_norm : float
+        Positive and finite; in the rows' own unit.
+    target_unit : float or None, default=None
+        None leaves the targets out.
+    target_bound : float, default=inf
+        Larger targets are cut to it.
+    """
+
+    row_norm: float
+    target_unit: float | None = None
+    target_bound: float = math.inf
+    kind: ClassVar[str] = "gram"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "row_norm", float(self.row_norm))
+        object.__setattr__(self, "target_bound", float(self.target_bound))
+        require_positive("GramSum", row_norm=self.row_norm)
+        if self.target_unit is not None:
+            object.__setattr__(self, "target_unit", float(self.target_unit))
+            require_positive("GramSum", target_unit=self.target_unit)
+        if not self.target_bound > 0:
+            raise ValueError(f"GramSum: target_bound must be positive; got {self.target_bound!r}.")
+
+    def _columns(self, terms: Terms) -> int:
+        extra = 0 if self.target_unit is None else terms.public.n_outputs
+        return terms.public.n_parameters + extra
+
+    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
+        columns = self._columns(terms)
+        slack = moments.gram_rounding(n_rows, columns, terms.public.sparse)
+        bound = self.row_norm**2 * (1 + slack)
+        size = columns * (columns + 1) // 2
+        return Contribution(bound, spread=ROOT_TWO, size=size, total=n_rows * bound)
+
+    def shape(self, terms: Terms) -> tuple[int, ...]:
+        columns = self._columns(terms)
+        return (columns * (columns + 1) // 2,)
+
+    def total(self, rows: Rows, terms: Terms) -> Array:
+        return moments.pack(rows.gram_sum(self.row_norm, self.target_unit, self.target_bound))
+
+
+def unpack_gram(answer: Array, size: int) -> Array:
+    """Return the symmetric matrix of shape (size, size) that an answer to `GramSum` stands for.
+
+    Its noise has the release's standard deviation on the diagonal, and that over sqrt(2) off it.
+    """
+    return moments.unpack(answer, size)
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Other coordinates of rows, ``T'z``, and how much rounding errors may grow in them.
+
+    Parameters
+    ----------
+    matrix : array of shape (n_parameters, n_parameters)
+        T: public, finite, not singular. A copy is kept.
+    """
+
+    matrix: Array = field(repr=False)
+    condition: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matrix", finite_point(self.matrix, "Coordinates"))
+        if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
+            raise ValueError(f"Coordinates: T must be square; got shape {self.matrix.shape}.")
+        object.__setattr__(self, "condition", moments.condition_number(self.matrix))
+        if not self.condition < math.inf:
+            raise ValueError("Coordinates: T is singular, up to rounding. Nothing was released.")
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class ShrunkGradientSum(Sum):
+    """Sum of the records' gradients at ``point``, the rows shrunk and the residuals capped.
+
+    In ``coordinates`` of a public matrix T, row z is ``u = T'z``. A record adds
+    ``f u r``, with ``f = min(1, row_norm / |u|)`` and r its weighted residual, of L2 norm at most
+    ``residual_bound``. Unlike clipping the gradient, shrinking the row is a weight that does not
+    depend on the target: where the model holds, it does not move the minimum.
+
+    With ``whole_records``, for squared error, the record is shrunk with its target, as in
+    `GramSum`: its residual is multiplied by f before it is capped, weights acting by their root
+    on rows and targets.
+
+    Sensitivity: ``|f u| |r| <= row_norm * residual_bound``, over the matrix ``f u r'``;
+    a null record adds 0; so zero-out moves the sum by at most that, replace-one by twice that.
+    T is fixed here, finite, and public, as whatever a solver names; it has a say in how much
+    floating point may add, :func:`skdp.oracle.moments.transform_rounding`.
+
+    Parameters
+    ----------
+    point : array of shape (n_parameters, n_outputs)
+        In the rows' own coordinates; finite.
+    row_norm : float
+        Positive and finite, in the coordinates of T.
+    residual_bound : float
+        Positive and finite.
+    coordinates : Coordinates, optional
+        Those of T; the rows' own by default. The answer is in these coordinates.
+    whole_records : bool, default=False
+    """
+
+    point: Array = field(repr=False)
+    row_norm: float
+    residual_bound: float
+    coordinates: Coordinates | None = field(default=None, repr=False)
+    whole_records: bool = False
+    kind: ClassVar[str] = "gradient"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "point", finite_point(self.point, "ShrunkGradientSum"))
+        for name in ("row_norm", "residual_bound"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        require_positive(
+            "ShrunkGradientSum", row_norm=self.row_norm, residual_bound=self.residual_bound
+        )
+        if self.coordinates is not None and type(self.coordinates) is not Coordinates:
+            raise TypeError(
+                f"ShrunkGradientSum: coordinates must be Coordinates; got {self.coordinates!r}."
+            )
+        object.__setattr__(self, "whole_records", bool(self.whole_records))
+
+    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
+        public = terms.public
+        slack = kernels.gradient_rounding(
+            n_rows, public.n_features, public.n_outputs, public.sparse
+        )
+        if self.coordinates is not None:
+            slack += moments.transform_rounding(
+                self.coordinates.condition, n_rows, public.n_parameters, public.sparse
+            )
+        bound = self.row_norm * self.residual_bound * (1 + slack)
+        size = math.prod(public.shape)
+        return Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
+
+    def shape(self, terms: Terms) -> tuple[int, ...]:
+        return terms.public.shape
+
+    def total(self, rows: Rows, terms: Terms) -> Array:
+        shape, n_parameters = terms.public.shape, terms.public.n_parameters
+        if self.point.shape != shape:
+            raise ValueError(
+                f"ShrunkGradientSum: the point must have shape {shape}; got {self.point.shape}. "
+                "Nothing was released for it."
+            )
+        transform = None if self.coordinates is None else self.coordinates.matrix
+        if transform is not None and len(transform) != n_parameters:
+            raise ValueError(
+                f"ShrunkGradientSum: coordinates must have {n_parameters} entries; got "
+                f"{len(transform)}. Nothing was released for it."
+            )
+        return rows.shrunk_gradient_sum(
+            terms.problem.loss,
+            self.point,
+            self.row_norm,
+            self.residual_bound,
+            transform,
+            self.whole_records,
+        )
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class ResidualSquares(Sum):
+    """Sum of the records' squared residuals at ``point``, each cut to ``bound**2``.
+
+    Sensitivity: a record adds its weighted ``|r|**2``, at least 0 and at most ``bound**2``, so both
+    relations move the sum by at most that: the spread is 1. A null record adds 0.
+
+    Parameters
+    ----------
+    point : array of shape (n_parameters, n_outputs)
+    bound : float
+        Positive and finite, in the targets' unit.
+    """
+
+    point: Array = field(repr=False)
+    bound: float
+    kind: ClassVar[str] = "residual_squares"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "point", finite_point(self.point, "ResidualSquares"))
+        object.__setattr__(self, "bound", float(self.bound))
+        require_positive("ResidualSquares", bound=self.bound)
+
+    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
+        slack = kernels.gradient_rounding(n_rows, 1, 1, terms.public.sparse)
+        bound = self.bound**2 * (1 + slack)
+        return Contribution(bound, spread=1.0, size=1, total=n_rows * bound)
+
+    def shape(self, terms: Terms) -> tuple[int, ...]:
+        return (1,)
+
+    def total(self, rows: Rows, terms: Terms) -> Array:
+        if self.point.shape != terms.public.shape:
+            raise ValueError(
+                f"ResidualSquares: the point must have shape {terms.public.shape}; "
+                f"got {self.point.shape}. Nothing was released for it."
+            )
+        return np.array([rows.residual_squares(terms.problem.loss, self.point, self.bound)])
+
+
+@audited
+@dataclass(frozen=True)
+class NormCounts(Sum):
+    """How many rows have a norm between two edges, intercept included; the last bin is open.
+
+    Sensitivity: a record adds 1 to one count; a null record, of weight 0, adds nothing. Replace-one
+    moves two counts by 1 each: the spread is sqrt(2). Counts are exact in floating point.
+
+    Parameters
+    ----------
+    edges : tuple of float
+        Increasing; the first bin starts at 0, whatever its edge.
+    """
+
+    edges: tuple[float, ...]
+    kind: ClassVar[str] = "norm_counts"
+
+    def __post_init__(self) -> None:
+        edges = tuple(float(edge) for edge in self.edges)
+        object.__setattr__(self, "edges", edges)
+        if not edges or not all(a < b for a, b in itertools.pairwise(edges)):
+            raise ValueError(f"NormCounts: edges must increase; got {edges!r}.")
+
+    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
+        return Contribution(1.0, spread=ROOT_TWO, size=len(self.edges), total=float(n_rows))
+
+    def shape(self, terms: Terms) -> tuple[int, ...]:
+        return (len(self.edges),)
+
+    def total(self, rows: Rows, terms: Terms) -> Array:
+        return rows.norm_counts(np.array(self.edges))

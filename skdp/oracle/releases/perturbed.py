@@ -1,0 +1,231 @@
+"""The minimiser of an objective with a random linear term."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skdp.accounting import ObjectivePerturbed
+from skdp.objective import Logistic
+from skdp.oracle.kernels import UNIT_ROUNDOFF, gradient_rounding
+from skdp.oracle.noise import NoiseSource
+from skdp.oracle.releases.base import Array, Release, Terms, audited
+from skdp.oracle.releases.mechanisms import GRID_BITS, Contribution, GaussianNoise
+from skdp.oracle.releases.moments import require_positive
+
+if TYPE_CHECKING:
+    from skdp.oracle.rows import Rows
+
+OUTPUT_NOISE = 30.0  # relative to the noise on the objective, each in its own unit
+SLACK = 16.0  # tolerance in units of what rounding can do to a gradient
+
+
+@audited
+@dataclass(frozen=True)
+class PerturbedMinimum(Release):
+    """``argmin_w sum_i f_i**2 l(z_i'w) + damping/2 |w|**2 + n penalty(w) + b'w``, and some noise.
+
+    z is the row with its constant, l the logistic loss, and f a factor, 1 for short rows of weight
+    1, such that ``f**2 |z| <= row_norm`` and ``f**2 |z|**2 <= row_norm**2``. b is Gaussian.
+
+    *Sensitivity.* The gradient of a record is no longer than ``L = row_norm`` and its Hessian has
+    one eigenvalue, at most ``curvature row_norm**2``, whatever the record; a null record adds a
+    constant. So the exact minimiser has the cost of :class:`skdp.accounting.ObjectivePerturbed`
+    (Redberg, Koskela, Wang 2023, Thm 3.1) with ``ratio = curvature row_norm**2 / damping``. The
+    penalty, convex and public, adds to the regularisation.
+
+    *Inexactness.* What is found is a point v with a gradient no longer than ``tolerance``, a public
+    number, computed gradients being off by :meth:`_rounding` at most. The objective is strongly
+    convex: ``|v - w| <= tolerance / damping = D / 2``, for both neighbours, and noise in units of
+    D is added (approximate minima perturbation: Iyengar et al. 2019, Alg. 1). It is the
+    noise of :class:`GaussianNoise`, which charges for its grid.
+
+    *The noise b* is drawn on a grid: a rounding of a Gaussian vector, which moves the minimiser as
+    a gradient of half the grid's diagonal would; the tolerance pays for it. A vector longer than
+    :meth:`_longest` is cut to that, which happens with the probability that the event states.
+
+    *The search* is Newton's method, each step halved until the gradient is shorter by a quarter of
+    the step: as Hessians lie between ``damping`` and a public bound, it ends, from any rows
+    (Kelley 2003, "Solving nonlinear equations with Newton's method", Thm 1.2.1). No point leaves
+    before its gradient is short enough, so there is no failure to tell of; where
+    rounding stops the line search, gradient steps go on. The minimiser is no farther from 0 than
+    :meth:`_farthest`, for the objective is not above its value at 0.
+
+    Parameters
+    ----------
+    row_norm : float
+        Positive.
+    damping : float
+        More than ``curvature row_norm**2``.
+    """
+
+    row_norm: float
+    damping: float
+
+    def __post_init__(self) -> None:
+        for name in ("row_norm", "damping"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        require_positive("PerturbedMinimum", row_norm=self.row_norm, damping=self.damping)
+
+    @property
+    def kind(self) -> str:
+        return "perturbed_minimum"
+
+    def parts(self) -> tuple[object, ...]:
+        return ()
+
+    # ------------------------------------------------------------------ the cost
+
+    def event(self, terms: Terms) -> ObjectivePerturbed:
+        """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
+        loss, public = terms.problem.loss, terms.public
+        if not isinstance(loss, Logistic) or public.n_outputs != 1:
+            raise ValueError(
+                f"PerturbedMinimum is for the logistic loss; got {loss.name!r} with "
+                f"{public.n_outputs} output(s). Nothing was released."
+            )
+        ratio = loss.curvature * self.row_norm**2 * (1 + 1e-9) / self.damping
+        if terms.public.epsilon < math.inf and not ratio < 1:
+            raise ValueError(
+                f"PerturbedMinimum: damping must be above the curvature of a record, "
+                f"{loss.curvature * self.row_norm**2:g}; got {self.damping:g}."
+            )
+        return ObjectivePerturbed(
+            1.0,
+            min(ratio, 1 - 1e-12),
+            OUTPUT_NOISE,
+            failure=math.exp(-(self._excess(terms) ** 2) / 2),
+        )
+
+    def _grid(self, terms: Terms) -> float:
+        return float(2.0 ** math.ceil(math.log2(terms.scale * self._lipschitz * 2.0**-GRID_BITS)))
+
+    @property
+    def _lipschitz(self) -> float:
+        """Longest gradient of a record, the rounding of its factor included."""
+        return self.row_norm * (1 + 1e-9)
+
+    @staticmethod
+    def _excess(terms: Terms) -> float:
+        """Return t: b is longer than std (sqrt(p) + t) with probability below exp(-t**2 / 2)."""
+        public = terms.public
+        certain = math.log(1 / max(public.delta, 1e-300)) + min(public.epsilon, 300.0)
+        return math.sqrt(2 * (certain + 14))
+
+    def _longest(self, terms: Terms) -> float:
+        """Return the length that b is cut to."""
+        size = terms.public.n_parameters
+        return terms.scale * self._lipschitz * (math.sqrt(size) + self._excess(terms))
+
+    def _farthest(self, terms: Terms) -> float:
+        """Radius r such that ``damping/2 r**2 <= n log(2) + |b| r``."""
+        b = self._longest(terms)
+        inner = b * b + 2 * self.damping * terms.public.n_rows * math.log(2.0)
+        return (b + math.sqrt(inner)) / self.damping * (1 + 1e-6)
+
+    def _rounding(self, terms: Terms, longest: float) -> float:
+        """Longest error of a computed gradient at a point no longer than ``longest``.
+
+        Margins are off by ``(p + 8) u |z| longest``, residuals by a quarter of that and by their
+        own evaluation; the sum by :func:`skdp.oracle.kernels.gradient_rounding`; the three
+        other terms by a few roundings of their own.
+        """
+        public, problem = terms.public, terms.problem
+        size, n_rows = public.n_parameters, public.n_rows
+        strength = self.damping + problem.strong_convexity * n_rows
+        long_row = self.row_norm * max(1.0, (public.row_norm or self.row_norm) / self.row_norm)
+        each = problem.loss.curvature * self.row_norm * long_row * (size + 8) * longest
+        each += 32 * self.row_norm
+        sums = gradient_rounding(n_rows, public.n_features, 1, public.sparse) * self.row_norm
+        rest = UNIT_ROUNDOFF * 8 * (strength * longest + self._longest(terms))
+        return 1.01 * (UNIT_ROUNDOFF * n_rows * each + sums + rest)
+
+    def _tolerance(self, terms: Terms) -> float:
+        """How short a gradient has to be, b's rounding included."""
+        grid = 0.0 if terms.scale == 0 else self._grid(terms)
+        return SLACK * self._rounding(terms, self._farthest(terms)) + grid * math.sqrt(
+            terms.public.n_parameters
+        )
+
+    def _goal(self, terms: Terms) -> float:
+        """How short a computed gradient has to be; without noise, as short as is of use."""
+        if terms.scale == 0:
+            return 1e-9 * terms.public.n_rows
+        # What is left of the tolerance is for the rounding of one gradient and of b.
+        rounding = self._rounding(terms, self._farthest(terms))
+        half = 0.5 * self._grid(terms) * math.sqrt(terms.public.n_parameters)
+        return (SLACK - 1) * rounding + half
+
+    def contribution(self, terms: Terms) -> Contribution:
+        """Return what the noise on the answer hides: points within D of each other."""
+        distance = 2 * self._tolerance(terms) / self.damping * (1 + 1e-9)
+        total = self._farthest(terms) + distance
+        return Contribution(distance, 1.0, terms.public.n_parameters, total)
+
+    def std(self, terms: Terms) -> float:
+        """Return the standard deviation of the perturbation b, in units of the mean gradient."""
+        self.event(terms)
+        if terms.scale > 0:
+            GaussianNoise(OUTPUT_NOISE).std(self.contribution(terms), terms.scale)
+        return terms.scale * self._lipschitz / terms.public.n_rows
+
+    # ------------------------------------------------------------------ the run
+
+    def answer(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
+        found = self._minimum(rows, terms, self._perturbation(terms, source))
+        noise = GaussianNoise(OUTPUT_NOISE)
+        return noise.hide(found, self.contribution(terms), terms.scale, source)
+
+    def _perturbation(self, terms: Terms, source: NoiseSource) -> Array:
+        shape = terms.public.shape
+        if terms.scale == 0:
+            return np.zeros(shape)
+        grid = self._grid(terms)
+        b = grid * source.gaussian(terms.scale * self._lipschitz / grid, shape)
+        return b * min(1.0, self._longest(terms) / max(float(np.linalg.norm(b)), 1e-300))
+
+    def _gradient(self, rows: Rows, terms: Terms, b: Array, factors: Array, point: Array) -> Array:
+        data = rows.weighted_gradient_sum(terms.problem.loss, point, factors)
+        penalty = terms.public.n_rows * terms.problem.penalty_gradient(point)
+        return np.asarray(data + penalty + self.damping * point + b)
+
+    def _minimum(self, rows: Rows, terms: Terms, b: Array) -> Array:
+        public = terms.public
+        factors = rows.record_factors(self.row_norm, gentle=True)
+        lifted = np.full(public.n_parameters, self.damping)
+        lifted += terms.problem.strong_convexity * public.n_rows
+        if public.has_intercept:
+            lifted[-1] = self.damping
+        steepest = public.n_rows * terms.problem.loss.curvature * self.row_norm**2 + lifted.max()
+        goal = self._goal(terms)
+        point = np.zeros(public.shape)
+        gradient = self._gradient(rows, terms, b, factors, point)
+        length = float(np.linalg.norm(gradient))
+        while length > goal:
+            # 1. Newton's direction
+            hessian = rows.hessian_sum(terms.problem.loss, point, factors) + np.diag(lifted)
+            direction = np.linalg.solve(hessian, gradient)
+            # 2. halve the step until the gradient is shorter by a quarter of it
+            step = 1.0
+            while step > 2.0**-30:
+                trial = point - step * direction
+                there = self._gradient(rows, terms, b, factors, trial)
+                shorter = float(np.linalg.norm(there))
+                if shorter <= (1 - step / 4) * length:
+                    break
+                step /= 2
+            else:
+                if terms.scale == 0:
+                    return point
+                # 3. rounding is in the way: a step that is right for any smooth function
+                trial = point - gradient / steepest
+                there = self._gradient(rows, terms, b, factors, trial)
+                shorter = float(np.linalg.norm(there))
+            point, gradient, length = trial, there, shorter
+        return point
+
+    def stand_in(self, terms: Terms, rng: np.random.Generator) -> Array:
+        return rng.standard_normal(terms.public.shape) / math.sqrt(terms.public.n_parameters)

@@ -1,0 +1,108 @@
+"""Empirical-Bayes steps in the eigenbasis of a noisy Gram matrix."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+POWERS = (0.0, 0.5, 1.0)
+N_SIZES = 40
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues and eigenvectors of a Gram matrix, as far as its noise shows them.
+
+    Attributes
+    ----------
+    values : array of shape (p,)
+        Positive. What stands out of the noise is taken as it is; the rest of the trace, which is
+        known far better than any one small eigenvalue, is shared equally among the others.
+    vectors : array of shape (p, p)
+        In columns.
+    edge : float
+        Size that noise alone gives to eigenvalues, ``std * sqrt(2 p)``.
+    """
+
+    values: Array
+    vectors: Array
+    edge: float
+
+
+def spectrum(gram: Array, std: float, known: Array | None = None) -> Spectrum:
+    """Eigendecomposition of a Gram matrix with noise, std on the diagonal, std/sqrt(2) off it.
+
+    Parameters
+    ----------
+    gram : array of shape (p, p), symmetric
+    std : float
+        0 for no noise.
+    known : array of shape (p, p), positive semidefinite, optional
+        Added to it; free of noise, such as the Hessian of a penalty.
+    """
+    size = len(gram)
+    values, vectors = np.linalg.eigh(gram if known is None else gram + known)
+    edge = std * math.sqrt(2.0 * size)
+    largest = max(float(values[-1]), edge, 1e-300)
+    seen = values > max(edge, 1e-13 * size * largest)
+    rest = float(values[~seen].sum()) / max(int((~seen).sum()), 1)
+    least = max(0.05 * edge, 1e-13 * size * largest)
+    most = max(edge, least)
+    values = np.where(seen, values, min(max(rest, least), most))
+    return Spectrum(values, vectors, edge)
+
+
+def bayes_step(found: Spectrum, gradient: Array, std: float, gram_std: float) -> Array:
+    """Posterior mean of ``A^-1 E[gradient]`` under the prior that the gradient itself makes likely.
+
+    In the eigenbasis an entry of the gradient has the variance ``a_j**2 pi_j + nu**2``, with prior
+    variances ``pi_j = tau**2 (a_j / a_max)**-p`` and ``nu**2 = std**2 + gram_std**2 / 2 sum(pi)``,
+    the second term for what the noise of the Gram matrix does to the product. (tau, p) is chosen by
+    marginal likelihood, for every column on its own. All of it is post-processing.
+
+    Parameters
+    ----------
+    found : Spectrum
+        Of A.
+    gradient : array of shape (p, K)
+    std : float
+        Of the noise in an entry of the gradient; 0 gives the plain Newton step.
+    gram_std : float
+        Of the noise on the diagonal of A.
+
+    Returns
+    -------
+    array of shape (p, K)
+    """
+    turned = found.vectors.T @ gradient
+    values = found.values
+    if std == 0:
+        return np.asarray(found.vectors @ (turned / values[:, None]))
+    steps = np.empty_like(turned)
+    for column in range(turned.shape[1]):
+        steps[:, column] = _shrunk(values, turned[:, column], std, gram_std)
+    return np.asarray(found.vectors @ steps)
+
+
+def _shrunk(values: Array, turned: Array, std: float, gram_std: float) -> Array:
+    relative = values / values.max()
+    # From all signal to none, in terms of the strongest direction.
+    largest = max(float(np.abs(turned).max()), std) / float(values.min())
+    sizes = np.geomspace(1e-4 * std / float(values.max()), 4 * largest, N_SIZES)
+    best, chosen = -math.inf, np.zeros_like(turned)
+    for power in POWERS:
+        shape = relative**-power
+        prior = np.square(sizes)[:, None] * shape
+        noise = std**2 + 0.5 * gram_std**2 * prior.sum(axis=1, keepdims=True)
+        variance = np.square(values) * prior + noise
+        likelihood = -0.5 * (np.log(variance) + np.square(turned) / variance).sum(axis=1)
+        place = int(np.argmax(likelihood))
+        if likelihood[place] > best:
+            best = float(likelihood[place])
+            chosen = values * prior[place] / variance[place] * turned
+    return chosen
