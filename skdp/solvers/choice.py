@@ -1,8 +1,8 @@
 """What ``solver="auto"`` stands for: a function of public facts alone.
 
 0. "adaptive_shuffled_sgd" for rows that come in blocks, to be read once.
-1. "gd" with delta = 0, weights, sparse X, an L1 penalty, a constraint, a loss that is not smooth,
-   or more than 500 columns: others cannot do these problems, or are not stable with them.
+1. "gd" with delta = 0, weights, sparse X, an L1 penalty, a constraint, a kinked loss, or
+   more than 500 columns: others cannot do these problems, or are not stable with them.
 2. "whitened" where a >= 60: as accurate as "gd" there, in a tenth of the passes.
 3. "boosted_ssp" for squared error where a < 2: it shrinks to zero where there is no signal.
 4. "gd" otherwise: the noise of a Gram matrix costs more than its use.

@@ -48,7 +48,7 @@ class NewtonDirection(Sum):
     null record, of weight 0, adds nothing to H. Replace-one is two such changes: the spread is 2.
     The vector is public: an earlier answer. (Ganesh et al. 2023, "Faster differentially private
     convex optimization via second-order methods", Lemma 3.3, for the rule "add", here with
-    constants.) With K columns the bound holds for each, |g| being the Frobenius norm of all;
+    constants.) With K columns the bound holds for each, ``|g|`` being the Frobenius norm of all;
     a loss that is not quadratic takes one output.
 
     Rounding: H is off by :func:`skdp.oracle.moments.gram_rounding` times B, and its
