@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -16,6 +17,9 @@ Counts = npt.NDArray[np.int64]
 
 # Tails of the number of clones below this are charged in full.
 _CLONE_TAIL = 1e-18
+
+# Beyond it exp leaves float64's range.
+MOST_EXPONENT = 700.0
 
 
 def clone_delta(n: int, local_epsilon: float, epsilon: float) -> float:
@@ -33,22 +37,28 @@ def clone_delta(n: int, local_epsilon: float, epsilon: float) -> float:
     """
     if epsilon >= local_epsilon:
         return 0.0
+    if epsilon > MOST_EXPONENT:
+        return 1.0
     clones, chance, missed = _clones(n - 1, math.exp(-local_epsilon))
     truth = 1 / (1 + math.exp(-local_epsilon))
-    lie = 1 - truth
+    lie = math.exp(-local_epsilon) * truth  # 1 - truth would have no digit left from 36 on
     # Given c clones, the first count is a with chance (truth B(a-1) + lie B(a)) against the same
     # with truth and lie exchanged, B = Bin(c, 1/2); B(a-1)/B(a) = a / (c + 1 - a) grows with a.
-    # The ratio exceeds exp(epsilon) from the odds below on.
-    odds = (truth * math.exp(epsilon) - lie) / (truth - lie * math.exp(epsilon))
-    threshold = np.floor(odds * (clones + 1) / (1 + odds)) + 1
-    shifted = _at_least(threshold - 1, clones)
-    straight = _at_least(threshold, clones)
-    first = truth * shifted + lie * straight
-    second = lie * shifted + truth * straight
-    # The two may cancel: what rounding leaves of them is added, as a share of their sizes.
-    weighted = math.exp(epsilon) * second
-    rounding = 16 * np.finfo(float).eps * (first + weighted)
-    gain = np.maximum(first - weighted + rounding, 0.0)
+    # The ratio exceeds exp(epsilon) from the odds below on. They are those of (truth exp(epsilon) -
+    # lie) to (truth - lie exp(epsilon)), divided by truth.
+    odds = (math.exp(epsilon) - math.exp(-local_epsilon)) / -math.expm1(epsilon - local_epsilon)
+    best = np.floor((clones + 1) * (odds / (1 + odds))) + 1
+    gain = np.zeros(len(clones))
+    # Where rounding moves the best threshold, the sum would be too small, as any other test tells
+    # less. So its neighbours are tried, too.
+    tails = [_at_least(best + near, clones) for near in (-2, -1, 0, 1)]
+    for shifted, straight in itertools.pairwise(tails):
+        first = truth * shifted + lie * straight
+        second = lie * shifted + truth * straight
+        # The two may cancel: what rounding leaves of them is added, as a share of their sizes.
+        weighted = math.exp(epsilon) * second
+        rounding = 16 * np.finfo(float).eps * (first + weighted)
+        gain = np.maximum(gain, first - weighted + rounding)
     return min(1.0, float(chance @ gain) * (1 + 1e-9) + missed)
 
 
@@ -68,6 +78,8 @@ def clone_epsilon(n: int, local_epsilon: float, delta: float) -> float:
 
 def approximate_delta(n: int, local_epsilon: float, local_delta: float, epsilon: float) -> float:
     """Return what ``n`` randomisers with a ``local_delta`` each add to delta (same paper)."""
+    if epsilon > MOST_EXPONENT:
+        return math.inf if local_delta > 0 else 0.0
     return (math.exp(epsilon) + 1) * (1 + math.exp(-local_epsilon) / 2) * n * local_delta
 
 

@@ -266,6 +266,18 @@ def test_shuffled_gaussians(vectors):
         assert ShuffleModel().epsilon(event, 1e-5, REPLACE_ONE) <= alone
 
 
+@pytest.mark.parametrize("n", [1, 2, 50])
+@pytest.mark.parametrize("local", [1.0, 12.0, 30.0, 36.1, 37.0, 40.0, 200.0, 800.0])
+def test_clones_at_large_local_epsilons(n, local):
+    """Without a clone delta is that of one response, whose chance is at least that of no clone."""
+    for share in (0.5, 0.9, 0.99, 1 - 1e-6):
+        epsilon = share * local
+        alone = -math.expm1(epsilon - local) / (1 + math.exp(-local))
+        none = math.exp((n - 1) * math.log1p(-math.exp(-local)))
+        assert clone_delta(n, local, epsilon) >= none * alone * (1 - 1e-9)
+    assert approximate_delta(n, local, 1e-9, 1e6) == math.inf
+
+
 def test_parallel_figures_beside_the_monte_carlo(vectors):
     for row in vectors["q5_monte_carlo_pairs_delta1e3"]:
         block = OnBlock(Partition(0, row["T"]), 0, Gaussian(row["sigma_over_C"]))
