@@ -24,7 +24,8 @@ def count_within(
     """Count the rows whose residual at ``point``, times its weight, is at most ``limits`` long.
 
     Rows are those of :func:`skdp.oracle.kernels.clipped_gradient_sum`. A residual that is not a
-    number, or too large for float64, is not counted, so each row adds 0 or 1 whatever it holds.
+    number, or too large for float64, is not counted, so each row adds 0 or 1 whatever it holds. A
+    row of weight 0 is a null record, and adds 0.
 
     Parameters
     ----------
@@ -50,7 +51,10 @@ def count_within(
                 residuals *= weights[rows, None]
             sizes = _lengths(residuals)
             limit = limits if isinstance(limits, float) else limits[rows]
-            found += int(np.count_nonzero(sizes <= limit))
+            within = sizes <= limit
+            if weights is not None:
+                within &= weights[rows] != 0
+            found += int(np.count_nonzero(within))
     return found
 
 

@@ -1,7 +1,9 @@
 """Counts over rows, and sums of contributions between 0 and 1.
 
-The contribution of any record, the null record included, lies in [0, 1]. So two of them are at most
-1 apart: that is the sensitivity under zero-out and under replace-one alike (the spread is 1).
+The contribution of any record lies in [0, 1], and the null record adds 0: a row of weight 0, and a
+place of a stream that no row arrived for. So two contributions are at most 1 apart: that is the
+sensitivity under zero-out and under replace-one alike (the spread is 1). Samples under zero-out
+rest on the 0 of the null record, as amplification compares a record with its absence.
 """
 
 from __future__ import annotations
@@ -51,9 +53,9 @@ def _check_shape(who: str, point: Array, terms: Terms) -> None:
 class ResidualCount(_Count):
     """Number of records whose residual at ``point`` is at most ``limit`` long.
 
-    Sensitivity: a record adds 0 or 1, and so does the null record, whose residual at a point is
-    what the intercept makes it; so either relation moves the count by at most 1. Weights act
-    before the comparison, as they do before clipping. A residual that is not a number adds 0.
+    Sensitivity: a record adds 0 or 1, the null record 0; so either relation moves the count by at
+    most 1. Weights act before the comparison, as they do before clipping, and a record of weight 0
+    is not counted. A residual that is not a number adds 0.
 
     Parameters
     ----------
@@ -111,8 +113,8 @@ class GradientCount(_Count):
 class SquaredNormSum(_Count):
     """Sum of ``min(1, (norm / limit)**2)`` over records, the constant feature in the norm.
 
-    Sensitivity: a record adds a number in [0, 1], and so does the null record; either relation
-    moves the sum by at most 1. Each part is rounded to a multiple of 2**-20 before it is added, so
+    Sensitivity: a record adds a number in [0, 1], the null record 0; either relation moves the
+    sum by at most 1. Each part is rounded to a multiple of 2**-20 before it is added, so
     the sum of up to 2**33 of them is exact.
 
     Parameters

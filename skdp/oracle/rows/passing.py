@@ -91,13 +91,18 @@ class Passing:
         )
 
     def sum_squared_norms(self, limit: float) -> float:
-        """Sum of ``min(1, (norm / limit)**2)``, each rounded to a multiple of 2**-20."""
+        """Sum of ``min(1, (norm / limit)**2)``, each rounded to a multiple of 2**-20.
+
+        Rows of weight 0 are null records and add 0.
+        """
         unit = 2.0**SQUARE_BITS
         total = 0.0
         for start in range(0, self._X.shape[0], AT_ONCE):
             with np.errstate(divide="ignore", over="ignore", under="ignore"):
                 norms = 1.0 / self._inverse_norms[start : start + AT_ONCE]
                 shares = np.minimum(1.0, (norms / limit) ** 2)
+            if self._weights is not None:
+                shares[self._weights[start : start + AT_ONCE] == 0] = 0.0
             total += float(np.rint(unit * shares).sum())
         return total / unit
 
