@@ -163,13 +163,6 @@ class Replay:
             if spent > statement.releases[0].event.mu(adjacency) ** 2 * (1 + 1e-12):
                 raise Leak("more was spent than the statement says")
             return
-        if [record.kind for record in statement.releases] == ["adaptive"]:
-            # A privacy filter states the whole budget; what was spent may not exceed it.
-            allowed = statement.releases[0].event.mu(adjacency) ** 2
-            spent = sum((one.sensitivity / one.std) ** 2 for one in recorded)
-            if spent > allowed * (1 + 1e-9):
-                raise Leak("the filter let more pass than the statement says")
-            return
         answers = iter(recorded)
         for record in statement.releases:
             # A pass is one release of several answers; the order within it is its own affair.

@@ -52,6 +52,7 @@ LOUD = 6.0  # a count should be this many times its noise
 NORM_ROWS = 0.05  # of all rows, for a private estimate of their norm
 CLIP_FACTOR = 2.0
 STEPS = 1.0  # for each unit of kappa ln n
+FINEST = 2.0**-100  # resolution
 FARTHEST = 16.0  # largest threshold, in units of a residual at the start
 
 
@@ -80,7 +81,7 @@ class AdaptiveShuffledSGD(Solver):
         in the paper, by counts at all doublings of the least candidate. Each count has the same
         noise, and as many are asked whatever their answers are.
     resolution : float, default=2**-20
-        Least candidate, as a share of the largest, in (0, 1/2].
+        Least candidate, as a share of the largest, in [2**-100, 1/2].
     quantile : float, default=0.5
         Share of the s rows that the threshold should hold, in (0, 1]. The paper's is 1; the
         median is told from noise with the fewest rows.
@@ -206,13 +207,15 @@ class AdaptiveShuffledSGD(Solver):
             check_count("max_iter", self.max_iter)
             n_steps = self.max_iter
         if not is_auto(self.stat_share):
-            return n_steps, self.stat_share
+            return n_steps, _share("stat_share", self.stat_share)
         return n_steps, min(MOST_STAT, max(FEWEST_STAT, loud * n_steps / public.n_rows))
 
     def _check_search(self) -> None:
         check_choice("search", self.search, SEARCHES)
-        if not (is_real(self.resolution) and 0 < self.resolution <= 0.5):
-            raise ValueError(f"resolution must be a number in (0, 1/2]; got {self.resolution!r}.")
+        if not (is_real(self.resolution) and FINEST <= self.resolution <= 0.5):
+            raise ValueError(
+                f"resolution must be a number in [2**-100, 1/2]; got {self.resolution!r}."
+            )
 
     def resolve(self, public: Public, problem: Problem) -> AdaptiveShuffledSGD:
         resolved = super().resolve(public, problem)
@@ -221,10 +224,8 @@ class AdaptiveShuffledSGD(Solver):
             positive(name, getattr(resolved, name))
         if resolved.row_norm != "private":
             positive("row_norm", resolved.row_norm)
-        for name in ("stat_share", "quantile"):
-            value = getattr(resolved, name)
-            if not (is_real(value) and 0 < value <= 1) or (name == "stat_share" and value == 1):
-                raise ValueError(f"{name} must be a share above 0, below 1; got {value!r}.")
+        _share("stat_share", resolved.stat_share)
+        _share("quantile", resolved.quantile, whole=True)
         if resolved.max_iter > public.n_rows:
             raise ValueError(
                 f"max_iter must be at most the number of rows, {public.n_rows}, as every block "
@@ -295,3 +296,11 @@ class AdaptiveShuffledSGD(Solver):
         start, stop = rows.cuts[rows.index], rows.cuts[rows.index + 1]
         candidates = thresholds(self.search, self.domain_bound, self.resolution)
         return least_threshold(self.search, candidates, self.quantile * (stop - start), count)
+
+
+def _share(name: str, value: object, whole: bool = False) -> float:
+    """Return a share above 0 and below 1, or 1 itself if ``whole``; or raise ValueError."""
+    if not (is_real(value) and (0 < float(value) < 1 or (whole and float(value) == 1))):
+        most = "at most" if whole else "below"
+        raise ValueError(f"{name} must be a share above 0, {most} 1; got {value!r}.")
+    return float(value)

@@ -111,9 +111,11 @@ class ShuffledSGD(Solver):
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         guess = make_guess(public, problem, self.curvature, self.kappa, "auto")
         n_steps = self._blocks(public, guess)
+        # To price a shuffled pass takes a while: not where the step size is given.
+        given = not is_auto(self.learning_rate)
         values = {
             "max_iter": n_steps,
-            "learning_rate": self._size(public, problem, guess, n_steps),
+            "learning_rate": given or self._size(public, problem, guess, n_steps),
             # That of gradient descent, which grows with the cube root of signal to noise. Here the
             # noise of n_steps answers does not shrink to that of one.
             "clip_norm": descent_defaults(public, problem)["clip_norm"] * n_steps ** (-1 / 6),
@@ -126,7 +128,7 @@ class ShuffledSGD(Solver):
     def _size(public: Public, problem: Problem, guess: Guess, n_steps: int) -> float:
         """Return the step size that the noise of a step bears, amplified where that is cheaper."""
         alpha = noise_of_one(public)
-        if alpha > 0 and n_steps == public.n_rows and not public.streamed:
+        if alpha > 0 and public.delta > 0 and n_steps == public.n_rows and not public.streamed:
             single = Shuffled(n_steps, Gaussian(1.0))
             alpha = calibrate(single, public.epsilon, public.delta, public.adjacency).scale
         return step_size(public, problem, guess, public.n_rows / n_steps, alpha)

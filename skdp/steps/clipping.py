@@ -119,6 +119,8 @@ def clip_norms(rule: Any, n_steps: int) -> Array:
     ValueError
         If it is neither, or a norm is not positive and finite.
     """
+    if isinstance(rule, str) and rule == "adaptive":
+        rule = AdaptiveClipping()  # says which solvers know it
     if isinstance(rule, ClippingRule):
         norms = np.asarray(rule.norms(n_steps), dtype=np.float64)
     elif is_real(rule):

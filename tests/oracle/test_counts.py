@@ -210,3 +210,31 @@ def test_a_cut_beyond_the_rows_is_refused():
         Cut(0, (0, N + 1), 0).event(Gaussian(1.0), public_for())
     with pytest.raises(ValueError, match="cuts"):
         Partition(0, 2, cuts=(0, 1))
+
+
+# ---------------------------------------------------------------------- null records
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_null_record_adds_nothing(rng, name):
+    """What amplification by sampling rests on under zero-out: absent, not merely bounded."""
+    loss = LOSSES[name]
+    X, y, n_outputs = problem_data(loss, rng)
+    terms = Terms(public_for(n_outputs), Problem(loss), 1.0)
+    point, weights = rng.standard_normal((D + 1, n_outputs)), np.zeros(N)
+    for what in (ResidualCount(point, 1e9), GradientCount(point, 1e9), SquaredNormSum(1e-9)):
+        assert what.total(make_rows(X, y), terms) == N
+        assert what.total(make_rows(X, y, weights), terms) == 0
+        one = weights.copy()
+        one[3] = 2.0
+        assert what.total(make_rows(X, y, one), terms) == 1
+
+
+def test_many_blocks_of_one_cut_share_their_places():
+    """Each place is looked at once a cut, not once a block: time is not in their square."""
+    places = tuple(range(0, 10**6, 7))
+    first, other = Cut(0, places, 0), Cut(0, tuple(map(np.int64, places)), 5)
+    assert first.cuts is other.cuts
+    assert all(type(place) is int for place in other.cuts[:9])
+    with pytest.raises(TypeError):
+        Cut(0, (0.5, 1), 0)

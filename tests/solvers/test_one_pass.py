@@ -278,6 +278,9 @@ def test_logistic_regression_in_one_pass(classification):
         ({"resolution": 0.7}, "resolution"),
         ({"quantile": 0.0}, "quantile"),
         ({"stat_share": 1.0}, "stat_share"),
+        ({"stat_share": "half"}, "stat_share"),
+        ({"stat_share": None}, "stat_share"),
+        ({"resolution": 5e-324}, "resolution"),
         ({"clip_factor": -1.0}, "clip_factor"),
         ({"domain_bound": math.inf}, "domain_bound"),
         ({"row_norm": 0.0}, "row_norm"),
@@ -315,3 +318,65 @@ def test_the_partition_of_blocks_is_in_the_plan():
     event = plan.entries[0].event
     assert isinstance(event, OnBlock)
     assert isinstance(event.partition, Partition)
+
+
+# ---------------------------------------------------------------------- one record, one block
+
+
+def blocks_that_move(monkeypatch, seed, place, row, target):
+    """Numbers of the releases that a changed record moves, later answers being forced."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    y = X @ np.ones(3)
+    Z, t = X.copy(), y.copy()
+    Z[place], t[place] = row, target
+    log = []
+
+    def fit(X, y, forced=None):
+        seen = []
+
+        def hide(mechanism, statistic, contribution, scale, source):
+            noise = np.random.default_rng(len(seen)).standard_normal(statistic.shape)
+            seen.append(statistic + noise if forced is None else forced[len(seen)])
+            log.append(statistic / contribution.bound)
+            return seen[-1]
+
+        solver = AdaptiveShuffledSGD(max_iter=6, row_norm="private")
+        model = skdp.DPLinearRegression(solver=solver, scaling="none", random_state=seed)
+        with monkeypatch.context() as patch:
+            patch.setattr("skdp.oracle.GaussianNoise.hide", hide)
+            return model.fit(X, y), seen
+
+    model, answers = fit(X, y)
+    other, _ = fit(Z, t, answers)
+    np.testing.assert_array_equal(model.coef_, other.coef_)
+    half = len(log) // 2
+    events = [r.event for r in model.privacy_.releases for _ in range(r.count)]
+    moved = set()
+    for event, one, two in zip(events, log[:half], log[half:], strict=True):
+        # Replaced: a count by 1, a gradient by twice its bound.
+        assert np.linalg.norm(one - two) <= event.event.spread * (1 + 1e-9)
+        if (one != two).any():
+            moved.add(event.block)
+    return moved
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_record_moves_one_block_whatever_the_order(monkeypatch, seed):
+    for place in (0, 33, 79):
+        for row, target in ((1e5, -1e300), (0.0, 0.0), (5.0, 1e12)):
+            assert len(blocks_that_move(monkeypatch, seed, place, row, target)) <= 1
+    assert any(blocks_that_move(monkeypatch, seed, place, 5.0, 1e12) for place in range(5))
+
+
+def test_blocks_that_share_a_row_are_caught(monkeypatch):
+    """The mutant: closed index sets, as printed in the paper."""
+    from skdp.oracle.rows.divisions import Divisions
+
+    def closed(self, epoch, cuts, index, source):
+        order, edges = self._division("cut", epoch, cuts, source)
+        return np.sort(order[edges[index] : edges[index + 1] + 1])
+
+    monkeypatch.setattr(Divisions, "cut", closed)
+    moved = [len(blocks_that_move(monkeypatch, 0, place, 5.0, 1e12)) for place in range(80)]
+    assert max(moved) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 from dataclasses import dataclass
@@ -45,16 +46,12 @@ class Cut(Sampler):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epoch", operator.index(self.epoch))
         object.__setattr__(self, "index", operator.index(self.index))
-        # Kept as it is where it is right already: a plan compares it for every release.
-        if type(self.cuts) is not tuple or any(type(place) is not int for place in self.cuts):
-            object.__setattr__(self, "cuts", tuple(operator.index(place) for place in self.cuts))
+        object.__setattr__(self, "cuts", _checked(tuple(self.cuts)))
         if self.epoch < 0 or not 0 <= self.index < len(self.cuts) - 1:
             raise ValueError(
                 f"Cut: epoch must be at least 0 and index lie in [0, {len(self.cuts) - 1}); got "
                 f"epoch {self.epoch!r}, index {self.index!r}."
             )
-        if self.cuts[0] < 0 or any(a > b for a, b in itertools.pairwise(self.cuts)):
-            raise ValueError(f"Cut: cuts must be at least 0 and not fall; got {self.cuts!r}.")
 
     def event(self, inner: Event, public: Public) -> Event:
         if self.cuts[-1] > public.n_rows:
@@ -76,3 +73,16 @@ class Cut(Sampler):
 
     def most(self, public: Public) -> int:
         return max(1, self.cuts[self.index + 1] - self.cuts[self.index])
+
+
+@functools.lru_cache(maxsize=16)
+def _checked(cuts: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the places as plain integers, the same object for the same places, or refuse them.
+
+    A run asks for blocks of the same cuts hundreds of times: to look at every place each time would
+    take time in the square of the number of blocks.
+    """
+    places = tuple(operator.index(place) for place in cuts)
+    if not places or places[0] < 0 or any(a > b for a, b in itertools.pairwise(places)):
+        raise ValueError(f"Cut: cuts must be at least 0 and not fall; got {places!r}.")
+    return places
