@@ -25,7 +25,9 @@ DELTA = 1e-6
 KNOWN = {"curvature": 1.0, "kappa": 1.0}
 # Noise-dominated: a budget so large that privacy costs little next to sigma^2 d / n.
 NOISE = {"epsilon": 8.0, "sigma": 1.0, "d": 10, "n": 40_000}
-# Privacy-dominated: a budget so small that sigma^2 d / n is little next to the price of privacy.
+# Privacy-dominated: a budget so small that sigma^2 d / n is little next to the price that AMBSSGD
+# pays for privacy. The bound itself, which has no constants, is of the first regime even there, so
+# excess in units of it falls with n.
 PRIVACY = {"epsilon": 0.02, "sigma": 1.0, "d": 10, "n": 200_000}
 MIDDLE = {"epsilon": 1.0, "sigma": 1.0, "d": 10, "n": 50_000}
 SWEEPS = {
