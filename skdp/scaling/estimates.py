@@ -31,8 +31,11 @@ DOUBT = 8.0  # error of logarithmic sizes, and of means in sizes, in units of th
 # Columns may be alike if so many of them have sizes so far apart at most, that being a multiple of
 # the noise.
 NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
+# Most size in bins of a column that shows one value only, and of one that does if its size is so
+# much smaller than that of others.
+LONE, NEARLY_LONE, SMALLER = 0.6, 1.5, 30.0
 LEAST_SIZE = 0.2  # of a shape, in bins
-WIDE = 2.5  # least range in units of the size
+WIDE = 5.0  # least range in units of the size
 
 
 @dataclass(frozen=True)
@@ -241,6 +244,7 @@ def columns_from(
     half = (ranges.high - ranges.low) / 2
     size = np.maximum(found.size * width, THIN * half)
     if in_common:
+        size = _of_lone_values(found, size, mean)
         # Differences that noise alone can make are not worth their harm.
         doubt = np.minimum(1.0, DOUBT * std / n_rows)
         usual = float(np.median(size))
@@ -258,6 +262,20 @@ def columns_from(
         return Columns(low, high, mean, size)
     # 0 stays in the range, and where it is.
     return Columns(np.minimum(low, 0.0), np.maximum(high, 0.0), np.zeros(len(mean)), size)
+
+
+def _of_lone_values(found: Found, size: Array, mean: Array) -> Array:
+    """Sizes, where a column that shows one value other than 0 is taken to be as wide as others.
+
+    What it holds beside that value drowns in noise; the bin of one value says nothing of a size.
+    """
+    lone = found.size <= LONE
+    if lone.all():
+        return size
+    usual = float(np.median(size[~lone]))
+    lone |= (found.size <= NEARLY_LONE) & (size < usual / SMALLER)
+    lone &= np.abs(mean) > THIN * usual
+    return np.where(lone, np.maximum(size, usual), size)
 
 
 def _alike(mean: Array, size: Array, noise: float) -> bool:
