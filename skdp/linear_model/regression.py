@@ -244,7 +244,7 @@ class DPRidge(_DPRegressor):
     >>> from skdp import DPRidge
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = DPRidge(alpha=10.0, target_bound=350, random_state=0).fit(X, y)
-    >>> model.privacy_.releases[0].kind
+    >>> model.privacy_.releases[-1].kind
     'gradient'
     """
 

@@ -12,7 +12,7 @@ WANTED = 0.02  # noise on a count that is good enough, as a share of the rows
 LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.01, 0.2, 0.15
 # Noise on a count, as a share of the rows, beyond which columns are not asked for; with more than
 # so many columns, too many of them would be misjudged.
-DROWNED, DROWNED_AMONG_MANY, MANY = 0.8, 0.06, 50
+DROWNED, DROWNED_AMONG_MANY, MANY = 0.25, 0.06, 50
 ROUNDS = 3
 
 

@@ -78,7 +78,8 @@ class ShuffledSGD(Solver):
     >>> model = DPLinearRegression(solver="shuffled_sgd", random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
-    >>> DPLinearRegression(solver=ShuffledSGD(batch_size=1)).plan(20000, 5).accountant
+    >>> solver = ShuffledSGD(batch_size=1)
+    >>> DPLinearRegression(solver=solver, scaling="none").plan(20000, 5).accountant
     'shuffle'
     """
 

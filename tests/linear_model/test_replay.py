@@ -389,7 +389,7 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacenc
                 there = (X, y, np.ones(len(y)))
             try:
                 replay.check(
-                    lambda: make_logistic(adjacency=str(adjacency), clip_norm=0.3),
+                    lambda: make_logistic(adjacency=str(adjacency), clip_norm=0.3, scaling="none"),
                     there,
                     neighbour,
                     adjacency,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -37,7 +38,8 @@ from skdp.model_selection import search_price, searched
 from skdp.model_selection.trainings import fates_of
 from skdp.solvers import GradientDescent
 
-RIDGE, LOGISTIC = skdp.DPRidge, skdp.DPLogisticRegression
+RIDGE = partial(skdp.DPRidge, scaling="none")
+LOGISTIC = skdp.DPLogisticRegression
 DELTA = 1e-6
 
 

@@ -135,7 +135,9 @@ def test_adaptive_steps_use_the_noisy_gradient_and_take_the_noise_off(monkeypatc
     solver = AdaptiveNoiseSGD(
         max_iter=15, learning_rate=rule, averaging="last", clip_norm=GeometricClipping(4, 1)
     )
-    model = skdp.DPLinearRegression(solver=solver, fit_intercept=False, random_state=3)
+    model = skdp.DPLinearRegression(
+        solver=solver, fit_intercept=False, scaling="none", random_state=3
+    )
     monkeypatch.setattr(Oracle, "gradient", note_gradient)
     monkeypatch.setattr(Oracle, "gradient_std", note_std)
     model.fit(*regression)
