@@ -250,8 +250,9 @@ def columns_from(
         usual = float(np.median(size))
         size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
         mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
-        if _alike(mean, size, float(np.mean(std)) / n_rows):
-            return _alike_columns(ranges, mean, size)
+        alike = _alike(mean, size, float(np.mean(std)) / n_rows)
+        size = np.where(alike, np.median(np.hypot(mean, size)[alike]) if alike.any() else 1.0, size)
+        mean = np.where(alike, 0.0, mean)
     if not centred:
         size = np.hypot(size, mean)
     first, last = _inner(found.probabilities, 0.0 if exact else TRIM)
@@ -278,18 +279,12 @@ def _of_lone_values(found: Found, size: Array, mean: Array) -> Array:
     return np.where(lone, np.maximum(size, usual), size)
 
 
-def _alike(mean: Array, size: Array, noise: float) -> bool:
-    """Whether nearly all columns may have one size around 0, as far as the noise lets us see."""
+def _alike(mean: Array, size: Array, noise: float) -> NDArray[np.bool_]:
+    """Which columns get one size around 0: nearly all, if as far as the noise lets us see they may.
+
+    Where there is much noise that is better than a size of its own for each.
+    """
     apart = np.abs(np.log(size / np.median(size)))
     most = min(math.log(MOST_APART), APART * noise)
-    return bool(
-        np.mean(apart < most) >= NEARLY_ALL and np.mean(np.abs(mean) < 4 * size) >= NEARLY_ALL
-    )
-
-
-def _alike_columns(ranges: Ranges, mean: Array, size: Array) -> Columns:
-    """Columns of one size: where there is much noise, better than a size of its own for each."""
-    common = np.full(len(size), np.median(np.hypot(mean, size)))
-    reach = 4 * common
-    low, high = np.minimum(ranges.low, -reach), np.maximum(ranges.high, reach)
-    return Columns(low, high, np.zeros(len(size)), common)
+    alike = (apart < most) & (np.abs(mean) < 4 * size)
+    return np.asarray(alike & (alike.mean() >= NEARLY_ALL))
