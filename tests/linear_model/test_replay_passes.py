@@ -137,7 +137,7 @@ def mutant_bound_from_the_rows(monkeypatch):
 
     monkeypatch.setattr(svrg_pass, "difference_steps", steps)
     monkeypatch.setattr(
-        svrg_pass, "smoothness", lambda public, problem: 0.25 * found.get("longest", 1.0) ** 2
+        svrg_pass, "difference_smoothness", lambda terms: 0.25 * found.get("longest", 1.0) ** 2
     )
 
 
