@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -112,15 +113,24 @@ def _record(kind: str, event: Event, count: int) -> ReleaseRecord:
 
 
 def _noise_multiplier(event: Event) -> float:
-    """Noise multiplier of an event with exactly one mechanism inside, else nan."""
-    inner: Event | None = event
-    while inner is not None:
-        event = inner
-        if isinstance(event, Composed):
-            inner = event.parts[0][0] if len(event.parts) == 1 else None
-        else:
-            inner = getattr(event, "event", getattr(event, "randomiser", None))
-    return float(getattr(event, "noise_multiplier", math.nan))
+    """Noise multiplier of an event whose mechanisms are all alike, else nan."""
+    found = set(_mechanisms(event))
+    return (
+        float(getattr(found.pop(), "noise_multiplier", math.nan)) if len(found) == 1 else math.nan
+    )
+
+
+def _mechanisms(event: Event) -> Iterator[Event]:
+    """Yield what stands in an event inside of samples, blocks and sequences."""
+    if isinstance(event, Composed):
+        for part, _ in event.parts:
+            yield from _mechanisms(part)
+        return
+    inner: Event | None = getattr(event, "event", getattr(event, "randomiser", None))
+    if inner is None:
+        yield event
+    else:
+        yield from _mechanisms(inner)
 
 
 def rehearse(solver: Solves, public: Public, problem: Problem) -> tuple[Entry, ...]:

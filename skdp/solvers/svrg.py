@@ -33,13 +33,14 @@ class SVRG(VarianceReduced):
     sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
         How batches are drawn; "fixed_size" under replace_one only.
     learning_rate : float, "bb" or "auto", default="auto"
-        Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots.
+        Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots, noised "once".
     clip_norm : float, ClippingRule or "auto", default="auto"
         L2 bound of one record's gradient in a snapshot; a rule goes by epochs.
     difference_clip : float or "auto", default="auto"
         L2 bound of one record's difference. Whatever it is, the bound falls with the distance from
         the snapshot, and the noise with it: ``min(difference_clip, curvature * row_bound_**2 *
-        |w - w~|)``, if there is a bound on rows. "auto" is ``2 * clip_norm``.
+        |w - w~|)``, if there is a bound on rows and they have no weights. "auto" is
+        ``2 * clip_norm``.
     snapshot_share : float or "auto", default="auto"
         Part of the squared budget that snapshots get, in (0, 1). "auto" is 0.5.
     snapshot_noise : {"once", "fresh"}, default="once"

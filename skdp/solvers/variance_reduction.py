@@ -33,7 +33,7 @@ from skdp.steps import clip_norms
 Array = NDArray[np.float64]
 
 FEWEST, MOST = 60, 1000
-LARGEST_CLIP = 1e20
+LEAST_CLIP, LARGEST_CLIP = 1e-100, 1e20
 # Defaults of gradient descent bear steps of 38 over the curvature, by momentum; plain ones 2, and
 # some less leaves room for what batches differ by.
 PLAIN = 1.8 / 38
@@ -92,12 +92,17 @@ class VarianceReduced(Solver):
             raise ValueError(
                 f"learning_rate must be 'auto', 'bb' or a positive number; got {rate!r}."
             )
+        if rate == "bb" and resolved.snapshot_noise == "fresh":
+            raise ValueError(
+                "learning_rate='bb' goes by snapshots that are seen, which snapshot_noise='fresh' "
+                "does not show; take snapshot_noise='once' or a number as learning_rate."
+            )
         clip_norms(resolved.clip_norm, resolved.n_epochs)
         clip = resolved.difference_clip
-        if not (is_real(clip) and 0 < clip <= LARGEST_CLIP):
+        if not (is_real(clip) and LEAST_CLIP <= clip <= LARGEST_CLIP):
             raise ValueError(
-                f"difference_clip must be 'auto' or a positive number, at most {LARGEST_CLIP:g}; "
-                f"got {clip!r}."
+                f"difference_clip must be 'auto' or a number from {LEAST_CLIP:g} to "
+                f"{LARGEST_CLIP:g}; got {clip!r}."
             )
         share = resolved.snapshot_share
         if not (is_real(share) and 0 < share < 1):

@@ -13,6 +13,8 @@ from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex
 
 Array = NDArray[np.float64]
 
+LEAST_WEIGHT = 1e-300  # steps multiply weights on a simplex: from 0 there would be no way back
+
 
 class MirrorMap(ABC):
     """A function w on a set that is 1-strongly convex in the set's own norm.
@@ -118,8 +120,15 @@ class PNorm(MirrorMap):
                 brentq(lambda at: length(at) - self._radius, 0.0, largest, xtol=1e-15 * largest)
             )
         found = self._inverse(_shrunk(theta, level))
-        # Rounding may leave it a hair outside.
-        return found * min(1.0, self._radius / max(float(np.abs(found).sum()), 1e-300))
+        if level == 0:
+            return found
+        # It lies on the sphere. Rounding may leave it a hair off or, of steep slopes, next to 0.
+        reached = float(np.abs(found).sum())
+        if not reached > 0:
+            found = np.where(np.abs(theta) == largest, np.sign(theta), 0.0)
+            reached = float(np.abs(found).sum())
+        found /= reached
+        return np.asarray(self._radius * found)
 
     def _gradient(self, v: Array) -> Array:
         return np.asarray(self._kappa * _power(v, self._q))
@@ -152,9 +161,9 @@ class Entropy(MirrorMap):
         return np.full(size, self._total / size)
 
     def step(self, z: Array, slope: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            logs = np.log(z) - self._total * slope
-        weights = np.exp(logs - logs.max())
+        with np.errstate(divide="ignore", over="ignore"):
+            logs = np.log(z / self._total) - self._total * slope
+            weights = np.maximum(np.exp(logs - logs.max()), LEAST_WEIGHT)
         return np.asarray(self._total * weights / weights.sum())
 
     def width(self, size: int) -> float:

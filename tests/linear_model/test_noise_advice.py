@@ -43,7 +43,7 @@ def test_the_run_of_the_paper_is_warned_about():
 def test_sensible_batches_tell_most_of_what_the_budget_buys():
     """The arithmetic of the advice, against the calibrated noise."""
     solver = GradientDescent(max_iter=2000, batch_size=1)
-    model = skdp.DPLogisticRegression(solver=solver, epsilon=1.0)
+    model = skdp.DPLogisticRegression(solver=solver, epsilon=1.0, scaling="none")
     (told,) = warned(lambda: model.plan(100_000, 10))
     sensible = int(re.search(r"batch_size of about (\d+)", told)[1])
     noises = {}

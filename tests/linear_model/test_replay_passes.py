@@ -67,6 +67,27 @@ def test_nothing_but_releases(replay, rng, kind, name, adjacency):
         replay.check(lambda: make(kind, solver, adjacency), data, neighbour, adjacency)
 
 
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("name", ["one by one", "small", "doubling", "fresh"])
+@pytest.mark.parametrize("kind", ["logistic", "ridge"])
+def test_bounds_that_shrink_near_the_snapshot_hold(replay, rng, monkeypatch, kind, name, adjacency):
+    """Without weights, where the bound follows the distance; a null row adds nothing."""
+    X, y = data_for(kind, rng)
+    bounds = []
+    original = svrg_pass.difference_bound
+
+    def difference_bound(clip_norm, smoothness, distance):
+        bounds.append(original(clip_norm, smoothness, distance) / clip_norm)
+        return bounds[-1] * clip_norm
+
+    monkeypatch.setattr(svrg_pass, "difference_bound", difference_bound)
+    model = make(kind, SOLVERS[name], adjacency).set_params(fit_intercept=False)
+    for (*data, _), (*neighbour, _) in list(neighbours(kind, X, y, adjacency))[::2]:
+        replay.check(lambda: model, tuple(data), tuple(neighbour), adjacency)
+    assert min(bounds) < 1e-9  # the first step of an epoch starts at its snapshot
+
+
 # Each mutant breaks one step of the proof.
 
 
@@ -137,7 +158,7 @@ def mutant_bound_from_the_rows(monkeypatch):
 
     monkeypatch.setattr(svrg_pass, "difference_steps", steps)
     monkeypatch.setattr(
-        svrg_pass, "smoothness", lambda public, problem: 0.25 * found.get("longest", 1.0) ** 2
+        svrg_pass, "difference_smoothness", lambda terms: 0.25 * found.get("longest", 1.0) ** 2
     )
 
 

@@ -139,7 +139,7 @@ def test_the_plan_lists_snapshots_and_passes(name, snapshot_noise):
     solver = get_solver(
         name, max_iter=60, inner_steps=10, batch_size=50, snapshot_noise=snapshot_noise
     )
-    statement = skdp.DPLogisticRegression(solver=solver).plan(1000, 5)
+    statement = skdp.DPLogisticRegression(solver=solver, scaling="none").plan(1000, 5)
     events = [
         (event, count)
         for record in statement.releases
@@ -228,6 +228,8 @@ def test_barzilai_borwein():
         {"difference_clip": math.inf},
         {"snapshot_share": 1.0},
         {"snapshot_noise": "twice"},
+        {"learning_rate": "bb", "snapshot_noise": "fresh"},
+        {"difference_clip": 1e-310},
     ],
     ids=str,
 )
@@ -263,3 +265,34 @@ def test_lasso_under_noise_stays_finite(regression):
         solver=solver, constraint="l1_ball", radius=1.0, random_state=0, scaling="none"
     ).fit(X, y)
     assert np.abs(model.coef_).sum() <= 1 + 1e-9
+
+
+@NO_NOISE
+@pytest.mark.parametrize("name", ["svrg", "svrg++"])
+def test_heavy_records_do_not_make_it_overshoot(name, regression):
+    """Cut as if of weight 1, their gradients seem to change too little, and snapshots diverge."""
+    X, y = regression
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    weights = np.where(np.arange(len(y)) % 20 == 0, 30.0, 1.0)
+    solver = get_solver(name, max_iter=4000, inner_steps=40, batch_size=None, learning_rate=0.3)
+    model = skdp.DPRidge(
+        alpha=1.0,
+        solver=solver,
+        epsilon=math.inf,
+        data_norm=1.0,
+        fit_intercept=False,
+        scaling="none",
+        random_state=0,
+    ).fit(X, y, sample_weight=weights)
+    weighted = X.T * weights
+    exact = np.linalg.solve(weighted @ X + np.eye(5), weighted @ y)
+    np.testing.assert_allclose(model.coef_, exact, atol=1e-5)
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "shuffled", "balls_and_bins"])
+def test_the_statement_gives_the_noise_of_steps(sampling):
+    """Steps on different blocks have one noise multiplier, which is what a reader wants to see."""
+    solver = SVRG(max_iter=20, inner_steps=10, batch_size=100, sampling=sampling)
+    statement = skdp.DPLogisticRegression(solver=solver, scaling="none").plan(1000, 5)
+    assert "nan" not in str(statement)
+    assert all(record.noise_multiplier > 0 for record in statement.releases)

@@ -125,3 +125,22 @@ def test_in_high_dimension_the_width_is_a_logarithm():
 def test_other_sets_are_refused(wrong):
     with pytest.raises(ValueError, match="bounded box"):
         mirror_map(wrong, 3)
+
+
+def test_no_corner_of_a_simplex_is_a_trap():
+    """A weight that left float64's range on a steep step can grow again."""
+    mirror = mirror_map(Simplex(2.0), 3)
+    z = mirror.step(mirror.start(3), np.array([0.0, 1e4, 0.0]))
+    assert z[1] < 1e-200
+    for _ in range(20):
+        z = mirror.step(z, np.array([0.0, -100.0, 0.0]))
+    np.testing.assert_allclose(z, [0, 2, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("steep", [1e3, 1e12, 1e17, 1e200, 1e300])
+@pytest.mark.parametrize("constraint", [L1Ball(2.0), L2Ball(2.0), Simplex(2.0)], ids=str)
+def test_steep_slopes_lead_to_the_farthest_point(constraint, steep):
+    mirror = mirror_map(constraint, 3)
+    found = mirror.step(mirror.start(3), steep * np.array([0.0, -1.0, 0.0]))
+    np.testing.assert_allclose(found, [0, 2, 0], atol=1e-9)
+    assert constraint.contains(found)

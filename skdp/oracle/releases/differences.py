@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 
 # The bound never falls below this share of clip_norm: between equal points it would be 0.
 LEAST_BOUND = 2.0**-40
+# Below, limits on residuals of long rows could be subnormal numbers, which hold few digits.
+LEAST_CLIP = 1e-100
+
+
+def difference_smoothness(terms: Terms) -> float | None:
+    """Public bound on the curvature of one record's loss; None if there is none.
+
+    Nothing public bounds weights. Were differences of heavy records cut as those of records of
+    weight 1, their gradients would seem to change too little from the snapshot on: steps between
+    two snapshots would go too far, and further from one snapshot to the next.
+    """
+    return None if terms.public.weighted else smoothness(terms.public, terms.problem)
 
 
 def difference_bound(clip_norm: float, smoothness: float | None, distance: float) -> float:
@@ -43,6 +55,8 @@ class GradientDifference(Sum):
     is *enforced* on v whatever the record holds. So zero-out moves the sum by at most ``bound`` and
     replace-one by at most twice that, as for `GradientSum`.
 
+    If records have weights the bound is C alone, see :func:`difference_smoothness`.
+
     *Nothing is lost by it*: for a record without weight, of a row x no longer than ``row_norm``,
     which the oracle enforces, the gradient in the parameter is ``x r(x'w)`` with a residual r that
     is ``curvature``-Lipschitz in the margins (the largest eigenvalue of a record's Hessian, Loss),
@@ -58,7 +72,7 @@ class GradientDifference(Sum):
     point, anchor : array of shape (n_parameters, n_outputs)
         Finite.
     clip_norm : float
-        Positive and finite.
+        Finite, at least 1e-100.
     """
 
     point: Array = field(repr=False)
@@ -71,16 +85,16 @@ class GradientDifference(Sum):
         for name in ("point", "anchor"):
             object.__setattr__(self, name, finite_point(getattr(self, name), "GradientDifference"))
         object.__setattr__(self, "clip_norm", float(self.clip_norm))
-        if not 0 < self.clip_norm < math.inf:
+        if not LEAST_CLIP <= self.clip_norm < math.inf:
             raise ValueError(
-                "GradientDifference: clip_norm must be positive and finite; "
+                f"GradientDifference: clip_norm must be finite and at least {LEAST_CLIP:g}; "
                 f"got {self.clip_norm!r}."
             )
 
     def bound(self, terms: Terms) -> float:
         """Return the bound to which differences are cut."""
         distance = float(np.linalg.norm(self.point - self.anchor))
-        return difference_bound(self.clip_norm, smoothness(terms.public, terms.problem), distance)
+        return difference_bound(self.clip_norm, difference_smoothness(terms), distance)
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
         public = terms.public

@@ -16,8 +16,12 @@ from skdp.oracle import kernels
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases.base import Array, Release, Terms, audited
 from skdp.oracle.releases.difference_steps import LARGEST_CLIP, difference_steps
-from skdp.oracle.releases.differences import GradientDifference, difference_bound
-from skdp.oracle.releases.last_iterate import smoothness
+from skdp.oracle.releases.differences import (
+    LEAST_CLIP,
+    GradientDifference,
+    difference_bound,
+    difference_smoothness,
+)
 from skdp.oracle.releases.mechanisms import Contribution, GaussianNoise
 from skdp.oracle.releases.noisy_sum import NoisySum
 from skdp.oracle.releases.samplers import Everyone, Sampler
@@ -67,7 +71,7 @@ class SVRGPass(Release):
     step_sizes : array of shape (n_steps,)
         Positive.
     clip_norm : float
-        L2 bound of one record's difference of gradients; at most 1e20.
+        L2 bound of one record's difference of gradients, from 1e-100 to 1e20.
     mechanism : GaussianNoise, default=GaussianNoise()
     sampler : Sampler or tuple of Sampler, default=Everyone()
         Which rows take part, at every step or step by step.
@@ -88,9 +92,9 @@ class SVRGPass(Release):
         if not isinstance(self.snapshot, NoisySum):
             object.__setattr__(self, "snapshot", finite_point(self.snapshot, "SVRGPass"))
         object.__setattr__(self, "clip_norm", float(self.clip_norm))
-        if not 0 < self.clip_norm <= LARGEST_CLIP:
+        if not LEAST_CLIP <= self.clip_norm <= LARGEST_CLIP:
             raise ValueError(
-                f"SVRGPass: clip_norm must be positive and at most {LARGEST_CLIP:g}; "
+                f"SVRGPass: clip_norm must lie in [{LEAST_CLIP:g}, {LARGEST_CLIP:g}]; "
                 f"got {self.clip_norm!r}."
             )
         if type(self.mechanism) is not GaussianNoise:
@@ -183,7 +187,7 @@ class SVRGPass(Release):
     def answer(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
         self._require_shapes(terms)
         noise = VaryingNoise(self.mechanism, self._unit(terms), terms.scale, source, self.n_steps)
-        beta = smoothness(terms.public, terms.problem)
+        beta = difference_smoothness(terms)
         move, copies = _Move(terms.problem, self.anchor), self._copies(rows, terms, source)
         away = (self.start - self.anchor).ravel()  # from the anchor, where differences are small
         answer, mean = np.zeros(away.size), np.zeros(away.size)
