@@ -14,14 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp.objective import Loss
 from skdp.oracle.kernels import (
     BLOCK_BYTES,
+    MOST_PARTS,
     UNIT_ROUNDOFF,
     Array,
     _take,
+    clipped_gradient_sum,
     gradient_rounding,
     quotient,
 )
+
+FEW_ROWS = 1 << 10  # added up at once where a sum has to be accurate
 
 
 def blocks(X: Any, part: slice | None = None) -> Iterator[slice]:
@@ -157,15 +162,51 @@ def factors_within(bound: float, inverse_norms: Array, root_weights: Array | Non
     return np.asarray(factors)
 
 
-def gram_rounding(n_rows: int, n_columns: int, is_sparse: bool) -> float:
+def weighted_gradient_sum(
+    X: Any,
+    targets: NDArray[Any],
+    weights: Array,
+    shrink: Array | None,
+    intercept_size: float,
+    loss: Loss,
+    point: Array,
+    part: slice,
+) -> Array:
+    """Sum over rows of weight times gradient, in float64 throughout; nothing is clipped.
+
+    Few rows at once: rounding errors grow with the longest chain of additions.
+    """
+    most = np.full(X.shape[0], np.finfo(np.float64).max)
+    total = np.zeros(point.shape)
+    for start in range(part.start, part.stop, FEW_ROWS):
+        rows = slice(start, min(start + FEW_ROWS, part.stop))
+        total += clipped_gradient_sum(
+            X, targets, weights, shrink, most, intercept_size, loss, point, 1.0, rows, precise=True
+        )
+    return total
+
+
+def weighted_gradient_rounding(n_rows: int) -> float:
+    """Error of such a sum in L2 norm, next to ``n_rows`` times the longest term.
+
+    That of k terms is ``k u sum |terms|`` in each entry (Higham 2002, eq. 3.4), k the rows that are
+    added up at once and the number of such sums, with a few more for the products.
+    """
+    terms = FEW_ROWS + -(-n_rows // FEW_ROWS) + 2 * MOST_PARTS + 8
+    return 1.01 * UNIT_ROUNDOFF * terms
+
+
+def gram_rounding(n_rows: int, n_features: int, n_more: int, is_sparse: bool) -> float:
     """Relative amount by which rounding can raise the contribution of a record to a Gram sum.
 
-    A scaled record is longer than its bound R by a relative ``(n_columns + 17) u`` at most, its
-    outer product by twice that. A sum of k terms in floating point is off by ``k u sum |terms|``
-    in each entry (Higham 2002, eq. 3.4), and ``|v| |v|'`` has the Frobenius norm ``|v|**2``, at
-    most ``R**2``, so the whole matrix by ``k u n R**2``, two neighbouring ones by twice as much.
+    ``n_more`` columns, such as the constant and targets, stand next to those of X, which alone say
+    how many rows are summed at once. A scaled record is longer than its bound R by a relative
+    ``(n_features + n_more + 17) u`` at most, its outer product by twice that. A sum of k terms in
+    floating point is off by ``k u sum |terms|`` in each entry (Higham 2002, eq. 3.4), and
+    ``|v| |v|'`` has the Frobenius norm ``|v|**2``, at most ``R**2``, so the whole matrix by
+    ``k u n R**2``, two neighbouring ones by twice as much.
     """
-    return 2 * gradient_rounding(n_rows, n_columns, 1, is_sparse)
+    return 2 * gradient_rounding(n_rows, n_features, n_more, is_sparse)
 
 
 def condition_number(transform: Array) -> float:
@@ -177,14 +218,16 @@ def condition_number(transform: Array) -> float:
     return size / (0.5 * least)
 
 
-def transform_rounding(condition: float, n_rows: int, n_columns: int, is_sparse: bool) -> float:
+def transform_rounding(
+    condition: float, n_rows: int, n_features: int, n_columns: int, is_sparse: bool
+) -> float:
     """Relative rounding of a gradient sum that is taken in the rows' coordinates, then moved.
 
     Norms there are off by ``(p + 4) u |T|_F |z|``, and ``|T'z| >= s |z|`` with s the least singular
     value of T: a relative ``(p + 4) u k``, k = |T|_F / s. The sum's own error and that of the
     last product, both of them bounds in terms of ``sum |z_i c_i|``, grow by the same factor.
     """
-    plain = gradient_rounding(n_rows, n_columns, 1, is_sparse)
+    plain = gradient_rounding(n_rows, n_features, 1 + n_columns - n_features, is_sparse)
     return (plain + 4.0 * (n_columns + 4) * UNIT_ROUNDOFF * (n_rows + 1)) * condition
 
 
@@ -200,4 +243,6 @@ __all__ = [
     "quotient",
     "transform_rounding",
     "unpack",
+    "weighted_gradient_rounding",
+    "weighted_gradient_sum",
 ]

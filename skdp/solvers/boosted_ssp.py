@@ -121,7 +121,10 @@ class BoostedSufficientStatistics(Solver):
     def _at_once(self, oracle: Oracle) -> Solution:
         public = oracle.public
         size = public.n_parameters
-        unit = target_unit(public) / (TARGET_RATIO * self.row_norm)
+        # Next to rows as long as the bound; without noise there is none, nor a unit to match it.
+        unit = target_unit(public)
+        if oracle.is_noisy:
+            unit /= TARGET_RATIO * self.row_norm
         bound = TARGET_UNITS * target_unit(public) if oracle.is_noisy else math.inf
         norm = self.row_norm * math.hypot(1.0, TARGET_RATIO)
         answer, std = oracle.sum_of(GramSum(norm, unit, bound), 1.0)

@@ -48,6 +48,7 @@ PROBLEMS = {
 
 def public_for(name, adjacency, **facts):
     facts = {"n_rows": 500, "n_features": 6, "epsilon": 1.0, "delta": 1e-6, **facts}
+    facts = {"row_bound": 5.0, **facts}  # as estimators have it
     return Public(n_outputs=3 if name == "multinomial" else 1, adjacency=adjacency, **facts)
 
 

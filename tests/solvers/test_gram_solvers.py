@@ -71,6 +71,15 @@ def test_classifiers_come_near_the_twin(solver, rng):
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_boosting_without_noise_in_any_unit(rounds, regression):
+    """Targets in a large unit are not shrunk, nor are rows along with them."""
+    X, y = regression
+    solver = get_solver("boosted_ssp", rounds=rounds)
+    model = skdp.DPRidge(3.0, epsilon=math.inf, solver=solver, scaling="none").fit(X, 1e3 * y)
+    np.testing.assert_allclose(model.coef_, Ridge(3.0).fit(X, 1e3 * y).coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_rounds_of_boosting(rounds, regression):
     X, y = regression
     solver = get_solver("boosted_ssp", rounds=rounds)

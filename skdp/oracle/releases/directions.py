@@ -89,8 +89,11 @@ class NewtonDirection(Sum):
         most = self.row_norm**2 * loss.curvature
         length = float(np.linalg.norm(self.vector)) * (1 + 1e-9) + 1e-300
         exact = length * most / (self.damping * (self.damping + most))
-        slack = moments.gram_rounding(n_rows, size, public.sparse) + 2 * _solver_rounding(size) * (
-            n_rows + (self.damping + terms.problem.strong_convexity * n_rows) / most
+        slack = moments.gram_rounding(n_rows, public.n_features, 1, public.sparse)
+        slack += (
+            2
+            * _solver_rounding(size)
+            * (n_rows + (self.damping + terms.problem.strong_convexity * n_rows) / most)
         )
         if math.isinf(public.epsilon):
             exact = min(exact, 1.0)  # no noise is measured against it
@@ -145,8 +148,9 @@ class SmallestEigenvalue(Sum):
         require_positive("SmallestEigenvalue", row_norm=self.row_norm)
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
-        size = terms.public.n_parameters
-        slack = moments.gram_rounding(n_rows, size, terms.public.sparse)
+        public = terms.public
+        size = public.n_parameters
+        slack = moments.gram_rounding(n_rows, public.n_features, 1, public.sparse)
         slack += 2 * _solver_rounding(size) * n_rows
         bound = self.row_norm**2 * (1 + slack)
         return Contribution(bound, spread=1.0, size=1, total=(n_rows + 1) * bound)

@@ -73,8 +73,8 @@ class GramSum(Sum):
         return terms.public.n_parameters + extra
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
-        columns = self._columns(terms)
-        slack = moments.gram_rounding(n_rows, columns, terms.public.sparse)
+        columns, n_features = self._columns(terms), terms.public.n_features
+        slack = moments.gram_rounding(n_rows, n_features, columns - n_features, terms.public.sparse)
         bound = self.row_norm**2 * (1 + slack)
         size = columns * (columns + 1) // 2
         return Contribution(bound, spread=ROOT_TWO, size=size, total=n_rows * bound)
@@ -177,7 +177,11 @@ class ShrunkGradientSum(Sum):
         )
         if self.coordinates is not None:
             slack += moments.transform_rounding(
-                self.coordinates.condition, n_rows, public.n_parameters, public.sparse
+                self.coordinates.condition,
+                n_rows,
+                public.n_features,
+                public.n_parameters,
+                public.sparse,
             )
         bound = self.row_norm * self.residual_bound * (1 + slack)
         size = math.prod(public.shape)

@@ -10,7 +10,8 @@ import numpy as np
 
 from skdp.accounting import ObjectivePerturbed
 from skdp.objective import Logistic
-from skdp.oracle.kernels import UNIT_ROUNDOFF, gradient_rounding
+from skdp.oracle import moments
+from skdp.oracle.kernels import UNIT_ROUNDOFF
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases.base import Array, Release, Terms, audited
 from skdp.oracle.releases.mechanisms import GRID_BITS, Contribution, GaussianNoise
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
 
 OUTPUT_NOISE = 30.0  # relative to the noise on the objective, each in its own unit
-SLACK = 16.0  # tolerance in units of what rounding can do to a gradient
+SLACK = 4.0  # tolerance in units of what rounding can do to a gradient
 
 
 @audited
@@ -52,7 +53,7 @@ class PerturbedMinimum(Release):
     (Kelley 2003, "Solving nonlinear equations with Newton's method", Thm 1.2.1). No point leaves
     before its gradient is short enough, so there is no failure to tell of; where
     rounding stops the line search, gradient steps go on. The minimiser is no farther from 0 than
-    :meth:`_farthest`, for the objective is not above its value at 0.
+    :meth:`_farthest`, whatever the weights.
 
     Parameters
     ----------
@@ -88,7 +89,12 @@ class PerturbedMinimum(Release):
                 f"{public.n_outputs} output(s). Nothing was released."
             )
         ratio = loss.curvature * self.row_norm**2 * (1 + 1e-9) / self.damping
-        if terms.public.epsilon < math.inf and not ratio < 1:
+        if public.epsilon < math.inf and public.row_norm is None:
+            raise ValueError(
+                "PerturbedMinimum: rounding errors of margins grow with the length of rows, and "
+                "these have no bound. Nothing was released."
+            )
+        if public.epsilon < math.inf and not ratio < 1 - 1e-12:
             raise ValueError(
                 f"PerturbedMinimum: damping must be above the curvature of a record, "
                 f"{loss.curvature * self.row_norm**2:g}; got {self.damping:g}."
@@ -121,17 +127,30 @@ class PerturbedMinimum(Release):
         return terms.scale * self._lipschitz * (math.sqrt(size) + self._excess(terms))
 
     def _farthest(self, terms: Terms) -> float:
-        """Radius r such that ``damping/2 r**2 <= n log(2) + |b| r``."""
-        b = self._longest(terms)
-        inner = b * b + 2 * self.damping * terms.public.n_rows * math.log(2.0)
-        return (b + math.sqrt(inner)) / self.damping * (1 + 1e-6)
+        """Bound on the length of the minimiser w: the smaller one of two.
+
+        The objective at w is not above its value at 0: ``damping/2 |w|**2 <= h n log(2) + |b| |w|``
+        where no ``f**2`` exceeds h, 1 without weights, and with them ``row_norm`` over the least
+        norm of a row, its constant's. And by strong convexity ``damping |w|`` is at most the length
+        of the gradient at 0, where residuals are 1/2 and the penalty adds nothing.
+        """
+        b, public = self._longest(terms), terms.public
+        by_slope = (0.5 * public.n_rows * self._lipschitz + b) / self.damping
+        heaviest = 1.0
+        if public.weighted:
+            constant = public.intercept_size * public.has_intercept
+            heaviest = self._lipschitz / constant if constant else math.inf
+        inner = b * b + 2 * self.damping * heaviest * public.n_rows * math.log(2.0)
+        by_value = (b + math.sqrt(inner)) / self.damping
+        return min(by_slope, by_value) * (1 + 1e-6)
 
     def _rounding(self, terms: Terms, longest: float) -> float:
         """Longest error of a computed gradient at a point no longer than ``longest``.
 
         Margins are off by ``(p + 8) u |z| longest``, residuals by a quarter of that and by their
-        own evaluation; the sum by :func:`skdp.oracle.kernels.gradient_rounding`; the three
-        other terms by a few roundings of their own.
+        own evaluation; the sum by
+        :func:`skdp.oracle.moments.weighted_gradient_rounding`; the three other terms by a few
+        roundings of their own.
         """
         public, problem = terms.public, terms.problem
         size, n_rows = public.n_parameters, public.n_rows
@@ -139,7 +158,7 @@ class PerturbedMinimum(Release):
         long_row = self.row_norm * max(1.0, (public.row_norm or self.row_norm) / self.row_norm)
         each = problem.loss.curvature * self.row_norm * long_row * (size + 8) * longest
         each += 32 * self.row_norm
-        sums = gradient_rounding(n_rows, public.n_features, 1, public.sparse) * self.row_norm
+        sums = moments.weighted_gradient_rounding(n_rows) * n_rows * self.row_norm
         rest = UNIT_ROUNDOFF * 8 * (strength * longest + self._longest(terms))
         return 1.01 * (UNIT_ROUNDOFF * n_rows * each + sums + rest)
 

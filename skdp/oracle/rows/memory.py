@@ -351,33 +351,32 @@ class MemoryRows(Passing):
         """Factors that make weighted rows no longer than ``row_norm``.
 
         With ``gentle`` the square of a factor f is at most ``row_norm / |z|``, too: then neither
-        ``f**2 |z|`` exceeds ``row_norm`` nor ``f**2 |z|**2`` its square, whatever the weight.
+        ``f**2 |z|`` exceeds ``row_norm`` nor ``f**2 |z|**2`` its square, whatever the weight. Rows
+        too long to be shrunk get 0: their margins may overflow, at some points and not at others,
+        which would make the sum of their gradients that of no loss.
         """
         roots = None if self._weights is None else np.sqrt(self._weights)
         factors = moments.factors_within(row_norm, self._inverse_norms, roots)
         if not gentle:
             return factors
         with np.errstate(over="ignore", under="ignore"):
-            return np.minimum(factors, np.sqrt(row_norm * self._inverse_norms))
+            factors = np.minimum(factors, np.sqrt(row_norm * self._inverse_norms))
+        return factors if self._shrink is None else np.where(self._shrink > 0, factors, 0.0)
 
     def weighted_gradient_sum(self, loss: Loss, point: Array, factors: Array) -> Array:
         """Sum of ``f**2`` times the gradient, margins taken in float64; nothing is clipped."""
         squares = factors * factors
-        most = np.full(self.n_rows, np.finfo(np.float64).max)
 
         def over(part: slice) -> Array:
-            return kernels.clipped_gradient_sum(
+            return moments.weighted_gradient_sum(
                 self._X,
                 self._targets,
                 squares,
                 self._shrink,
-                most,
                 self._intercept_size,
                 loss,
                 point,
-                1.0,
                 part,
-                precise=True,
             )
 
         return functools.reduce(operator.add, self._spread(over, self._parts()))
