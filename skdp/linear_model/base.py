@@ -10,14 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._numbers import is_integer, is_real
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model.budget import PrivacyBudget
-from skdp.linear_model.charging import charge, is_here, open_elsewhere, seed_of
+from skdp.linear_model.charging import charge, seed_of
 from skdp.linear_model.noise_advice import warn_about_noise
 from skdp.linear_model.parameters import (
     check_bound,
@@ -34,6 +33,7 @@ from skdp.linear_model.standardising import (
     scaled_scores,
 )
 from skdp.linear_model.streaming import FitsBlocks
+from skdp.linear_model.travelling import ELSEWHERE, Travels, validated
 from skdp.objective import Problem
 from skdp.oracle import NoiseSource, Plan, Public, Solves, make_plan, noise_source, run
 from skdp.oracle.rows import Rows, canonical
@@ -43,11 +43,6 @@ from skdp.solvers import Solver
 from skdp.solvers.choice import automatic_solver
 
 Array = NDArray[np.float64]
-
-GENERATORS = (np.random.RandomState, np.random.Generator)
-
-# Attribute of an estimator that was pickled inside the block of a budget of another process.
-ELSEWHERE = "_budget_elsewhere"
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
 HANDED_ON: dict[str, Any] = {
@@ -84,7 +79,7 @@ class Targets:
     is_column: bool = True
 
 
-class DPLinearModel(FitsBlocks, BaseEstimator):
+class DPLinearModel(FitsBlocks, Travels):
     """Base of the estimators: from rows to coefficients, through the oracle.
 
     Subclasses say what the targets are, which problem is solved, and how coefficients are shown.
@@ -174,23 +169,7 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
 
     def _read(self, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
         """Validate X and y; a refusal does not quote what a cell holds."""
-        try:
-            X, y = validate_data(
-                self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
-            )
-        except (ValueError, TypeError) as refusal:
-            said = str(refusal)
-            if "Complex data not supported" in said:
-                raise ValueError(
-                    f"{type(self).__name__}: Complex data not supported; X and y must hold real "
-                    "numbers. Nothing was released."
-                ) from None
-            if "could not convert string" not in said:
-                raise
-            raise ValueError(
-                f"{type(self).__name__}: X or y holds text where numbers are needed. Nothing was "
-                "released."
-            ) from None
+        X, y = validated(self, "X or y", X, y, **checks)
         return canonical(X), y
 
     def _plan(
@@ -239,7 +218,9 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
         asked.check(problem)
         stage = None
         if not streamed:
-            stage = choose_stage(type(self).__name__, self.scaling, self.bounds, public, problem)
+            stage = choose_stage(
+                type(self).__name__, self.scaling, self.bounds, public, problem, self.accountant
+            )
         if stage is None:
             solver = asked.resolve(public, problem)
             plan = make_plan(solver, public, problem, self.accountant)
@@ -326,43 +307,9 @@ class DPLinearModel(FitsBlocks, BaseEstimator):
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         coef = np.atleast_2d(self.coef_).T
-        return scaled_scores(X, coef, self.intercept_, self.scaling_, self.row_bound_)
+        return scaled_scores(canonical(X), coef, self.intercept_, self.scaling_, self.row_bound_)
 
     # ------------------------------------------------------------------ scikit-learn's hooks
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle without generators: their state would let a reader take the noise off.
-
-        A generator given as ``random_state`` is dropped, so that two workers which receive the same
-        pickled estimator do not draw the same noise; a seed is kept, as any parameter.
-        """
-        state = dict(super().__getstate__())
-        if isinstance(state.get("random_state"), GENERATORS):
-            state["random_state"] = None
-        # An open budget cannot follow the estimator to a worker, so the estimator remembers it.
-        note = open_elsewhere(state.get(ELSEWHERE))
-        if note is not None:
-            state[ELSEWHERE] = note
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickle; back in the process of the open budget there is nothing to remember."""
-        note = state.get(ELSEWHERE)
-        if note is not None and is_here(note):
-            state = {name: value for name, value in state.items() if name != ELSEWHERE}
-        super().__setstate__(state)
-
-    def __sklearn_clone__(self) -> Self:
-        """Clone; meta-estimators in a worker clone what they were sent.
-
-        A generator is shared with the clone, not copied: two copies would draw the same noise.
-        """
-        twin: Self = super().__sklearn_clone__()
-        if isinstance(self.random_state, GENERATORS):
-            twin.random_state = self.random_state
-        if ELSEWHERE in vars(self):
-            setattr(twin, ELSEWHERE, vars(self)[ELSEWHERE])
-        return twin
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

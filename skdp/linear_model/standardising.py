@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from skdp.objective import Problem
 from skdp.oracle import Columns, Public, Scaling
@@ -17,6 +18,7 @@ from skdp.scaling import ScalingStage, shares
 Array = NDArray[np.float64]
 
 SCALINGS = ("auto", "private", "none")
+BLOCK_VALUES = 1 << 20  # of sparse records that are made dense at once
 
 
 def check_scaling(scaling: Any, bounds: Any, data_norm: Any, constraint: Any) -> None:
@@ -72,7 +74,7 @@ def declared_columns(bounds: Any, n_features: int, centred: bool) -> Columns:
 
 
 def choose_stage(
-    who: str, scaling: str, bounds: Any, public: Public, problem: Problem
+    who: str, scaling: str, bounds: Any, public: Public, problem: Problem, accountant: str = "auto"
 ) -> ScalingStage | None:
     """Return the scaling stage of a fit, None if records are taken as they are.
 
@@ -80,14 +82,15 @@ def choose_stage(
     """
     if scaling == "none":
         return None
-    pure = public.delta == 0 and not math.isinf(public.epsilon)
+    pure = (public.delta == 0 or accountant == "pure") and not math.isinf(public.epsilon)
     if scaling == "auto" and bounds is None:
         if pure or public.data_norm is not None or "unconstrained" not in problem.provides:
             return None
     elif pure and (bounds is None):
         raise ValueError(
-            f"{who}: scaling='private' adds Gaussian noise, which needs delta > 0. Declare bounds, "
-            "or set scaling='none'. Nothing was released."
+            f"{who}: scaling='private' adds Gaussian noise, which needs delta > 0, and an "
+            "accountant other than 'pure'. Declare bounds, or set scaling='none'. Nothing was "
+            "released."
         )
     centred = (public.has_intercept and not public.sparse, public.has_intercept)
     columns = targets = None
@@ -124,6 +127,8 @@ def scaled_scores(
     """Scores of records that are clipped, and scaled down where they are long, as in the fit."""
     columns = None if scaling is None else scaling.columns
     if columns is not None:
+        if sparse.issparse(X) and not columns.keeps_zeros:
+            return _in_dense_blocks(X, coef, intercept, scaling, row_bound)
         X = columns.apply(X)
         intercept = intercept + columns.centre @ coef
         coef = coef * columns.size[:, None]
@@ -131,3 +136,15 @@ def scaled_scores(
     if row_bound is not None:
         scores *= np.minimum(1.0, quotient(row_bound, row_norms(X)))[:, None]
     return np.asarray(scores + intercept)
+
+
+def _in_dense_blocks(
+    X: Any, coef: Array, intercept: Any, scaling: Scaling | None, row_bound: float | None
+) -> Array:
+    """Scores of sparse records by a fit that moved the zeros of its columns."""
+    rows = max(1, BLOCK_VALUES // max(1, X.shape[1]))
+    starts = range(0, X.shape[0], rows)
+    blocks = (X[start : start + rows].toarray() for start in starts)
+    return np.concatenate(
+        [scaled_scores(block, coef, intercept, scaling, row_bound) for block in blocks]
+    )

@@ -159,7 +159,8 @@ def _of_cross_validation(results: Mapping[str, Any], delta: float | None) -> Pri
     found = [Unwrapped.of(estimator) for estimator in results["estimator"]]
     if not all(hasattr(item.model, "privacy_") for item in found):
         raise ValueError("privacy_of: some of these fits failed, so what they cost is not known.")
-    statements = [item.model.privacy_ for item in found]
+    # Private steps before the estimator meet the same rows.
+    statements = [[item.model.privacy_, *item.statements_before] for item in found]
     said = [SCORES]
     if "indices" in results:
         trains, tests = results["indices"]["train"], results["indices"]["test"]
@@ -174,8 +175,8 @@ def _of_cross_validation(results: Mapping[str, Any], delta: float | None) -> Pri
             f"them; cross_validate(..., return_indices=True) tells. {TAKEN}"
         )
     if delta is None:
-        delta = _common(statement.delta for statement in statements)
-    total, fate = _dearest(fates, {at: [item] for at, item in enumerate(statements)}, [], delta)
+        delta = _common(item.delta for met in statements for item in met if item.releases)
+    total, fate = _dearest(fates, dict(enumerate(statements)), [], delta)
     said.append(f"A record takes part in at most {fate.total()} of {len(found)} trainings.")
     reading = dict.fromkeys(step for item in found for step in item.steps_that_read_rows)
     return _finished(total, said, tuple(reading))

@@ -48,12 +48,21 @@ class Unwrapped:
         return cls(estimator, path, tuple(before))
 
     @property
+    def statements_before(self) -> tuple[PrivacyStatement, ...]:
+        """What fitted private steps before the estimator have cost."""
+        found = (getattr(step, "privacy_", None) for _, step in self.before)
+        return tuple(item for item in found if isinstance(item, PrivacyStatement))
+
+    @property
     def steps_that_read_rows(self) -> tuple[str, ...]:
-        """Steps before the estimator that are fitted on rows."""
+        """Steps before the estimator that are fitted on rows, and are not known to be private."""
         return tuple(
             f"{name} ({type(step).__name__})"
             for name, step in self.before
-            if step is not None and step != "passthrough" and get_tags(step).requires_fit
+            if step is not None
+            and step != "passthrough"
+            and get_tags(step).requires_fit
+            and not isinstance(getattr(step, "privacy_", None), PrivacyStatement)
         )
 
 

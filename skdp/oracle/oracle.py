@@ -24,9 +24,9 @@ from skdp.oracle.releases import (
     require_audited,
 )
 from skdp.oracle.releases import noise as noise_law
-from skdp.oracle.releases.base import Array
+from skdp.oracle.releases.base import Array, NotAudited
 from skdp.oracle.rows import Rows
-from skdp.oracle.scaling import Scaling
+from skdp.oracle.scaling import Columns, Scaling
 
 
 class Oracle:
@@ -134,7 +134,15 @@ class Oracle:
         """Answer for standardised records from here on, and say so in :attr:`public`.
 
         It releases nothing: every record is mapped by itself, by numbers that are public.
+
+        Raises
+        ------
+        NotAudited
+            If a part of it is of another type, which could hold code that would run over rows.
         """
+        parts = [part for part in (scaling.columns, scaling.targets) if part is not None]
+        if type(scaling) is not Scaling or any(type(part) is not Columns for part in parts):
+            raise NotAudited("standardise: only Scaling and Columns, no subclasses, map records.")
         public = self.public.standardised(scaling.columns is not None, scaling.targets is not None)
         if self._rows is not None:
             self._rows = self._rows.standardised(scaling, public.row_bound)

@@ -55,6 +55,11 @@ class Columns:
         """Number of columns."""
         return len(self.size)
 
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether 0 stays 0, so that sparse columns can stay sparse."""
+        return not (self.centre.any() or (self.low > 0).any() or (self.high < 0).any())
+
     def apply(self, X: Any, spread: Map = map) -> Any:
         """Return the standardised columns as a new array or CSR matrix of the same type.
 
@@ -68,9 +73,18 @@ class Columns:
         if sparse.issparse(X):
             return self._apply_to_sparse(X)
         result = np.empty(X.shape, dtype=X.dtype)
+        # No difference from the centre leaves the range of the type, whatever the ends are.
+        farthest = float(np.finfo(X.dtype).max) * (1 - 2.0**-20)
         with np.errstate(over="ignore", under="ignore"):
+            middle = np.clip(self.centre, -farthest, farthest)
             low, high, centre, size = (
-                _within(values, X.dtype) for values in (self.low, self.high, self.centre, self.size)
+                _within(values, X.dtype)
+                for values in (
+                    np.maximum(self.low, middle - farthest),
+                    np.minimum(self.high, middle + farthest),
+                    middle,
+                    self.size,
+                )
             )
         step = block_rows(len(X), X.shape[1], X.dtype.itemsize, is_sparse=False)
 
@@ -87,7 +101,7 @@ class Columns:
         return result
 
     def _apply_to_sparse(self, X: Any) -> Any:
-        if self.centre.any() or (self.low > 0).any() or (self.high < 0).any():
+        if not self.keeps_zeros:
             raise ValueError("Columns: sparse columns can be neither centred nor moved from 0.")
         data = np.clip(X.data, self.low[X.indices], self.high[X.indices]) / self.size[X.indices]
         return sparse.csr_array(

@@ -7,14 +7,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Adjacency
 from skdp.linear_model.budget import PrivacyBudget
 from skdp.linear_model.charging import charge, seed_of
 from skdp.linear_model.parameters import check_budget, warn_about_budget
 from skdp.linear_model.standardising import check_scaling, declared_columns
+from skdp.linear_model.travelling import ELSEWHERE, Travels, validated
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, Scaling, make_plan, noise_source, run
 from skdp.oracle.rows import Rows, canonical
@@ -22,7 +23,7 @@ from skdp.oracle.threads import spread_over_threads
 from skdp.scaling import Located, ScalingStage, whole_budget
 
 
-class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
     """Differentially private standardisation of columns.
 
     ``fit`` finds the range, centre and size of every column by noisy histograms and is (epsilon,
@@ -133,7 +134,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             n_outputs=1,
             adjacency=Adjacency.parse(self.adjacency),
             epsilon=float(self.epsilon),
-            delta=float(self.delta),
+            delta=float(self.delta) if self.bounds is None else 0.0,
             has_intercept=False,
             sparse=bool(sparse.issparse(X)),
         )
@@ -142,7 +143,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         plan = make_plan(Located(stage), public, problem, self.accountant)
         warn_about_budget(who, self.epsilon, self.delta, n_rows)
         statement = plan.statement(public, self._assumptions(public, stage), source.name)
-        charge(who, statement, self.budget, seed, None)
+        charge(who, statement, self.budget, seed, vars(self).get(ELSEWHERE))
         with spread_over_threads() as spread:
             rows = Rows(X, np.zeros((n_rows, 1), dtype=X.dtype), None, None, 0.0, spread)
             coins = np.random.default_rng(0)
@@ -167,7 +168,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         array or CSR matrix of the same shape and type
         """
         check_is_fitted(self, "scale_")
-        return self._columns().apply(canonical(self._read(X, reset=False)))
+        X = self._read(X, reset=False)
+        scaled = self._columns().apply(canonical(X))
+        # Of the kind that came in: "*" means another product for a matrix.
+        return sparse.csr_matrix(scaled) if isinstance(X, sparse.spmatrix) else scaled
 
     def inverse_transform(self, X: Any) -> Any:
         """Return what standardised values stand for.
@@ -183,6 +187,11 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "scale_")
         X = self._read(X, reset=False)
         if sparse.issparse(X):
+            if self.mean_.any():
+                raise ValueError(
+                    "DPStandardScaler: sparse columns cannot be moved to centres that are not 0; "
+                    "pass a dense array."
+                )
             return X.multiply(self.scale_.astype(X.dtype)).tocsr()
         restored: NDArray[Any] = (X * self.scale_ + self.mean_).astype(X.dtype, copy=False)
         return restored
@@ -191,8 +200,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return Columns(self.low_, self.high_, self.mean_, self.scale_)
 
     def _read(self, X: Any, reset: bool) -> Any:
-        dtype = [np.float64, np.float32]
-        return validate_data(self, X, accept_sparse="csr", dtype=dtype, reset=reset)
+        return validated(self, "X", X, reset=reset)
 
     def _check_parameters(self) -> None:
         check_budget(self.epsilon, self.delta)

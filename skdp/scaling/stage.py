@@ -77,7 +77,11 @@ class ScalingStage:
         if self.shares.share == 0:
             return self.known
         asked, weights = self.shares, self.shares.log_weights
-        noise = GaussianNoise(math.sqrt(ROUNDS / self.shares.share))
+        # In units of the noise on a gradient, whose spread under replace-one is larger.
+        adjacency = oracle.public.adjacency
+        unit = Gaussian(1.0, math.sqrt(2)).sensitivity(adjacency)
+        unit /= Gaussian(1.0).sensitivity(adjacency)
+        noise = GaussianNoise(unit * math.sqrt(ROUNDS / self.shares.share))
         n_rows = oracle.public.n_rows
         exact = not oracle.is_noisy
         parts = self._parts(oracle.public)

@@ -18,7 +18,7 @@ from sklearn.ensemble import BaggingRegressor
 from sklearn.model_selection import cross_validate
 
 import skdp
-from skdp.linear_model import base, charging
+from skdp.linear_model import charging, travelling
 from skdp.linear_model.budget import PrivacyBudget
 
 RIDGE = skdp.DPRidge
@@ -180,6 +180,6 @@ def test_mutants_are_caught(regression, monkeypatch, as_parameter):
     if as_parameter:  # each pickle starts anew
         monkeypatch.setattr(PrivacyBudget, "__reduce__", lambda self: (PrivacyBudget, self._terms))
     else:
-        monkeypatch.setattr(base, "open_elsewhere", lambda note: None)
+        monkeypatch.setattr(travelling, "open_elsewhere", lambda note: None)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         check_workers(regression, as_parameter)

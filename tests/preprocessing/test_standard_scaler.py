@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
@@ -50,7 +54,8 @@ def test_one_outlier_does_not_matter(columns):
 
 def test_bounds_cost_nothing(columns):
     scaler = skdp.DPStandardScaler(bounds=(-5.0, [5.0, 3000.0, 1.0, 0.0])).fit(columns)
-    assert (scaler.privacy_.epsilon, scaler.privacy_.releases) == (0.0, ())
+    statement = scaler.privacy_
+    assert (statement.epsilon, statement.delta, statement.releases) == (0.0, 0.0, ())
     assert scaler.transform([[9.0, 9e9, 9.0, 9.0]])[0] == pytest.approx([math.sqrt(3)] * 4)
 
 
@@ -80,3 +85,46 @@ def test_a_budget_is_charged(columns):
         with pytest.raises(skdp.PrivacyBudgetError):
             skdp.DPStandardScaler().fit(columns)
     assert budget.n_fits == 1
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("array", "csr_array"), ("matrix", "csr_matrix")])
+def test_sparse_keeps_its_kind(columns, kind, expected):
+    X = getattr(sparse, f"csr_{kind}")(columns)
+    assert type(skdp.DPStandardScaler(random_state=0).fit_transform(X)).__name__ == expected
+
+
+def test_sparse_cannot_be_moved_back(columns):
+    scaler = skdp.DPStandardScaler(epsilon=3.0, random_state=0).fit(columns)
+    with pytest.raises(ValueError, match="pass a dense array"):
+        scaler.inverse_transform(sparse.csr_array(columns))
+
+
+@pytest.mark.parametrize("cell", ["secret", 5 + 7j], ids=str)
+def test_refusals_quote_no_cell(columns, cell):
+    spoilt = columns[:50].astype(object if isinstance(cell, str) else complex)
+    spoilt[3, 1] = cell
+    with pytest.raises(ValueError, match="Nothing was released") as refusal:
+        skdp.DPStandardScaler().fit(spoilt)
+    assert "secret" not in str(refusal.value)
+    assert "5." not in str(refusal.value)
+
+
+def test_copies_do_not_draw_the_same_noise(columns):
+    generator = np.random.default_rng(0)
+    scaler = skdp.DPStandardScaler(random_state=generator).fit(columns)
+    assert pickle.loads(pickle.dumps(scaler)).random_state is None
+    assert clone(scaler).random_state is generator
+
+
+def test_a_worker_does_not_escape_an_open_budget(tmp_path):
+    with skdp.PrivacyBudget(1.2, 1e-6):
+        blob = pickle.dumps(skdp.DPStandardScaler())
+        assert skdp.DPStandardScaler().fit(np.eye(3)).privacy_.epsilon > 0
+    path = tmp_path / "scaler"
+    path.write_bytes(blob)
+    lines = "import pickle, pathlib, sys; scaler = pickle.loads(pathlib.Path(sys.argv[1])"
+    lines += ".read_bytes()); scaler.fit([[1.0], [2.0]])"
+    worker = subprocess.run(
+        [sys.executable, "-c", lines, path], capture_output=True, text=True, check=False
+    )
+    assert "PrivacyBudgetError" in worker.stderr

@@ -1,0 +1,86 @@
+"""What pickles, clones and refusals of an estimator keep to themselves."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from skdp.linear_model.charging import is_here, open_elsewhere
+
+GENERATORS = (np.random.RandomState, np.random.Generator)
+
+# Attribute of an estimator that was pickled inside the block of a budget of another process.
+ELSEWHERE = "_budget_elsewhere"
+
+
+class Travels(BaseEstimator):
+    """Base of all that is fitted: its copies draw no noise twice and forget no open budget."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without generators: their state would let a reader take the noise off.
+
+        A generator given as ``random_state`` is dropped, so that two workers which receive the same
+        pickled estimator do not draw the same noise; a seed is kept, as any parameter.
+        """
+        state = dict(super().__getstate__())
+        if isinstance(state.get("random_state"), GENERATORS):
+            state["random_state"] = None
+        # An open budget cannot follow the estimator to a worker, so the estimator remembers it.
+        note = open_elsewhere(state.get(ELSEWHERE))
+        if note is not None:
+            state[ELSEWHERE] = note
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickle; back in the process of the open budget there is nothing to remember."""
+        note = state.get(ELSEWHERE)
+        if note is not None and is_here(note):
+            state = {name: value for name, value in state.items() if name != ELSEWHERE}
+        super().__setstate__(state)
+
+    def __sklearn_clone__(self) -> Self:
+        """Clone; meta-estimators in a worker clone what they were sent.
+
+        A generator is shared with the clone, not copied: two copies would draw the same noise.
+        """
+        twin: Self = super().__sklearn_clone__()
+        if isinstance(self.random_state, GENERATORS):
+            twin.random_state = self.random_state
+        if ELSEWHERE in vars(self):
+            setattr(twin, ELSEWHERE, vars(self)[ELSEWHERE])
+        return twin
+
+
+def validated(estimator: BaseEstimator, what: str, *arrays: Any, **checks: Any) -> Any:
+    """Validate what a fit is given; neither a refusal nor a warning quotes what a cell holds.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    what : str
+        Names of the arrays, for messages.
+    *arrays, **checks
+        As for `sklearn.utils.validation.validate_data`.
+    """
+    who = type(estimator).__name__
+    try:
+        # Sums of extreme values may overflow in there: a warning would tell of single records.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return validate_data(
+                estimator, *arrays, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
+            )
+    except (ValueError, TypeError) as refusal:
+        said = str(refusal)
+        if "Complex data not supported" in said:
+            raise ValueError(
+                f"{who}: Complex data not supported; {what} must hold real numbers. Nothing was "
+                "released."
+            ) from None
+        if "could not convert string" not in said:
+            raise
+        raise ValueError(
+            f"{who}: {what} holds text where numbers are needed. Nothing was released."
+        ) from None
