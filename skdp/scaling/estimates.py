@@ -34,6 +34,9 @@ NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
 # Most size in bins of a column that shows one value only, and of one that does if its size is so
 # much smaller than that of others.
 LONE, NEARLY_LONE, SMALLER = 0.6, 1.5, 30.0
+# Where so many columns have sizes so far apart at most, around 0, one that is so much narrower
+# shows its commonest values only.
+MANY_LIKE, LIKE, NARROW = 0.5, 4.0, 10.0
 LEAST_SIZE = 0.2  # of a shape, in bins
 WIDE = 5.0  # least range in units of the size
 
@@ -258,6 +261,9 @@ def columns_from(
     first, last = _inner(found.probabilities, 0.0 if exact else TRIM)
     low = ranges.low + first * width
     high = ranges.low + (last + 1) * width
+    if not exact:
+        # A share of TRIM at either end makes for a size like this at least.
+        size = np.maximum(size, math.sqrt(TRIM) * (high - low - 2 * width))
     low, high = np.minimum(low, mean - WIDE * size), np.maximum(high, mean + WIDE * size)
     if centred:
         return Columns(low, high, mean, size)
@@ -274,8 +280,13 @@ def _of_lone_values(found: Found, size: Array, mean: Array) -> Array:
     if lone.all():
         return size
     usual = float(np.median(size[~lone]))
-    lone |= (found.size <= NEARLY_LONE) & (size < usual / SMALLER)
-    lone &= np.abs(mean) > THIN * usual
+    near = np.abs(mean) < 2 * usual
+    like = near & (np.abs(np.log(size / usual)) < math.log(LIKE))
+    if np.mean(like[~lone]) >= MANY_LIKE:
+        lone |= near & (size < usual / NARROW)
+    else:
+        lone |= (found.size <= NEARLY_LONE) & (size < usual / SMALLER)
+    lone &= np.abs(mean) > 2 * size
     return np.where(lone, np.maximum(size, usual), size)
 
 

@@ -26,6 +26,7 @@ from skdp.oracle import (
 from skdp.oracle.public import TARGET_RANGE
 from skdp.scaling.estimates import Ranges, coarse_ranges, columns_from, zoomed
 from skdp.scaling.shares import ROUNDS, Shares
+from skdp.scaling.standard import left_alone, standard_columns
 
 Array = NDArray[np.float64]
 
@@ -95,6 +96,10 @@ class ScalingStage:
             for part, is_features in parts
         ]
         ranges = _joined(found)
+        standard = np.zeros(len(counts), dtype=bool)
+        for part, is_features in parts:
+            if is_features and self.centred[0] and not exact:
+                standard[part] = standard_columns(counts[part], std[part], n_rows)
         # 2. Bins between the ends; 3. again, in a smaller range where there is one.
         counts, std = self._histograms(oracle, ranges, noise, factors)
         closer = _joined(
@@ -120,6 +125,7 @@ class ScalingStage:
             )
             if exact:
                 columns = _as_they_are(columns)
+            columns = left_alone(columns, standard[part])
             if is_features:
                 scaling = replace(scaling, columns=columns)
             else:
