@@ -176,8 +176,9 @@ def total_privacy(*models: Any, delta: float, accountant: str = "auto") -> Priva
 
     Parameters
     ----------
-    *models : fitted estimators or PrivacyStatement
-        Anything with a ``privacy_`` attribute, or statements themselves.
+    *models : fitted estimators, pipelines or PrivacyStatement
+        Anything with a ``privacy_`` attribute, statements themselves, or fitted pipelines: all of
+        their private steps count, and none but those.
     delta : float
         In [0, 1): the delta at which the total is stated.
     accountant : str, default="auto"
@@ -193,7 +194,7 @@ def total_privacy(*models: Any, delta: float, accountant: str = "auto") -> Priva
     Raises
     ------
     ValueError
-        If no model is given, or the models state different adjacencies: such guarantees do not
+        If no model is given, one has no statement, or the models state different adjacencies: such guarantees do not
         add up to one.
 
     Examples
@@ -205,9 +206,7 @@ def total_privacy(*models: Any, delta: float, accountant: str = "auto") -> Priva
     >>> round(skdp.total_privacy(*models, delta=1e-6).epsilon, 2)
     2.12
     """
-    statements = [
-        model if isinstance(model, PrivacyStatement) else model.privacy_ for model in models
-    ]
+    statements = [statement for model in models for statement in _statements_of(model)]
     if not statements:
         raise ValueError("total_privacy needs at least one fitted model.")
     if not 0 <= delta < 1:
@@ -234,6 +233,24 @@ def total_privacy(*models: Any, delta: float, accountant: str = "auto") -> Priva
         noise_source=min(sources, key=order.index),
         n_rows=statements[0].n_rows if len({item.n_rows for item in statements}) == 1 else None,
     )
+
+
+def _statements_of(model: Any) -> list[PrivacyStatement]:
+    """Return the statement of a model, or those of the steps of a pipeline."""
+    if isinstance(model, PrivacyStatement):
+        return [model]
+    steps = getattr(model, "steps", None)
+    if isinstance(steps, list):
+        private = [step for _, step in steps if hasattr(step, "privacy_") or hasattr(step, "steps")]
+        found = [statement for step in private for statement in _statements_of(step)]
+    else:
+        found = [model.privacy_] if hasattr(model, "privacy_") else []
+    if not found:
+        raise ValueError(
+            f"total_privacy: this {type(model).__name__} has no privacy statement; pass fitted "
+            "estimators of skdp, or pipelines of them."
+        )
+    return found
 
 
 def _in_sequence(statements: Iterable[PrivacyStatement]) -> tuple[ReleaseRecord, ...]:

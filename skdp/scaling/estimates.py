@@ -23,6 +23,9 @@ Places = NDArray[np.int64]
 
 MISFIT = 0.01  # of shapes, as a share of the rows: no column is exactly one of them
 STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise on a count
+# A magnitude that widens a range stands out by so much more for each bin that it lies beyond the
+# next, and by so much at most: noise alone widens a range by a bin or two, which is soon undone.
+FARTHER, MOST_FARTHER = 1.0, 5.0
 TRIM = 0.004  # share of the records left out of a range at each end
 ROUNDS, MOST_COLUMNS = 6, 64  # of fitting what columns have in common
 OWN = 5.0  # weight of what is known beforehand, in columns
@@ -121,14 +124,17 @@ def _posterior(
     return found
 
 
-def _standing_out(counts: Array, std: Array, n_rows: int, shapes: Array) -> Array:
+def _standing_out(
+    counts: Array, std: Array, n_rows: int, shapes: Array, more: Array | float = 0.0
+) -> Array:
     """Share of the records in each bin beyond the expected shape; 0 where noise can be the reason.
 
-    As many counts as there are, noise alone hardly exceeds the limit anywhere.
+    As many counts as there are, noise alone hardly exceeds the limit anywhere. The limit is higher
+    by ``more``, in units of the noise.
     """
     rest = counts / n_rows - shapes
-    largest = np.sqrt(2 * np.log(counts.size)) + STANDS_OUT
-    rest[np.abs(rest) <= largest * std[:, None] / n_rows] = 0.0
+    largest = np.sqrt(2 * np.log(counts.size)) + STANDS_OUT + more
+    rest[np.abs(rest) <= largest * (std[:, None] / n_rows)] = 0.0
     return rest
 
 
@@ -199,7 +205,10 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
     posterior = _posterior(counts, std, n_rows, templates, in_common)
     first, last = (_median_end(posterior, ends) for ends in _inner(templates.shapes, TRIM))
     likeliest = templates.shapes[np.argmax(posterior, axis=1)]
-    beyond = _standing_out(counts, std, n_rows, likeliest) > (0.0 if exact else TRIM)
+    bins = np.arange(counts.shape[1])
+    away = np.maximum(first[:, None] - bins, bins - last[:, None])
+    more = np.clip(FARTHER * (away - 1), 0.0, MOST_FARTHER)
+    beyond = _standing_out(counts, std, n_rows, likeliest, more) > TRIM
     n_bins, somewhere = beyond.shape[1], beyond.any(axis=1)
     lowest, highest = np.argmax(beyond, axis=1), n_bins - 1 - np.argmax(beyond[:, ::-1], axis=1)
     if exact:
