@@ -163,6 +163,6 @@ def test_every_accountant_says_what_it_is():
     lines = available_accountants()
     assert set(lines) == {
         "gdp", "zcdp", "rdp", "pld", "pure", "advanced", "optimal", "parallel", "shuffle",
-        "selection", "balls_and_bins", "mixed",
+        "selection", "balls_and_bins", "mixed", "objective",
     }  # fmt: skip
     assert all(line.endswith(".") for line in lines.values())

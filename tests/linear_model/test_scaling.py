@@ -44,7 +44,8 @@ def test_the_plan_knows_of_it(raw):
     model = skdp.DPRidge(epsilon=0.7)
     planned = model.plan(*X.shape)
     assert model.fit(X, y).privacy_.releases == planned.releases
-    assert [record.kind for record in planned.releases] == ["magnitudes", "histograms", "gradient"]
+    kinds = [record.kind for record in planned.releases]
+    assert kinds == ["magnitudes", "histograms", "gram", "gradient"]
     assert 0.7 * (1 - 1e-6) <= planned.epsilon <= 0.7
 
 
@@ -80,7 +81,7 @@ def test_declared_bounds_are_free(raw):
     X, y = raw
     bounds = ([-4.0, 3000.0, -1e-3, 0.0], [4.0, 7000.0, 1e-3, 100.0])
     model = skdp.DPRidge(bounds=bounds, target_bound=5e5, random_state=0).fit(X, y)
-    assert [record.kind for record in model.privacy_.releases] == ["gradient"]
+    assert [record.kind for record in model.privacy_.releases] == ["gram", "gradient"]
     assert any("bounds were chosen" in text for text in model.privacy_.assumptions)
 
 
