@@ -194,8 +194,8 @@ def total_privacy(*models: Any, delta: float, accountant: str = "auto") -> Priva
     Raises
     ------
     ValueError
-        If no model is given, one has no statement, or the models state different adjacencies: such guarantees do not
-        add up to one.
+        If no model is given, one has no statement, or the models state different adjacencies:
+        such guarantees do not add up to one.
 
     Examples
     --------
