@@ -39,7 +39,7 @@ def gram(X: Any, shrink: Array | None, intercept_size: float) -> Array:
         block = X[rows].astype(np.float64)
         factors = np.ones(rows.stop - start) if shrink is None else shrink[rows]
         if sparse.issparse(block):
-            block = sparse.diags_array(factors) @ block
+            block = diagonal(factors) @ block
             square = (block.T @ block).toarray()
             sums = np.asarray(block.sum(axis=0)).ravel()
         else:
@@ -52,6 +52,11 @@ def gram(X: Any, shrink: Array | None, intercept_size: float) -> Array:
         total[:n_features, -1] = total[-1, :n_features]
         total[-1, -1] = n_rows * intercept_size**2
     return total
+
+
+def diagonal(entries: Array) -> Any:
+    """Square sparse array with ``entries`` on its diagonal."""
+    return sparse.dia_array((entries[np.newaxis], [0]), shape=(len(entries), len(entries)))
 
 
 def largest_eigenvalue(matrix: Array) -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.objective import Loss
+from skdp.oracle.gram import diagonal
 from skdp.oracle.kernels import (
     BLOCK_BYTES,
     MOST_PARTS,
@@ -106,7 +107,7 @@ def gram_sum(
         last *= factors[rows, None]
         # 2. the products
         if is_sparse:
-            scaled = sparse.diags_array(weights) @ block.astype(np.float64, copy=False)
+            scaled = diagonal(weights) @ block.astype(np.float64, copy=False)
             total[:n_features, :n_features] += (scaled.T @ scaled).toarray()
             total[:n_features, n_features:] += scaled.T @ last
             total[n_features:, n_features:] += last.T @ last

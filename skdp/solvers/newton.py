@@ -53,7 +53,9 @@ class Newton(Solver):
     >>> from sklearn.preprocessing import scale
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(epsilon=3.0, solver="newton", max_iter=2, random_state=0)
+    >>> model = DPLogisticRegression(
+    ...     epsilon=3.0, solver="newton", max_iter=2, scaling="none", random_state=0
+    ... )
     >>> model = model.fit(scale(X), y)
     >>> [release.kind for release in model.privacy_.releases]
     ['gradient', 'newton_direction', 'gradient', 'newton_direction']

@@ -76,7 +76,9 @@ class Whitened(Solver):
     >>> from sklearn.preprocessing import scale
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(epsilon=3.0, solver="whitened", random_state=0)
+    >>> model = DPLogisticRegression(
+    ...     epsilon=3.0, solver="whitened", scaling="none", random_state=0
+    ... )
     >>> model = model.fit(scale(X), y)
     >>> [(release.kind, release.count) for release in model.privacy_.releases]
     [('gram', 1), ('gradient', 12)]

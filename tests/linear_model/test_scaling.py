@@ -103,7 +103,7 @@ def test_refusals(regression, parameters, message):
 
 
 def test_sparse_columns_are_not_centred(rng):
-    X = sparse.random_array((4000, 5), density=0.4, format="csr", rng=rng)
+    X = sparse.csr_array(sparse.random(4000, 5, density=0.4, random_state=rng))
     y = X @ np.arange(5.0)
     model = skdp.DPRidge(random_state=0, scaling="private").fit(X, y)
     assert not model.scaling_.columns.centre.any()

@@ -60,7 +60,7 @@ def test_bounds_cost_nothing(columns):
 
 
 def test_sparse_stays_sparse(rng):
-    X = sparse.random_array((3000, 5), density=0.3, format="csr", rng=rng, dtype=np.float32)
+    X = sparse.csr_array(sparse.random(3000, 5, density=0.3, random_state=rng, dtype=np.float32))
     scaler = skdp.DPStandardScaler(random_state=0).fit(X)
     scaled = scaler.transform(X)
     assert sparse.issparse(scaled)

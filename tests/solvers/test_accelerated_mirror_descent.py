@@ -109,7 +109,7 @@ def test_it_agrees_with_scipy(name, kind, regression, classification):
 def test_ten_thousand_columns_and_500_rows(kind, as_sparse, rng):
     X = rng.standard_normal((500, 10_000))
     if as_sparse:
-        X = sparse.random_array((500, 10_000), density=0.01, rng=rng, format="csr")
+        X = sparse.csr_array(sparse.random(500, 10_000, density=0.01, random_state=rng))
     column = X[:, [3]].toarray()[:, 0] if as_sparse else X[:, 3]
     estimator = skdp.DPLinearRegression if kind == "linear" else skdp.DPLogisticRegression
     model = estimator(
