@@ -3,9 +3,8 @@
 0. "adaptive_shuffled_sgd" for rows that come in blocks, to be read once.
 1. "gd" with delta = 0, weights, sparse X, an L1 penalty, a constraint, a kinked loss, or
    more than 500 columns: others cannot do these problems, or are not stable with them.
-2. "whitened" where a >= 60: as accurate as "gd" there, in a tenth of the passes.
-3. "boosted_ssp" for squared error where a < 2: it shrinks to zero where there is no signal.
-4. "gd" otherwise: the noise of a Gram matrix costs more than its use.
+2. "whitened" where a >= 150: as accurate as "gd" there, in a tenth of the passes.
+3. "gd" otherwise: the noise of a Gram matrix costs more than its use.
 
 a is the signal-to-noise ratio ``mu n / (p sqrt(K))`` of
 :func:`skdp.solvers.gram_defaults.signal_to_noise`. What was measured is in ``docs/defaults.rst``.
@@ -20,7 +19,7 @@ from skdp.oracle import Public
 from skdp.solvers.base import REGISTRY
 from skdp.solvers.gram_defaults import signal_to_noise
 
-AMPLE, SCARCE = 60.0, 2.0
+AMPLE = 150.0
 MOST_COLUMNS = 500
 
 
@@ -50,16 +49,13 @@ def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | N
     """
     if public.streamed:
         return "adaptive_shuffled_sgd"
-    name = _best(public, problem)
+    name = _best(public)
     solver = REGISTRY[name]
     lacks = set(given or {}) - set(solver().get_params(deep=False))
     return "gd" if lacks or solver.needs - problem.provides else name
 
 
-def _best(public: Public, problem: Problem) -> str:
+def _best(public: Public) -> str:
     if public.delta == 0 or public.weighted or public.sparse or public.n_parameters > MOST_COLUMNS:
         return "gd"
-    ratio = signal_to_noise(public)
-    if ratio >= AMPLE:
-        return "whitened"
-    return "boosted_ssp" if problem.loss.quadratic and ratio < SCARCE else "gd"
+    return "whitened" if signal_to_noise(public) >= AMPLE else "gd"

@@ -147,7 +147,7 @@ def public(n_rows, n_features=50, **facts):
         (public(10**8, 600), Problem(Logistic()), "gd"),
         (public(100_000), Problem(Logistic(), L1(0.1)), "gd"),
         (public(100_000), Problem(Logistic(), L2(0.1), L2Ball(1.0)), "gd"),
-        (public(150, 20), Problem(SquaredError()), "boosted_ssp"),
+        (public(150, 20), Problem(SquaredError()), "gd"),
         (public(150, 20), Problem(SquaredError(), L1(0.1)), "gd"),
         (public(150, 20), Problem(Logistic()), "gd"),
         (public(2000, 20), Problem(SquaredError()), "gd"),
