@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.oracle.kernels import UNIT_ROUNDOFF
+from skdp.oracle.kernels import UNIT_ROUNDOFF, diagonal
 
 Array = NDArray[np.float64]
 
@@ -52,11 +52,6 @@ def gram(X: Any, shrink: Array | None, intercept_size: float) -> Array:
         total[:n_features, -1] = total[-1, :n_features]
         total[-1, -1] = n_rows * intercept_size**2
     return total
-
-
-def diagonal(entries: Array) -> Any:
-    """Square sparse array with ``entries`` on its diagonal."""
-    return sparse.dia_array((entries[np.newaxis], [0]), shape=(len(entries), len(entries)))
 
 
 def largest_eigenvalue(matrix: Array) -> float:

@@ -259,3 +259,8 @@ def gradient_rounding(n_rows: int, n_features: int, n_outputs: int, is_sparse: b
         blocks = -(-n_rows // rows) + 2 * MOST_PARTS  # parts may end in shorter blocks
         terms = max(terms, rows + blocks)
     return 1.01 * UNIT_ROUNDOFF * (n_features + n_outputs + 17 + 2.0 * terms * n_rows)
+
+
+def diagonal(entries: Array) -> Any:
+    """Square sparse array with ``entries`` on its diagonal."""
+    return sparse.dia_array((entries[np.newaxis], [0]), shape=(len(entries), len(entries)))

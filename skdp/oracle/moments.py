@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.objective import Loss
-from skdp.oracle.gram import diagonal
 from skdp.oracle.kernels import (
     BLOCK_BYTES,
     MOST_PARTS,
@@ -23,6 +22,7 @@ from skdp.oracle.kernels import (
     Array,
     _take,
     clipped_gradient_sum,
+    diagonal,
     gradient_rounding,
     quotient,
 )
