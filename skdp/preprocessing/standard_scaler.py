@@ -71,10 +71,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
     Notes
     -----
     A heavy tail beyond the range is clipped, so ``inverse_transform`` gives clipped values back.
-    Sparse input stays sparse: it is clipped and divided, not centred. Three to six
-    histograms of all columns are released: of sign and magnitude, of equal bins between the ends
-    that follow, and of equal bins in smaller ranges where there are any. A record adds one to one bin of each column,
-    so the noise on counts grows with the root of the number of columns.
+    Sparse input stays sparse: it is clipped and divided, not centred. Three to six histograms of
+    all columns are released: of sign and magnitude, of equal bins between the ends that follow, and
+    of equal bins in smaller ranges where there are any. A record adds one to one bin of each
+    column, so the noise on counts grows with the root of the number of columns.
 
     Examples
     --------

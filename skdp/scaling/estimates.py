@@ -258,7 +258,7 @@ def zoomed(
 
 
 def _found(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Found:
-    """What bins hold: the very counts where they are exact."""
+    """Return what bins hold: the very counts where they are exact."""
     if not exact:
         return denoised(counts, std, n_rows, bin_templates(counts.shape[1]), in_common)
     probabilities = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)

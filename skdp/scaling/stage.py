@@ -135,7 +135,7 @@ class ScalingStage:
         return parts + ([(both, False, of_targets)] if self.shares.targets else [])
 
     def _asked(self, oracle: Oracle, ranges: Ranges | None, which: slice) -> tuple[Array, Array]:
-        """Counts of some columns, by magnitude or between the ends of ranges, and their noise."""
+        """Ask for columns by magnitude, or between the ends of ranges: counts, and their noise."""
         weights, n_features = self.shares.log_weights[which], self.shares.n_features
         features = self.shares.features and which.start < n_features
         targets = self.shares.targets and which.stop > n_features
