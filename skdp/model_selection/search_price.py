@@ -116,14 +116,17 @@ def _of_search(
     fates = fates_of(splitter, shape.n_samples)
     rounds, reading = rounds_of(search, shape)
     if delta is None:
-        delta = _common(model.delta for item in rounds for model in item.models)
+        delta = _common(delta for item in rounds for delta in item.deltas)
     # 2. The releases that touch it, for each fate; the dearest fate is the price.
     search_rounds = rounds[:-1] if search.refit else rounds
     sizes = {size for fate in fates for size in fate}
-    plans = {size: [plan for item in search_rounds for plan in item.plans(size)] for size in sizes}
+    plans = {
+        size: [plan for item in search_rounds for parts in item.plans(size) for plan in parts]
+        for size in sizes
+    }
     # Any candidate may be the one that is refitted: the dearest total counts.
     last = rounds[-1].plans(shape.n_samples) if search.refit else []
-    refits = [[plan] for plan in last] or [[]]
+    refits = [[*parts] for parts in last] or [[]]
     total, fate = max(
         (_dearest(fates, plans, refit, delta) for refit in refits),
         key=lambda found: found[0].epsilon,

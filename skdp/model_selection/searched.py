@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import OneToOneFeatureMixin, clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
@@ -63,7 +63,18 @@ class Unwrapped:
             and step != "passthrough"
             and get_tags(step).requires_fit
             and not isinstance(getattr(step, "privacy_", None), PrivacyStatement)
+            and not _is_private(step)
         )
+
+    @property
+    def private_before(self) -> tuple[Any, ...]:
+        """Private steps before the estimator, fitted or not."""
+        return tuple(step for _, step in self.before if _is_private(step))
+
+
+def _is_private(step: Any) -> bool:
+    """Whether a step before the estimator says without rows what its fit costs."""
+    return isinstance(step, OneToOneFeatureMixin) and callable(getattr(step, "plan", None))
 
 
 @dataclass(frozen=True)
@@ -164,6 +175,8 @@ class Round:
         Share of each training set that was used.
     chosen : int or None
         How many of them were trained, being chosen by scores; None for all of them.
+    before : tuple of tuple
+        Private steps before each of them.
     """
 
     models: tuple[Any, ...]
@@ -171,9 +184,13 @@ class Round:
     n_outputs: int | None
     share: float
     chosen: int | None
+    before: tuple[tuple[Any, ...], ...]
 
-    def plans(self, n_train: int) -> list[PrivacyStatement]:
-        """Return what was released to train them on ``n_train`` rows each.
+    def plans(self, n_train: int) -> list[tuple[PrivacyStatement, ...]]:
+        """Return what was released to train them on ``n_train`` rows each: a tuple for each.
+
+        Private steps keep the number of columns. Where a later step changes it, what they cost
+        does not: it is their epsilon for any number.
 
         Which ones scores have chosen must not change the price, and the plan that is dearest alone
         need not be so beside others. So each distinct plan is counted as often as any was chosen.
@@ -181,12 +198,24 @@ class Round:
         size = int(self.share * n_train)
         outputs = () if self.n_outputs is None else (self.n_outputs,)
         plans = [
-            model.plan(size, columns, *outputs)
-            for model, columns in zip(self.models, self.n_features, strict=True)
+            (
+                *(step.plan(size, columns) for step in before),
+                model.plan(size, columns, *outputs),
+            )
+            for model, before, columns in zip(
+                self.models, self.before, self.n_features, strict=True
+            )
         ]
         if self.chosen is None:
             return plans
-        return [*{plan.releases: plan for plan in plans}.values()] * self.chosen
+        distinct = {tuple(plan.releases for plan in parts): parts for parts in plans}
+        return [*distinct.values()] * self.chosen
+
+    @property
+    def deltas(self) -> set[float]:
+        """Return the deltas of all that was released."""
+        steps = [step for before in self.before for step in before if step.bounds is None]
+        return {step.delta for step in (*self.models, *steps)}
 
 
 def rounds_of(search: Any, shape: Shape) -> tuple[list[Round], tuple[str, ...]]:
@@ -205,16 +234,19 @@ def rounds_of(search: Any, shape: Shape) -> tuple[list[Round], tuple[str, ...]]:
     rounds: list[Round] = []
     for iteration in sorted(set(iterations)):
         amount = resources[iterations.index(iteration)]
-        models = []
+        models, before = [], []
         for entry in first:
             changed = entry if resource in (None, "n_samples") else {**entry, resource: amount}
             candidate = clone(search.estimator).set_params(**clone(changed, safe=False))
             found = Unwrapped.of(candidate)
             reading |= dict.fromkeys(found.steps_that_read_rows)
             models.append(found.model)
+            before.append(found.private_before)
         share = amount / shape.n_samples if resource == "n_samples" else 1.0
         chosen = None if iteration == 0 else iterations.count(iteration)
-        rounds.append(Round(tuple(models), shape.n_features, shape.n_outputs, share, chosen))
+        rounds.append(
+            Round(tuple(models), shape.n_features, shape.n_outputs, share, chosen, tuple(before))
+        )
     if search.refit:
         rounds.append(replace(rounds[-1], share=1.0, chosen=1))
     return rounds, tuple(reading)

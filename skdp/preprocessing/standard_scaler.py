@@ -10,14 +10,15 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.accounting import Adjacency
+from skdp._numbers import is_integer
+from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model.budget import PrivacyBudget
 from skdp.linear_model.charging import charge, seed_of
 from skdp.linear_model.parameters import check_budget, warn_about_budget
 from skdp.linear_model.standardising import check_scaling, declared_columns
 from skdp.linear_model.travelling import ELSEWHERE, Travels, validated
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Columns, Public, Scaling, make_plan, noise_source, run
+from skdp.oracle import Columns, Plan, Public, Scaling, make_plan, noise_source, run
 from skdp.oracle.rows import Rows, canonical
 from skdp.oracle.threads import spread_over_threads
 from skdp.scaling import Located, ScalingStage, whole_budget
@@ -70,10 +71,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
     Notes
     -----
     A heavy tail beyond the range is clipped, so ``inverse_transform`` gives clipped values back.
-    Sparse input stays sparse: it is clipped and divided, not centred. Three histograms of all
-    columns are released: of sign and magnitude, of equal bins between the ends that follow, and of
-    equal bins in a smaller range where there is one. A record adds one to one bin of each column,
-    so the noise on counts grows with the root of the number of columns.
+    Sparse input stays sparse: it is clipped and divided, not centred. Three to six histograms of
+    all columns are released: of sign and magnitude, of equal bins between the ends that follow, and
+    of equal bins in smaller ranges where there are any. A record adds one to one bin of each
+    column, so the noise on counts grows with the root of the number of columns.
 
     Examples
     --------
@@ -128,19 +129,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         seed, source = seed_of(self.random_state), noise_source(self.random_state)
         X = canonical(self._read(X, reset=True))
         n_rows, n_features = X.shape
-        public = Public(
-            n_rows=n_rows,
-            n_features=n_features,
-            n_outputs=1,
-            adjacency=Adjacency.parse(self.adjacency),
-            epsilon=float(self.epsilon),
-            delta=float(self.delta) if self.bounds is None else 0.0,
-            has_intercept=False,
-            sparse=bool(sparse.issparse(X)),
-        )
-        problem = Problem(SquaredError(), fit_intercept=False)
-        stage = self._stage(public)
-        plan = make_plan(Located(stage), public, problem, self.accountant)
+        public, problem, stage, plan = self._prepare(n_rows, n_features, sparse.issparse(X))
         warn_about_budget(who, self.epsilon, self.delta, n_rows)
         statement = plan.statement(public, self._assumptions(public, stage), source.name)
         charge(who, statement, self.budget, seed, vars(self).get(ELSEWHERE))
@@ -155,6 +144,28 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         self.mean_, self.scale_ = found.centre.copy(), found.size.copy()
         self.privacy_ = statement
         return self
+
+    def plan(self, n_samples: int, n_features: int, *, sparse: bool = False) -> PrivacyStatement:
+        """Return what ``fit`` would release and cost, without any rows.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Shape of X, which is public.
+        sparse : bool, default=False
+            Whether X would be sparse.
+
+        Returns
+        -------
+        PrivacyStatement
+        """
+        self._check_parameters()
+        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
+            if not (is_integer(value) and value >= 1):
+                raise ValueError(f"plan: {name} must be at least 1, an integer; got {value!r}.")
+        public, _, stage, plan = self._prepare(n_samples, n_features, sparse)
+        name = "system" if self.random_state is None else "seeded"
+        return plan.statement(public, self._assumptions(public, stage), name)
 
     def transform(self, X: Any) -> Any:
         """Clip to the ranges, centre and divide.
@@ -213,6 +224,23 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         Adjacency.parse(self.adjacency)
         if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
             raise ValueError(f"budget must be None or a PrivacyBudget; got {self.budget!r}.")
+
+    def _prepare(
+        self, n_rows: int, n_features: int, is_sparse: bool
+    ) -> tuple[Public, Problem, ScalingStage, Plan]:
+        public = Public(
+            n_rows=n_rows,
+            n_features=n_features,
+            n_outputs=1,
+            adjacency=Adjacency.parse(self.adjacency),
+            epsilon=float(self.epsilon),
+            delta=float(self.delta) if self.bounds is None else 0.0,
+            has_intercept=False,
+            sparse=bool(is_sparse),
+        )
+        problem = Problem(SquaredError(), fit_intercept=False)
+        stage = self._stage(public)
+        return public, problem, stage, make_plan(Located(stage), public, problem, self.accountant)
 
     def _stage(self, public: Public) -> ScalingStage:
         centred = not public.sparse

@@ -31,6 +31,7 @@ ROUNDS, MOST_COLUMNS = 6, 64  # of fitting what columns have in common
 OWN = 5.0  # weight of what is known beforehand, in columns
 THIN = 0.05  # least size in units of half the range
 DOUBT = 8.0  # error of logarithmic sizes, and of means in sizes, in units of the noise
+OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the noise
 # Columns may be alike if so many of them have sizes so far apart at most, that being a multiple of
 # the noise.
 NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
@@ -40,6 +41,8 @@ LONE, NEARLY_LONE, SMALLER = 0.6, 1.5, 30.0
 # Where so many columns have sizes so far apart at most, around 0, one that is so much narrower
 # shows its commonest values only.
 MANY_LIKE, LIKE, NARROW = 0.5, 4.0, 10.0
+AGAIN = 0.25  # most share of the bins of a range that is made smaller once more
+FINEST = 2.0**-40  # of widths of bins, next to the offset
 LEAST_SIZE = 0.2  # of a shape, in bins
 WIDE = 5.0  # least range in units of the size
 
@@ -225,18 +228,41 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
 
 
 def zoomed(
-    counts: Array, std: Array, n_rows: int, exact: bool, ranges: Ranges, in_common: bool
+    counts: Array,
+    std: Array,
+    n_rows: int,
+    exact: bool,
+    ranges: Ranges,
+    in_common: bool,
+    again: bool = False,
 ) -> Ranges:
-    """Smaller ranges, where the bins that hold records are much fewer than there are."""
+    """Smaller ranges, where the bins that hold records are much fewer than there are.
+
+    A range that is smaller already is made smaller ``again`` only where it lies on one side of 0,
+    so that next to its offset its width is small: rare values far from common ones stay in it.
+    """
     n_bins = counts.shape[1]
-    found = denoised(counts, std, n_rows, bin_templates(n_bins), in_common)
+    found = _found(counts, std, n_rows, exact, in_common)
     first, last = _inner(found.probabilities, 0.0 if exact else TRIM)
     width = (ranges.high - ranges.low) / n_bins
     start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
-    smaller = stop - start <= 0.6 * n_bins
+    smaller = stop - start <= (AGAIN if again else 0.6) * n_bins
+    # Not beyond what numbers of this size can tell apart.
+    farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
+    smaller &= width > FINEST * farthest
+    if again:
+        smaller &= (ranges.low > 0) | (ranges.high < 0)
     low = np.where(smaller, ranges.low + start * width, ranges.low)
     high = np.where(smaller, ranges.low + stop * width, ranges.high)
     return Ranges(low, high)
+
+
+def _found(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Found:
+    """Return what bins hold: the very counts where they are exact."""
+    if not exact:
+        return denoised(counts, std, n_rows, bin_templates(counts.shape[1]), in_common)
+    probabilities = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    return Found(probabilities, *_moments(probabilities))
 
 
 def columns_from(
@@ -249,13 +275,16 @@ def columns_from(
     centred: bool,
 ) -> Columns:
     """Range, centre and size of every column, from the counts of its last histogram."""
-    n_bins = counts.shape[1]
-    found = denoised(counts, std, n_rows, bin_templates(n_bins), in_common)
-    width = (ranges.high - ranges.low) / n_bins
+    found = _found(counts, std, n_rows, exact, in_common)
+    width = (ranges.high - ranges.low) / counts.shape[1]
     mean = ranges.low + found.mean * width
     half = (ranges.high - ranges.low) / 2
     size = np.maximum(found.size * width, THIN * half)
-    if in_common:
+    if exact:
+        # Of a column that holds one value, that one, or 1 if it is 0.
+        one = np.where(np.abs(mean) > half, np.abs(mean), 1.0)
+        size = np.where(found.size > 0, found.size * width, one)
+    elif in_common:
         size = _of_lone_values(found, size, mean)
         # Differences that noise alone can make are not worth their harm.
         doubt = np.minimum(1.0, DOUBT * std / n_rows)
@@ -265,6 +294,8 @@ def columns_from(
         alike = _alike(mean, size, float(np.mean(std)) / n_rows)
         size = np.where(alike, np.median(np.hypot(mean, size)[alike]) if alike.any() else 1.0, size)
         mean = np.where(alike, 0.0, mean)
+    else:
+        mean = np.where(np.abs(mean) < OFF * (std / n_rows) * size, 0.0, mean)
     if not centred:
         size = np.hypot(size, mean)
     first, last = _inner(found.probabilities, 0.0 if exact else TRIM)

@@ -13,7 +13,13 @@ LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.01, 0.2, 0.15
 # Noise on a count, as a share of the rows, beyond which columns are not asked for; with more than
 # so many columns, too many of them would be misjudged.
 DROWNED, DROWNED_AMONG_MANY, MANY = 0.25, 0.06, 50
-ROUNDS = 3
+# Histograms of each column: few where the signal is scarce, more where they cost next to nothing,
+# so that a small spread around a large offset is found by looking closer and closer.
+FEWEST, ROUNDS, MOST_ROUNDS = 2, 3, 6
+AMPLE_FOR_TARGETS = 0.02  # share of the budget that counts as next to nothing; LEAST for columns
+# Noise on the counts of targets, as a share of the rows, beyond which a fit is worse than none: the
+# targets get more of the budget then, as a solver would learn nothing from it anyway.
+USELESS, NEARLY_ALL = 0.15, 0.9
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,10 @@ class Shares:
         Whether columns, and targets, are asked for.
     noise : float
         Largest noise on a count, as a share of the rows.
+    rounds : tuple of int
+        Histograms of each feature, and of each target.
+    n_features : int
+        Features asked for.
     """
 
     share: float
@@ -37,6 +47,19 @@ class Shares:
     features: bool
     targets: bool
     noise: float
+    rounds: tuple[int, int] = (ROUNDS, ROUNDS)
+    n_features: int = 0
+
+    def part(self, weights: tuple[int, ...]) -> float:
+        """Share of mu squared of one histogram of columns with these weights."""
+        n_targets = len(self.log_weights) - self.n_features
+        rounds = (self.rounds[0],) * self.n_features + (self.rounds[1],) * n_targets
+        whole = _squares(self.log_weights, rounds)
+        return self.share * _squares(weights, (1,) * len(weights)) / whole
+
+
+def _squares(log_weights: tuple[int, ...], rounds: tuple[int, ...]) -> float:
+    return math.fsum(n * 4.0**one for one, n in zip(log_weights, rounds, strict=True))
 
 
 def shares(public: Public, features: bool, targets: bool, insist: bool) -> Shares:
@@ -53,25 +76,39 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
     signal = mu_per_count(public) * public.n_rows
     n_features, n_targets = public.n_features * features, public.n_outputs * targets
 
-    def part(n_columns: int, most: float) -> float:
-        return min(max(ROUNDS * n_columns / (signal * WANTED) ** 2, LEAST), most)
+    exact = math.isinf(public.epsilon)
 
-    of_features, of_targets = part(n_features, MOST_OF_COLUMNS), part(n_targets, MOST_OF_TARGETS)
+    def part(n_columns: int, most: float, ample: float) -> tuple[float, int]:
+        each = n_columns / (signal * WANTED) ** 2
+        rounds = MOST_ROUNDS if exact else ROUNDS
+        while rounds < MOST_ROUNDS and (rounds + 1) * each <= ample:
+            rounds += 1
+        return min(max(rounds * each, LEAST), most), rounds
+
+    of_features, feature_rounds = part(n_features, MOST_OF_COLUMNS, LEAST)
+    of_targets, target_rounds = part(n_targets, MOST_OF_TARGETS, AMPLE_FOR_TARGETS)
     drowned = DROWNED if n_features <= MANY else DROWNED_AMONG_MANY
-    if not insist and math.sqrt(ROUNDS * n_features / of_features) / signal > drowned:
+    if not insist and math.sqrt(feature_rounds * n_features / of_features) / signal > drowned:
         features, n_features = False, 0
+    if math.sqrt(ROUNDS * n_targets / of_targets) / signal > USELESS:
+        target_rounds = FEWEST
+        most = NEARLY_ALL - of_features * features
+        of_targets = min(max(FEWEST * n_targets / (signal * USELESS) ** 2, of_targets), most)
     share = of_features * features + of_targets * targets
     if share == 0:
         return Shares(0.0, (), False, False, math.inf)
     # The noise of a column falls with the root of its share, so weights are roots, too.
     weight = [0, 0]
     if features and targets:
-        ratio = math.log2(of_targets / n_targets) - math.log2(of_features / n_features)
+        each_target = of_targets / (n_targets * target_rounds)
+        ratio = math.log2(each_target) - math.log2(of_features / (n_features * feature_rounds))
         weight[ratio > 0] = round(abs(ratio) / 2)
     log_weights = (weight[0],) * n_features + (weight[1],) * n_targets
-    squares = math.fsum(4.0**one for one in log_weights)
-    noise = math.sqrt(ROUNDS * squares / share) / signal / 2.0 ** min(log_weights)
-    return Shares(share, log_weights, features, targets, noise)
+    rounds = (feature_rounds,) * n_features + (target_rounds,) * n_targets
+    noise = math.sqrt(_squares(log_weights, rounds) / share) / signal / 2.0 ** min(log_weights)
+    return Shares(
+        share, log_weights, features, targets, noise, (feature_rounds, target_rounds), n_features
+    )
 
 
 def whole_budget(public: Public, asked: bool = True) -> Shares:
@@ -79,8 +116,11 @@ def whole_budget(public: Public, asked: bool = True) -> Shares:
     if not asked:
         return Shares(0.0, (), False, False, math.inf)
     signal = mu_per_count(public) * public.n_rows
-    noise = math.sqrt(ROUNDS * public.n_features) / signal
-    return Shares(1.0, (0,) * public.n_features, True, False, noise)
+    ample = math.sqrt(MOST_ROUNDS * public.n_features) / signal <= WANTED / 2
+    rounds = MOST_ROUNDS if ample or math.isinf(public.epsilon) else ROUNDS
+    noise = math.sqrt(rounds * public.n_features) / signal
+    weights = (0,) * public.n_features
+    return Shares(1.0, weights, True, False, noise, (rounds, rounds), public.n_features)
 
 
 def mu_per_count(public: Public) -> float:

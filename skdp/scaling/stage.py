@@ -1,4 +1,4 @@
-"""The scaling as the first stage of a fit: three histograms, then the solver on what they give."""
+"""The scaling as the first stage of a fit: a few histograms, then the solver on what they give."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from skdp.oracle import (
 )
 from skdp.oracle.public import TARGET_RANGE
 from skdp.scaling.estimates import Ranges, coarse_ranges, columns_from, zoomed
-from skdp.scaling.shares import ROUNDS, Shares
+from skdp.scaling.shares import Shares
 from skdp.scaling.standard import left_alone, standard_columns
 
 Array = NDArray[np.float64]
 
 FINENESS = ((0.03, 32), (0.08, 16), (math.inf, 8))  # noise on a count, and bins it allows
+EXACT_BINS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,49 +78,42 @@ class ScalingStage:
         """Ask the histograms and return the scaling that follows from them."""
         if self.shares.share == 0:
             return self.known
-        asked, weights = self.shares, self.shares.log_weights
-        # In units of the noise on a gradient, whose spread under replace-one is larger.
-        adjacency = oracle.public.adjacency
-        unit = Gaussian(1.0, math.sqrt(2)).sensitivity(adjacency)
-        unit /= Gaussian(1.0).sensitivity(adjacency)
-        noise = GaussianNoise(unit * math.sqrt(ROUNDS / self.shares.share))
-        n_rows = oracle.public.n_rows
-        exact = not oracle.is_noisy
+        exact, n_rows = not oracle.is_noisy, oracle.public.n_rows
         parts = self._parts(oracle.public)
+        everything = slice(0, len(self.shares.log_weights))
         # 1. Sign and magnitude.
-        magnitudes = NoisySum(MagnitudeCounts(asked.features, asked.targets, weights), noise)
-        factors = np.ldexp(1.0, np.array(weights))
-        counts = oracle.ask(magnitudes) / factors[:, None]
-        std = oracle.std(magnitudes) / factors
-        found = [
-            coarse_ranges(counts[part], std[part], n_rows, exact, in_common=is_features)
-            for part, is_features in parts
-        ]
-        ranges = _joined(found)
-        standard = np.zeros(len(counts), dtype=bool)
-        for part, is_features in parts:
-            if is_features and self.centred[0] and not exact:
-                standard[part] = standard_columns(counts[part], std[part], n_rows)
-        # 2. Bins between the ends; 3. again, in a smaller range where there is one.
-        counts, std = self._histograms(oracle, ranges, noise, factors)
-        closer = _joined(
+        counts, std = self._asked(oracle, None, everything)
+        ranges = _joined(
             [
-                zoomed(counts[part], std[part], n_rows, exact, ranges.of(part), is_features)
-                for part, is_features in parts
+                coarse_ranges(counts[part], std[part], n_rows, exact, in_common=is_features)
+                for part, is_features, _ in parts
             ]
         )
-        again, std_again = self._histograms(oracle, closer, noise, factors)
-        same = (closer.low == ranges.low) & (closer.high == ranges.high)
-        counts = np.where(same[:, None], (counts + again) / 2, again)
-        std = np.where(same, std_again / math.sqrt(2), std_again)
+        standard = np.zeros(len(counts), dtype=bool)
+        for part, is_features, _ in parts:
+            if is_features and self.centred[0] and not exact:
+                standard[part] = standard_columns(counts[part], std[part], n_rows)
+        # 2. Bins between the ends; then again, in smaller ranges where there are any.
+        seen = Seen.none(ranges)
+        for number in range(2, max(rounds for _, _, rounds in parts) + 1):
+            going = [part for part, _, rounds in parts if number <= rounds]
+            asked = slice(going[0].start, going[-1].stop)
+            seen = seen.with_answer(asked, *self._asked(oracle, seen.ranges, asked))
+            closer = [
+                zoomed(*seen.of(part), n_rows, exact, seen.ranges.of(part), is_features, number > 2)
+                if number < rounds
+                else seen.ranges.of(part)
+                for part, is_features, rounds in parts
+            ]
+            seen = seen.within(_joined(closer))
+        # 3. What the last ones say.
         scaling = self.known
-        for part, is_features in parts:
+        for part, is_features, _ in parts:
             columns = columns_from(
-                counts[part],
-                std[part],
+                *seen.of(part),
                 n_rows,
                 exact,
-                closer.of(part),
+                seen.ranges.of(part),
                 is_features,
                 self.centred[not is_features],
             )
@@ -132,22 +126,78 @@ class ScalingStage:
                 scaling = replace(scaling, targets=columns if exact else _within_range(columns))
         return scaling
 
-    def _parts(self, public: Public) -> list[tuple[slice, bool]]:
+    def _parts(self, public: Public) -> list[tuple[slice, bool, int]]:
+        """Columns of each kind, whether they are features, and how many histograms they get."""
+        of_features, of_targets = self.shares.rounds
         n_features = public.n_features * self.shares.features
-        parts = [(slice(0, n_features), True)] if self.shares.features else []
-        both = n_features + public.n_outputs
-        return parts + ([(slice(n_features, both), False)] if self.shares.targets else [])
+        parts = [(slice(0, n_features), True, of_features)] if self.shares.features else []
+        both = slice(n_features, n_features + public.n_outputs)
+        return parts + ([(both, False, of_targets)] if self.shares.targets else [])
 
-    def _histograms(
-        self, oracle: Oracle, ranges: Ranges, noise: GaussianNoise, factors: Array
-    ) -> tuple[Array, Array]:
-        asked = self.shares
-        n_bins = next(bins for most, bins in FINENESS if asked.noise <= most)
-        width = (ranges.high - ranges.low) / n_bins
-        weights = asked.log_weights
-        what = BinCounts(asked.features, asked.targets, ranges.low, width, n_bins, weights)
-        release = NoisySum(what, noise)
+    def _asked(self, oracle: Oracle, ranges: Ranges | None, which: slice) -> tuple[Array, Array]:
+        """Ask for columns by magnitude, or between the ends of ranges: counts, and their noise."""
+        weights, n_features = self.shares.log_weights[which], self.shares.n_features
+        features = self.shares.features and which.start < n_features
+        targets = self.shares.targets and which.stop > n_features
+        # In units of the noise on a gradient, whose spread under replace-one is larger.
+        adjacency = oracle.public.adjacency
+        unit = Gaussian(1.0, math.sqrt(2)).sensitivity(adjacency)
+        unit /= Gaussian(1.0).sensitivity(adjacency)
+        noise = GaussianNoise(unit / math.sqrt(self.shares.part(weights)))
+        what: MagnitudeCounts | BinCounts = MagnitudeCounts(features, targets, weights)
+        if ranges is not None:
+            n_bins = next(bins for most, bins in FINENESS if self.shares.noise <= most)
+            n_bins = n_bins if oracle.is_noisy else EXACT_BINS
+            own = ranges.of(which)
+            width = (own.high - own.low) / n_bins
+            what = BinCounts(features, targets, own.low, width, n_bins, weights)
+        release, factors = NoisySum(what, noise), np.ldexp(1.0, np.array(weights))
         return oracle.ask(release) / factors[:, None], oracle.std(release) / factors
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Mean of the counts that each column has got in its present range.
+
+    Attributes
+    ----------
+    ranges : Ranges
+    counts : array of shape (n_columns, n_bins)
+    std : array of shape (n_columns,)
+        Noise on the counts.
+    times : array of shape (n_columns,)
+        Number of histograms.
+    """
+
+    ranges: Ranges
+    counts: Array
+    std: Array
+    times: Array
+
+    @classmethod
+    def none(cls, ranges: Ranges) -> Seen:
+        """Nothing yet."""
+        nothing = np.zeros(len(ranges.low))
+        return cls(ranges, nothing[:, None], nothing, nothing)
+
+    def of(self, part: slice) -> tuple[Array, Array]:
+        """Return the counts of some columns, and the noise on them."""
+        return self.counts[part], self.std[part]
+
+    def with_answer(self, part: slice, counts: Array, std: Array) -> Seen:
+        """Take in one more histogram of some columns, as noisy as those before."""
+        times = self.times.copy()
+        times[part] += 1
+        mean = np.broadcast_to(self.counts, (len(times), counts.shape[1])).copy()
+        mean[part] += (counts - mean[part]) / times[part, None]
+        noise = self.std.copy()
+        noise[part] = std / np.sqrt(times[part])
+        return Seen(self.ranges, mean, noise, times)
+
+    def within(self, ranges: Ranges) -> Seen:
+        """Forget the counts of columns whose range is another now."""
+        same = (ranges.low == self.ranges.low) & (ranges.high == self.ranges.high)
+        return Seen(ranges, self.counts * same[:, None], self.std, self.times * same)
 
 
 def _joined(found: list[Ranges]) -> Ranges:

@@ -16,6 +16,9 @@ Array = NDArray[np.float64]
 
 ZEROS = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that hold many
 OFFSETS = (1.0, 2.0, 4.0, 8.0, 23.0)  # centres in units of the size; beyond, one bin holds all
+# Log prior of each power of 2 that a size lies away from 1, and of each power of 4 where a column
+# holds zeros and little else, which noise imitates most easily.
+UNUSUAL, UNUSUAL_ZEROS = -0.25, -0.8
 SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
 
 
@@ -77,7 +80,7 @@ def magnitude_templates() -> Templates:
     made, middle = _Collection(), SIDE
     for power in range(-36, 37):
         size, place = 2.0**power, power + 2 * STEPS
-        usual = -0.15 * abs(power)
+        usual = UNUSUAL * abs(power)
         # 1. Bell-shaped columns. Many users standardise: unit size around 0 is likely.
         made.add(_bell(0.0, size), usual + 1 + 5 * (power == 0), "bell", place)
         for offset in OFFSETS:
@@ -101,7 +104,11 @@ def magnitude_templates() -> Templates:
             for sign in (-1, 1):
                 shape = np.zeros(2 * SIDE + 1)
                 shape[middle], shape[middle + sign * (1 + step)] = zeros, 1 - zeros
-                usual = -0.3 * abs(step - STEPS) - (sign < 0) + 2 * (step == STEPS and sign > 0)
+                usual = (
+                    UNUSUAL_ZEROS * abs(step - STEPS)
+                    - (sign < 0)
+                    + 2 * (step == STEPS and sign > 0)
+                )
                 made.add(shape, usual, ("zeros", zeros, sign), 2 * step + 1)
     return made.finished()
 

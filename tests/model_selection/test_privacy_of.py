@@ -425,7 +425,7 @@ def refit_forgotten(patch):
 
     def forgetful(search, shape):
         rounds, reading = rounds_of(search, shape)
-        rounds[-1] = searched.Round((), (), 1, 1.0, None)
+        rounds[-1] = searched.Round((), (), 1, 1.0, None, ())
         return rounds, reading
 
     patch.setattr(search_price, "rounds_of", forgetful)
@@ -441,7 +441,7 @@ def refit_of_the_first(patch):
         searched.Round,
         "plans",
         lambda self, n: [
-            model.plan(n, columns)
+            (model.plan(n, columns),)
             for model, columns in zip(self.models, self.n_features, strict=True)
         ][: self.chosen],
     )
@@ -482,3 +482,15 @@ def test_the_refit_that_makes_the_total_dearest_is_counted(batch_size, max_iter)
     for params in search.cv_results_["params"]:
         refit = clone(ridge).set_params(**params).plan(300, 2)
         assert skdp.total_privacy(*trained, refit, delta=1e-5).epsilon <= told * (1 + 1e-9)
+
+
+def test_a_private_step_before_the_estimator_counts(regression):
+    pipeline = make_pipeline(skdp.DPStandardScaler(epsilon=0.7), RIDGE(epsilon=0.7, max_iter=5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search = GridSearchCV(pipeline, {"dpridge__alpha": [0.1, 1.0]}, cv=4).fit(*regression)
+    price = skdp.privacy_of(search)
+    # Each training is two fits of the same price.
+    squared = 2 * (2 * 3 + 1) * gaussian_mu(0.7, DELTA) ** 2
+    assert price.epsilon == pytest.approx(gaussian_epsilon(math.sqrt(squared), DELTA), rel=1e-6)
+    assert "DPStandardScaler" not in said(price)

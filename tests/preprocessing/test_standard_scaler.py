@@ -128,3 +128,22 @@ def test_a_worker_does_not_escape_an_open_budget(tmp_path):
         [sys.executable, "-c", lines, path], capture_output=True, text=True, check=False
     )
     assert "PrivacyBudgetError" in worker.stderr
+
+
+@pytest.mark.parametrize("n_rows", [300, 5000])
+def test_the_plan_is_what_fit_releases(columns, n_rows):
+    scaler = skdp.DPStandardScaler(epsilon=0.7, random_state=0)
+    planned = scaler.plan(n_rows, 4)
+    assert not hasattr(scaler, "scale_")
+    assert planned == scaler.fit(columns[:n_rows]).privacy_
+    with pytest.raises(ValueError, match="n_features must be at least 1"):
+        scaler.plan(n_rows, 0)
+
+
+def test_the_total_of_a_pipeline(columns):
+    pipeline = make_pipeline(skdp.DPStandardScaler(), skdp.DPRidge(scaling="none"))
+    pipeline.fit(columns, columns[:, 0])
+    parts = [step.privacy_ for _, step in pipeline.steps]
+    assert skdp.total_privacy(pipeline, delta=1e-6) == skdp.total_privacy(*parts, delta=1e-6)
+    with pytest.raises(ValueError, match="has no privacy statement"):
+        skdp.total_privacy(skdp.DPRidge(), delta=1e-6)
