@@ -130,10 +130,16 @@ class Oracle:
         release = noisy_gradient(self.start(), clip_norm, noise, sampler, mechanism)
         return release.std(self._terms) / release.divisor(self._terms)
 
-    def standardise(self, scaling: Scaling) -> None:
+    def standardise(self, scaling: Scaling, share: float = 1.0) -> None:
         """Answer for standardised records from here on, and say so in :attr:`public`.
 
         It releases nothing: every record is mapped by itself, by numbers that are public.
+
+        Parameters
+        ----------
+        scaling : Scaling
+        share : float, default=1.0
+            Share of the budget that is left, for defaults to go by.
 
         Raises
         ------
@@ -144,6 +150,7 @@ class Oracle:
         if type(scaling) is not Scaling or any(type(part) is not Columns for part in parts):
             raise NotAudited("standardise: only Scaling and Columns, no subclasses, map records.")
         public = self.public.standardised(scaling.columns is not None, scaling.targets is not None)
+        public = replace(public, share=share)
         if self._rows is not None:
             self._rows = self._rows.standardised(scaling, public.row_bound)
         self.public = public

@@ -49,6 +49,8 @@ class Public:
         Whether the rows come as a sparse matrix. The *type* is public, the pattern is not.
     weighted : bool
         Whether rows carry weights. *That* they do is public, the weights are not.
+    share : float
+        Share of the budget, in mu squared, that a stage before the solver has left to it.
     streamed : bool
         Whether rows arrive in an order of their own and can be read once only. They are not
         shuffled then, so nothing is amplified by shuffling.
@@ -66,6 +68,7 @@ class Public:
     target_bound: float | None = None
     sparse: bool = False
     weighted: bool = False
+    share: float = 1.0
     streamed: bool = False
 
     @property

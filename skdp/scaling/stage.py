@@ -55,7 +55,8 @@ class ScalingStage:
     def public_after(self, public: Public) -> Public:
         """Public facts about the records that this stage leaves."""
         columns = self.shares.features or self.known.columns is not None
-        return public.standardised(columns, self.shares.targets or self.known.targets is not None)
+        after = public.standardised(columns, self.shares.targets or self.known.targets is not None)
+        return replace(after, share=1.0 if math.isinf(public.epsilon) else 1 - self.shares.share)
 
     def said(self) -> list[str]:
         """Return what the privacy statement says of this stage."""
@@ -280,7 +281,7 @@ class Staged:
         """Find the scaling, then solve on standardised records."""
         scaling = self.stage.find(oracle)
         oracle.relate_noise(self.noise)
-        oracle.standardise(scaling)
+        oracle.standardise(scaling, self.stage.public_after(oracle.public).share)
         return replace(self.solver.solve(oracle), scaling=scaling)
 
 

@@ -176,7 +176,8 @@ class Accelerated(Solver):
         if law == "laplace":
             return 2 * size * (unit / public.epsilon) ** 2, law
         tails = 2.0 if self.mechanism == "laplace" else 1.0
-        return tails * size * (unit / gaussian_mu(public.epsilon, public.delta)) ** 2, law
+        mu = gaussian_mu(public.epsilon, public.delta) * math.sqrt(public.share)
+        return tails * size * (unit / mu) ** 2, law
 
     def _noises(self, smoothness: float, public: Public, problem: Problem) -> Array:
         """Relative noise of the steps."""

@@ -208,6 +208,7 @@ def mirror_defaults(
     own = BOLDER_STEPS * own + problem.strong_convexity * mirror.reach**2
     # 3. Steps, and the smoothness that suits the noise.
     mu = gaussian_mu(min(public.epsilon, 1e4), max(public.delta, 1e-12))
+    mu *= math.sqrt(public.share)
     mu /= Gaussian(1.0).sensitivity(public.adjacency)
     rate = (
         BOLDER_IN_NOISE * clip_norm * width / (mu * public.n_rows * math.sqrt(48 * mirror.spread))

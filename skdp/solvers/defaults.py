@@ -11,7 +11,8 @@ where mu is the Gaussian-DP parameter of (epsilon, delta). Then
 1. the clipping norm grows with the budget, ``C = c a**(1/3) R``, so that its bias vanishes while
    its noise stays in proportion; a declared ``target_bound`` B multiplies it by B/4, and it never
    exceeds what a gradient can reach;
-2. the distance travelled, steps times step size, is ``S = s min(a, a**(3/4))``: noise alone
+2. the distance travelled, steps times step size, is ``S = s min(a, a**(3/4))``, times a where
+   that is below 1 and residuals have no bound: noise alone
    carries the predictions no further than about ``c s min(a**(1/3), a**(1/12))``, however many
    steps are taken, so that a small budget gives a timid model and not a wild one;
 3. there are as many steps as keep the step size stable, with momentum 0.9, for the most correlated
@@ -75,6 +76,7 @@ def descent_defaults(
     # 0. Signal to noise; a fit without noise is treated as a very large budget.
     if mu is None:
         mu = gaussian_mu(min(public.epsilon, 1e4), max(public.delta, 1e-12))
+        mu *= math.sqrt(public.share)
     mu /= Gaussian(1.0).sensitivity(public.adjacency)
     ratio = mu * public.n_rows / (n_columns * math.sqrt(n_outputs))
     # 1. The clipping norm, in the targets' unit; never above what a gradient can reach.
@@ -88,6 +90,8 @@ def descent_defaults(
             clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
     # 2. and 3. The distance, the steps, and the step size that follows; in units of 1 / R**2.
     travel = travelling * min(ratio, ratio**0.75)
+    if problem.loss.residual_bound is None:
+        travel *= min(1.0, ratio)
     if problem.loss.residual_bound is None and public.row_norm is not None:
         largest = STABLE / (curvature * public.row_norm**2) * row_norm**2 / n_columns
     else:

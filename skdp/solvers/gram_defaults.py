@@ -41,6 +41,7 @@ def check_columns(solver: str, public: Public) -> None:
 def signal_to_noise(public: Public) -> float:
     """Return a; a fit without noise is treated as a very large budget."""
     mu = gaussian_mu(min(public.epsilon, 1e4), max(public.delta, 1e-12))
+    mu *= math.sqrt(public.share)
     mu /= Gaussian(1.0).sensitivity(public.adjacency)
     return mu * public.n_rows / (public.n_parameters * math.sqrt(public.n_outputs))
 

@@ -36,7 +36,7 @@ def noise_of_one(public: Public) -> float:
     """Noise multiplier of one release that takes the whole budget; 0 if there is no noise."""
     if math.isinf(public.epsilon):
         return 0.0
-    mu = gaussian_mu(public.epsilon, max(public.delta, 1e-300))
+    mu = gaussian_mu(public.epsilon, max(public.delta, 1e-300)) * math.sqrt(public.share)
     return Gaussian(1.0).sensitivity(public.adjacency) / mu
 
 
