@@ -14,8 +14,9 @@ LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.01, 0.2, 0.15
 # so many columns, too many of them would be misjudged.
 DROWNED, DROWNED_AMONG_MANY, MANY = 0.25, 0.06, 50
 # Histograms of each column: few where the signal is scarce, more where they cost next to nothing,
-# so that a small spread around a large offset is found by looking closer and closer.
-FEWEST, ROUNDS, MOST_ROUNDS = 2, 3, 6
+# so that a small spread around a large offset is found by looking closer and closer. Features take
+# a pass over all rows each time, which a fit has to wait for.
+FEWEST, ROUNDS, MOST_ROUNDS, MOST_OF_FEATURES = 2, 3, 6, 3
 AMPLE_FOR_TARGETS = 0.02  # share of the budget that counts as next to nothing; LEAST for columns
 # Noise on the counts of targets, as a share of the rows, beyond which a fit is worse than none: the
 # targets get more of the budget then, as a solver would learn nothing from it anyway.
@@ -78,15 +79,15 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
 
     exact = math.isinf(public.epsilon)
 
-    def part(n_columns: int, most: float, ample: float) -> tuple[float, int]:
+    def part(n_columns: int, most: float, ample: float, most_rounds: int) -> tuple[float, int]:
         each = n_columns / (signal * WANTED) ** 2
         rounds = MOST_ROUNDS if exact else ROUNDS
-        while rounds < MOST_ROUNDS and (rounds + 1) * each <= ample:
+        while rounds < most_rounds and (rounds + 1) * each <= ample:
             rounds += 1
         return min(max(rounds * each, LEAST), most), rounds
 
-    of_features, feature_rounds = part(n_features, MOST_OF_COLUMNS, LEAST)
-    of_targets, target_rounds = part(n_targets, MOST_OF_TARGETS, AMPLE_FOR_TARGETS)
+    of_features, feature_rounds = part(n_features, MOST_OF_COLUMNS, LEAST, MOST_OF_FEATURES)
+    of_targets, target_rounds = part(n_targets, MOST_OF_TARGETS, AMPLE_FOR_TARGETS, MOST_ROUNDS)
     drowned = DROWNED if n_features <= MANY else DROWNED_AMONG_MANY
     if not insist and math.sqrt(feature_rounds * n_features / of_features) / signal > drowned:
         features, n_features = False, 0
