@@ -206,6 +206,11 @@ class Oracle:
         return self.ask(release), release.std(self._terms)
 
     @property
+    def is_rehearsal(self) -> bool:
+        """Whether there are no rows: answers are stand-ins that need no careful reading."""
+        return self._rows is None
+
+    @property
     def is_noisy(self) -> bool:
         """Whether answers carry noise: always, unless epsilon is infinite."""
         return self._terms.scale > 0

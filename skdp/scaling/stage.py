@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -80,6 +81,8 @@ class ScalingStage:
         """Ask the histograms and return the scaling that follows from them."""
         if self.shares.share == 0:
             return self.known
+        if oracle.is_rehearsal:
+            return self._rehearsed(oracle)
         exact, n_rows = not oracle.is_noisy, oracle.public.n_rows
         parts = self._parts(oracle.public)
         everything = slice(0, len(self.shares.log_weights))
@@ -97,9 +100,7 @@ class ScalingStage:
                 standard[part] = standard_columns(counts[part], std[part], n_rows)
         # 2. Bins between the ends; then again, in smaller ranges where there are any.
         seen = Seen.none(ranges)
-        for number in range(2, max(rounds for _, _, rounds in parts) + 1):
-            going = [part for part, _, rounds in parts if number <= rounds]
-            asked = slice(going[0].start, going[-1].stop)
+        for number, asked in self._later_rounds(parts):
             seen = seen.with_answer(asked, *self._asked(oracle, seen.ranges, asked))
             closer = [
                 zoomed(*seen.of(part), n_rows, exact, seen.ranges.of(part), is_features, number > 2)
@@ -127,6 +128,26 @@ class ScalingStage:
             else:
                 scaling = replace(scaling, targets=columns if exact else _within_range(columns))
         return scaling
+
+    def _rehearsed(self, oracle: Oracle) -> Scaling:
+        """Ask the same about no rows, and spare the work on what stand-ins would mean."""
+        size = len(self.shares.log_weights)
+        self._asked(oracle, None, slice(0, size))
+        parts, scaling = self._parts(oracle.public), self.known
+        for _, asked in self._later_rounds(parts):
+            self._asked(oracle, Ranges(-np.ones(size), np.ones(size)), asked)
+        for part, is_features, _ in parts:
+            unit = np.ones(part.stop - part.start)
+            columns = Columns(-unit, unit, 0 * unit, unit)
+            scaling = replace(scaling, **{"columns" if is_features else "targets": columns})
+        return scaling
+
+    @staticmethod
+    def _later_rounds(parts: list[tuple[slice, bool, int]]) -> Iterator[tuple[int, slice]]:
+        """Yield the number of each round after the first, and which columns it asks for."""
+        for number in range(2, max(rounds for _, _, rounds in parts) + 1):
+            going = [part for part, _, rounds in parts if number <= rounds]
+            yield number, slice(going[0].start, going[-1].stop)
 
     def _parts(self, public: Public) -> list[tuple[slice, bool, int]]:
         """Columns of each kind, whether they are features, and how many histograms they get."""
