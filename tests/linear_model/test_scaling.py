@@ -44,8 +44,8 @@ def test_the_plan_knows_of_it(raw):
     model = skdp.DPRidge(epsilon=0.7)
     planned = model.plan(*X.shape)
     assert model.fit(X, y).privacy_.releases == planned.releases
-    kinds = [record.kind for record in planned.releases]
-    assert kinds == ["magnitudes", "histograms", "gram", "gradient"]
+    kinds = dict.fromkeys(record.kind for record in planned.releases)
+    assert list(kinds) == ["magnitudes", "histograms", "gram", "gradient"]
     assert 0.7 * (1 - 1e-6) <= planned.epsilon <= 0.7
 
 
