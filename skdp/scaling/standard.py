@@ -16,10 +16,10 @@ from skdp.oracle.histograms import SIDE, STEPS
 
 Array = NDArray[np.float64]
 
-SURE = 3.0  # noises
+SURE, SURELY = 3.0, 2.0  # noises that are borne, and that a size must stand out by
 BEYOND_4, BEYOND_16, WITHIN_256TH = 1 / 16, 0.01, 0.1  # most shares of values: Chebyshev, and tails
 LEAST_NEGATIVE, MOST_ZERO = 0.35, 0.5
-SMALLEST, LARGEST = 0.1, 1.8  # of the mean square of values cut at 4
+SMALLEST, LARGEST = 0.1, 1.8  # of the mean square of values cut at 2, those beyond 16 left out
 ELSEWHERE = 0.5  # share of a column's values out of reach that tells it from the others
 REACH = 3.0  # range of a standardised column: farther out lie outliers and rare labels
 MOST_NOISE = 0.02  # on the shares of all columns together, for any conclusion
@@ -50,14 +50,14 @@ def standard_columns(counts: Array, std: Array, n_rows: int) -> NDArray[np.bool_
     beyond_4, slack_4 = share(low >= 4)
     beyond_16, slack_16 = share(low >= 16)
     tiny, slack_tiny = share((low > 0) & (low < 1 / 256))
-    squares = np.minimum(3.0 * low**2, 16.0)  # about the mean square in a bin
+    squares = np.where(low < 16, np.minimum(3.0 * low**2, 4.0), 0.0)  # about those in a bin
     square, slack_square = float(together @ squares), SURE * noise * float(np.linalg.norm(squares))
     negative = float(together[:SIDE].sum())
     holds = (
         beyond_4 <= BEYOND_4 + slack_4
         and beyond_16 <= BEYOND_16 + slack_16
         and tiny <= WITHIN_256TH + slack_tiny
-        and SMALLEST - slack_square <= square <= LARGEST + slack_square
+        and max(SMALLEST, slack_square * SURELY / SURE) <= square <= LARGEST + slack_square
         and negative >= LEAST_NEGATIVE
         and together[SIDE] <= MOST_ZERO
     )

@@ -40,6 +40,7 @@ def test_raw_columns_are_not(rng, noise):
     raw = {
         "labels": (rng.random((N_ROWS, 40)) < 0.2).astype(float),
         "in hundreds": 100 * rng.standard_normal((N_ROWS, 20)),
+        "as small as in load_diabetes": 0.0476 * rng.standard_normal((N_ROWS, 10)),
         "in hundredths": 0.01 * rng.standard_normal((N_ROWS, 20)),
         "positive": rng.random((N_ROWS, 20)),
         "far from 0": 50 + rng.standard_normal((N_ROWS, 20)),
