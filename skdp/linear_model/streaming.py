@@ -165,9 +165,12 @@ class _Reader:
         # A block is checked as the whole of X is in fit; the names of columns are not kept.
         model = type(self._model)(**self._model.get_params(deep=False))
         checks = {"multi_output": True, "y_numeric": True} if self._regression else {}
-        with np.errstate(over="ignore", invalid="ignore"):
-            X, y = model._read(*block, ensure_min_samples=0, **checks)
-            targets = model._read_targets(y, X.dtype)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                X, y = model._read(*block, ensure_min_samples=0, **checks)
+                targets = model._read_targets(y, X.dtype)
+        except ValueError as refusal:
+            raise ValueError(f"{refusal} The budget of this fit is spent.") from None
         found = X.shape[1], targets.n_outputs, bool(scipy_sparse.issparse(X))
         public = self._public
         if found != (public.n_features, public.n_outputs, public.sparse):

@@ -349,3 +349,10 @@ def test_a_stream_holds_a_block_or_two(mapped, solver):
         lambda: linear(solver).fit_blocks(in_blocks(X, y, 2000), n_samples=len(y), n_features=80)
     )
     assert used < 0.3 * X.nbytes
+
+
+def test_a_refused_block_says_that_the_budget_is_spent():
+    model = skdp.DPLinearRegression(random_state=0)
+    blocks = [(np.array([["a", "b"]], dtype=object), np.zeros(1))]
+    with pytest.raises(ValueError, match="budget of this fit is spent"):
+        model.fit_blocks(blocks, n_samples=100, n_features=2)
