@@ -94,6 +94,12 @@ class FitsBlocks:
         model: Any = self
         # 1. Everything that can be refused without rows.
         model._check_parameters()
+        if model.scaling == "private" or model.bounds is not None:
+            raise ValueError(
+                f"{type(model).__name__}: fit_blocks takes columns as they are; got "
+                f"scaling={model.scaling!r}, bounds={model.bounds!r}. Scale the blocks by public "
+                "figures, or declare data_norm. Nothing was released."
+            )
         _check_counts(n_samples=n_samples, n_features=n_features, n_outputs=n_outputs)
         declared = _declared(model, n_features, n_outputs, sparse)
         weighted = declared.weights is not None
@@ -127,9 +133,11 @@ class FitsBlocks:
             intercept = size * solution.coef[n_features]
         model._show(coef, intercept, declared)
         model.n_features_in_ = int(n_features)
+        vars(model).pop("feature_names_in_", None)  # of an earlier fit
         model.row_bound_ = public.row_bound
         model.scaling_ = None
         model.n_iter_ = solution.n_iter
+        model.n_gradients_ = solution.n_gradients
         model.solver_ = solver
         model.privacy_ = statement
         return self

@@ -356,3 +356,24 @@ def test_a_refused_block_says_that_the_budget_is_spent():
     blocks = [(np.array([["a", "b"]], dtype=object), np.zeros(1))]
     with pytest.raises(ValueError, match="budget of this fit is spent"):
         model.fit_blocks(blocks, n_samples=100, n_features=2)
+
+
+@pytest.mark.parametrize("asked", [{"scaling": "private"}, {"bounds": (-1.0, 1.0)}], ids=str)
+def test_scaling_is_refused_before_a_block_is_asked_for(asked):
+    def blocks():
+        raise AssertionError("a block was asked for")
+        yield
+
+    with pytest.raises(ValueError, match=r"columns as they are.*Nothing was released"):
+        skdp.DPLinearRegression(**asked).fit_blocks(blocks(), n_samples=100, n_features=2)
+
+
+def test_a_stream_leaves_the_attributes_of_a_fit(rng):
+    X = rng.standard_normal((2000, 3))
+    y = X[:, 0]
+    fitted = skdp.DPLinearRegression(random_state=0, scaling="none").fit(X, y)
+    streamed = skdp.DPLinearRegression(random_state=0)
+    streamed.fit_blocks([(X, y)], n_samples=2000, n_features=3)
+    attributes = {name for name in vars(fitted) if name.endswith("_")}
+    assert attributes == {name for name in vars(streamed) if name.endswith("_")}
+    assert streamed.n_gradients_ > 0
