@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._numbers import is_integer, is_real
 from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.calibration import Calibrated, calibration_share
 from skdp.linear_model.budget import PrivacyBudget
+from skdp.linear_model.calibrating import calibrates, check_calibration
 from skdp.linear_model.charging import charge, seed_of
 from skdp.linear_model.noise_advice import warn_about_noise
 from skdp.linear_model.parameters import (
@@ -90,6 +92,7 @@ class DPLinearModel(FitsBlocks, Travels):
     solver: str | Solver
     data_norm: float | None
     target_bound: float | None = None
+    calibration: str = "none"
     adjacency: str
     accountant: str
     budget: PrivacyBudget | None
@@ -221,23 +224,40 @@ class DPLinearModel(FitsBlocks, Travels):
             stage = choose_stage(
                 type(self).__name__, self.scaling, self.bounds, public, problem, self.accountant
             )
-        if stage is None:
-            solver = asked.resolve(public, problem)
-            plan = make_plan(solver, public, problem, self.accountant)
-            return public, problem, solver, solver, plan
-        after = stage.public_after(public)
-        solver = asked.resolve(after, problem)
-        whole = Staged.sharing(stage, solver, after, problem, self.accountant)
+        after = public if stage is None else stage.public_after(public)
+        solver, whole = self._share_with_calibration(asked, after, problem)
+        if stage is not None:
+            whole = Staged.sharing(stage, whole, after, problem, self.accountant)
         return public, problem, whole, solver, make_plan(whole, public, problem, self.accountant)
 
-    def _choose_solver(
-        self, public: Public | None = None, problem: Problem | None = None
-    ) -> Solver:
+    def _share_with_calibration(
+        self, asked: Solver, public: Public, problem: Problem
+    ) -> tuple[Solver, Solves]:
+        """Return the resolved solver, and with it the calibration that follows, if one does."""
+        plain = isinstance(self.solver, str) and self.solver == "auto" and not self._given()
+        who = type(self).__name__
+        if not calibrates(
+            who, self.calibration, plain, public, problem, self.accountant, asked.adaptive
+        ):
+            solver = asked.resolve(public, problem)
+            return solver, solver
+        left = 1 - calibration_share(public)
+        solver = asked.resolve(replace(public, share=public.share * left), problem)
+        return solver, Calibrated.sharing(solver, public, problem, self.accountant)
+
+    def _given(self) -> dict[str, Any]:
+        """Hyperparameters that were set, to be handed on to a solver chosen by name."""
         given = {}
         for name, default in HANDED_ON.items():
             value = getattr(self, name)
             if not (value is default or (isinstance(value, str) and value == default)):
                 given[name] = value
+        return given
+
+    def _choose_solver(
+        self, public: Public | None = None, problem: Problem | None = None
+    ) -> Solver:
+        given = self._given()
         automatic = "gd"
         if public is not None and problem is not None:
             automatic = automatic_solver(public, problem, given)
@@ -249,6 +269,7 @@ class DPLinearModel(FitsBlocks, Travels):
         check_bound("target_bound", self.target_bound)
         constraint_set(self.constraint, self.radius)
         check_scaling(self.scaling, self.bounds, self.data_norm, self.constraint)
+        check_calibration(self.calibration)
         Adjacency.parse(self.adjacency)
         if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
             raise ValueError(f"budget must be None or a PrivacyBudget; got {self.budget!r}.")

@@ -15,7 +15,7 @@ delta : float, default=1e-6
     asks for pure differential privacy: Laplace noise, which not every solver can work with.
 solver : str or Solver, default="auto"
     A name from `skdp.solvers.available`, or a configured solver, whose own hyperparameters can
-    be searched as ``solver__max_iter`` and so on. "auto" is "gd".
+    be searched as ``solver__max_iter`` and so on. "auto" chooses one by public facts.
 max_iter : int or "auto", default="auto"
     Number of steps. "auto" values here and below follow from public facts (n_samples, n_features,
     outputs, budget) and are found in ``solver_`` after fit.

@@ -50,6 +50,14 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     class_weight : dict or None, default=None
         Weights by label, 1 where a label is missing. "balanced" is refused: it would count the
         private labels.
+    calibration : {"auto", "private", "none"}, default="auto"
+        Whether the fit ends with a calibration of its probabilities: a slope and a shift of the
+        decision function (with more than two classes a slope alone), found by two more noisy sums
+        that take at most 5 % of the budget, in mu squared. Noise and clipping leave probabilities
+        too sure or not sure enough; this mends them, and keeps the order of predictions. "auto" is
+        "private" where solver and hyperparameters are all "auto", with Gaussian noise, and without
+        an L1 penalty, a constraint or blocks; else "none", so that an algorithm that you chose is
+        that algorithm.
     {shared}
 
     Attributes
@@ -103,6 +111,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         radius: float = 1.0,
         scaling: str = "auto",
         bounds: Any = None,
+        calibration: str = "auto",
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -128,6 +137,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.radius = radius
         self.scaling = scaling
         self.bounds = bounds
+        self.calibration = calibration
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose

@@ -130,6 +130,28 @@ class Loss(ABC):
         """
         raise ValueError(f"{self.name}: it has no second derivative of one margin each.")
 
+    def second_derivative_along(
+        self, margins: NDArray[Float], along: NDArray[Float]
+    ) -> NDArray[Float]:
+        """Return each record's second derivative as its margins move by a multiple of ``along``.
+
+        Of a smooth loss; at least 0, and it does not depend on the target.
+
+        Parameters
+        ----------
+        margins, along : array of shape (n, K), float32 or float64
+
+        Returns
+        -------
+        array of shape (n,), new
+
+        Raises
+        ------
+        ValueError
+            If the loss has none at some margin.
+        """
+        return np.asarray(np.einsum("ij,ij,ij->i", self.second_derivative(margins), along, along))
+
     @abstractmethod
     def _residual(self, margins: Array, targets: Array, out: Array) -> None:
         """Write the residual into ``out``, which may be ``margins``; shapes are right."""
@@ -273,6 +295,16 @@ class Multinomial(Loss):
 
     def _target_shape(self, margins: Array) -> tuple[int, ...]:
         return margins.shape[:1]
+
+    def second_derivative_along(
+        self, margins: NDArray[Float], along: NDArray[Float]
+    ) -> NDArray[Float]:
+        p = _below_largest(margins)
+        np.exp(p, out=p)
+        p /= p.sum(axis=0)
+        # The variance of what the margins move by, over the classes.
+        mean = np.sum(p * along.T, axis=0)
+        return np.asarray(np.sum(p * (along.T - mean) ** 2, axis=0))
 
     def _residual(self, margins: Array, targets: Array, out: Array) -> None:
         p = _below_largest(margins)

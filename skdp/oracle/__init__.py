@@ -10,6 +10,7 @@ from skdp.oracle.releases import (
     Block,
     Coordinates,
     Cut,
+    DirectionalSum,
     Everyone,
     FixedSize,
     GaussianNoise,
@@ -41,7 +42,7 @@ from skdp.oracle.releases import (
     unpack_gram,
 )
 from skdp.oracle.scaling import Columns, Scaling
-from skdp.oracle.session import Plan, Solution, Solves, make_plan, rehearse, run
+from skdp.oracle.session import Plan, Solution, Solves, make_plan, noise_per_mu, run
 
 __all__ = [
     "Bin",
@@ -51,6 +52,7 @@ __all__ = [
     "Columns",
     "Coordinates",
     "Cut",
+    "DirectionalSum",
     "Entry",
     "Everyone",
     "FixedSize",
@@ -88,8 +90,8 @@ __all__ = [
     "SquaredNormSum",
     "Sum",
     "make_plan",
+    "noise_per_mu",
     "noise_source",
-    "rehearse",
     "run",
     "smoothness",
     "unpack_gram",

@@ -13,9 +13,11 @@ from skdp.accounting import (
     Calibration,
     Composed,
     Event,
+    Gaussian,
     PrivacyStatement,
     ReleaseRecord,
     calibrate,
+    gaussian_mu,
 )
 from skdp.objective import Problem
 from skdp.oracle.ledger import Anything, Entry, FollowPlan, Guard, Ledger, WithinBudget
@@ -143,6 +145,22 @@ def rehearse(solver: Solves, public: Public, problem: Problem) -> tuple[Entry, .
     terms = Terms(public, problem, scale=1.0)
     solver.solve(Oracle(terms, ledger, coins=np.random.default_rng(0)))
     return ledger.entries
+
+
+def noise_per_mu(
+    solver: Solves, public: Public, problem: Problem, accountant: str = "auto"
+) -> float:
+    """Return the noise that makes a solver spend a Gaussian-DP parameter of 1, relative to its own.
+
+    Stages that share a budget in mu squared relate their noise by it. It comes from calibrating the
+    solver's plan alone; where that is not exact, for batches, shares come out approximate, and the
+    price of the whole is exact all the same.
+    """
+    entries = rehearse(solver, public, problem)
+    event = Composed(tuple((entry.event, entry.count) for entry in entries))
+    scale = calibrate(event, public.epsilon, public.delta, public.adjacency, accountant).scale
+    one = Gaussian(1.0).sensitivity(public.adjacency)
+    return scale * gaussian_mu(public.epsilon, public.delta) / one
 
 
 def make_plan(solver: Solves, public: Public, problem: Problem, accountant: str = "auto") -> Plan:

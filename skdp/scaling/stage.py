@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting import Composed, Gaussian, calibrate, gaussian_mu
+from skdp.accounting import Gaussian
 from skdp.objective import Problem
 from skdp.oracle import (
     BinCounts,
@@ -22,7 +22,7 @@ from skdp.oracle import (
     Scaling,
     Solution,
     Solves,
-    rehearse,
+    noise_per_mu,
 )
 from skdp.oracle.public import TARGET_RANGE
 from skdp.scaling.estimates import Ranges, coarse_ranges, columns_from, zoomed
@@ -251,7 +251,7 @@ class Staged:
                 return cls(stage, solver, 1.0)
             noise = 1 / math.sqrt(1 - stage.shares.share)
             if not solver.adaptive:
-                noise *= _noise_per_mu(solver, public, problem, accountant)
+                noise *= noise_per_mu(solver, public, problem, accountant)
         return cls(stage, solver, noise)
 
     def solve(self, oracle: Oracle) -> Solution:
@@ -272,12 +272,3 @@ class Located:
     def solve(self, oracle: Oracle) -> Solution:
         """Find the scaling."""
         return Solution(oracle.start(), 0, scaling=self.stage.find(oracle))
-
-
-def _noise_per_mu(solver: Solves, public: Public, problem: Problem, accountant: str) -> float:
-    """Scale of the solver's own plan at the whole budget, in units of that of one release."""
-    entries = rehearse(solver, public, problem)
-    event = Composed(tuple((entry.event, entry.count) for entry in entries))
-    scale = calibrate(event, public.epsilon, public.delta, public.adjacency, accountant).scale
-    one = Gaussian(1.0).sensitivity(public.adjacency)
-    return scale * gaussian_mu(public.epsilon, public.delta) / one

@@ -1,6 +1,7 @@
 """The audited releases: the only code that turns rows into answers."""
 
 from skdp.oracle.releases.base import NotAudited, Release, Terms, audited, require_audited
+from skdp.oracle.releases.calibration import DirectionalSum
 from skdp.oracle.releases.counts import GradientCount, ResidualCount, SquaredNormSum
 from skdp.oracle.releases.curvature import LargestEigenvalue
 from skdp.oracle.releases.cuts import Cut
@@ -33,6 +34,7 @@ __all__ = [
     "Block",
     "Coordinates",
     "Cut",
+    "DirectionalSum",
     "Everyone",
     "FixedSize",
     "GaussianNoise",

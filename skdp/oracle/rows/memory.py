@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.objective import Loss
-from skdp.oracle import gram, histograms, kernels, moments
+from skdp.oracle import directional, gram, histograms, kernels, moments
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.rows.divisions import Divisions
 from skdp.oracle.rows.passing import Passing
@@ -428,6 +428,34 @@ class MemoryRows(Passing):
             return total
 
         return sum(self._spread(over, self._parts()))
+
+    def directional_sum(
+        self,
+        loss: Loss,
+        point: Array,
+        direction: Array,
+        clip_norm: float,
+        with_shift: bool,
+    ) -> Array:
+        """Sum of the records' derivatives along a direction, each vector of them clipped."""
+
+        def over(part: slice) -> Array:
+            total = np.zeros(directional.WITH_SHIFT if with_shift else directional.ALONG)
+            for rows in moments.blocks(self._X, part):
+                weights = None if self._weights is None else self._weights[rows]
+                with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                    found = directional.derivatives(
+                        loss,
+                        self._margins(point, rows),
+                        self._margins(direction, rows),
+                        self._targets[rows],
+                        weights,
+                        with_shift,
+                    )
+                total += directional.clipped(found, clip_norm).sum(axis=0)
+            return total
+
+        return functools.reduce(operator.add, self._spread(over, self._parts()))
 
     def norm_counts(self, edges: Array) -> Array:
         """Count the rows with weights whose norm lies between two edges, the last one open."""
