@@ -36,7 +36,7 @@ from skdp.linear_model.standardising import (
 )
 from skdp.linear_model.streaming import FitsBlocks
 from skdp.linear_model.travelling import ELSEWHERE, Travels, validated
-from skdp.objective import Problem
+from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import NoiseSource, Plan, Public, Solves, make_plan, noise_source, run
 from skdp.oracle.rows import Rows, canonical
 from skdp.oracle.threads import spread_over_threads
@@ -111,8 +111,12 @@ class DPLinearModel(FitsBlocks, Travels):
         """Check y and turn it into targets; sets no attribute, as the fit may yet be refused."""
 
     @abstractmethod
-    def _problem(self, n_rows: int, n_outputs: int) -> Problem:
-        """Return the loss, penalty and constraint."""
+    def _loss(self, n_outputs: int) -> Loss:
+        """Return the loss."""
+
+    @abstractmethod
+    def _penalty(self, n_rows: int) -> Penalty:
+        """Return the penalty, next to the mean loss."""
 
     @abstractmethod
     def _check_own_parameters(self) -> None:
@@ -229,6 +233,14 @@ class DPLinearModel(FitsBlocks, Travels):
         if stage is not None:
             whole = Staged.sharing(stage, whole, after, problem, self.accountant)
         return public, problem, whole, solver, make_plan(whole, public, problem, self.accountant)
+
+    def _problem(self, n_rows: int, n_outputs: int) -> Problem:
+        return Problem(
+            self._loss(n_outputs),
+            self._penalty(n_rows),
+            constraint_set(self.constraint, self.radius),
+            fit_intercept=bool(self.fit_intercept),
+        )
 
     def _share_with_calibration(
         self, asked: Solver, public: Public, problem: Problem

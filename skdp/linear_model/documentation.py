@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from skdp._docstrings import fill
 
-Class = TypeVar("Class", bound=type)
-
-SHARED = """
+BUDGET_AND_STEPS = """
 epsilon : float, default=1.0
     Privacy budget of one ``fit``, in nats; positive. Smaller is more private and noisier. inf adds
     no noise, for debugging on public data.
@@ -36,6 +34,16 @@ data_norm : float or None, default=None
     Public bound on a row's L2 norm, without the intercept. Longer rows are scaled down to it, in
     fit and in predict. With None, rows twice as long as columns of unit size give,
     ``2 * sqrt(n_features + 1)`` in standardised units, are scaled down, unless epsilon is infinite.
+"""
+
+TARGET_BOUND = """
+target_bound : float or None, default=None
+    Public bound on the absolute value of a target, in the target's unit; larger targets are
+    clipped to it. It sets the scale of the default clipping norm. None assumes nothing and
+    expects targets of unit size.
+"""
+
+TERMS = """
 adjacency : {"zero_out", "replace_one"}, default="zero_out"
     Neighbouring data sets differ in one record, which is replaced by a null record or by any
     other. The number of rows is public in both; "replace_one" needs twice the noise.
@@ -70,6 +78,13 @@ verbose : int, default=0
     Above 0: print the plan before it is carried out.
 """
 
+COEFFICIENTS = """
+coef_ : array of shape (n_features,) or (n_targets, n_features)
+    Coefficients.
+intercept_ : float or array of shape (n_targets,)
+    Intercept, 0.0 if ``fit_intercept`` is False.
+"""
+
 FITTED = """
 n_iter_ : int
     Steps taken.
@@ -90,11 +105,16 @@ feature_names_in_ : array of shape (n_features,)
     Column names, if X had any.
 """
 
+REFERENCES = """
+M. Abadi et al.: Deep Learning with Differential Privacy. CCS 2016 (clipping).
+J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting).
+"""
 
-def fill(cls: Class) -> Class:
-    """Put the shared paragraphs in a class's docstring, at its indentation (class decorator)."""
-    doc = cls.__doc__ or ""
-    for marker, text in (("{shared}", SHARED), ("{fitted}", FITTED)):
-        doc = doc.replace(marker, text.strip().replace("\n", "\n    "))
-    cls.__doc__ = doc
-    return cls
+documented = fill(
+    budget_and_steps=BUDGET_AND_STEPS,
+    target_bound=TARGET_BOUND,
+    terms=TERMS,
+    coefficients=COEFFICIENTS,
+    fitted=FITTED,
+    references=REFERENCES,
+)

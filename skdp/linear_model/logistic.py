@@ -16,8 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from skdp._numbers import is_integer, is_real
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import Array, DPLinearModel, Targets
-from skdp.linear_model.documentation import fill
-from skdp.linear_model.parameters import constraint_set
+from skdp.linear_model.documentation import documented
 from skdp.objective import (
     L1,
     L2,
@@ -27,11 +26,10 @@ from skdp.objective import (
     Multinomial,
     NoPenalty,
     Penalty,
-    Problem,
 )
 
 
-@fill
+@documented
 class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     """Differentially private logistic regression.
 
@@ -58,7 +56,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         "private" where solver and hyperparameters are all "auto", with Gaussian noise, and without
         an L1 penalty, a constraint or blocks; else "none", so that an algorithm that you chose is
         that algorithm.
-    {shared}
+    {budget_and_steps}
+    {terms}
 
     Attributes
     ----------
@@ -72,8 +71,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
 
     References
     ----------
-    M. Abadi et al.: Deep Learning with Differential Privacy. CCS 2016 (clipping).
-    J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting).
+    {references}
 
     Examples
     --------
@@ -321,14 +319,6 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         if self.l1_ratio == 0:
             return L2(strength)
         return L1(strength) if self.l1_ratio == 1 else ElasticNet(strength, self.l1_ratio)
-
-    def _problem(self, n_rows: int, n_outputs: int) -> Problem:
-        return Problem(
-            self._loss(n_outputs),
-            self._penalty(n_rows),
-            constraint_set(self.constraint, self.radius),
-            fit_intercept=bool(self.fit_intercept),
-        )
 
 
 def _n_outputs(n_classes: int) -> int:

@@ -12,9 +12,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from skdp._numbers import is_real
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import Array, DPLinearModel, Targets
-from skdp.linear_model.documentation import fill
-from skdp.linear_model.parameters import constraint_set
-from skdp.objective import L2, NoPenalty, Penalty, Problem, SquaredError
+from skdp.linear_model.documentation import documented
+from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 
 
 class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
@@ -106,22 +105,17 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         else:
             self.intercept_ = float(intercept[0]) if one else intercept.copy()
 
+    def _loss(self, n_outputs: int) -> Loss:
+        return SquaredError()
+
     def _penalty(self, n_rows: int) -> Penalty:
         return NoPenalty()
-
-    def _problem(self, n_rows: int, n_outputs: int) -> Problem:
-        return Problem(
-            SquaredError(),
-            self._penalty(n_rows),
-            constraint_set(self.constraint, self.radius),
-            fit_intercept=bool(self.fit_intercept),
-        )
 
     def _check_own_parameters(self) -> None:
         """Nothing beyond what all estimators check."""
 
 
-@fill
+@documented
 class DPLinearRegression(_DPRegressor):
     """Differentially private ordinary least squares.
 
@@ -130,24 +124,18 @@ class DPLinearRegression(_DPRegressor):
 
     Parameters
     ----------
-    {shared}
-    target_bound : float or None, default=None
-        Public bound on the absolute value of a target, in the target's unit; larger targets are
-        clipped to it. It sets the scale of the default clipping norm. None assumes nothing and
-        expects targets of unit size.
+    {budget_and_steps}
+    {target_bound}
+    {terms}
 
     Attributes
     ----------
-    coef_ : array of shape (n_features,) or (n_targets, n_features)
-        Coefficients.
-    intercept_ : float or array of shape (n_targets,)
-        Intercept, 0.0 if ``fit_intercept`` is False.
+    {coefficients}
     {fitted}
 
     References
     ----------
-    M. Abadi et al.: Deep Learning with Differential Privacy. CCS 2016 (clipping).
-    J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting).
+    {references}
 
     Examples
     --------
@@ -207,7 +195,7 @@ class DPLinearRegression(_DPRegressor):
         self.verbose = verbose
 
 
-@fill
+@documented
 class DPRidge(_DPRegressor):
     """Differentially private least squares with an L2 penalty.
 
@@ -219,24 +207,18 @@ class DPRidge(_DPRegressor):
     alpha : float, default=1.0
         Strength of the penalty, at least 0, in scikit-learn's scale. The intercept is not
         penalised.
-    {shared}
-    target_bound : float or None, default=None
-        Public bound on the absolute value of a target, in the target's unit; larger targets are
-        clipped to it. It sets the scale of the default clipping norm. None assumes nothing and
-        expects targets of unit size.
+    {budget_and_steps}
+    {target_bound}
+    {terms}
 
     Attributes
     ----------
-    coef_ : array of shape (n_features,) or (n_targets, n_features)
-        Coefficients.
-    intercept_ : float or array of shape (n_targets,)
-        Intercept, 0.0 if ``fit_intercept`` is False.
+    {coefficients}
     {fitted}
 
     References
     ----------
-    M. Abadi et al.: Deep Learning with Differential Privacy. CCS 2016 (clipping).
-    J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting).
+    {references}
 
     Examples
     --------

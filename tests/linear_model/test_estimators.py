@@ -351,13 +351,13 @@ def test_fitted_attributes_are_the_documented_ones(case):
     assert fitted == expected
     assert set(vars(model)) - fitted == set(model.get_params(deep=False))
     for name in fitted:
-        assert f"\n    {name} : " in estimator.__doc__
+        assert f"\n{name} : " in estimator.__doc__
 
 
 def test_every_parameter_is_documented():
     for estimator in ESTIMATORS:
         for name in estimator().get_params():
-            assert f"\n    {name} : " in estimator.__doc__, name
+            assert f"\n{name} : " in estimator.__doc__, name
 
 
 # ---------------------------------------------------------------- scikit-learn's machinery

@@ -1,0 +1,34 @@
+"""Paragraphs that docstrings share are put in at the right indentation."""
+
+from __future__ import annotations
+
+import pytest
+
+from skdp._docstrings import fill
+
+PARAGRAPH = """
+alpha : float
+    Strength.
+beta : float
+    Weight.
+"""
+FILLED = """One line.
+
+Parameters
+----------
+alpha : float
+    Strength.
+beta : float
+    Weight.
+gamma : float
+    Rate.
+"""
+
+
+# Python 3.13 takes the indentation off docstrings when it compiles a class, older versions do not.
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_filled_at_the_indentation_of_the_docstring(indent):
+    lines = ["Parameters", "----------", "{shared}", "gamma : float", "    Rate."]
+    doc = "One line.\n\n" + "".join(f"{indent}{line}\n" for line in lines) + indent
+    cls = fill(shared=PARAGRAPH)(type("Documented", (), {"__doc__": doc}))
+    assert cls.__doc__ == FILLED
