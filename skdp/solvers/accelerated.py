@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from skdp._docstrings import fill
 from skdp._numbers import is_real
 from skdp.accounting import Gaussian, gaussian_mu
 from skdp.objective import Problem
@@ -19,6 +20,7 @@ from skdp.solvers.defaults import TARGET_UNITS, descent_defaults
 from skdp.solvers.laplace_defaults import laplace_descent_defaults, noise_law
 from skdp.solvers.public_smoothness import public_smoothness
 from skdp.steps import (
+    ClippingRule,
     CustomNoise,
     Path,
     clip_norms,
@@ -35,6 +37,39 @@ DEVIATIONS = 3.0  # a noisy curvature is raised by so many standard deviations o
 # contraction that clipped gradients, and intercepts without a penalty, do not have.
 NOISIEST = 100.0  # times the noise of the least noisy step
 
+# What the docstrings of the accelerated solvers have in common.
+SHARED = """
+mechanism : {"auto", "gaussian", "laplace"}, default="auto"
+    Law of the noise; "auto" is Laplace if delta is 0, else Gaussian.
+clip_norm : float, ClippingRule or "auto", default="auto"
+    Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise.
+step : float, default=1.0
+    Step size in units of ``1/L``, in (0, 1]; with stages that of the first.
+smoothness : "public", "private" or float, default="public"
+    L of the objective. "public": the loss's curvature times the squared bound on rows, plus the
+    penalty's, far above the truth where columns are not alike. "private": a noisy release of
+    the largest eigenvalue of the rows' Gram matrix, for a part of the budget, which steps and
+    momentum follow; noise and number of steps, which must be known before, follow the public
+    bound. A number is a public claim of the user's.
+smoothness_share : float, default=0.05
+    Part of the budget for ``smoothness="private"``, in (0, 1), about.
+initial_gap : float or "auto", default="auto"
+    Public guess of the excess at the start plus ``mu/2`` times the squared distance to the
+    minimum. "auto" is the loss at zero: log 2 for a binary problem; squared error takes targets
+    to have unit size, or a quarter of ``target_bound``.
+batch_size : int, float or None, default=None
+    Expected rows in a batch, as a number or a fraction. None takes all rows at every step.
+sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
+    How batches are drawn. The paper's is "fixed_size", under replace_one only.
+"""
+
+PAPER = """
+N. Kuru, S. I. Birbil, M. Gurbuzbalaban, S. Yildirim: Differentially Private Accelerated
+Optimization Algorithms. SIAM Journal on Optimization, 2022.
+"""
+
+documented = fill(shared=SHARED, paper=PAPER)
+
 
 class Accelerated(Solver):
     """Base of the accelerated solvers; subclasses say how noise acts and which path is taken."""
@@ -44,16 +79,30 @@ class Accelerated(Solver):
     )
     mechanisms = ("gaussian", "laplace")
 
-    max_iter: Any
-    step: float
-    smoothness: Any
-    smoothness_share: float
-    initial_gap: Any
-    batch_size: Any
-    sampling: str
-    noise_schedule: Any
-    clip_norm: Any
-    mechanism: str
+    def __init__(
+        self,
+        *,
+        max_iter: Any = "auto",
+        noise_schedule: str | NoiseSchedule | Any = "optimal",
+        mechanism: str = "auto",
+        clip_norm: float | ClippingRule | str = "auto",
+        step: float = 1.0,
+        smoothness: float | str = "public",
+        smoothness_share: float = 0.05,
+        initial_gap: float | str = "auto",
+        batch_size: int | float | None = None,
+        sampling: str = "poisson",
+    ) -> None:
+        self.max_iter = max_iter
+        self.noise_schedule = noise_schedule
+        self.mechanism = mechanism
+        self.clip_norm: Any = clip_norm
+        self.step = step
+        self.smoothness: Any = smoothness
+        self.smoothness_share = smoothness_share
+        self.initial_gap: Any = initial_gap
+        self.batch_size = batch_size
+        self.sampling = sampling
 
     # ------------------------------------------------------------------ what subclasses say
 

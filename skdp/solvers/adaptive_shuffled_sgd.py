@@ -19,19 +19,16 @@ from skdp.oracle import (
     Solution,
     SquaredNormSum,
 )
-from skdp.solvers.base import Solver
 from skdp.solvers.checks import check_choice, check_count, is_auto
 from skdp.solvers.defaults import UNCLIPPED
 from skdp.solvers.one_pass import (
     Guess,
-    check_polish,
+    OnePass,
     count_ratio,
     expected_row_norm,
     make_guess,
     noise_of_one,
     number_of_steps,
-    pass_noise,
-    polished,
     positive,
     residual_unit,
     step_size,
@@ -56,7 +53,7 @@ FINEST = 2.0**-100  # resolution
 FARTHEST = 16.0  # largest threshold, in units of a residual at the start
 
 
-class AdaptiveShuffledSGD(Solver):
+class AdaptiveShuffledSGD(OnePass):
     """One pass over disjoint blocks, each clipped by a threshold found on its other rows.
 
     The rows are shuffled and cut in ``max_iter`` blocks. Of each block, s rows find the residual
@@ -130,7 +127,7 @@ class AdaptiveShuffledSGD(Solver):
     """
 
     name: ClassVar[str] = "adaptive_shuffled_sgd"
-    one_pass: ClassVar[bool] = True
+    averages: ClassVar[tuple[str, ...]] = AVERAGES
 
     def __init__(
         self,
@@ -217,22 +214,13 @@ class AdaptiveShuffledSGD(Solver):
                 f"resolution must be a number in [2**-100, 1/2]; got {self.resolution!r}."
             )
 
-    def resolve(self, public: Public, problem: Problem) -> AdaptiveShuffledSGD:
-        resolved = super().resolve(public, problem)
-        check_choice("averaging", resolved.averaging, AVERAGES)
+    def _check(self) -> None:
         for name in ("learning_rate", "clip_factor", "domain_bound", "curvature", "kappa"):
-            positive(name, getattr(resolved, name))
-        if resolved.row_norm != "private":
-            positive("row_norm", resolved.row_norm)
-        _share("stat_share", resolved.stat_share)
-        _share("quantile", resolved.quantile, whole=True)
-        if resolved.max_iter > public.n_rows:
-            raise ValueError(
-                f"max_iter must be at most the number of rows, {public.n_rows}, as every block "
-                f"needs one; got {resolved.max_iter!r}."
-            )
-        check_polish(resolved, public)
-        return resolved
+            positive(name, getattr(self, name))
+        if self.row_norm != "private":
+            positive("row_norm", self.row_norm)
+        _share("stat_share", self.stat_share)
+        _share("quantile", self.quantile, whole=True)
 
     # ------------------------------------------------------------------ the pass
 
@@ -253,7 +241,7 @@ class AdaptiveShuffledSGD(Solver):
     def solve(self, oracle: Oracle) -> Solution:
         public, problem = oracle.public, oracle.problem
         cuts = self._cuts(public.n_rows)
-        noise = pass_noise(self.polish_iter, self.polish_share)
+        noise = self._pass_noise()
         row_norm = self._row_norm(oracle, cuts, noise)
         average = IterateAverage(self.averaging, self.max_iter, oracle.coins)
         point, clips = oracle.start(), []
@@ -267,11 +255,8 @@ class AdaptiveShuffledSGD(Solver):
             point = problem.prox(point - self.learning_rate * gradient, self.learning_rate)
             average.add(point)
         # 3. The polish, with the clip that the last blocks came to.
-        size, clip_norm = 1 / self.curvature, float(np.median(clips[self.max_iter // 2 :]))
-        point = polished(
-            oracle, average.result(), self.polish_iter, self.polish_share, size, clip_norm
-        )
-        return Solution(point, self.max_iter + self.polish_iter)
+        clip_norm = float(np.median(clips[self.max_iter // 2 :]))
+        return self._polished(oracle, average.result(), clip_norm)
 
     def _row_norm(self, oracle: Oracle, cuts: tuple[int, ...], noise: float) -> float:
         """Root of the mean squared norm of rows; a private one on rows of its own."""

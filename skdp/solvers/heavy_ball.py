@@ -9,12 +9,13 @@ import numpy as np
 from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.planning import heavy_ball_bounds, heavy_ball_rate, tune_heavy_ball
-from skdp.solvers.accelerated import MOST, Accelerated
+from skdp.solvers.accelerated import MOST, Accelerated, documented
 from skdp.solvers.checks import check_count, check_interval, is_auto
 from skdp.steps import ClippingRule, HeavyBallNoise, HeavyBallPath, Path
 from skdp.steps.influence import Array, NoiseSchedule
 
 
+@documented
 class HeavyBallDescent(Accelerated):
     """Polyak's heavy ball on noisy gradients (DP-HB, DP-SHB on batches).
 
@@ -30,31 +31,15 @@ class HeavyBallDescent(Accelerated):
     max_iter : int or "auto", default="auto"
         Number of steps, up to 1000; "auto", with ``momentum``, by `skdp.planning.tune_heavy_ball`.
     momentum : float or "auto", default="auto"
-        beta, in [0, 1).
+        Weight beta of the step before, in [0, 1).
     noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
         "optimal" follows the bound of Prop. 3.4, in which the influence of a step falls by
         ``rho**2`` from one to the next; "uniform" is the paper's.
-    mechanism : {"auto", "gaussian", "laplace"}, default="auto"
-        Law of the noise; "auto" is Laplace if delta is 0, else Gaussian.
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise.
-    step : float, default=1.0
-        Step size in units of ``1/L``, in (0, 1].
-    smoothness : "public", "private" or float, default="public"
-        L of the objective, as in `Nesterov`.
-    smoothness_share : float, default=0.05
-        Part of the budget for ``smoothness="private"``, in (0, 1), about.
-    initial_gap : float or "auto", default="auto"
-        As in `Nesterov`.
-    batch_size : int, float or None, default=None
-        Expected rows in a batch, as a number or a fraction. None takes all rows at every step.
-    sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
-        How batches are drawn. The paper's is "fixed_size", under replace_one only.
+    {shared}
 
     References
     ----------
-    N. Kuru, S. I. Birbil, M. Gurbuzbalaban, S. Yildirim: Differentially Private Accelerated
-    Optimization Algorithms. SIAM Journal on Optimization, 2022.
+    {paper}
 
     Examples
     --------
@@ -84,17 +69,19 @@ class HeavyBallDescent(Accelerated):
         batch_size: int | float | None = None,
         sampling: str = "poisson",
     ) -> None:
-        self.max_iter = max_iter
+        super().__init__(
+            max_iter=max_iter,
+            noise_schedule=noise_schedule,
+            mechanism=mechanism,
+            clip_norm=clip_norm,
+            step=step,
+            smoothness=smoothness,
+            smoothness_share=smoothness_share,
+            initial_gap=initial_gap,
+            batch_size=batch_size,
+            sampling=sampling,
+        )
         self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.mechanism = mechanism
-        self.clip_norm = clip_norm
-        self.step = step
-        self.smoothness = smoothness
-        self.smoothness_share = smoothness_share
-        self.initial_gap = initial_gap
-        self.batch_size = batch_size
-        self.sampling = sampling
 
     def _decide(self, smoothness: float, public: Public, problem: Problem) -> None:
         if is_auto(self.momentum):

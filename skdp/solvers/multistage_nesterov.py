@@ -11,19 +11,20 @@ from skdp._numbers import is_real
 from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.planning import multistage_bounds, multistage_sizes
-from skdp.solvers.accelerated import MOST, Accelerated
+from skdp.solvers.accelerated import MOST, Accelerated, documented
 from skdp.solvers.checks import check_count, is_auto
 from skdp.steps import ClippingRule, MultistageNoise, NesterovPath, Path
 from skdp.steps.influence import Array, NoiseSchedule
 
 
+@documented
 class MultistageNesterov(Accelerated):
     """Nesterov's method in stages, with optimal noise (DP-MASG, DP-MASG-opt).
 
     Steps as in solver "nesterov". The first stage has ``first_stage`` steps of ``step/L``; stage
-    k >= 2 has ``2**k ceil(sqrt(kappa) log(2**(p+2)))`` steps of ``step/(4**k L)``. Each stage
-    starts with a momentum of its own, from the last iterate of the one before (Kuru, Birbil,
-    Gurbuzbalaban, Yildirim 2022, sec. 4.2).
+    k >= 2 has ``2**k ceil(sqrt(kappa) log(2**(p+2)))`` steps of ``step/(4**k L)``, with
+    ``kappa = L / mu``. Each stage starts with a momentum of its own, from the last iterate of the
+    one before (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, sec. 4.2).
 
     mu is the strong convexity of the penalty, in the coefficients; see `Nesterov` on intercepts.
 
@@ -38,27 +39,11 @@ class MultistageNesterov(Accelerated):
     noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
         "optimal" is the best for the error bound, within a factor of 100 between steps; "uniform"
         is DP-MASG.
-    mechanism : {"auto", "gaussian", "laplace"}, default="auto"
-        Law of the noise; "auto" is Laplace if delta is 0, else Gaussian.
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise.
-    step : float, default=1.0
-        Factor on all step sizes, in (0, 1].
-    smoothness : "public", "private" or float, default="public"
-        L of the objective, as in `Nesterov`; it also decides how long the later stages are.
-    smoothness_share : float, default=0.05
-        Part of the budget for ``smoothness="private"``, in (0, 1), about.
-    initial_gap : float or "auto", default="auto"
-        As in `Nesterov`.
-    batch_size : int, float or None, default=None
-        Expected rows in a batch, as a number or a fraction. None takes all rows at every step.
-    sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
-        How batches are drawn. The paper's is "fixed_size", under replace_one only.
+    {shared}
 
     References
     ----------
-    N. Kuru, S. I. Birbil, M. Gurbuzbalaban, S. Yildirim: Differentially Private Accelerated
-    Optimization Algorithms. SIAM Journal on Optimization, 2022.
+    {paper}
 
     Examples
     --------
@@ -89,18 +74,20 @@ class MultistageNesterov(Accelerated):
         batch_size: int | float | None = None,
         sampling: str = "poisson",
     ) -> None:
-        self.max_iter = max_iter
+        super().__init__(
+            max_iter=max_iter,
+            noise_schedule=noise_schedule,
+            mechanism=mechanism,
+            clip_norm=clip_norm,
+            step=step,
+            smoothness=smoothness,
+            smoothness_share=smoothness_share,
+            initial_gap=initial_gap,
+            batch_size=batch_size,
+            sampling=sampling,
+        )
         self.first_stage = first_stage
         self.p = p
-        self.noise_schedule = noise_schedule
-        self.mechanism = mechanism
-        self.clip_norm = clip_norm
-        self.step = step
-        self.smoothness = smoothness
-        self.smoothness_share = smoothness_share
-        self.initial_gap = initial_gap
-        self.batch_size = batch_size
-        self.sampling = sampling
 
     def _check(self) -> None:
         super()._check()

@@ -1,4 +1,4 @@
-"""What the solvers that read each row once have in common: public guesses, and the polish.
+"""What the solvers that read each row once have in common: checks, the polish, and public guesses.
 
 Write h for the curvature of the mean loss along its steepest direction, kappa for its ratio to that
 along the flattest that matters, R for the norm that a row is taken to have, and alpha for the noise
@@ -13,16 +13,18 @@ Thakurta, Jain (2022),
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skdp._numbers import is_real
 from skdp.accounting import Gaussian, gaussian_mu
 from skdp.objective import Problem
-from skdp.oracle import Oracle, Public
-from skdp.solvers.checks import check_count, is_auto
+from skdp.oracle import Oracle, Public, Solution
+from skdp.solvers.base import Solver
+from skdp.solvers.checks import check_choice, check_count, is_auto
 from skdp.solvers.defaults import TARGET_UNITS
 from skdp.steps.influence import Array
 
@@ -30,6 +32,68 @@ from skdp.steps.influence import Array
 # units of the loss's own.
 COLUMNS = 2.5
 FEWEST = 8
+
+
+class OnePass(Solver):
+    """Base of the solvers that read each row once, and then may polish the answer."""
+
+    one_pass: ClassVar[bool] = True
+    averages: ClassVar[tuple[str, ...]]
+
+    max_iter: Any
+    curvature: Any
+    averaging: str
+    polish_iter: int
+    polish_share: float
+
+    def resolve(self, public: Public, problem: Problem) -> Self:
+        resolved = super().resolve(public, problem)
+        check_choice("averaging", resolved.averaging, self.averages)
+        resolved._check()
+        if resolved.max_iter > public.n_rows:
+            raise ValueError(
+                f"max_iter must be at most the number of rows, {public.n_rows}, as every block "
+                f"needs one; got {resolved.max_iter!r}."
+            )
+        resolved._check_polish(public)
+        return resolved
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise ValueError if a hyperparameter of the subclass is out of its range."""
+
+    def _check_polish(self, public: Public) -> None:
+        n_steps, share = self.polish_iter, self.polish_share
+        if n_steps != 0:
+            check_count("polish_iter", n_steps)
+        if not (is_real(share) and 0 < share < 1):
+            raise ValueError(f"polish_share must be a number in (0, 1); got {share!r}.")
+        if n_steps and public.streamed:
+            raise ValueError(
+                f"solver {self.name!r} with polish_iter={n_steps} goes over all rows again, and "
+                "these are read once. Set polish_iter=0. Nothing was released."
+            )
+
+    def _pass_noise(self) -> float:
+        """Relative noise of the pass, if a polish gets its share of the squared budget."""
+        return 1.0 if self.polish_iter == 0 else (1 - self.polish_share) ** -0.5
+
+    def _polished(self, oracle: Oracle, point: Array, clip_norm: float) -> Solution:
+        """Return the mean of the last half of the polish's steps over all rows, from a point.
+
+        It takes away what the pass has not forgotten of its start (Remark ii on Theorem 3.7).
+        """
+        n_steps, size = self.polish_iter, 1 / self.curvature
+        if n_steps > 0:
+            noise = math.sqrt(n_steps / self.polish_share)
+            total, first = np.zeros_like(point), n_steps // 2
+            for step in range(n_steps):
+                gradient = oracle.gradient(point, clip_norm, noise)
+                point = oracle.problem.prox(point - size * gradient, size)
+                if step >= first:
+                    total += point
+            point = total / (n_steps - first)
+        return Solution(point, self.max_iter + n_steps)
 
 
 def noise_of_one(public: Public) -> float:
@@ -126,41 +190,3 @@ def residual_unit(public: Public, problem: Problem) -> float:
     if problem.loss.residual_bound is not None:
         return problem.loss.residual_bound
     return 1.0 if public.target_bound is None else public.target_bound / TARGET_UNITS
-
-
-def check_polish(solver: Any, public: Public) -> None:
-    """Raise ValueError if the polish of ``solver`` cannot be made."""
-    n_steps, share = solver.polish_iter, solver.polish_share
-    if n_steps != 0:
-        check_count("polish_iter", n_steps)
-    if not (is_real(share) and 0 < share < 1):
-        raise ValueError(f"polish_share must be a number in (0, 1); got {share!r}.")
-    if n_steps and public.streamed:
-        raise ValueError(
-            f"solver {solver.name!r} with polish_iter={n_steps} goes over all rows again, and "
-            "these are read once. Set polish_iter=0. Nothing was released."
-        )
-
-
-def pass_noise(n_polish: int, share: float) -> float:
-    """Relative noise of the pass, if a polish gets this share of the squared budget."""
-    return 1.0 if n_polish == 0 else (1 - share) ** -0.5
-
-
-def polished(
-    oracle: Oracle, point: Array, n_steps: int, share: float, size: float, clip_norm: float
-) -> Array:
-    """Return the mean of the last half of ``n_steps`` gradient steps over all rows, from a point.
-
-    It takes away what the pass has not forgotten of its start (Remark ii on Theorem 3.7).
-    """
-    if n_steps == 0:
-        return point
-    noise = math.sqrt(n_steps / share)
-    total, first = np.zeros_like(point), n_steps // 2
-    for step in range(n_steps):
-        gradient = oracle.gradient(point, clip_norm, noise)
-        point = oracle.problem.prox(point - size * gradient, size)
-        if step >= first:
-            total += point
-    return total / (n_steps - first)

@@ -9,17 +9,14 @@ from skdp._numbers import is_integer, is_real
 from skdp.accounting import Gaussian, Shuffled, calibrate
 from skdp.objective import Problem
 from skdp.oracle import GaussianNoise, Oracle, Public, ShuffledPass, Solution
-from skdp.solvers.base import Solver
-from skdp.solvers.checks import check_choice, check_count, is_auto
+from skdp.solvers.checks import check_count, is_auto
 from skdp.solvers.defaults import descent_defaults
 from skdp.solvers.one_pass import (
     Guess,
-    check_polish,
+    OnePass,
     make_guess,
     noise_of_one,
     number_of_steps,
-    pass_noise,
-    polished,
     positive,
     step_size,
 )
@@ -28,7 +25,7 @@ STEPS = 0.5  # for each unit of kappa ln n
 AVERAGES = {"last": 0.0, "tail": 0.5}
 
 
-class ShuffledSGD(Solver):
+class ShuffledSGD(OnePass):
     """One pass over shuffled rows, each used once: the price of one release for all steps.
 
     The rows are put in a secret random order and cut in ``max_iter`` blocks; step t goes along the
@@ -84,7 +81,7 @@ class ShuffledSGD(Solver):
     """
 
     name: ClassVar[str] = "shuffled_sgd"
-    one_pass: ClassVar[bool] = True
+    averages: ClassVar[tuple[str, ...]] = tuple(AVERAGES)
 
     def __init__(
         self,
@@ -148,37 +145,19 @@ class ShuffledSGD(Solver):
             return number_of_steps(public, guess, STEPS)
         return max(1, public.n_rows // block_rows(self.batch_size, public.n_rows))
 
-    def resolve(self, public: Public, problem: Problem) -> ShuffledSGD:
-        resolved = super().resolve(public, problem)
-        check_choice("averaging", resolved.averaging, AVERAGES)
+    def _check(self) -> None:
         for name in ("learning_rate", "clip_norm", "curvature", "kappa"):
-            positive(name, getattr(resolved, name))
-        if resolved.max_iter > public.n_rows:
-            raise ValueError(
-                f"max_iter must be at most the number of rows, {public.n_rows}, as every block "
-                f"needs one; got {resolved.max_iter!r}."
-            )
-        check_polish(resolved, public)
-        return resolved
+            positive(name, getattr(self, name))
 
     def solve(self, oracle: Oracle) -> Solution:
-        noise = pass_noise(self.polish_iter, self.polish_share)
         run = ShuffledPass(
             self.max_iter,
             self.learning_rate,
             self.clip_norm,
-            GaussianNoise(noise),
+            GaussianNoise(self._pass_noise()),
             AVERAGES[self.averaging],
         )
-        point = polished(
-            oracle,
-            oracle.ask(run),
-            self.polish_iter,
-            self.polish_share,
-            1 / self.curvature,
-            self.clip_norm,
-        )
-        return Solution(point, self.max_iter + self.polish_iter)
+        return self._polished(oracle, oracle.ask(run), self.clip_norm)
 
 
 def block_rows(batch_size: Any, n_rows: int) -> int:

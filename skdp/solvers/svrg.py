@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from skdp.solvers.variance_reduction import Array, VarianceReduced
-from skdp.steps import ClippingRule
+from skdp.solvers.variance_reduction import Array, VarianceReduced, documented
 
 EPOCHS = 10
 
 
+@documented
 class SVRG(VarianceReduced):
     """Variance-reduced gradient descent: rare full gradients, cheap differences between (DP-SVRG).
 
@@ -27,25 +27,7 @@ class SVRG(VarianceReduced):
         Number of inner steps in all epochs together, at least 1: T epochs of m steps are ``T * m``.
     inner_steps : int or "auto", default="auto"
         Steps in an epoch, m; the last epoch may be shorter. "auto" makes ten epochs.
-    batch_size : int, float, None or "auto", default="auto"
-        Expected rows in a batch, as a number or a fraction; None takes all rows. Small batches are
-        quick but need far more noise for the same budget: see the notes.
-    sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
-        How batches are drawn; "fixed_size" under replace_one only.
-    learning_rate : float, "bb" or "auto", default="auto"
-        Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots, noised "once".
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        L2 bound of one record's gradient in a snapshot; a rule goes by epochs.
-    difference_clip : float or "auto", default="auto"
-        L2 bound of one record's difference. Whatever it is, the bound falls with the distance from
-        the snapshot, and the noise with it: ``min(difference_clip, curvature * row_bound_**2 *
-        |w - w~|)``, if there is a bound on rows and they have no weights. "auto" is
-        ``2 * clip_norm``.
-    snapshot_share : float or "auto", default="auto"
-        Part of the squared budget that snapshots get, in (0, 1). "auto" is 0.5.
-    snapshot_noise : {"once", "fresh"}, default="once"
-        "fresh" draws new noise on the snapshot at every step, as the paper prints it: the same
-        averaged noise at equal cost, more of it in a step.
+    {shared}
 
     Notes
     -----
@@ -55,8 +37,7 @@ class SVRG(VarianceReduced):
 
     References
     ----------
-    D. Wang, M. Ye, J. Xu: Differentially Private Empirical Risk Minimization Revisited: Faster and
-    More General. NeurIPS 2017.
+    {paper}
     C. Tan, S. Ma, Y.-H. Dai, Y. Qian: Barzilai-Borwein Step Size for Stochastic Gradient Descent.
     NeurIPS 2016.
 
@@ -72,29 +53,6 @@ class SVRG(VarianceReduced):
     """
 
     name: ClassVar[str] = "svrg"
-
-    def __init__(
-        self,
-        *,
-        max_iter: Any = "auto",
-        inner_steps: Any = "auto",
-        batch_size: int | float | str | None = "auto",
-        sampling: str = "poisson",
-        learning_rate: float | str = "auto",
-        clip_norm: float | ClippingRule | str = "auto",
-        difference_clip: float | str = "auto",
-        snapshot_share: float | str = "auto",
-        snapshot_noise: str = "once",
-    ) -> None:
-        self.max_iter = max_iter
-        self.inner_steps = inner_steps
-        self.batch_size = batch_size
-        self.sampling = sampling
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.difference_clip = difference_clip
-        self.snapshot_share = snapshot_share
-        self.snapshot_noise = snapshot_noise
 
     def _epochs(self) -> Iterator[int]:
         return itertools.repeat(self.inner_steps)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._docstrings import fill
 from skdp._numbers import is_real
 from skdp.objective import Problem
 from skdp.oracle import (
@@ -28,7 +29,7 @@ from skdp.solvers.base import Solver
 from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
 from skdp.solvers.checks import check_choice, check_count, is_auto
 from skdp.solvers.defaults import descent_defaults
-from skdp.steps import clip_norms
+from skdp.steps import ClippingRule, clip_norms
 
 Array = NDArray[np.float64]
 
@@ -42,19 +43,62 @@ TRAVEL = 0.6
 FEWEST_ROWS, SHARE_OF_ROWS = 256, 0.1
 SNAPSHOTS = ("once", "fresh")
 
+# What the docstrings of SVRG and SVRG++ have in common.
+SHARED = """
+batch_size : int, float, None or "auto", default="auto"
+    Expected rows in a batch, as a number or a fraction; None takes all rows. Small batches are
+    quick but need far more noise for the same budget: see the notes on `SVRG`.
+sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
+    How batches are drawn; "fixed_size" under replace_one only.
+learning_rate : float, "bb" or "auto", default="auto"
+    Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots, noised "once".
+clip_norm : float, ClippingRule or "auto", default="auto"
+    L2 bound of one record's gradient in a snapshot; a rule goes by epochs.
+difference_clip : float or "auto", default="auto"
+    L2 bound of one record's difference. Whatever it is, the bound falls with the distance from
+    the snapshot, and the noise with it: ``min(difference_clip, curvature * row_bound_**2 *
+    |w - w~|)``, if there is a bound on rows and they have no weights. "auto" is
+    ``2 * clip_norm``.
+snapshot_share : float or "auto", default="auto"
+    Part of the squared budget that snapshots get, in (0, 1). "auto" is 0.5.
+snapshot_noise : {"once", "fresh"}, default="once"
+    "fresh" draws new noise on the snapshot at every step, as the paper prints it: the same
+    averaged noise at equal cost, more of it in a step.
+"""
+
+PAPER = """
+D. Wang, M. Ye, J. Xu: Differentially Private Empirical Risk Minimization Revisited: Faster and
+More General. NeurIPS 2017.
+"""
+
+documented = fill(shared=SHARED, paper=PAPER)
+
 
 class VarianceReduced(Solver):
     """Base of the solvers whose steps are differences of gradients from those at a snapshot."""
 
-    inner_steps: Any
-    max_iter: Any
-    batch_size: Any
-    sampling: str
-    learning_rate: Any
-    clip_norm: Any
-    difference_clip: Any
-    snapshot_share: Any
-    snapshot_noise: str
+    def __init__(
+        self,
+        *,
+        max_iter: Any = "auto",
+        inner_steps: Any = "auto",
+        batch_size: int | float | str | None = "auto",
+        sampling: str = "poisson",
+        learning_rate: float | str = "auto",
+        clip_norm: float | ClippingRule | str = "auto",
+        difference_clip: float | str = "auto",
+        snapshot_share: float | str = "auto",
+        snapshot_noise: str = "once",
+    ) -> None:
+        self.max_iter = max_iter
+        self.inner_steps = inner_steps
+        self.batch_size = batch_size
+        self.sampling = sampling
+        self.learning_rate = learning_rate
+        self.clip_norm = clip_norm
+        self.difference_clip: Any = difference_clip
+        self.snapshot_share: Any = snapshot_share
+        self.snapshot_noise = snapshot_noise
 
     @abstractmethod
     def _epochs(self) -> Iterator[int]:

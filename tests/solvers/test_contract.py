@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 
 import numpy as np
 import pytest
@@ -115,6 +117,15 @@ def test_every_solver_is_a_scikit_learn_object(name):
     copy = clone(solver)
     assert copy.get_params() == solver.get_params()
     assert skdp.solvers.available()[name]
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_hyperparameter_is_documented(name):
+    solver = get_solver(name)
+    text = inspect.cleandoc(type(solver).__doc__)
+    parameters = text.split("\nParameters\n----------\n")[1].split("\n\n")[0]
+    found = re.findall(r"^(\w+(?:, \w+)*) : ", parameters, flags=re.MULTILINE)
+    assert sorted(", ".join(found).split(", ")) == sorted(solver.get_params())
 
 
 @pytest.mark.parametrize("name", SOLVERS)
