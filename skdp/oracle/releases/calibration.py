@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from skdp.oracle import directional, kernels
 from skdp.oracle.releases.base import Array, Terms, audited
+from skdp.oracle.releases.fields import require_shape, store_points, store_positive
 from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.releases.moments import require_positive
-from skdp.oracle.releases.sums import Sum, finite_point
+from skdp.oracle.releases.sums import Sum
 
 if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
@@ -50,10 +50,8 @@ class DirectionalSum(Sum):
     kind: ClassVar[str] = "calibration"
 
     def __post_init__(self) -> None:
-        for name in ("point", "direction"):
-            object.__setattr__(self, name, finite_point(getattr(self, name), "DirectionalSum"))
-        object.__setattr__(self, "clip_norm", float(self.clip_norm))
-        require_positive("DirectionalSum", clip_norm=self.clip_norm)
+        store_points(self, "point", "direction")
+        store_positive(self, "clip_norm")
         object.__setattr__(self, "with_shift", bool(self.with_shift))
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
@@ -73,12 +71,7 @@ class DirectionalSum(Sum):
                 "DirectionalSum: a shift is for one output; got "
                 f"{terms.public.n_outputs}. Nothing was released for it."
             )
-        for name in ("point", "direction"):
-            if getattr(self, name).shape != terms.public.shape:
-                raise ValueError(
-                    f"DirectionalSum: the {name} must have shape {terms.public.shape}; "
-                    f"got {getattr(self, name).shape}. Nothing was released for it."
-                )
+        require_shape(self, terms, "point", "direction")
         return rows.directional_sum(
             terms.problem.loss,
             self.point,

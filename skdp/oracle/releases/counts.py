@@ -8,15 +8,17 @@ rest on the 0 of the null record, as amplification compares a record with its ab
 
 from __future__ import annotations
 
-import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from skdp.objective import Loss
 from skdp.oracle.releases.base import Array, Terms, audited
+from skdp.oracle.releases.fields import require_shape, store_points, store_positive
 from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.releases.sums import Sum, finite_point
+from skdp.oracle.releases.sums import Sum
 
 if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
@@ -33,24 +35,29 @@ class _Count(Sum):
         return (1,)
 
 
-def _positive(who: str, name: str, value: object) -> float:
-    number = float(value)  # type: ignore[arg-type]
-    if not 0 < number < math.inf:
-        raise ValueError(f"{who}: {name} must be positive and finite; got {value!r}.")
-    return number
+@dataclass(frozen=True, eq=False)
+class _CountWithin(_Count):
+    """How many records have something at ``point`` that is at most ``limit`` long."""
 
+    point: Array = field(repr=False)
+    limit: float
 
-def _check_shape(who: str, point: Array, terms: Terms) -> None:
-    if point.shape != terms.public.shape:
-        raise ValueError(
-            f"{who}: the point must have shape {terms.public.shape}; got {point.shape}. Nothing "
-            "was released for it."
-        )
+    def __post_init__(self) -> None:
+        store_points(self, "point")
+        store_positive(self, "limit")
+
+    def total(self, rows: Rows, terms: Terms) -> Array:
+        require_shape(self, terms, "point")
+        return np.array([float(self._count(rows, terms.problem.loss))])
+
+    @abstractmethod
+    def _count(self, rows: Rows, loss: Loss) -> int:
+        """Count the records."""
 
 
 @audited
 @dataclass(frozen=True, eq=False)
-class ResidualCount(_Count):
+class ResidualCount(_CountWithin):
     """Number of records whose residual at ``point`` is at most ``limit`` long.
 
     Sensitivity: a record adds 0 or 1, the null record 0; so either relation moves the count by at
@@ -65,23 +72,15 @@ class ResidualCount(_Count):
         Positive and finite, in the unit of the target.
     """
 
-    point: Array = field(repr=False)
-    limit: float
     kind: ClassVar[str] = "residual_count"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "point", finite_point(self.point, "ResidualCount"))
-        object.__setattr__(self, "limit", _positive("ResidualCount", "limit", self.limit))
-
-    def total(self, rows: Rows, terms: Terms) -> Array:
-        _check_shape("ResidualCount", self.point, terms)
-        found = rows.count_residuals(terms.problem.loss, self.point, self.limit)
-        return np.array([float(found)])
+    def _count(self, rows: Rows, loss: Loss) -> int:
+        return rows.count_residuals(loss, self.point, self.limit)
 
 
 @audited
 @dataclass(frozen=True, eq=False)
-class GradientCount(_Count):
+class GradientCount(_CountWithin):
     """Number of records whose gradient at ``point`` is at most ``limit`` long, before clipping.
 
     Sensitivity: as for `ResidualCount`, at most 1 under either relation.
@@ -94,18 +93,10 @@ class GradientCount(_Count):
         Positive and finite.
     """
 
-    point: Array = field(repr=False)
-    limit: float
     kind: ClassVar[str] = "gradient_count"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "point", finite_point(self.point, "GradientCount"))
-        object.__setattr__(self, "limit", _positive("GradientCount", "limit", self.limit))
-
-    def total(self, rows: Rows, terms: Terms) -> Array:
-        _check_shape("GradientCount", self.point, terms)
-        found = rows.count_gradients(terms.problem.loss, self.point, self.limit)
-        return np.array([float(found)])
+    def _count(self, rows: Rows, loss: Loss) -> int:
+        return rows.count_gradients(loss, self.point, self.limit)
 
 
 @audited
@@ -127,7 +118,7 @@ class SquaredNormSum(_Count):
     kind: ClassVar[str] = "squared_norm"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "limit", _positive("SquaredNormSum", "limit", self.limit))
+        store_positive(self, "limit")
 
     def total(self, rows: Rows, terms: Terms) -> Array:
         return np.array([rows.sum_squared_norms(self.limit)])

@@ -12,6 +12,7 @@ from skdp.accounting import Event, OnBlock, Partition
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases.base import audited
+from skdp.oracle.releases.fields import store_integers
 from skdp.oracle.releases.samplers import Numbers, Sampler
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ class Cut(Sampler):
     index: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epoch", operator.index(self.epoch))
-        object.__setattr__(self, "index", operator.index(self.index))
+        store_integers(self, "epoch", "index")
         object.__setattr__(self, "cuts", _checked(tuple(self.cuts)))
         if self.epoch < 0 or not 0 <= self.index < len(self.cuts) - 1:
             raise ValueError(

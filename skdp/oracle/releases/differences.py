@@ -10,9 +10,10 @@ import numpy as np
 
 from skdp.oracle import kernels
 from skdp.oracle.releases.base import Array, Terms, audited
+from skdp.oracle.releases.fields import require_shape, store_points
 from skdp.oracle.releases.last_iterate import smoothness
 from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.releases.sums import Sum, finite_point
+from skdp.oracle.releases.sums import Sum
 
 if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
@@ -82,8 +83,7 @@ class GradientDifference(Sum):
     gradients: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        for name in ("point", "anchor"):
-            object.__setattr__(self, name, finite_point(getattr(self, name), "GradientDifference"))
+        store_points(self, "point", "anchor")
         object.__setattr__(self, "clip_norm", float(self.clip_norm))
         if not LEAST_CLIP <= self.clip_norm < math.inf:
             raise ValueError(
@@ -108,12 +108,7 @@ class GradientDifference(Sum):
         return terms.public.shape
 
     def total(self, rows: Rows, terms: Terms) -> Array:
-        for point in (self.point, self.anchor):
-            if point.shape != terms.public.shape:
-                raise ValueError(
-                    f"GradientDifference: points must have shape {terms.public.shape}; "
-                    f"got {point.shape}. Nothing was released for it."
-                )
+        require_shape(self, terms, "point", "anchor")
         return rows.clipped_gradient_sum(
             terms.problem.loss, self.point, self.bound(terms), precise=True, anchor=self.anchor
         )

@@ -11,9 +11,9 @@ import numpy as np
 from skdp.oracle import moments
 from skdp.oracle.kernels import UNIT_ROUNDOFF
 from skdp.oracle.releases.base import Array, Terms, audited
+from skdp.oracle.releases.fields import require_shape, store_points, store_positive
 from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.releases.moments import require_positive
-from skdp.oracle.releases.sums import Sum, finite_point
+from skdp.oracle.releases.sums import Sum
 
 if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
@@ -72,11 +72,8 @@ class NewtonDirection(Sum):
     kind: ClassVar[str] = "newton_direction"
 
     def __post_init__(self) -> None:
-        for name in ("point", "vector"):
-            object.__setattr__(self, name, finite_point(getattr(self, name), "NewtonDirection"))
-        for name in ("damping", "row_norm"):
-            object.__setattr__(self, name, float(getattr(self, name)))
-        require_positive("NewtonDirection", damping=self.damping, row_norm=self.row_norm)
+        store_points(self, "point", "vector")
+        store_positive(self, "damping", "row_norm")
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
         public, loss = terms.public, terms.problem.loss
@@ -107,12 +104,7 @@ class NewtonDirection(Sum):
         return terms.public.shape
 
     def total(self, rows: Rows, terms: Terms) -> Array:
-        for array in (self.point, self.vector):
-            if array.shape != terms.public.shape:
-                raise ValueError(
-                    f"NewtonDirection: point and vector must have shape {terms.public.shape}; got "
-                    f"{array.shape}. Nothing was released for it."
-                )
+        require_shape(self, terms, "point", "vector")
         loss = terms.problem.loss
         hessian = rows.hessian_sum(loss, self.point, rows.record_factors(self.row_norm))
         public = terms.public
@@ -144,8 +136,7 @@ class SmallestEigenvalue(Sum):
     kind: ClassVar[str] = "smallest_eigenvalue"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "row_norm", float(self.row_norm))
-        require_positive("SmallestEigenvalue", row_norm=self.row_norm)
+        store_positive(self, "row_norm")
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
         public = terms.public

@@ -14,6 +14,7 @@ from skdp.oracle.kernels import UNIT_ROUNDOFF
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases.base import Array, Release, Terms, audited
+from skdp.oracle.releases.fields import store_positive
 from skdp.oracle.releases.mechanisms import Contribution, GaussianNoise
 from skdp.oracle.releases.sums import GradientSum
 
@@ -95,11 +96,7 @@ class LastIterate(Release):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_steps", int(self.n_steps))
-        for name in ("step_size", "clip_norm"):
-            value = float(getattr(self, name))
-            object.__setattr__(self, name, value)
-            if not 0 < value < math.inf:
-                raise ValueError(f"LastIterate: {name} must be positive and finite; got {value!r}.")
+        store_positive(self, "step_size", "clip_norm")
         if self.n_steps < 1:
             raise ValueError(f"LastIterate: n_steps must be at least 1; got {self.n_steps!r}.")
 

@@ -11,20 +11,14 @@ import numpy as np
 
 from skdp.oracle import kernels, moments
 from skdp.oracle.releases.base import Array, Terms, audited
+from skdp.oracle.releases.fields import require_shape, store_points, store_positive
 from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.releases.sums import Sum, finite_point
+from skdp.oracle.releases.sums import Sum
 
 if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
 
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
-
-
-def require_positive(who: str, **values: float) -> None:
-    """Raise ValueError unless all values are positive and finite."""
-    for name, value in values.items():
-        if not 0 < value < math.inf:
-            raise ValueError(f"{who}: {name} must be positive and finite; got {value!r}.")
 
 
 @audited
@@ -59,12 +53,10 @@ class GramSum(Sum):
     kind: ClassVar[str] = "gram"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "row_norm", float(self.row_norm))
-        object.__setattr__(self, "target_bound", float(self.target_bound))
-        require_positive("GramSum", row_norm=self.row_norm)
+        store_positive(self, "row_norm")
         if self.target_unit is not None:
-            object.__setattr__(self, "target_unit", float(self.target_unit))
-            require_positive("GramSum", target_unit=self.target_unit)
+            store_positive(self, "target_unit")
+        object.__setattr__(self, "target_bound", float(self.target_bound))
         if not self.target_bound > 0:
             raise ValueError(f"GramSum: target_bound must be positive; got {self.target_bound!r}.")
 
@@ -110,7 +102,7 @@ class Coordinates:
     condition: float = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "matrix", finite_point(self.matrix, "Coordinates"))
+        store_points(self, "matrix")
         if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
             raise ValueError(f"Coordinates: T must be square; got shape {self.matrix.shape}.")
         object.__setattr__(self, "condition", moments.condition_number(self.matrix))
@@ -158,12 +150,8 @@ class ShrunkGradientSum(Sum):
     kind: ClassVar[str] = "gradient"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "point", finite_point(self.point, "ShrunkGradientSum"))
-        for name in ("row_norm", "residual_bound"):
-            object.__setattr__(self, name, float(getattr(self, name)))
-        require_positive(
-            "ShrunkGradientSum", row_norm=self.row_norm, residual_bound=self.residual_bound
-        )
+        store_points(self, "point")
+        store_positive(self, "row_norm", "residual_bound")
         if self.coordinates is not None and type(self.coordinates) is not Coordinates:
             raise TypeError(
                 f"ShrunkGradientSum: coordinates must be Coordinates; got {self.coordinates!r}."
@@ -191,12 +179,8 @@ class ShrunkGradientSum(Sum):
         return terms.public.shape
 
     def total(self, rows: Rows, terms: Terms) -> Array:
-        shape, n_parameters = terms.public.shape, terms.public.n_parameters
-        if self.point.shape != shape:
-            raise ValueError(
-                f"ShrunkGradientSum: the point must have shape {shape}; got {self.point.shape}. "
-                "Nothing was released for it."
-            )
+        require_shape(self, terms, "point")
+        n_parameters = terms.public.n_parameters
         transform = None if self.coordinates is None else self.coordinates.matrix
         if transform is not None and len(transform) != n_parameters:
             raise ValueError(
@@ -233,9 +217,8 @@ class ResidualSquares(Sum):
     kind: ClassVar[str] = "residual_squares"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "point", finite_point(self.point, "ResidualSquares"))
-        object.__setattr__(self, "bound", float(self.bound))
-        require_positive("ResidualSquares", bound=self.bound)
+        store_points(self, "point")
+        store_positive(self, "bound")
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
         slack = kernels.gradient_rounding(n_rows, 1, 1, terms.public.sparse)
@@ -246,11 +229,7 @@ class ResidualSquares(Sum):
         return (1,)
 
     def total(self, rows: Rows, terms: Terms) -> Array:
-        if self.point.shape != terms.public.shape:
-            raise ValueError(
-                f"ResidualSquares: the point must have shape {terms.public.shape}; "
-                f"got {self.point.shape}. Nothing was released for it."
-            )
+        require_shape(self, terms, "point")
         return np.array([rows.residual_squares(terms.problem.loss, self.point, self.bound)])
 
 

@@ -14,8 +14,8 @@ from skdp.oracle import moments
 from skdp.oracle.kernels import UNIT_ROUNDOFF
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases.base import Array, Release, Terms, audited
+from skdp.oracle.releases.fields import store_positive
 from skdp.oracle.releases.mechanisms import GRID_BITS, Contribution, GaussianNoise
-from skdp.oracle.releases.moments import require_positive
 
 if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
@@ -67,9 +67,7 @@ class PerturbedMinimum(Release):
     damping: float
 
     def __post_init__(self) -> None:
-        for name in ("row_norm", "damping"):
-            object.__setattr__(self, name, float(getattr(self, name)))
-        require_positive("PerturbedMinimum", row_norm=self.row_norm, damping=self.damping)
+        store_positive(self, "row_norm", "damping")
 
     @property
     def kind(self) -> str:

@@ -7,7 +7,6 @@ number that came out. An empty draw is answered like any other, with noise on a 
 
 from __future__ import annotations
 
-import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from skdp.accounting import Event, FixedSizeSampled, OnBlock, Partition, Poisson
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases.base import audited
+from skdp.oracle.releases.fields import store_integers
 
 if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
@@ -133,7 +133,7 @@ class FixedSize(Sampler):
     size: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", operator.index(self.size))
+        store_integers(self, "size")
         if self.size < 1:
             raise ValueError(f"FixedSize: size must be at least 1; got {self.size!r}.")
 
@@ -177,8 +177,7 @@ class Block(Sampler):
 
     def __post_init__(self) -> None:
         # An epoch that is not equal to itself would be divided anew at every call.
-        for name in ("epoch", "n_blocks", "index"):
-            object.__setattr__(self, name, operator.index(getattr(self, name)))
+        store_integers(self, "epoch", "n_blocks", "index")
         _check_place("Block", self.epoch, self.n_blocks, self.index)
 
     def event(self, inner: Event, public: Public) -> Event:
@@ -208,8 +207,7 @@ class Bin(Sampler):
     index: int
 
     def __post_init__(self) -> None:
-        for name in ("epoch", "n_bins", "index"):
-            object.__setattr__(self, name, operator.index(getattr(self, name)))
+        store_integers(self, "epoch", "n_bins", "index")
         _check_place("Bin", self.epoch, self.n_bins, self.index)
 
     def event(self, inner: Event, public: Public) -> Event:

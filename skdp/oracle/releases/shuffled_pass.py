@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +14,7 @@ from skdp.accounting import Event, OnePass, Shuffled
 from skdp.objective import Problem
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases.base import Array, Release, Terms, audited
+from skdp.oracle.releases.fields import store_integers, store_positive
 from skdp.oracle.releases.mechanisms import Contribution, GaussianNoise
 from skdp.oracle.releases.step_noise import StepNoise
 from skdp.oracle.releases.sums import GradientSum
@@ -76,14 +76,8 @@ class ShuffledPass(Release):
     kind: ClassVar[str] = "shuffled_pass"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_steps", operator.index(self.n_steps))
-        for name in ("step_size", "clip_norm"):
-            value = float(getattr(self, name))
-            object.__setattr__(self, name, value)
-            if not 0 < value < math.inf:
-                raise ValueError(
-                    f"ShuffledPass: {name} must be positive and finite; got {value!r}."
-                )
+        store_integers(self, "n_steps")
+        store_positive(self, "step_size", "clip_norm")
         object.__setattr__(self, "tail", float(self.tail))
         if self.n_steps < 1 or not 0 <= self.tail <= 1:
             raise ValueError(

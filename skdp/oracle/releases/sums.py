@@ -7,30 +7,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from skdp.oracle import kernels
 from skdp.oracle.releases.base import Array, Terms, audited
+from skdp.oracle.releases.fields import require_shape, store_points, store_positive
 from skdp.oracle.releases.mechanisms import Contribution
 
 if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
-
-
-def finite_point(values: object, who: str) -> Array:
-    """Copy a parameter into a plain, read-only float64 array, or refuse it.
-
-    A point with inf or nan would turn margins into nan, and a nan in a sum shows that a row is
-    there. A copy, because a solver must not be able to change it between the check and the use.
-    """
-    point: Array = np.array(values, dtype=np.float64, copy=True, subok=False)
-    if not np.isfinite(point).all():
-        raise ValueError(
-            f"{who}: the point must be finite; it holds nan or inf. Nothing was released for it. "
-            "If a fit diverged, lower its learning_rate."
-        )
-    point.setflags(write=False)
-    return point
 
 
 class Sum(ABC):
@@ -91,12 +74,8 @@ class GradientSum(Sum):
     kind: ClassVar[str] = "gradient"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "point", finite_point(self.point, "GradientSum"))
-        object.__setattr__(self, "clip_norm", float(self.clip_norm))
-        if not 0 < self.clip_norm < math.inf:
-            raise ValueError(
-                f"GradientSum: clip_norm must be positive and finite; got {self.clip_norm!r}."
-            )
+        store_points(self, "point")
+        store_positive(self, "clip_norm")
         if type(self.order) is not int or self.order not in (1, 2):
             raise ValueError(f"GradientSum: order must be 1 or 2; got {self.order!r}.")
 
@@ -113,11 +92,7 @@ class GradientSum(Sum):
         return terms.public.shape
 
     def total(self, rows: Rows, terms: Terms) -> Array:
-        if self.point.shape != terms.public.shape:
-            raise ValueError(
-                f"GradientSum: the point must have shape {terms.public.shape}; "
-                f"got {self.point.shape}. Nothing was released for it."
-            )
+        require_shape(self, terms, "point")
         return rows.clipped_gradient_sum(
             terms.problem.loss, self.point, self.clip_norm, order=self.order
         )

@@ -22,10 +22,11 @@ from skdp.oracle.releases.differences import (
     difference_bound,
     difference_smoothness,
 )
+from skdp.oracle.releases.fields import store_points
 from skdp.oracle.releases.mechanisms import Contribution, GaussianNoise
 from skdp.oracle.releases.noisy_sum import NoisySum
 from skdp.oracle.releases.samplers import Everyone, Sampler
-from skdp.oracle.releases.sums import GradientSum, finite_point
+from skdp.oracle.releases.sums import GradientSum
 from skdp.oracle.releases.varying_noise import VaryingNoise
 
 if TYPE_CHECKING:
@@ -87,10 +88,9 @@ class SVRGPass(Release):
     kind: ClassVar[str] = "svrg_pass"
 
     def __post_init__(self) -> None:
-        for name in ("start", "anchor", "step_sizes"):
-            object.__setattr__(self, name, finite_point(getattr(self, name), "SVRGPass"))
+        store_points(self, "start", "anchor", "step_sizes")
         if not isinstance(self.snapshot, NoisySum):
-            object.__setattr__(self, "snapshot", finite_point(self.snapshot, "SVRGPass"))
+            store_points(self, "snapshot")
         object.__setattr__(self, "clip_norm", float(self.clip_norm))
         if not LEAST_CLIP <= self.clip_norm <= LARGEST_CLIP:
             raise ValueError(
