@@ -9,7 +9,7 @@ from scipy.special import log_ndtr
 from skdp.accounting.accountant import Accountant, UnknownCost, register
 from skdp.accounting.adjacency import Adjacency
 from skdp.accounting.events import Event, ObjectivePerturbed
-from skdp.accounting.plan import sequence_of
+from skdp.accounting.plan import only_event
 
 # Of epsilon, for the minimiser; the rest is for the noise on the answer.
 SHARES = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
@@ -99,11 +99,7 @@ class ObjectiveModel(Accountant):
     special = (ObjectivePerturbed,)
 
     def examine(self, event: Event, adjacency: Adjacency) -> ObjectivePerturbed:
-        parts = sequence_of(event)
-        part = next(iter(parts), None)
-        if not isinstance(part, ObjectivePerturbed) or parts != {part: 1}:
-            raise UnknownCost("only a single perturbed objective is known here; ask 'mixed'.")
-        return part
+        return only_event(event, ObjectivePerturbed, "perturbed objective")
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
         part = self.known(event, adjacency)

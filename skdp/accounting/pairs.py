@@ -130,19 +130,14 @@ class ResponsePair(Pair):
 
 
 @dataclass(frozen=True)
-class SampledPair(Pair):
-    """``((1-q) Q + q P, Q)`` for a base pair (P, Q): a record joins with chance ``rate`` = q.
+class _Sampled(Pair):
+    """A base pair (P, Q) that a record joins with chance ``rate`` = q, forwards.
 
-    Forward profile: ``q H_{1 + (a-1)/q}(P||Q)``. Dominates Poisson sampling where a record is set
-    against the null record (Zhu, Dong, Wang 2022, Thm 11), each direction by itself.
+    The profile is ``q H_{1 + (a-1)/q}(P||Q)``.
     """
 
     base: Pair
     rate: float
-
-    @property
-    def symmetric(self) -> bool:
-        return False
 
     @property
     def leaking(self) -> float:
@@ -154,6 +149,19 @@ class SampledPair(Pair):
 
     def forward(self, epsilon: Array) -> Array:
         return self.rate * self.base.forward(_spread_out(epsilon, self.rate))
+
+
+@dataclass(frozen=True)
+class SampledPair(_Sampled):
+    """``((1-q) Q + q P, Q)`` for a base pair (P, Q): a record joins with chance ``rate`` = q.
+
+    Forward profile: ``q H_{1 + (a-1)/q}(P||Q)``. Dominates Poisson sampling where a record is set
+    against the null record (Zhu, Dong, Wang 2022, Thm 11), each direction by itself.
+    """
+
+    @property
+    def symmetric(self) -> bool:
+        return False
 
     def backward(self, epsilon: Array) -> Array:
         # Q - a ((1-q) Q + q P) = (1 - a (1-q)) (Q - b P), with 1/b = 1 + (1/a - 1)/q.
@@ -171,7 +179,7 @@ class SampledPair(Pair):
 
 
 @dataclass(frozen=True)
-class SymmetricSampledPair(Pair):
+class SymmetricSampledPair(_Sampled):
     """The profile ``q H_{1 + (a-1)/q}(P||Q)`` in both directions at once.
 
     Dominates sampling under replace-one, if the base pair is symmetric and dominates the mechanism
@@ -179,20 +187,6 @@ class SymmetricSampledPair(Pair):
     epsilon, the sample without the record being one replacement (without replacement) or one
     record (Poisson) away from the sample with it.
     """
-
-    base: Pair
-    rate: float
-
-    @property
-    def leaking(self) -> float:
-        return self.rate * self.base.leaking
-
-    @property
-    def bounded(self) -> bool:
-        return self.base.bounded
-
-    def forward(self, epsilon: Array) -> Array:
-        return self.rate * self.base.forward(_spread_out(epsilon, self.rate))
 
     def reach(self, tail: float) -> tuple[float, float]:
         epsilon = _drawn_in(self.base.reach(min(tail / self.rate, 0.1))[0], self.rate)

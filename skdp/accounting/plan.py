@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import TypeVar
 
 from skdp.accounting.accountant import UnknownCost
 from skdp.accounting.adjacency import Adjacency
@@ -14,6 +15,7 @@ from skdp.accounting.events import BallsAndBins, Event, Gaussian, OnBlock, Parti
 # Distinct events with their counts, in order of first appearance.
 Sequence = dict[Event, int]
 Key = tuple[tuple[Event, int], ...]
+Kind = TypeVar("Kind", bound=Event)
 
 # So many different fates of a record are told apart; plans with more are refused.
 MOST_PATHS = 256
@@ -25,6 +27,15 @@ def sequence_of(event: Event) -> Sequence:
     for part, count in event.flattened():
         counts[part] += count
     return dict(counts)
+
+
+def only_event(event: Event, kind: type[Kind], what: str) -> Kind:
+    """Return the one event, of a kind, that ``event`` consists of; or raise UnknownCost."""
+    parts = sequence_of(event)
+    part = next(iter(parts), None)
+    if not isinstance(part, kind) or parts != {part: 1}:
+        raise UnknownCost(f"only a single {what} is known here; ask 'mixed'.")
+    return part
 
 
 def by_block(event: Event) -> tuple[Sequence, dict[Partition, dict[int, Sequence]]]:

@@ -8,13 +8,13 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
-from skdp.accounting.accountant import Accountant, UnknownCost, register
+from skdp.accounting.accountant import Accountant, register
 from skdp.accounting.adjacency import Adjacency
 from skdp.accounting.events import Composed, Event, Selected
 from skdp.accounting.gaussian_tradeoff import gaussian_delta, gaussian_epsilon
 from skdp.accounting.gdp import GaussianDP
 from skdp.accounting.pairs import Array
-from skdp.accounting.plan import sequence_of
+from skdp.accounting.plan import only_event
 
 
 def selection_shift(mu: float, gamma: float, shape: float) -> float:
@@ -104,10 +104,7 @@ class SelectionModel(Accountant):
     special = (Selected,)
 
     def examine(self, event: Event, adjacency: Adjacency) -> Selected:
-        parts = sequence_of(event)
-        part = next(iter(parts), None)
-        if not isinstance(part, Selected) or parts != {part: 1}:
-            raise UnknownCost("only a single selection is known here; ask 'mixed'.")
+        part = only_event(event, Selected, "selection")
         GaussianDP().examine(part.event, adjacency)
         return part
 

@@ -6,12 +6,12 @@ import math
 
 from scipy.optimize import brentq
 
-from skdp.accounting.accountant import Accountant, UnknownCost, bisect_log_delta, register
+from skdp.accounting.accountant import Accountant, bisect_log_delta, register
 from skdp.accounting.adjacency import Adjacency
 from skdp.accounting.clones import approximate_delta, clone_delta, clone_epsilon
 from skdp.accounting.events import Event, Shuffled
 from skdp.accounting.guarantees import guarantee, spends_delta
-from skdp.accounting.plan import sequence_of
+from skdp.accounting.plan import only_event
 
 # A randomiser has to hold between any two records, so replace-one prices it under both relations:
 # to exchange a record for the null record is one of the replacements.
@@ -34,10 +34,7 @@ class ShuffleModel(Accountant):
     special = (Shuffled,)
 
     def examine(self, event: Event, adjacency: Adjacency) -> Shuffled:
-        parts = sequence_of(event)
-        part = next(iter(parts), None)
-        if not isinstance(part, Shuffled) or parts != {part: 1}:
-            raise UnknownCost("only a single shuffled pass is known here; ask 'mixed'.")
+        part = only_event(event, Shuffled, "shuffled pass")
         guarantee(part.randomiser, 1e-6, _LOCAL)
         return part
 
