@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp._numbers import is_integer, is_real
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.calibration import Calibrated, calibration_share
+from skdp.linear_model.assumptions import about_noise, about_rows
 from skdp.linear_model.budget import PrivacyBudget
 from skdp.linear_model.calibrating import calibrates, check_calibration
 from skdp.linear_model.charging import charge, seed_of
@@ -295,10 +296,7 @@ class DPLinearModel(FitsBlocks, Travels):
 
     def _assumptions(self, public: Public, whole: Solves) -> tuple[str, ...]:
         said = [
-            f"One record is one row; the number of rows, n = {public.n_rows}, is public.",
-            f"The number of columns, {public.n_features}, their names and the type of X are "
-            "public.",
-            "That no value is missing or infinite is public: such rows are refused.",
+            *about_rows(public),
             "Hyperparameters, and any scaling or selection of columns before this fit, did not "
             "use these rows, or are accounted for elsewhere.",
             *self._target_assumptions(),
@@ -318,13 +316,7 @@ class DPLinearModel(FitsBlocks, Travels):
                 f"Rows longer than {public.row_bound:.4g}, twice what columns of unit size give, "
                 "were scaled down to it, in fit and in predict; data_norm sets another bound."
             )
-        if self.random_state is not None:
-            said.append(
-                "The seed of the noise stays secret: whoever knows it can take the noise off."
-            )
-        if math.isinf(self.epsilon):
-            said.append("There is NO privacy: epsilon is infinite and no noise was added.")
-        return tuple(said)
+        return (*said, *about_noise(self.random_state, self.epsilon))
 
     def _report(self, plan: Plan, public: Public) -> None:
         if self.verbose:

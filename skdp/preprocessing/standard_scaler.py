@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import is_integer
 from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.linear_model.assumptions import about_noise, about_rows
 from skdp.linear_model.budget import PrivacyBudget
 from skdp.linear_model.charging import charge, seed_of
 from skdp.linear_model.parameters import check_budget, warn_about_budget
@@ -250,20 +251,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         return ScalingStage(whole_budget(public, asked=False), known=Scaling(columns))
 
     def _assumptions(self, public: Public, stage: ScalingStage) -> tuple[str, ...]:
-        said = [
-            f"One record is one row; the number of rows, n = {public.n_rows}, is public.",
-            f"The number of columns, {public.n_features}, their names and the type of X are "
-            "public.",
-            "That no value is missing or infinite is public: such rows are refused.",
-            *stage.said(),
-        ]
-        if self.random_state is not None:
-            said.append(
-                "The seed of the noise stays secret: whoever knows it can take the noise off."
-            )
-        if np.isinf(self.epsilon):
-            said.append("There is NO privacy: epsilon is infinite and no noise was added.")
-        return tuple(said)
+        noise = about_noise(self.random_state, self.epsilon)
+        return (*about_rows(public), *stage.said(), *noise)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,7 +15,7 @@ from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
 from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
-from skdp.solvers.checks import check_choice, check_count, is_auto
+from skdp.solvers.checks import check_choice, check_count, check_share, is_auto
 from skdp.solvers.defaults import TARGET_UNITS, descent_defaults
 from skdp.solvers.laplace_defaults import laplace_descent_defaults, noise_law
 from skdp.solvers.public_smoothness import public_smoothness
@@ -168,10 +168,7 @@ class Accelerated(Solver):
             raise ValueError(
                 f"step must be a number in (0, 1], in units of 1/smoothness; got {self.step!r}."
             )
-        if not (is_real(self.smoothness_share) and 0 < self.smoothness_share < 1):
-            raise ValueError(
-                f"smoothness_share must be a number in (0, 1); got {self.smoothness_share!r}."
-            )
+        check_share("smoothness_share", self.smoothness_share)
         excess = self.initial_gap
         if not (is_real(excess) and 0 < excess < math.inf):
             raise ValueError(f"initial_gap must be 'auto' or positive; got {excess!r}.")

@@ -19,7 +19,7 @@ from skdp.oracle import (
     Solution,
     SquaredNormSum,
 )
-from skdp.solvers.checks import check_choice, check_count, is_auto
+from skdp.solvers.checks import check_choice, check_count, check_positive, is_auto
 from skdp.solvers.defaults import UNCLIPPED
 from skdp.solvers.one_pass import (
     Guess,
@@ -216,9 +216,9 @@ class AdaptiveShuffledSGD(OnePass):
 
     def _check(self) -> None:
         for name in ("learning_rate", "clip_factor", "domain_bound", "curvature", "kappa"):
-            positive(name, getattr(self, name))
+            check_positive(name, getattr(self, name))
         if self.row_norm != "private":
-            positive("row_norm", self.row_norm)
+            check_positive("row_norm", self.row_norm)
         _share("stat_share", self.stat_share)
         _share("quantile", self.quantile, whole=True)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from skdp._numbers import is_real
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
 from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
-from skdp.solvers.checks import check_choice, check_count, is_auto
+from skdp.solvers.checks import check_choice, given_steps, is_auto
 from skdp.solvers.clip_tracker import ClipTracker, adaptive_clip, check_clip
 from skdp.solvers.defaults import descent_defaults
 from skdp.steps import (
@@ -107,12 +106,7 @@ class AdaptiveNoiseSGD(Solver):
         self.averaging = averaging
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        max_iter = None if is_auto(self.max_iter) else self.max_iter
-        if max_iter is not None:
-            check_count("max_iter", max_iter)
-        size = float(self.learning_rate) if is_real(self.learning_rate) else None
-        if size is not None:
-            step_sizes(size, 1)
+        max_iter, size = given_steps(self.max_iter, self.learning_rate)
         values = falling_defaults(public, problem, max_iter, size)
         chosen = {name: value for name, value in values.items() if is_auto(getattr(self, name))}
         return chosen | adaptive_clip(self.clip_norm, values["clip_norm"])

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, TypeGuard
 
 from skdp._numbers import is_integer, is_real
+from skdp.steps import step_sizes
 
 
 def is_auto(value: object) -> TypeGuard[str]:
@@ -46,3 +47,14 @@ def check_share(name: str, value: Any) -> None:
     """Raise ValueError unless ``value`` is a number above 0 and below 1."""
     if not is_real(value) or not 0 < value < 1:
         raise ValueError(f"{name} must be a number above 0 and below 1; got {value!r}.")
+
+
+def given_steps(max_iter: Any, learning_rate: Any) -> tuple[int | None, float | None]:
+    """Return the number of steps and their size, checked; None where they are not yet numbers."""
+    n_steps = None if is_auto(max_iter) else max_iter
+    size = float(learning_rate) if is_real(learning_rate) else None
+    if n_steps is not None:
+        check_count("max_iter", n_steps)
+    if size is not None:
+        step_sizes(size, 1)
+    return n_steps, size

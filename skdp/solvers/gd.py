@@ -7,13 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._numbers import is_real
 from skdp.objective import Problem
 from skdp.oracle import GaussianNoise, LastIterate, Oracle, Public, Solution
 from skdp.solvers.base import Solver
 from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
 from skdp.solvers.bound_rules import bound_rules
-from skdp.solvers.checks import check_choice, check_count, check_interval, is_auto
+from skdp.solvers.checks import check_choice, check_interval, given_steps, is_auto
 from skdp.solvers.clip_tracker import ClipTracker, adaptive_clip, check_clip
 from skdp.solvers.defaults import descent_defaults, hidden_descent_defaults
 from skdp.solvers.laplace_defaults import laplace_descent_defaults, noise_law
@@ -158,12 +157,7 @@ class GradientDescent(Solver):
         return "gaussian" if hidden else super().mechanism_for(delta)
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        max_iter = None if is_auto(self.max_iter) else self.max_iter
-        if max_iter is not None:
-            check_count("max_iter", max_iter)
-        size = float(self.learning_rate) if is_real(self.learning_rate) else None
-        if size is not None:
-            step_sizes(size, 1)
+        max_iter, size = given_steps(self.max_iter, self.learning_rate)
         mechanism = self.mechanism_for(public.delta)
         defaults = laplace_descent_defaults if mechanism == "laplace" else descent_defaults
         if self.release == "last":

@@ -24,7 +24,7 @@ from skdp.accounting import Gaussian, gaussian_mu
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
-from skdp.solvers.checks import check_choice, check_count, is_auto
+from skdp.solvers.checks import check_choice, check_count, check_positive, check_share, is_auto
 from skdp.solvers.defaults import TARGET_UNITS
 from skdp.steps.influence import Array
 
@@ -63,11 +63,10 @@ class OnePass(Solver):
         """Raise ValueError if a hyperparameter of the subclass is out of its range."""
 
     def _check_polish(self, public: Public) -> None:
-        n_steps, share = self.polish_iter, self.polish_share
+        n_steps = self.polish_iter
         if n_steps != 0:
             check_count("polish_iter", n_steps)
-        if not (is_real(share) and 0 < share < 1):
-            raise ValueError(f"polish_share must be a number in (0, 1); got {share!r}.")
+        check_share("polish_share", self.polish_share)
         if n_steps and public.streamed:
             raise ValueError(
                 f"solver {self.name!r} with polish_iter={n_steps} goes over all rows again, and "
@@ -160,10 +159,9 @@ def make_guess(
     return Guess(found, ratio, positive("row_norm", row_norm) if is_real(row_norm) else columns)
 
 
-def positive(name: str, value: object) -> float:
+def positive(name: str, value: Any) -> float:
     """Return a positive, finite number, or raise ValueError."""
-    if not (is_real(value) and 0 < float(value) < math.inf):
-        raise ValueError(f"{name} must be 'auto' or a positive, finite number; got {value!r}.")
+    check_positive(name, value)
     return float(value)
 
 

@@ -12,7 +12,7 @@ from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
 from skdp.solvers.bound_rules import bound_rules
-from skdp.solvers.checks import check_choice, check_count, check_interval, is_auto
+from skdp.solvers.checks import check_choice, check_interval, given_steps, is_auto
 from skdp.solvers.defaults import descent_defaults
 from skdp.steps import (
     AVERAGES,
@@ -114,10 +114,7 @@ class ResidualBudget(Solver):
         self.initial_gap = initial_gap
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        max_iter = None if is_auto(self.max_iter) else self.max_iter
-        if max_iter is not None:
-            check_count("max_iter", max_iter)
-        size = float(self.learning_rate) if is_real(self.learning_rate) else None
+        max_iter, size = given_steps(self.max_iter, self.learning_rate)
         values = {
             **descent_defaults(public, problem, max_iter, size),
             "momentum_kind": "heavy_ball",

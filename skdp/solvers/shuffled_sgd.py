@@ -9,7 +9,7 @@ from skdp._numbers import is_integer, is_real
 from skdp.accounting import Gaussian, Shuffled, calibrate
 from skdp.objective import Problem
 from skdp.oracle import GaussianNoise, Oracle, Public, ShuffledPass, Solution
-from skdp.solvers.checks import check_count, is_auto
+from skdp.solvers.checks import check_count, check_positive, is_auto
 from skdp.solvers.defaults import descent_defaults
 from skdp.solvers.one_pass import (
     Guess,
@@ -17,7 +17,6 @@ from skdp.solvers.one_pass import (
     make_guess,
     noise_of_one,
     number_of_steps,
-    positive,
     step_size,
 )
 
@@ -147,7 +146,7 @@ class ShuffledSGD(OnePass):
 
     def _check(self) -> None:
         for name in ("learning_rate", "clip_norm", "curvature", "kappa"):
-            positive(name, getattr(self, name))
+            check_positive(name, getattr(self, name))
 
     def solve(self, oracle: Oracle) -> Solution:
         run = ShuffledPass(

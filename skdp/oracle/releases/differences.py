@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from skdp.oracle import kernels
 from skdp.oracle.releases.base import Array, Terms, audited
 from skdp.oracle.releases.fields import require_shape, store_points
 from skdp.oracle.releases.last_iterate import smoothness
 from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.releases.sums import Sum
+from skdp.oracle.releases.sums import Sum, gradient_contribution
 
 if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
@@ -97,12 +96,7 @@ class GradientDifference(Sum):
         return difference_bound(self.clip_norm, difference_smoothness(terms), distance)
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
-        public = terms.public
-        slack = kernels.gradient_rounding(
-            n_rows, public.n_features, public.n_outputs, public.sparse
-        )
-        bound = self.bound(terms) * (1 + slack)
-        return Contribution(bound, spread=2.0, size=math.prod(public.shape), total=n_rows * bound)
+        return gradient_contribution(self.bound(terms), terms, n_rows)
 
     def shape(self, terms: Terms) -> tuple[int, ...]:
         return terms.public.shape

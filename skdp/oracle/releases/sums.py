@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
 
 
+def gradient_contribution(norm: float, terms: Terms, n_rows: int, order: int = 2) -> Contribution:
+    """Bound on a record's part in a sum of vectors cut to ``norm``, with what rounding adds."""
+    public = terms.public
+    slack = kernels.gradient_rounding(n_rows, public.n_features, public.n_outputs, public.sparse)
+    bound = norm * (1 + slack)
+    size = math.prod(public.shape)
+    return Contribution(bound, spread=2.0, size=size, total=n_rows * bound, order=order)
+
+
 class Sum(ABC):
     """A sum over rows of bounded contributions.
 
@@ -80,13 +89,7 @@ class GradientSum(Sum):
             raise ValueError(f"GradientSum: order must be 1 or 2; got {self.order!r}.")
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
-        public = terms.public
-        slack = kernels.gradient_rounding(
-            n_rows, public.n_features, public.n_outputs, public.sparse
-        )
-        bound = self.clip_norm * (1 + slack)
-        size = math.prod(public.shape)
-        return Contribution(bound, 2.0, size=size, total=n_rows * bound, order=self.order)
+        return gradient_contribution(self.clip_norm, terms, n_rows, self.order)
 
     def shape(self, terms: Terms) -> tuple[int, ...]:
         return terms.public.shape

@@ -12,7 +12,6 @@ from scipy.linalg.blas import daxpy, ddot, dscal
 
 from skdp.accounting import Composed, Event
 from skdp.objective import Unconstrained
-from skdp.oracle import kernels
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases.base import Array, Release, Terms, audited
 from skdp.oracle.releases.difference_steps import LARGEST_CLIP, difference_steps
@@ -26,7 +25,7 @@ from skdp.oracle.releases.fields import store_points
 from skdp.oracle.releases.mechanisms import Contribution, GaussianNoise
 from skdp.oracle.releases.noisy_sum import NoisySum
 from skdp.oracle.releases.samplers import Everyone, Sampler
-from skdp.oracle.releases.sums import GradientSum
+from skdp.oracle.releases.sums import GradientSum, gradient_contribution
 from skdp.oracle.releases.varying_noise import VaryingNoise
 
 if TYPE_CHECKING:
@@ -153,11 +152,7 @@ class SVRGPass(Release):
     def _unit(self, terms: Terms) -> Contribution:
         """Contribution to a step's sum, were its bound 1."""
         most = max(item.most(terms.public) for item in self._samplers())
-        public = terms.public
-        slack = 1 + kernels.gradient_rounding(
-            most, public.n_features, public.n_outputs, public.sparse
-        )
-        return Contribution(slack, 2.0, math.prod(public.shape), total=most * slack)
+        return gradient_contribution(1.0, terms, most)
 
     def std(self, terms: Terms) -> float:
         """Return the standard deviation of a step's noise in D, were the bound ``clip_norm``."""
