@@ -19,6 +19,9 @@ from skdp.oracle.releases.perturbed import PerturbedMinimum
 from skdp.oracle.releases.step_noise import StepNoise
 from skdp.oracle.releases.varying_noise import VaryingNoise
 
+with contextlib.suppress(ImportError):  # its first import may warn, whatever the rows are
+    import PLD_accounting  # noqa: F401
+
 
 class Leak(AssertionError):  # noqa: N818
     """Something that depends on a row left by another way than a charged release."""
