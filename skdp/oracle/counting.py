@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.objective import Loss
-from skdp.oracle.kernels import Array, _blocks, _take
+from skdp.oracle.kernels import Array, residuals_at, row_blocks, take
 
 
 def count_within(
@@ -32,21 +32,13 @@ def count_within(
     limits : float or array of shape (n_rows,)
         Not negative.
     """
-    n_features, n_outputs = X.shape[1], point.shape[1]
-    coef = np.ascontiguousarray(point[:n_features], dtype=X.dtype)
-    if n_outputs == 1:
-        coef = coef[:, 0]
     found = 0
-    for rows in _blocks(X):
-        block = _take(X, rows)
+    for rows in row_blocks(X):
+        scales = None if shrink is None else shrink[rows, None]
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            margins = np.asarray(block @ coef).reshape(-1, n_outputs)
-            if shrink is not None:
-                margins *= shrink[rows, None]
-            if intercept_size:
-                margins += (intercept_size * point[-1]).astype(X.dtype)
-            residuals = loss.residual(margins, targets[rows], out=margins)
-            residuals = residuals.astype(np.float64, copy=False)
+            residuals = residuals_at(
+                take(X, rows), targets[rows], scales, intercept_size, loss, point, X.dtype
+            )
             if weights is not None:
                 residuals *= weights[rows, None]
             sizes = _lengths(residuals)

@@ -36,7 +36,8 @@ def block_rows(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> i
     return min(n_rows, max(16, BLOCK_BYTES // (max(n_columns, 1) * itemsize)))
 
 
-def _blocks(X: Any, itemsize: int | None = None, rows: slice | None = None) -> Iterator[slice]:
+def row_blocks(X: Any, itemsize: int | None = None, rows: slice | None = None) -> Iterator[slice]:
+    """Yield the blocks of :func:`block_rows` that the rows, or a part of them, are taken in."""
     n_rows, n_columns = X.shape
     step = block_rows(n_rows, n_columns, itemsize or X.dtype.itemsize, sparse.issparse(X))
     first, stop = (0, X.shape[0]) if rows is None else (rows.start, rows.stop)
@@ -56,15 +57,16 @@ def parts(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> list[s
     return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
 
 
-def _take(X: Any, rows: slice) -> Any:
+def take(X: Any, rows: slice) -> Any:
+    """Return some rows; all of them without a copy."""
     return X if rows.start == 0 and rows.stop >= X.shape[0] else X[rows]
 
 
 def row_norms(X: Any) -> Array:
     """L2 norm of every row in float64; neither over- nor underflows on finite rows."""
     norms = np.empty(X.shape[0])
-    for rows in _blocks(X, itemsize=4):  # as if cast: a whole pass must not double the memory
-        block = _take(X, rows).astype(np.float64, copy=False)
+    for rows in row_blocks(X, itemsize=4):  # as if cast: a whole pass must not double the memory
+        block = take(X, rows).astype(np.float64, copy=False)
         with np.errstate(over="ignore", under="ignore"):
             if sparse.issparse(block):
                 squares = np.asarray(block.multiply(block).sum(axis=1)).ravel()
@@ -83,8 +85,8 @@ def row_norms(X: Any) -> Array:
 def row_sums(X: Any) -> Array:
     """L1 norm of every row in float64; inf where it exceeds float64, never not a number."""
     sums = np.empty(X.shape[0])
-    for rows in _blocks(X, itemsize=4):
-        block = _take(X, rows).astype(np.float64, copy=False)
+    for rows in row_blocks(X, itemsize=4):
+        block = take(X, rows).astype(np.float64, copy=False)
         with np.errstate(over="ignore"):
             sums[rows] = np.asarray(np.abs(block).sum(axis=1)).ravel()
     return sums
@@ -152,16 +154,15 @@ def clipped_gradient_sum(
     n_features, n_outputs = X.shape[1], point.shape[1]
     dtype = np.float64 if precise else X.dtype
     total = np.zeros(point.shape)
-    for rows in _blocks(X, rows=part):
-        block = _take(X, rows)
+    for rows in row_blocks(X, rows=part):
+        block = take(X, rows)
         scales = None if shrink is None else shrink[rows, None]
         with np.errstate(over="ignore", invalid="ignore"):
             # 1. margins and 2. residuals, weighted before they are clipped
-            residuals = _residuals(block, targets[rows], scales, intercept_size, loss, point, dtype)
+            facts = block, targets[rows], scales, intercept_size, loss
+            residuals = residuals_at(*facts, point, dtype)
             if anchor is not None:
-                residuals = residuals - _residuals(
-                    block, targets[rows], scales, intercept_size, loss, anchor, dtype
-                )
+                residuals = residuals - residuals_at(*facts, anchor, dtype)
             if weights is not None:
                 residuals *= weights[rows, None]
         if not np.isfinite(residuals).all():
@@ -184,7 +185,7 @@ def clipped_gradient_sum(
     return total
 
 
-def _residuals(
+def residuals_at(
     block: Any,
     targets: NDArray[Any],
     shrink: Array | None,

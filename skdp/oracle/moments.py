@@ -20,11 +20,11 @@ from skdp.oracle.kernels import (
     MOST_PARTS,
     UNIT_ROUNDOFF,
     Array,
-    _take,
     clipped_gradient_sum,
     diagonal,
     gradient_rounding,
     quotient,
+    take,
 )
 
 FEW_ROWS = 1 << 10  # added up at once where a sum has to be accurate
@@ -96,7 +96,7 @@ def gram_sum(
     total = np.zeros((size, size))
     is_sparse = sparse.issparse(X)
     for rows in blocks(X, part):
-        block = _take(X, rows)
+        block = take(X, rows)
         weights = factors[rows] if shrink is None else factors[rows] * shrink[rows]
         # 1. the last columns, dense in any case
         last = np.empty((block.shape[0], n_constant + n_extra))
@@ -136,7 +136,7 @@ def norms_in(
     for rows in blocks(X, part):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             moved = np.asarray(
-                _take(X, rows).astype(np.float64, copy=False) @ transform[:n_features]
+                take(X, rows).astype(np.float64, copy=False) @ transform[:n_features]
             )
             if shrink is not None:
                 moved *= shrink[rows, None]

@@ -21,7 +21,7 @@ from skdp.oracle.releases.sums import GradientSum
 
 if TYPE_CHECKING:
     from skdp.oracle.rows import Rows
-    from skdp.oracle.rows.passing import Singles
+    from skdp.oracle.rows.records import Singles
 
 AT_ONCE = 4096  # rows written out, and noises drawn, at once; fewer where rows are long
 PART_BYTES = 1 << 21

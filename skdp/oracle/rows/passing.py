@@ -1,114 +1,43 @@
-"""What rows in memory offer to counts, to cuts, and to a pass that takes each row once."""
+"""Rows taken block by block, or one by one: divisions, a pass that takes each row once."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.objective import Loss
-from skdp.oracle import counting
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.rows.divisions import Divisions
-
-if TYPE_CHECKING:
-    from skdp.oracle.rows.memory import MemoryRows
-
-Array = NDArray[np.float64]
-
-SQUARE_BITS = 20  # squared norms are rounded to this many bits, so that their sum is exact
-AT_ONCE = 1 << 16
+from skdp.oracle.rows.held import HeldRows
+from skdp.oracle.rows.records import Records, Singles
 
 
-@dataclass(frozen=True, eq=False)
-class Singles:
-    """A few rows written out, for steps that take them one by one.
+class Passing(HeldRows):
+    """Blocks of rows, and rows that are written out."""
 
-    Attributes
-    ----------
-    vectors : array of shape (n, n_parameters), float64
-        Rows, scaled down to their bound, with the constant feature.
-    targets : array, first axis n
-    weights : array of shape (n,) or None
-    limits : array of shape (n,)
-        What a residual, times its weight, may be at most, for the gradient to be at most
-        ``clip_norm`` long.
-    """
-
-    vectors: Array
-    targets: NDArray[Any]
-    weights: Array | None
-    limits: Array
-
-
-class Passing:
-    """Mixin of :class:`skdp.oracle.rows.memory.MemoryRows`."""
-
-    __slots__ = ("_block",)
-
-    _X: Any
-    _targets: NDArray[Any]
-    _weights: Array | None
-    _shrink: Array | None
-    _inverse_norms: Array
-    _intercept_size: float
-    _divisions: Divisions
-    _block: tuple[object, MemoryRows] | None
-
-    def take(self, numbers: NDArray[np.int64]) -> MemoryRows:
-        """Return the rows with these numbers, copied."""
-        raise NotImplementedError
+    __slots__ = ()
 
     @property
     def streamed(self) -> bool:
         """Whether rows come in an order of their own, and once only."""
         return False
 
-    def count_residuals(self, loss: Loss, point: Array, limit: float) -> int:
-        """Count the rows whose weighted residual is at most ``limit`` long."""
-        return self._count(loss, point, limit)
+    def shuffled_block(
+        self, epoch: int, n_blocks: int, index: int, source: NoiseSource
+    ) -> NDArray[np.int64]:
+        """Row numbers of a block; see :class:`skdp.oracle.rows.divisions.Divisions`."""
+        return self._divisions.shuffled(epoch, n_blocks, index, source)
 
-    def count_gradients(self, loss: Loss, point: Array, limit: float) -> int:
-        """Count the rows whose weighted gradient is at most ``limit`` long."""
-        with np.errstate(over="ignore", under="ignore"):
-            return self._count(loss, point, limit * self._inverse_norms)
+    def random_bin(
+        self, epoch: int, n_bins: int, index: int, source: NoiseSource
+    ) -> NDArray[np.int64]:
+        """Row numbers of a bin; see :class:`skdp.oracle.rows.divisions.Divisions`."""
+        return self._divisions.allocated(epoch, n_bins, index, source)
 
-    def _count(self, loss: Loss, point: Array, limits: Array | float) -> int:
-        return counting.count_within(
-            self._X,
-            self._targets,
-            self._weights,
-            self._shrink,
-            self._intercept_size,
-            loss,
-            point,
-            limits,
-        )
-
-    def sum_squared_norms(self, limit: float) -> float:
-        """Sum of ``min(1, (norm / limit)**2)``, each rounded to a multiple of 2**-20.
-
-        Rows of weight 0 are null records and add 0.
-        """
-        unit = 2.0**SQUARE_BITS
-        total = 0.0
-        for start in range(0, self._X.shape[0], AT_ONCE):
-            with np.errstate(divide="ignore", over="ignore", under="ignore"):
-                norms = 1.0 / self._inverse_norms[start : start + AT_ONCE]
-                shares = np.minimum(1.0, (norms / limit) ** 2)
-            if self._weights is not None:
-                shares[self._weights[start : start + AT_ONCE] == 0] = 0.0
-            total += float(np.rint(unit * shares).sum())
-        return total / unit
-
-    def cut_block(
-        self, epoch: int, cuts: tuple[int, ...], index: int, source: NoiseSource
-    ) -> MemoryRows:
+    def cut_block(self, epoch: int, cuts: tuple[int, ...], index: int, source: NoiseSource) -> Self:
         """Rows of one block of a division at ``cuts``; the block asked for last is kept."""
         key = epoch, cuts, index
         if self._block is None or self._block[0] != key:
@@ -117,9 +46,7 @@ class Passing:
             self._block = key, self.take(numbers)
         return self._block[1]
 
-    def one_pass(
-        self, edges: Iterable[int], source: NoiseSource, in_order: bool
-    ) -> Iterator[MemoryRows]:
+    def one_pass(self, edges: Iterable[int], source: NoiseSource, in_order: bool) -> Iterator[Self]:
         """Yield the rows between each two edges of a secret, uniformly random order.
 
         With ``in_order`` the rows of one block keep that order, too; else they are sorted by
@@ -143,3 +70,20 @@ class Passing:
                 vectors[:, n_features] = self._intercept_size
             limits = np.minimum(clip_norm * self._inverse_norms, np.finfo(np.float64).max)
         return Singles(vectors, self._targets, self._weights, limits)
+
+    def records(self, numbers: NDArray[np.int64]) -> Records:
+        """Copy records of dense rows side by side; a number may be given more than once."""
+        n_features = self._X.shape[1]
+        rows = np.empty((len(numbers), n_features + bool(self._intercept_size)))
+        taken = np.take(self._X, numbers, axis=0)
+        if self._shrink is None:
+            rows[:, :n_features] = taken
+        else:
+            np.multiply(taken, self._shrink[numbers, None], out=rows[:, :n_features])
+        rows[:, n_features:] = self._intercept_size
+        return Records(
+            rows,
+            self._targets[numbers, 0].astype(np.float64),
+            None if self._weights is None else self._weights[numbers],
+            self._inverse_norms[numbers],
+        )

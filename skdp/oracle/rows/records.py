@@ -1,4 +1,4 @@
-"""Some records side by side, ready for a loop of tiny steps."""
+"""Some records side by side, ready for steps that take them one by one."""
 
 from __future__ import annotations
 
@@ -31,3 +31,24 @@ class Records:
 
     def __reduce__(self) -> Any:
         raise TypeError("records cannot be pickled: a saved model must not hold its training data.")
+
+
+@dataclass(frozen=True, eq=False)
+class Singles:
+    """A few rows written out, for steps that take them one by one.
+
+    Attributes
+    ----------
+    vectors : array of shape (n, n_parameters), float64
+        Rows, scaled down to their bound, with the constant feature.
+    targets : array, first axis n
+    weights : array of shape (n,) or None
+    limits : array of shape (n,)
+        What a residual, times its weight, may be at most, for the gradient to be at most
+        ``clip_norm`` long.
+    """
+
+    vectors: Array
+    targets: NDArray[Any]
+    weights: Array | None
+    limits: Array
