@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._numbers import is_integer, is_real
+from skdp._numbers import is_real
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.calibration import Calibrated, calibration_share
 from skdp.linear_model.assumptions import about_noise, about_rows
@@ -24,6 +24,7 @@ from skdp.linear_model.noise_advice import warn_about_noise
 from skdp.linear_model.parameters import (
     check_bound,
     check_budget,
+    check_counts,
     choose_solver,
     constraint_set,
     require_pure_dp,
@@ -38,7 +39,7 @@ from skdp.linear_model.standardising import (
 from skdp.linear_model.streaming import FitsBlocks
 from skdp.linear_model.travelling import ELSEWHERE, Travels, validated
 from skdp.objective import Loss, Penalty, Problem
-from skdp.oracle import NoiseSource, Plan, Public, Solves, make_plan, noise_source, run
+from skdp.oracle import Plan, Public, Solution, Solves, make_plan, noise_source, run
 from skdp.oracle.rows import Rows, canonical
 from skdp.oracle.threads import spread_over_threads
 from skdp.scaling import Staged
@@ -159,21 +160,31 @@ class DPLinearModel(FitsBlocks, Travels):
         size = public.intercept_size * public.has_intercept
         with spread_over_threads() as spread:
             rows = Rows(X, targets.values, weights, public.row_bound, size, spread)
-            solution = run(plan, whole, public, problem, rows, source, _coins(source))
+            solution = run(plan, whole, public, problem, rows, source, source.coins())
         # 6. Keep the answer; rows, oracle and generators end here.
-        coef = solution.coef[:n_features]
-        intercept = np.zeros(targets.n_outputs)
-        if public.has_intercept:
-            intercept = size * solution.coef[n_features]
-        coef, intercept = in_raw_units(coef, intercept, solution.scaling)
-        self._show(coef, intercept, targets)
-        self.scaling_ = solution.scaling
+        self._keep(solution, public, targets, solver, statement)
         self.row_bound_ = _after(whole, public).row_bound
+        return self
+
+    def _keep(
+        self,
+        solution: Solution,
+        public: Public,
+        targets: Targets,
+        solver: Solver,
+        statement: PrivacyStatement,
+    ) -> None:
+        """Store what a fit found, in the user's units."""
+        n_features = public.n_features
+        coef, intercept = solution.coef[:n_features], np.zeros(targets.n_outputs)
+        if public.has_intercept:
+            intercept = public.intercept_size * solution.coef[n_features]
+        self._show(*in_raw_units(coef, intercept, solution.scaling), targets)
+        self.scaling_ = solution.scaling
         self.n_iter_ = solution.n_iter
         self.n_gradients_ = solution.n_gradients
         self.solver_ = solver
         self.privacy_ = statement
-        return self
 
     def _read(self, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
         """Validate X and y; a refusal does not quote what a cell holds."""
@@ -184,9 +195,7 @@ class DPLinearModel(FitsBlocks, Travels):
         self, n_samples: int, n_features: int, n_outputs: int, is_sparse: bool
     ) -> PrivacyStatement:
         self._check_parameters()
-        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
-            if not (is_integer(value) and value >= 1):
-                raise ValueError(f"plan: {name} must be at least 1, an integer; got {value!r}.")
+        check_counts("plan", n_samples=n_samples, n_features=n_features)
         weighted = getattr(self, "class_weight", None) is not None
         public, _, whole, _, plan = self._prepare(
             n_samples, n_features, n_outputs, is_sparse, weighted
@@ -345,11 +354,6 @@ class DPLinearModel(FitsBlocks, Travels):
 def _after(whole: Solves, public: Public) -> Public:
     """Public facts about the records that the solver answers for."""
     return whole.stage.public_after(public) if isinstance(whole, Staged) else public
-
-
-def _coins(source: NoiseSource) -> np.random.Generator:
-    """Return a generator for choices that need no secrecy, reproducible if the noise is."""
-    return np.random.default_rng([int(part) for part in source.integers(2**32, 4)])
 
 
 def _joint_weights(sample_weight: Any, target_weights: Array | None, X: Any) -> Array | None:

@@ -17,6 +17,7 @@ from skdp._numbers import is_integer, is_real
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import Array, DPLinearModel, Targets
 from skdp.linear_model.documentation import documented
+from skdp.linear_model.labels import encode, sorted_labels, weights_by_label
 from skdp.objective import (
     L1,
     L2,
@@ -187,7 +188,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         -------
         PrivacyStatement
         """
-        declared = None if self.classes is None else len(_sorted_labels(self.classes))
+        declared = None if self.classes is None else len(sorted_labels(self.classes))
         if n_classes is None:
             n_classes = 2 if declared is None else declared
         if not (is_integer(n_classes) and n_classes >= 2):
@@ -270,10 +271,10 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
                     "Nothing was released."
                 )
         else:
-            classes, codes = _encode(labels, self.classes)
+            classes, codes = encode(labels, self.classes)
         weights = None
         if self.class_weight is not None:
-            by_class = _by_class(self.class_weight, classes)
+            by_class = weights_by_label(self.class_weight, classes)
             weights = np.asarray(by_class[codes])
         if len(classes) == 2:
             return Targets(codes.astype(dtype)[:, None], 1, weights, classes)
@@ -291,7 +292,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             )
         if self.class_weight is not None and not isinstance(self.class_weight, Mapping):
             raise ValueError(f"class_weight must be None or a dict; got {self.class_weight!r}.")
-        if self.classes is not None and len(_sorted_labels(self.classes)) < 2:
+        if self.classes is not None and len(sorted_labels(self.classes)) < 2:
             raise ValueError(f"classes must name at least 2 labels; got {self.classes!r}.")
 
     def _target_assumptions(self) -> tuple[str, ...]:
@@ -323,36 +324,3 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
 
 def _n_outputs(n_classes: int) -> int:
     return 1 if n_classes == 2 else n_classes
-
-
-def _sorted_labels(declared: Any) -> NDArray[Any]:
-    """Sorted labels, from an array or any other collection, such as a set."""
-    if not hasattr(declared, "__array__"):
-        declared = list(declared)
-    return np.unique(np.asarray(declared))
-
-
-def _encode(labels: NDArray[Any], declared: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Sorted declared labels, and the place of each label among them."""
-    classes = _sorted_labels(declared)
-    codes = np.searchsorted(classes, labels)
-    codes[codes == len(classes)] = 0
-    if (classes[codes] != labels).any():
-        raise ValueError(
-            "y holds a label that is not among the declared classes "
-            f"({', '.join(str(label) for label in classes[:20])}). Nothing was released."
-        )
-    return classes, codes
-
-
-def _by_class(class_weight: Mapping[Any, float], classes: NDArray[Any]) -> Array:
-    unknown = [label for label in class_weight if label not in set(classes.tolist())]
-    if unknown:
-        raise ValueError(f"class_weight names labels that are not among the classes: {unknown!r}.")
-    given = [class_weight.get(label, 1.0) for label in classes.tolist()]
-    if not all(is_real(weight) for weight in given):
-        raise ValueError(f"class_weight must map labels to numbers; got {class_weight!r}.")
-    weights = np.array(given, dtype=float)
-    if not ((weights >= 0) & np.isfinite(weights)).all():
-        raise ValueError(f"class_weight must be finite and not negative; got {class_weight!r}.")
-    return weights

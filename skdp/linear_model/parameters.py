@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import Any
 
-from skdp._numbers import is_real
+from skdp._numbers import is_integer, is_real
 from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex, Unconstrained
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.base import REGISTRY
@@ -55,6 +55,13 @@ def constraint_set(name: Any, radius: Any) -> Constraint:
         known = ", ".join(repr(word) for word in sets)
         raise ValueError(f"constraint must be None or one of {known}; got {name!r}.")
     return sets[name]
+
+
+def check_counts(who: str, **counts: Any) -> None:
+    """Raise ValueError unless these numbers, of rows and the like, are integers of at least 1."""
+    for name, value in counts.items():
+        if not (is_integer(value) and value >= 1):
+            raise ValueError(f"{who}: {name} must be at least 1, an integer; got {value!r}.")
 
 
 def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> None:

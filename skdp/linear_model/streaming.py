@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy import sparse as scipy_sparse
 
-from skdp._numbers import is_integer
 from skdp.linear_model.charging import charge, seed_of
-from skdp.linear_model.parameters import warn_about_budget
+from skdp.linear_model.parameters import check_counts, warn_about_budget
 from skdp.oracle import noise_source, run
 from skdp.oracle.rows import Rows, StreamRows
 from skdp.solvers.base import REGISTRY
@@ -100,7 +99,7 @@ class FitsBlocks:
                 f"scaling={model.scaling!r}, bounds={model.bounds!r}. Scale the blocks by public "
                 "figures, or declare data_norm. Nothing was released."
             )
-        _check_counts(n_samples=n_samples, n_features=n_features, n_outputs=n_outputs)
+        check_counts("fit_blocks", n_samples=n_samples, n_features=n_features, n_outputs=n_outputs)
         declared = _declared(model, n_features, n_outputs, sparse)
         weighted = declared.weights is not None
         seed = seed_of(model.random_state)
@@ -124,22 +123,13 @@ class FitsBlocks:
 
         reader = _Reader(model, public, declared)
         rows = StreamRows(reader.arrivals(blocks), n_samples, make_rows, reader.nothing())
-        coins = np.random.default_rng([int(part) for part in source.integers(2**32, 4)])
-        solution = run(plan, solver, public, problem, rows, source, coins)  # type: ignore[arg-type]
+        solution = run(plan, solver, public, problem, rows, source, source.coins())  # type: ignore[arg-type]
         rows.require_end()
         # 4. Keep the answer.
-        coef, intercept = solution.coef[:n_features], np.zeros(declared.n_outputs)
-        if public.has_intercept:
-            intercept = size * solution.coef[n_features]
-        model._show(coef, intercept, declared)
+        model._keep(solution, public, declared, solver, statement)
+        model.row_bound_ = public.row_bound
         model.n_features_in_ = int(n_features)
         vars(model).pop("feature_names_in_", None)  # of an earlier fit
-        model.row_bound_ = public.row_bound
-        model.scaling_ = None
-        model.n_iter_ = solution.n_iter
-        model.n_gradients_ = solution.n_gradients
-        model.solver_ = solver
-        model.privacy_ = statement
         return self
 
 
@@ -192,12 +182,6 @@ class _Reader:
     @property
     def _regression(self) -> bool:
         return self._declared.classes is None
-
-
-def _check_counts(**counts: Any) -> None:
-    for name, value in counts.items():
-        if not (is_integer(value) and value >= 1):
-            raise ValueError(f"fit_blocks: {name} must be at least 1, an integer; got {value!r}.")
 
 
 def _declared(model: Any, n_features: int, n_outputs: int, is_sparse: bool) -> Targets:

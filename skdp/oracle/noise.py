@@ -92,6 +92,10 @@ class NoiseSource(ABC):
             The chosen, in increasing order.
         """
 
+    def coins(self) -> np.random.Generator:
+        """Return a generator for choices that need no secrecy, reproducible if the noise is."""
+        return np.random.default_rng([int(part) for part in self.integers(2**32, 4)])
+
     def choose(self, n: int, m: int) -> Indices:
         """Draw a uniform subset of m of range(n), without replacement.
 

@@ -10,12 +10,11 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import is_integer
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model.assumptions import about_noise, about_rows
 from skdp.linear_model.budget import PrivacyBudget
 from skdp.linear_model.charging import charge, seed_of
-from skdp.linear_model.parameters import check_budget, warn_about_budget
+from skdp.linear_model.parameters import check_budget, check_counts, warn_about_budget
 from skdp.linear_model.standardising import check_scaling, declared_columns
 from skdp.linear_model.travelling import ELSEWHERE, Travels, validated
 from skdp.objective import Problem, SquaredError
@@ -161,9 +160,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         PrivacyStatement
         """
         self._check_parameters()
-        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
-            if not (is_integer(value) and value >= 1):
-                raise ValueError(f"plan: {name} must be at least 1, an integer; got {value!r}.")
+        check_counts("plan", n_samples=n_samples, n_features=n_features)
         public, _, stage, plan = self._prepare(n_samples, n_features, sparse)
         name = "system" if self.random_state is None else "seeded"
         return plan.statement(public, self._assumptions(public, stage), name)
