@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-import math
 import pickle
 import warnings
 
@@ -12,231 +10,16 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skdp
-from skdp.accounting import gaussian_epsilon
 from skdp.solvers import GradientDescent
 from skdp.steps import CustomNoise, ExponentialNoise, GeometricClipping, InverseSquareRootStep
-
-ESTIMATORS = [skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression]
-
-
-@pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
-def case(request, classification, regression):
-    """An estimator class and data that suit it."""
-    is_classifier = request.param is skdp.DPLogisticRegression
-    return request.param, *(classification if is_classifier else regression)
-
-
-# ---------------------------------------------------------------- agreement without noise
-
-
-def without_noise(estimator, **parameters):
-    return estimator(epsilon=math.inf, max_iter=4000, **parameters)
-
-
-@pytest.fixture
-def debugging():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", skdp.PrivacyWarning)
-        yield
-
-
-@pytest.mark.usefixtures("debugging")
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix, pd.DataFrame])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-class TestAgreesWithScikitLearn:
-    def test_linear(self, regression, form, fit_intercept):
-        X, y = regression
-        ours = without_noise(skdp.DPLinearRegression, fit_intercept=fit_intercept)
-        self._compare(ours, LinearRegression(fit_intercept=fit_intercept), form(X), X, y)
-
-    def test_ridge(self, regression, form, fit_intercept):
-        X, y = regression
-        targets = np.column_stack([y, -2 * y + 1, X[:, 0]])
-        ours = without_noise(skdp.DPRidge, alpha=30.0, fit_intercept=fit_intercept)
-        theirs = Ridge(alpha=30.0, fit_intercept=fit_intercept)
-        self._compare(ours, theirs, form(X), X, targets)
-
-    def test_ridge_with_weights(self, regression, form, fit_intercept, rng):
-        X, y = regression
-        weights = rng.random(len(y))
-        ours = without_noise(skdp.DPRidge, alpha=3.0, fit_intercept=fit_intercept)
-        theirs = Ridge(alpha=3.0, fit_intercept=fit_intercept)
-        self._compare(ours, theirs, form(X), X, y, sample_weight=weights)
-
-    def test_binary(self, classification, form, fit_intercept):
-        X, y = classification
-        ours = without_noise(skdp.DPLogisticRegression, C=0.1, fit_intercept=fit_intercept)
-        theirs = LogisticRegression(C=0.1, fit_intercept=fit_intercept, tol=1e-9)
-        self._compare(ours, theirs, form(X), X, y)
-
-    def test_multinomial(self, classification, form, fit_intercept, rng):
-        X, y = classification
-        y = np.array(["a", "b", "c"])[y + (X[:, 1] + 0.5 * rng.standard_normal(len(y)) > 1)]
-        ours = without_noise(skdp.DPLogisticRegression, C=0.1, fit_intercept=fit_intercept)
-        theirs = LogisticRegression(C=0.1, fit_intercept=fit_intercept, tol=1e-9, max_iter=1000)
-        ours.fit(form(X), y)
-        theirs.fit(X, y)
-        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
-        np.testing.assert_allclose(ours.predict_proba(form(X)), theirs.predict_proba(X), atol=1e-4)
-        assert list(ours.classes_) == ["a", "b", "c"]
-
-    @staticmethod
-    def _compare(ours, theirs, X_form, X, y, **weights):
-        ours.fit(X_form, y, **weights)
-        theirs.fit(X, y, **weights)
-        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
-        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
-        np.testing.assert_allclose(ours.predict(X_form), theirs.predict(X), atol=1e-3)
-        assert np.shape(ours.coef_) == np.shape(theirs.coef_)
-        assert np.shape(ours.intercept_) == np.shape(theirs.intercept_)
-
-
-@pytest.mark.usefixtures("debugging")
-@pytest.mark.parametrize("l1_ratio", [0.5, 1.0])
-def test_agrees_with_l1_penalties(classification, l1_ratio):
-    X, y = classification
-    ours = without_noise(skdp.DPLogisticRegression, C=0.05, l1_ratio=l1_ratio).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the spelling of the penalty changed in 1.8
-        theirs = LogisticRegression(
-            C=0.05,
-            l1_ratio=l1_ratio,
-            solver="saga",
-            tol=1e-9,
-            max_iter=10_000,
-            penalty="elasticnet",
-        ).fit(X, y)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
-    assert (ours.coef_[np.abs(theirs.coef_) < 1e-8] == 0).all() or l1_ratio < 1
-
-
-@pytest.mark.usefixtures("debugging")
-def test_class_weight_is_a_weight(classification):
-    X, y = classification
-    by_class = without_noise(skdp.DPLogisticRegression, class_weight={1: 3.0}).fit(X, y)
-    by_record = without_noise(skdp.DPLogisticRegression).fit(X, y, np.where(y == 1, 3.0, 1.0))
-    np.testing.assert_array_equal(by_class.coef_, by_record.coef_)
-
-
-# ---------------------------------------------------------------- the statement
-
-
-def test_statement(case):
-    estimator, X, y = case
-    model = estimator(epsilon=0.7, delta=1e-7, max_iter=20, scaling="none", random_state=0).fit(
-        X, y
-    )
-    statement = model.privacy_
-    assert 0.7 * (1 - 1e-6) <= statement.epsilon <= 0.7
-    assert (statement.delta, statement.adjacency, statement.accountant) == (1e-7, "zero_out", "gdp")
-    (record,) = statement.releases
-    assert (record.kind, record.count) == ("gradient", 20)
-    # by hand: 20 releases of multiplier s are (sqrt(20)/s)-GDP
-    by_hand = gaussian_epsilon(math.sqrt(20) / record.noise_multiplier, 1e-7)
-    assert by_hand == pytest.approx(0.7, rel=1e-6)
-    assert statement.epsilon_at(1e-7) == pytest.approx(statement.epsilon)
-    assert statement.epsilon_at(1e-9) > statement.epsilon > statement.epsilon_at(1e-4)
-    assert statement.delta_at(0.7) == pytest.approx(1e-7, rel=1e-3)
-    told = json.loads(json.dumps(statement.to_dict()))
-    assert told["releases"][0]["count"] == 20
-    assert "20 x gradient" in str(statement)
-    assert "<table>" in statement._repr_html_()
-    with pytest.raises(AttributeError):
-        statement.epsilon = 0.1
-
-
-def test_replace_one_needs_twice_the_noise(case):
-    estimator, X, y = case
-    noise = [
-        estimator(adjacency=adjacency, max_iter=9, scaling="none")
-        .fit(X, y)
-        .privacy_.releases[0]
-        .noise_multiplier
-        for adjacency in ("zero_out", "replace_one")
-    ]
-    assert noise[1] == pytest.approx(2 * noise[0], rel=1e-9)
-
-
-def test_plan_is_the_statement_of_the_fit(case):
-    estimator, X, y = case
-    model = estimator()
-    planned = model.plan(*X.shape)
-    assert model.fit(X, y).privacy_.releases == planned.releases
-    assert planned.epsilon == model.privacy_.epsilon
-    assert not hasattr(estimator(), "privacy_")
-
-
-def test_what_is_assumed_is_said(classification):
-    X, y = classification
-
-    def said(**parameters):
-        return " ".join(skdp.DPLogisticRegression(**parameters).fit(X, y).privacy_.assumptions)
-
-    assert "n = 400, is public" in said()
-    assert "taken from y" in said()
-    assert "as declared" in said(classes=[0, 1])
-    assert "data_norm = 3" in said(data_norm=3.0)
-    assert "seed" not in said()
-    assert "seed of the noise stays secret" in said(random_state=0)
-
-
-def test_noise_source_is_said(case):
-    estimator, X, y = case
-    assert estimator().fit(X, y).privacy_.noise_source == "system"
-    assert estimator(random_state=1).fit(X, y).privacy_.noise_source == "seeded"
-    with pytest.warns(skdp.PrivacyWarning, match="NOT private"):
-        model = estimator(epsilon=math.inf).fit(X, y)
-    assert model.privacy_.noise_source == "none"
-    assert model.privacy_.epsilon == math.inf
-    assert "NO privacy" in str(model.privacy_)
-    json.dumps(model.privacy_.to_dict(), allow_nan=False)
-
-
-def test_a_careless_delta_warns(case):
-    estimator, X, y = case
-    with pytest.warns(skdp.PrivacyWarning, match="above 1/n"):
-        estimator(delta=0.01).fit(X, y)
-
-
-def test_total_privacy_of_two_fits_is_one_of_both(case):
-    estimator, X, y = case
-    models = [estimator(max_iter=5, scaling="none").fit(X, y) for _ in range(2)]
-    total = skdp.total_privacy(*models, delta=1e-6)
-    (record,) = models[0].privacy_.releases
-    by_hand = gaussian_epsilon(math.sqrt(10) / record.noise_multiplier, 1e-6)
-    assert total.epsilon == pytest.approx(by_hand)
-    assert 1.0 < total.epsilon < 2.0
-    assert sum(record.count for record in total.releases) == 10
-    assert skdp.total_privacy(models[0], delta=1e-6).epsilon == pytest.approx(1.0, rel=1e-6)
-
-
-def test_total_privacy_refuses_what_does_not_add_up(case):
-    estimator, X, y = case
-    models = [estimator(adjacency=word).fit(X, y) for word in ("zero_out", "replace_one")]
-    with pytest.raises(ValueError, match="different adjacencies"):
-        skdp.total_privacy(*models, delta=1e-6)
-    with pytest.raises(ValueError, match="at least one"):
-        skdp.total_privacy(delta=1e-6)
-
-
-def test_auto_values_are_reported(case):
-    estimator, X, y = case
-    model = estimator(max_iter=17).fit(X, y)
-    assert model.n_iter_ == model.solver_.max_iter == 17
-    assert model.solver_.clip_norm > 0
-    assert model.max_iter == 17
-    assert model.clip_norm == "auto"
-
 
 # ---------------------------------------------------------------- noise
 
@@ -355,7 +138,7 @@ def test_fitted_attributes_are_the_documented_ones(case):
 
 
 def test_every_parameter_is_documented():
-    for estimator in ESTIMATORS:
+    for estimator in (skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression):
         for name in estimator().get_params():
             assert f"\n{name} : " in estimator.__doc__, name
 

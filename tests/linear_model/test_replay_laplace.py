@@ -9,6 +9,16 @@ import pytest
 from scipy import sparse
 
 import skdp
+from replays import (
+    ESTIMATORS,
+    LABELS,
+    N_ROWS,
+    data_for,
+    differing,
+    each_row_once,
+    make_logistic,
+    neighbours,
+)
 from skdp.accounting import Adjacency, Laplace
 from skdp.oracle import gram, kernels
 from skdp.oracle.releases.laplace import LaplaceNoise
@@ -16,63 +26,6 @@ from skdp.oracle.releases.mechanisms import Contribution
 from skdp.oracle.releases.sums import GradientSum
 from skdp.oracle.rows import Rows
 from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
-
-N_ROWS = 60
-LABELS = {"logistic": [0, 1], "multinomial": [0, 1, 2]}
-
-
-def make_logistic(**parameters):
-    return skdp.DPLogisticRegression(classes=[0, 1], max_iter=12, random_state=0, **parameters)
-
-
-def make_multinomial(**parameters):
-    return skdp.DPLogisticRegression(classes=[0, 1, 2], max_iter=12, random_state=0, **parameters)
-
-
-def make_linear(**parameters):
-    return skdp.DPLinearRegression(max_iter=12, random_state=0, **parameters)
-
-
-def make_ridge(**parameters):
-    return skdp.DPRidge(alpha=2.0, max_iter=12, random_state=0, **parameters)
-
-
-ESTIMATORS = {
-    "logistic": make_logistic,
-    "multinomial": make_multinomial,
-    "linear": make_linear,
-    "ridge": make_ridge,
-}
-
-
-def data_for(kind, rng):
-    X = rng.standard_normal((N_ROWS, 4))
-    if kind in LABELS:
-        return X, np.arange(N_ROWS) % len(LABELS[kind])
-    return X, X @ np.array([1.0, -1.0, 0.5, 0.0])
-
-
-def neighbours(kind, X, y, adjacency):
-    """Pairs of (X, y, sample_weight) in which one record differs, hostile ones among them."""
-    ones = np.ones(4)
-    rows = [
-        -0.0 * ones,
-        -1e5 * ones,
-        1e300 * ones,
-        np.array([1e308, -1e308, 1e308, 1e308]),
-        1e-170 * ones,
-        5e-324 * ones,
-        np.array([1e200, 1e-200, 0.0, 1.0]),
-    ]
-    for place, row in enumerate(rows):
-        for target in LABELS.get(kind, [-1e300, -3.0, 1e12]):
-            there = (X.copy(), y.copy(), np.ones(N_ROWS))
-            there[0][place], there[1][place] = row, target
-            there[2][place] = 1e6 if place % 2 else 1.0
-            other = (X.copy(), y.copy(), np.ones(N_ROWS))
-            if adjacency is Adjacency.ZERO_OUT:
-                other[0][place], other[1][place], other[2][place] = 0.0, 0, 0.0
-            yield there, other
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
@@ -84,7 +37,7 @@ class TestReplay:
         def make():
             return ESTIMATORS[kind](adjacency=str(adjacency), delta=0.0, **parameters)
 
-        for data, neighbour in list(neighbours(kind, X, y, adjacency))[::2]:
+        for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
             replay.check(make, convert(data), convert(neighbour), adjacency)
 
     def test_nothing_but_releases(self, replay, rng, kind, adjacency):
@@ -124,7 +77,7 @@ def test_accelerated_solvers_that_ask_for_the_smoothness(
             random_state=0,
         )
 
-    for data, neighbour in list(neighbours(kind, X, y, adjacency))[::3]:
+    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
         replay.check(make, data, neighbour, adjacency)
 
 
@@ -142,7 +95,7 @@ def test_replay_catches_an_eigenvalue_of_rows_as_they_are(
         replay.check(
             lambda: make_logistic(
                 delta=0.0, adjacency=str(adjacency), solver=Nesterov(smoothness="private")
-            ).set_params(max_iter="auto"),
+            ),
             (long, y, weights),
             (other, y, weights),
             adjacency,
@@ -159,7 +112,8 @@ def test_nothing_but_releases_on_batches(replay, rng, sampling):
             classes=[0, 1], solver=solver, adjacency="replace_one", delta=0.0, random_state=0
         )
 
-    for data, neighbour in list(neighbours("logistic", X, y, Adjacency.REPLACE_ONE))[::3]:
+    pairs = neighbours("logistic", X, y, Adjacency.REPLACE_ONE, each_row_once("logistic"))
+    for data, neighbour in pairs:
         replay.check(make, data, neighbour, Adjacency.REPLACE_ONE)
 
 
@@ -221,12 +175,8 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacenc
     caught = 0
     rows = [2 * np.ones(4), np.full(4, -1e4), np.zeros(4)]
     for row, sign, flip in itertools.product(rows, (-1, 1), (0, 1)):
-        there = (X.copy(), y.copy(), np.ones(len(y)))
-        neighbour = (X.copy(), y.copy(), np.ones(len(y)))
-        there[0][0], there[1][0], there[2][0] = row, 1, 1e4
-        if adjacency is Adjacency.ZERO_OUT:
-            neighbour[0][0], neighbour[1][0], neighbour[2][0] = 0.0, 0, 0.0
-        else:
+        there, neighbour = differing(X, y, adjacency, 0, row, 1, 1e4)
+        if adjacency is Adjacency.REPLACE_ONE:
             neighbour[0][0], neighbour[1][0], neighbour[2][0] = sign * row, flip, 1e4
         try:
             replay.check(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import skdp
+from replays import data_for, differing, each_row_once, neighbours
 from skdp.accounting import Adjacency
 from skdp.oracle.releases import difference_steps, svrg_pass
 from skdp.oracle.releases.varying_noise import VaryingNoise
@@ -24,30 +25,6 @@ SOLVERS = {
 }
 
 
-N_ROWS = 60
-
-
-def data_for(kind, rng):
-    X = rng.standard_normal((N_ROWS, 4))
-    if kind == "logistic":
-        return X, (X[:, 0] > 0).astype(int)
-    return X, X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.1 * rng.standard_normal(N_ROWS)
-
-
-def neighbours(kind, X, y, adjacency):
-    """Pairs of (X, y, sample_weight) in which one record differs, by much."""
-    targets = [0, 1] if kind == "logistic" else [-1e300, 0.0, 1e12]
-    rows = [1e5, -1e5, 1e300, 1e-170, 5e-324, 0.0]
-    for place, size in enumerate(rows):
-        for target in targets:
-            there, here = ((X.copy(), y.copy(), np.ones(N_ROWS)) for _ in range(2))
-            there[0][place], there[1][place] = size, target
-            there[2][place] = 1e6 if place % 2 else 1.0
-            if adjacency is Adjacency.ZERO_OUT:
-                here[0][place], here[1][place], here[2][place] = 0.0, 0, 0.0
-            yield there, here
-
-
 def make(kind, solver, adjacency):
     estimator = skdp.DPLogisticRegression if kind == "logistic" else skdp.DPRidge
     return estimator(solver=solver, adjacency=str(adjacency), random_state=0, scaling="none")
@@ -62,8 +39,7 @@ def test_nothing_but_releases(replay, rng, kind, name, adjacency):
     if solver.sampling == "fixed_size" and adjacency is Adjacency.ZERO_OUT:
         return  # refused
     X, y = data_for(kind, rng)
-    pairs = list(neighbours(kind, X, y, adjacency))
-    for data, neighbour in pairs[::2]:
+    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
         replay.check(lambda: make(kind, solver, adjacency), data, neighbour, adjacency)
 
 
@@ -83,8 +59,8 @@ def test_bounds_that_shrink_near_the_snapshot_hold(replay, rng, monkeypatch, kin
 
     monkeypatch.setattr(svrg_pass, "difference_bound", difference_bound)
     model = make(kind, SOLVERS[name], adjacency).set_params(fit_intercept=False)
-    for (*data, _), (*neighbour, _) in list(neighbours(kind, X, y, adjacency))[::2]:
-        replay.check(lambda: model, tuple(data), tuple(neighbour), adjacency)
+    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
+        replay.check(lambda: model, data[:2], neighbour[:2], adjacency)
     assert min(bounds) < 1e-9  # the first step of an epoch starts at its snapshot
 
 
@@ -171,12 +147,8 @@ def caught(replay, leak, rng, adjacency, model):
     y[:] = 0
     count = 0
     for place, row in enumerate([1e4 * np.ones(4), np.full(4, 3.0), -np.ones(4)]):
-        there, here = (X.copy(), y.copy(), np.ones(len(y))), (X.copy(), y.copy(), np.ones(len(y)))
-        there[0][place], there[1][place], there[2][place] = row, 1, 40.0
-        if adjacency is Adjacency.ZERO_OUT:
-            here[0][place], here[2][place] = 0.0, 0.0
         try:
-            replay.check(model, there, here, adjacency)
+            replay.check(model, *differing(X, y, adjacency, place, row, 1, 40.0), adjacency)
         except leak:
             count += 1
     return count

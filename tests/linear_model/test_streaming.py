@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import skdp
+from replays import differing
 from skdp.accounting import Adjacency, OnePass
 from skdp.oracle import noise_source
 from skdp.oracle.releases.mechanisms import GaussianNoise
@@ -247,17 +248,13 @@ class OnBlocks:
 def test_nothing_but_releases(replay, name, adjacency):
     X, y = data(60)
     for place, row, target in ((0, 1e5, -1e300), (31, 1e300, 1.0), (59, 5e-324, 1e12)):
-        Z, t = X.copy(), y.copy()
-        Z[place], t[place] = row, target
-        other = X.copy(), y.copy()
-        if adjacency is Adjacency.ZERO_OUT:
-            other[0][place], other[1][place] = 0.0, 0.0
+        there, other = differing(X, y, adjacency, place, row, target)
         replay.check(
             lambda: OnBlocks(
                 linear(SOLVERS[name], adjacency=str(adjacency), fit_intercept=False), 25
             ),
-            (Z, t),
-            other,
+            there[:2],
+            other[:2],
             adjacency,
         )
 
@@ -267,15 +264,9 @@ def test_nothing_but_releases(replay, name, adjacency):
 def test_single_records_in_memory(replay, name, adjacency):
     X, y = data(60)
     for place, row, target in ((0, 1e5, -1e300), (31, 1e300, 1.0), (59, 5e-324, 1e12)):
-        Z, t, weights = X.copy(), y.copy(), np.ones(60)
-        Z[place], t[place] = row, target
-        other = X.copy(), y.copy(), weights.copy()
-        if adjacency is Adjacency.ZERO_OUT:
-            other[0][place], other[1][place], other[2][place] = 0.0, 0.0, 0.0
         replay.check(
             lambda: linear(SOLVERS[name], adjacency=str(adjacency)),
-            (Z, t, weights),
-            other,
+            *differing(X, y, adjacency, place, row, target),
             adjacency,
         )
 

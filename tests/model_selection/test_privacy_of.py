@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter
 from functools import partial
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import Ridge
@@ -18,37 +16,24 @@ from sklearn.model_selection import (
     GroupKFold,
     HalvingGridSearchCV,
     KFold,
-    LeaveOneOut,
-    PredefinedSplit,
     RandomizedSearchCV,
-    RepeatedKFold,
-    RepeatedStratifiedKFold,
-    ShuffleSplit,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-    TimeSeriesSplit,
     cross_validate,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 import skdp
+from composition import DELTA, together
 from skdp.accounting import gaussian_epsilon, gaussian_mu
-from skdp.model_selection import search_price, searched
-from skdp.model_selection.trainings import fates_of
 from skdp.solvers import GradientDescent
 
 RIDGE = partial(skdp.DPRidge, scaling="none")
 LOGISTIC = skdp.DPLogisticRegression
-DELTA = 1e-6
 
 
 def by_hand(n_candidates, n_trainings, *, train=1.0, refit=1.0):
-    """mu^2 = candidates * trainings * mu_train^2 + mu_refit^2."""
-    squared = n_candidates * n_trainings * gaussian_mu(train, DELTA) ** 2
-    if refit is not None:
-        squared += gaussian_mu(refit, DELTA) ** 2
-    return pytest.approx(gaussian_epsilon(math.sqrt(squared), DELTA), rel=1e-6)
+    refits = [] if refit is None else [refit]
+    return pytest.approx(together(*n_candidates * n_trainings * [train], *refits), rel=1e-6)
 
 
 def said(statement):
@@ -56,27 +41,6 @@ def said(statement):
 
 
 # ---------------------------------------------------------------- searches
-
-
-def check_grid_search(data):
-    search = GridSearchCV(RIDGE(epsilon=0.7, max_iter=5), {"alpha": [0.1, 1.0, 10.0]}, cv=4)
-    price = skdp.privacy_of(search.fit(*data))
-    assert price.epsilon == by_hand(3, 3, train=0.7, refit=0.7)
-    assert (price.delta, price.adjacency, price.accountant) == (DELTA, "zero_out", "gdp")
-    assert sum(record.count for record in price.releases) == 5 * (3 * 3 + 1)
-    return price
-
-
-def test_grid_search(regression):
-    price = check_grid_search(regression)
-    text = said(price)
-    assert "scores are NOT private" in text
-    assert "computed from rows without noise" in text
-    assert "best_params_" in text
-    assert "3 candidates were trained on 4 splits each; a record takes part in at most 3" in text
-    assert "refit on all rows" in text
-    assert "n = 400" in text
-    assert "n = 300" in text
 
 
 def test_no_refit(regression):
@@ -139,27 +103,6 @@ def test_plans_follow_each_training_set(regression):
         for fate in fates
     )
     assert skdp.privacy_of(search).epsilon == pytest.approx(by_hand_too, rel=1e-9)
-
-
-def check_refit_is_the_dearest(data):
-    """Whoever wins, the price is the same: it must not tell who did."""
-    prices = set()
-    for wanted in (0, 1):
-        search = GridSearchCV(
-            RIDGE(max_iter=5),
-            {"epsilon": [0.1, 1.0]},
-            cv=2,
-            refit=lambda results, wanted=wanted: wanted,
-        ).fit(*data)
-        assert search.best_params_ == {"epsilon": [0.1, 1.0][wanted]}
-        prices.add(skdp.privacy_of(search).epsilon)
-    (price,) = prices
-    squared = gaussian_mu(0.1, DELTA) ** 2 + 2 * gaussian_mu(1.0, DELTA) ** 2
-    assert price == pytest.approx(gaussian_epsilon(math.sqrt(squared), DELTA), rel=1e-6)
-
-
-def test_the_refit_is_priced_as_the_dearest(regression):
-    check_refit_is_the_dearest(regression)
 
 
 def test_it_agrees_with_a_budget(regression):
@@ -319,57 +262,7 @@ def test_what_is_no_private_estimator(regression, classification):
         skdp.privacy_of(search)
 
 
-# ---------------------------------------------------------------- which trainings a record is in
-
-
-@pytest.mark.parametrize(
-    ("splitter", "expected"),
-    [
-        (KFold(5), [{320: 4}]),
-        (KFold(5, shuffle=True), [{320: 4}]),
-        (StratifiedKFold(5), [{320: 4}]),
-        (KFold(3), [{266: 1, 267: 1}, {267: 2}]),
-        (StratifiedKFold(3, shuffle=True), [{266: 1, 267: 1}, {267: 2}]),
-        (RepeatedKFold(n_splits=4, n_repeats=3), [{300: 9}]),
-        (RepeatedStratifiedKFold(n_splits=4, n_repeats=2), [{300: 6}]),
-        (
-            RepeatedKFold(n_splits=3, n_repeats=2),
-            [{266: 2, 267: 2}, {266: 1, 267: 3}, {267: 4}],
-        ),
-        (LeaveOneOut(), [{399: 399}]),
-        (TimeSeriesSplit(3), [{100: 1, 200: 1, 300: 1}]),
-        (PredefinedSplit([-1] * 200 + [0] * 100 + [1] * 100), [{300: 2}]),
-        (ShuffleSplit(6, test_size=0.5), [{200: 6}]),
-        (StratifiedShuffleSplit(6, test_size=0.25, random_state=0), [{300: 6}]),
-        ([(np.arange(300), np.arange(300, 400)), (np.arange(400) >= 200, [0])], [{300: 1, 200: 1}]),
-    ],
-    ids=str,
-)
-def test_fates(splitter, expected):
-    found = fates_of(splitter, 400)
-    assert sorted(map(repr, found)) == sorted(repr(Counter(fate)) for fate in expected)
-
-
-def test_fates_agree_with_the_splits(rng):
-    """Against counting, on labels that the bound does not know."""
-    y = rng.integers(0, 3, 50)
-    for splitter in (
-        KFold(7, shuffle=True),
-        StratifiedKFold(4),
-        StratifiedKFold(4, shuffle=True),
-        RepeatedStratifiedKFold(n_splits=3, n_repeats=2),
-        ShuffleSplit(5),
-        ShuffleSplit(5, random_state=0),
-        StratifiedShuffleSplit(5),
-        TimeSeriesSplit(4),
-    ):
-        times = [Counter() for _ in range(50)]
-        for train, _ in splitter.split(np.zeros((50, 1)), y):
-            for row in train:
-                times[row][len(train)] += 1
-        bound = fates_of(splitter, 50)
-        assert all(any(fate <= other for other in bound) for fate in times), splitter
-    assert max(fate.total() for fate in fates_of(ShuffleSplit(5, random_state=0), 50)) == 5
+# ---------------------------------------------------------------- splits
 
 
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
@@ -409,81 +302,6 @@ def test_splits_given_to_the_search(regression):
     assert skdp.privacy_of(search, splits=splits).epsilon == by_hand(1, 3)
 
 
-# ---------------------------------------------------------------- mutants: each must be caught
-
-
-def all_splits(patch):
-    patch.setattr(search_price, "fates_of", lambda cv, n: [Counter({300: 4})])
-
-
-def one_split(patch):
-    patch.setattr(search_price, "fates_of", lambda cv, n: [Counter({300: 1})])
-
-
-def refit_forgotten(patch):
-    rounds_of = searched.rounds_of
-
-    def forgetful(search, shape):
-        rounds, reading = rounds_of(search, shape)
-        rounds[-1] = searched.Round((), (), 1, 1.0, None, ())
-        return rounds, reading
-
-    patch.setattr(search_price, "rounds_of", forgetful)
-
-
-def one_candidate(patch):
-    plans = searched.Round.plans
-    patch.setattr(searched.Round, "plans", lambda self, n: plans(self, n)[:1])
-
-
-def refit_of_the_first(patch):
-    patch.setattr(
-        searched.Round,
-        "plans",
-        lambda self, n: [
-            (model.plan(n, columns),)
-            for model, columns in zip(self.models, self.n_features, strict=True)
-        ][: self.chosen],
-    )
-
-
-@pytest.mark.parametrize(
-    ("mutant", "check"),
-    [
-        (all_splits, check_grid_search),
-        (one_split, check_grid_search),
-        (refit_forgotten, check_grid_search),
-        (one_candidate, check_grid_search),
-        (refit_of_the_first, check_refit_is_the_dearest),
-    ],
-)
-def test_mutants_are_caught(mutant, check, regression, monkeypatch):
-    mutant(monkeypatch)
-    with pytest.raises(AssertionError):
-        check(regression)
-
-
-@pytest.mark.parametrize(("batch_size", "max_iter"), [(5, 20), (1, 5)])
-def test_the_refit_that_makes_the_total_dearest_is_counted(batch_size, max_iter):
-    """The candidate that is dearest alone need not be so beside the others."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 2))
-    y = X[:, 0] + 0.1 * rng.standard_normal(300)
-    ridge = skdp.DPRidge(delta=1e-5, data_norm=3, target_bound=3, max_iter=max_iter)
-    grid = [
-        {"batch_size": [None], "epsilon": [0.99]},
-        {"batch_size": [batch_size], "epsilon": [1.0]},
-    ]
-    search = GridSearchCV(ridge, grid, cv=KFold(2)).fit(X, y)
-    told = skdp.privacy_of(search).epsilon
-    trained = [
-        clone(ridge).set_params(**params).plan(150, 2) for params in search.cv_results_["params"]
-    ]
-    for params in search.cv_results_["params"]:
-        refit = clone(ridge).set_params(**params).plan(300, 2)
-        assert skdp.total_privacy(*trained, refit, delta=1e-5).epsilon <= told * (1 + 1e-9)
-
-
 def test_a_private_step_before_the_estimator_counts(regression):
     pipeline = make_pipeline(skdp.DPStandardScaler(epsilon=0.7), RIDGE(epsilon=0.7, max_iter=5))
     with warnings.catch_warnings():
@@ -491,6 +309,5 @@ def test_a_private_step_before_the_estimator_counts(regression):
         search = GridSearchCV(pipeline, {"dpridge__alpha": [0.1, 1.0]}, cv=4).fit(*regression)
     price = skdp.privacy_of(search)
     # Each training is two fits of the same price.
-    squared = 2 * (2 * 3 + 1) * gaussian_mu(0.7, DELTA) ** 2
-    assert price.epsilon == pytest.approx(gaussian_epsilon(math.sqrt(squared), DELTA), rel=1e-6)
+    assert price.epsilon == pytest.approx(together(*2 * (2 * 3 + 1) * [0.7]), rel=1e-6)
     assert "DPStandardScaler" not in said(price)

@@ -2,115 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
 
+from hidden_runs import (
+    CLIP,
+    N_ROWS,
+    PROBLEMS,
+    ROW_BOUND,
+    data_for,
+    image,
+    problem_for,
+    public_for,
+    rows_for,
+    run,
+    silence,
+    terms_for,
+)
 from skdp.accounting import Adjacency, GaussianDP
-from skdp.objective import (
-    L1,
-    L2,
-    Box,
-    ElasticNet,
-    Huber,
-    L1Ball,
-    L2Ball,
-    Logistic,
-    Multinomial,
-    NoPenalty,
-    Problem,
-    Simplex,
-    SquaredError,
-)
-from skdp.oracle import (
-    GaussianNoise,
-    GradientSum,
-    LastIterate,
-    NoisySum,
-    NotAudited,
-    Oracle,
-    Public,
-    noise_source,
-    smoothness,
-)
-from skdp.oracle.ledger import Anything, FollowPlan, Ledger
+from skdp.objective import L2, ElasticNet, L2Ball, NoPenalty
+from skdp.oracle import GaussianNoise, GradientSum, LastIterate, NoisySum, noise_source, smoothness
 from skdp.oracle.releases import Terms
-from skdp.oracle.rows import Rows
-
-N_ROWS = 40
-ROW_BOUND = 2.0
-CLIP = 0.7
-
-
-def public_for(n_features=3, **facts):
-    known = {
-        "n_rows": N_ROWS,
-        "n_outputs": 1,
-        "adjacency": Adjacency.ZERO_OUT,
-        "epsilon": 1.0,
-        "delta": 1e-6,
-        "has_intercept": False,
-        "row_bound": ROW_BOUND,
-        **facts,
-    }
-    return Public(n_features=n_features, **known)
-
-
-RIDGE, SQUARED = L2(0.5), SquaredError()
-
-
-def problem_for(penalty=RIDGE, loss=SQUARED, **parts):
-    return Problem(loss, penalty, fit_intercept=False, **parts)
-
-
-def terms_for(problem=None, scale=5.0, n_features=3, **facts):
-    return Terms(public_for(n_features, **facts), problem or problem_for(), scale)
-
-
-def rows_for(X, y, dtype=np.float64):
-    return Rows(X.astype(dtype), y.reshape(-1, 1).astype(dtype), None, ROW_BOUND, 0.0)
 
 
 @pytest.fixture
 def data(rng):
-    X = rng.standard_normal((N_ROWS, 3))
-    return X, X @ np.array([1.0, -1.0, 0.5]) + 0.1 * rng.standard_normal(N_ROWS)
-
-
-class Script:
-    """Puts noise of one's own in the place of the mechanism's, and keeps what is hidden."""
-
-    def __init__(self, monkeypatch, noise):
-        self.hidden = []
-
-        def hide(mechanism, statistic, contribution, scale, source):
-            self.hidden.append(statistic + noise(len(self.hidden), statistic.shape))
-            return self.hidden[-1]
-
-        monkeypatch.setattr(GaussianNoise, "hide", hide)
-
-
-def run(monkeypatch, release, rows, terms, noise):
-    with monkeypatch.context() as patch:
-        script = Script(patch, noise)
-        point = release.answer(rows, terms, noise_source(0))
-    return point, np.array(script.hidden)
-
-
-def silence(step, shape):
-    return np.zeros(shape)
-
-
-def image(monkeypatch, release, rows, terms, first):
-    """What is hidden in the second step, before its noise, where ``first`` was in the first."""
-    _, (there,) = run(monkeypatch, dataclasses.replace(release, n_steps=1), rows, terms, silence)
-
-    def noise(step, shape):
-        return first - there if step == 0 else np.zeros(shape)
-
-    return run(monkeypatch, dataclasses.replace(release, n_steps=2), rows, terms, noise)[1][1]
+    return data_for(rng)
 
 
 # The run is gradient descent.
@@ -152,17 +71,6 @@ def test_single_precision_rows_are_taken_in_double_precision(data):
 
 
 # The map is what the event says it is.
-
-PROBLEMS = {
-    "ridge": problem_for(),
-    "logistic": problem_for(loss=Logistic()),
-    "huber": problem_for(loss=Huber(0.2)),
-    "elastic net": problem_for(ElasticNet(0.8, 0.4)),
-    "ball": problem_for(constraint=L2Ball(0.3)),
-    "lasso in a box": problem_for(L1(0.1), constraint=Box(-0.2, 0.3)),
-    "cross-polytope": problem_for(NoPenalty(), constraint=L1Ball(0.4)),
-    "simplex": problem_for(NoPenalty(), constraint=Simplex(0.5)),
-}
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)
@@ -264,9 +172,6 @@ def test_cost_covers_rows_that_add_curvature(monkeypatch, rng):
     assert 0 < found < promised
 
 
-# On neighbours, and the rounding.
-
-
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_neighbouring_runs_stay_as_close_as_the_recursion_says(kind, adjacency, monkeypatch, rng):
@@ -289,225 +194,3 @@ def test_neighbouring_runs_stay_as_close_as_the_recursion_says(kind, adjacency, 
         bound = event.contraction * bound + sensitivity
         assert np.linalg.norm(one - other) <= bound
     assert np.linalg.norm(hidden[0][0] - hidden[1][0]) > 0.5 * CLIP  # the record is felt
-
-
-def test_both_roundings_are_charged():
-    """That of the sum by the mechanism; that of the noise, for the steps that stay hidden, here."""
-    terms = terms_for(scale=5.0)
-    release = LastIterate(30, 0.3, CLIP)
-    contribution = release._contribution(terms)
-    plain = GradientSum(np.zeros((3, 1)), CLIP).contribution(terms, N_ROWS)
-    grid = release.mechanism._grid(contribution, terms.scale)
-    rounding = release._rounding(terms, release._ball(terms).radius)
-    assert contribution.bound >= plain.bound + grid * math.sqrt(3) + rounding
-    assert contribution.bound <= CLIP * (1 + 1e-6)
-    rate = 0.3 / N_ROWS
-    assert release.std(terms) / rate >= 5.0 * (CLIP + 2 * grid * math.sqrt(3))
-
-
-@pytest.mark.parametrize(("row_bound", "scale"), [(ROW_BOUND, 5.0), (1e-6, 1e4)])
-def test_rounding_of_the_map_is_within_its_bound(monkeypatch, rng, row_bound, scale):
-    """Against eighty-bit numbers, at points as far out as there can be.
-
-    First margins make for most of it, then the points themselves.
-    """
-    if np.finfo(np.longdouble).nmant < 60:
-        pytest.skip("no extended precision here")
-    n_rows, step = 3000, 0.2
-    X, y = rng.standard_normal((n_rows, 3)) / 2, rng.standard_normal(n_rows)
-    problem = problem_for(loss=Logistic())
-    terms = Terms(public_for(n_rows=n_rows, row_bound=row_bound), problem, scale)
-    release = LastIterate(2, step, CLIP)
-    longest = release._ball(terms).radius
-    rows = Rows(X, y.reshape(-1, 1), None, row_bound, 0.0)
-    worst = 0.0
-    for _ in range(50):
-        w = rng.standard_normal((3, 1))
-        w *= 0.9 * longest / np.linalg.norm(w)
-        first = -w * n_rows / step
-        computed = image(monkeypatch, release, rows, terms, first)
-        start = first.astype(np.longdouble)
-        rate = np.longdouble(step / n_rows)
-        point = -rate * start / (1 + np.longdouble(step) * np.longdouble(0.5))
-        long = X.astype(np.longdouble)
-        norms = np.sqrt((long**2).sum(axis=1, keepdims=True))
-        shrunk = long * np.minimum(1, row_bound / norms)
-        residuals = 1 / (1 + np.exp(-(shrunk @ point))) - y.astype(np.longdouble)[:, None]
-        limits = CLIP / np.minimum(norms, row_bound)
-        exact = shrunk.T @ np.clip(residuals, -limits, limits) - point / rate
-        worst = max(worst, float(np.linalg.norm((computed - exact).astype(float))))
-    plain = GradientSum(np.zeros((3, 1)), CLIP).contribution(terms, n_rows)
-    charged = release._rounding(terms, longest) + plain.bound - CLIP
-    assert 0 < worst < charged / 2
-
-
-def test_rounding_of_points_alone_is_within_its_bound(monkeypatch, rng):
-    """Null rows and a tiny bound on them: what is left is the rounding of points."""
-    if np.finfo(np.longdouble).nmant < 60:
-        pytest.skip("no extended precision here")
-    terms = terms_for(scale=1e4, row_bound=1e-6)
-    release = LastIterate(2, 0.3, CLIP)
-    rows = Rows(np.zeros((N_ROWS, 3)), np.zeros((N_ROWS, 1)), None, 1e-6, 0.0)
-    longest = release._ball(terms).radius
-    worst = 0.0
-    for _ in range(50):
-        first = rng.standard_normal((3, 1))
-        first *= 0.9 * longest * N_ROWS / 0.3 / np.linalg.norm(first)
-        exact = first.astype(np.longdouble) / (1 + np.longdouble(0.3) * np.longdouble(0.5))
-        error = image(monkeypatch, release, rows, terms, first) - exact
-        worst = max(worst, float(np.linalg.norm(error.astype(float))))
-    assert 0 < worst < release._rounding(terms, longest) / 2
-
-
-def test_rounding_of_margins_grows_with_the_rows():
-    """A margin is a sum of d products: off by d units at most, for each row, times the row."""
-    release = LastIterate(2, 1e-12, CLIP)
-    for n_rows in (40, 4000):
-        terms = Terms(public_for(n_rows=n_rows, row_bound=1e6), problem_for(), 1.0)
-        without = Terms(public_for(n_rows=n_rows, row_bound=1e-6), problem_for(), 1.0)
-        found = release._rounding(terms, 1e20) - release._rounding(without, 1e20)
-        # of two runs; unit roundoff, rows, curvature 1, squared norm, distance
-        assert found >= 2 * 3 * 2.0**-53 * n_rows * 1e12 * 1e20
-
-
-def test_points_lie_on_the_grid_of_the_noise(data):
-    """Noise on the gradient alone would leave the low bits of the point before, which tell it."""
-    terms = terms_for(scale=5.0)
-    release = LastIterate(4, 0.25, CLIP)
-    grid = release.mechanism._grid(release._contribution(terms), terms.scale)
-    for seed in range(5):
-        point = release.answer(rows_for(*data), terms, noise_source(seed))
-        steps = point * (1 + 0.25 * 0.5) / (0.25 / N_ROWS) / grid
-        assert np.abs(steps).max() > 1e6
-        np.testing.assert_allclose(steps, np.rint(steps), rtol=0, atol=1e-4)
-
-
-def test_ball_is_out_of_reach(data):
-    for problem in (problem_for(), problem_for(L2(1e-9)), PROBLEMS["simplex"]):
-        terms = terms_for(problem, scale=50.0)
-        release = LastIterate(50, 0.3, CLIP)
-        radius = release._ball(terms).radius
-        point = release.answer(rows_for(*data), terms, noise_source(3))
-        assert np.linalg.norm(point) < radius / 2
-
-
-def test_so_much_noise_that_its_rounding_counts_is_refused():
-    with pytest.raises(ValueError, match="needs less noise than"):
-        LastIterate(5, 0.3, CLIP).std(terms_for(scale=1e10))
-
-
-# The conditions: who, what, what was allowed; before anything is charged.
-
-REFUSALS = {
-    "intercept": (
-        {"problem": Problem(SquaredError(), L2(0.5)), "has_intercept": True},
-        r"needs fit_intercept=False: .* would save nothing",
-    ),
-    "intercept of the problem alone": (
-        {"problem": Problem(SquaredError(), L2(0.5))},
-        "needs fit_intercept=False",
-    ),
-    "multinomial": (
-        {"problem": problem_for(loss=Multinomial(3)), "n_outputs": 3},
-        r"needs one output, .* the loss is 'multinomial' with 3 output",
-    ),
-    "two targets": ({"n_outputs": 2}, "needs one output, .* 'squared_error' with 2 output"),
-    "weights": ({"weighted": True}, "needs rows without sample_weight and class_weight"),
-    "no bound on rows": ({"row_bound": None}, "needs a bound on the norm of rows; set data_norm"),
-    "nothing that contracts": (
-        {"problem": problem_for(NoPenalty())},
-        r"needs a strongly convex penalty.*NoPenalty.*Unconstrained",
-    ),
-    "L1 in a half-space": (
-        {"problem": problem_for(L1(0.2), constraint=Box(0, math.inf))},
-        "needs a strongly convex penalty",
-    ),
-    "long steps": ({"row_bound": 3.0}, r"needs learning_rate <= 2 / .* = 0.222222.*got 0.3"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSALS)
-def test_refusals(case, data):
-    facts, message = REFUSALS[case]
-    facts = dict(facts)
-    terms = terms_for(facts.pop("problem", None), **facts)
-    ledger = Ledger(Anything())
-    oracle = Oracle(terms, ledger, np.random.default_rng(0), rows_for(*data), noise_source(0))
-    with pytest.raises(ValueError, match=rf"(?s)release='last' {message}.*Nothing was released\."):
-        oracle.ask(LastIterate(20, 0.3, CLIP))
-    assert ledger.entries == ()
-
-
-def test_a_loss_without_a_bound_on_its_curvature_is_refused():
-    @dataclasses.dataclass(frozen=True)
-    class KinkedError(SquaredError):
-        curvature = math.inf
-
-    with pytest.raises(ValueError, match="a loss of finite curvature"):
-        LastIterate(20, 0.3, CLIP).event(terms_for(problem_for(loss=KinkedError())))
-
-
-def test_largest_step_that_is_allowed():
-    terms = terms_for()
-    largest = 2 / smoothness(terms.public, terms.problem)
-    LastIterate(20, largest, CLIP).event(terms)
-    with pytest.raises(ValueError, match="needs learning_rate <="):
-        LastIterate(20, largest * (1 + 1e-12), CLIP).event(terms)
-
-
-def test_infinite_epsilon_needs_no_bound_on_rows(data):
-    X, y = data
-    terms = terms_for(scale=0.0, epsilon=math.inf, row_bound=None)
-    rows = Rows(X, y.reshape(-1, 1), None, None, 0.0)
-    assert np.isfinite(LastIterate(20, 0.3, CLIP).answer(rows, terms, noise_source(0))).all()
-
-
-@pytest.mark.parametrize("change", ["weights", "bound", "number"])
-def test_rows_that_are_not_as_announced_are_refused(data, change):
-    X, y = data
-    weights = np.ones(N_ROWS) if change == "weights" else None
-    bound = 3.0 if change == "bound" else ROW_BOUND
-    rows = Rows(X, y.reshape(-1, 1), weights, bound, 0.0)
-    if change == "number":
-        rows = rows.take(np.arange(5))
-    with pytest.raises(ValueError, match="needs the public number of rows"):
-        LastIterate(5, 0.3, CLIP).answer(rows, terms_for(), noise_source(0))
-
-
-@pytest.mark.parametrize(
-    "bad", [(0, 0.3, CLIP), (5, 0.0, CLIP), (5, math.nan, CLIP), (5, 0.3, math.inf)]
-)
-def test_numbers_out_of_range(bad):
-    with pytest.raises(ValueError, match=r"LastIterate: .* must be"):
-        LastIterate(*bad)
-
-
-# The boundary.
-
-
-def test_only_audited_noise(data):
-    class Quiet(GaussianNoise):
-        def hide(self, statistic, contribution, scale, source):
-            return statistic
-
-    oracle = Oracle(
-        terms_for(), Ledger(Anything()), np.random.default_rng(0), rows_for(*data), noise_source(0)
-    )
-    with pytest.raises(NotAudited):
-        oracle.ask(LastIterate(5, 0.3, CLIP, Quiet()))
-
-
-def test_one_debt_and_nothing_kept(data):
-    terms = terms_for()
-    release = LastIterate(5, 0.3, CLIP)
-    before = dict(vars(release))
-    rehearsed = Ledger(Anything())
-    stand_in = Oracle(terms, rehearsed, np.random.default_rng(0)).ask(release)
-    ledger = Ledger(FollowPlan(rehearsed.entries))
-    oracle = Oracle(terms, ledger, np.random.default_rng(0), rows_for(*data), noise_source(0))
-    answer = oracle.ask(release)
-    assert answer.shape == stand_in.shape == (3, 1)
-    assert [(entry.kind, entry.count) for entry in ledger.entries] == [("last_iterate", 1)]
-    assert vars(release) == before
-    with pytest.raises(Exception, match="after the end of its plan"):
-        oracle.ask(release)

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import skdp
+from replays import differing
 from skdp.accounting import Adjacency, Gaussian, calibrate
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, make_plan
@@ -121,12 +122,6 @@ def test_nothing_but_releases(replay, rng, make, sampling, adjacency):
     y = X @ np.ones(4)
     batches = {} if sampling is None else {"batch_size": 20, "sampling": sampling}
     for row, target in ((1e5, -1e300), (1e300, 1.0), (0.0, 0.0), (5e-324, 1e12)):
-        Z, t = X.copy(), y.copy()
-        Z[7], t[7] = row, target
-        weights = np.ones(60)
-        null = X.copy(), y.copy(), weights.copy()
-        if adjacency is Adjacency.ZERO_OUT:
-            null[0][7], null[1][7], null[2][7] = 0.0, 0.0, 0.0
         replay.check(
             lambda: skdp.DPLinearRegression(
                 solver=make(max_iter=9, clip_norm="adaptive", **batches),
@@ -134,7 +129,6 @@ def test_nothing_but_releases(replay, rng, make, sampling, adjacency):
                 scaling="none",
                 random_state=0,
             ),
-            (Z, t, weights),
-            null,
+            *differing(X, y, adjacency, 7, row, target),
             adjacency,
         )

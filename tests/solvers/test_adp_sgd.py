@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import skdp
+from replays import differing
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public, make_plan
@@ -222,12 +223,6 @@ def test_bad_hyperparameters_are_refused(bad, message):
 @pytest.mark.parametrize("debias", [True, False])
 def test_nothing_but_releases_with_adaptive_steps(replay, classification, adjacency, debias):
     X, y = classification[0][:60], classification[1][:60]
-    Z = X.copy()
-    Z[3] = 1e300
-    weights = np.ones(60)
-    without = weights.copy()
-    if adjacency is Adjacency.ZERO_OUT:
-        X, without[3] = Z, 0.0
     solver = AdaptiveNoiseSGD(max_iter=9, learning_rate=AdaptiveStep(debias=debias))
 
     def make():
@@ -235,7 +230,7 @@ def test_nothing_but_releases_with_adaptive_steps(replay, classification, adjace
             solver=solver, classes=[0, 1], adjacency=str(adjacency), random_state=0
         )
 
-    replay.check(make, (Z, y, weights), (X, y, without), adjacency)
+    replay.check(make, *differing(X, y, adjacency, 3, 1e300, y[3]), adjacency)
 
 
 @pytest.mark.parametrize("max_iter", ["auto", 1, 10, 5000])

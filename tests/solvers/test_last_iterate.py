@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import skdp
+from replays import differing
 from skdp.accounting import Adjacency, GaussianDP
 from skdp.accounting.last_iterate import last_iterate_factor
 from skdp.objective import L2, Logistic, Problem, SquaredError
@@ -218,12 +219,8 @@ def pairs(rng, adjacency, kind):
     ones = np.ones(4)
     for place, row in enumerate([1e5 * ones, -1e300 * ones, 1e-170 * ones, 3 * ones]):
         for target in (0, 1) if kind == "logistic" else (-1e300, 0.0, 1e12):
-            Z, t = X.copy(), y.copy()
-            Z[place], t[place] = row, target
-            other = X.copy()
-            if adjacency is Adjacency.ZERO_OUT:
-                other[place] = 0.0
-            yield (Z, t), (other, y)
+            there, other = differing(X, y, adjacency, place, row, target)
+            yield there[:2], other[:2]
 
 
 def make(kind, adjacency):

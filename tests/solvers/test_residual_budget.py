@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import skdp
+from replays import differing
 from skdp.accounting import Adjacency
 from skdp.objective import L2, Problem, SquaredError
 from skdp.oracle import BudgetError, Public
@@ -154,19 +155,13 @@ def test_bad_hyperparameters_are_refused(bad, message):
 def test_nothing_but_releases_when_noise_follows_the_answers(replay, leak, regression, adjacency):
     """And a mutant, whose noise follows the rows, is caught."""
     X, y = regression[0][:60], regression[1][:60]
-    Z = X.copy()
-    Z[3] = 1e300
-    weights = np.ones(60)
-    without = weights.copy()
-    if adjacency is Adjacency.ZERO_OUT:
-        X, without[3] = Z, 0.0
     boost = [1.3]
 
     def make():
         solver = ResidualBudget(max_iter=20, boost=boost[0])
         return skdp.DPRidge(solver=solver, adjacency=str(adjacency), epsilon=0.1, random_state=0)
 
-    pair = (Z, y, weights), (X, y, without)
+    pair = differing(X, y, adjacency, 3, 1e300, y[3])
     replay.check(make, *pair, adjacency)
 
     def read():

@@ -1,0 +1,33 @@
+"""What the tests of estimators and budgets share."""
+
+from __future__ import annotations
+
+import pytest
+
+import skdp
+from skdp.oracle.oracle import Oracle
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Answers about rows."""
+    answers = []
+    ask = Oracle.ask
+
+    def counted(self, release):
+        if self._rows is not None:
+            answers.append(release)
+        return ask(self, release)
+
+    monkeypatch.setattr(Oracle, "ask", counted)
+    return answers
+
+
+@pytest.fixture(
+    params=[skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression],
+    ids=lambda cls: cls.__name__,
+)
+def case(request, classification, regression):
+    """An estimator class and data that suit it."""
+    is_classifier = request.param is skdp.DPLogisticRegression
+    return request.param, *(classification if is_classifier else regression)

@@ -1,0 +1,103 @@
+"""Without noise the estimators are those of scikit-learn."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+
+import skdp
+
+
+def without_noise(estimator, **parameters):
+    return estimator(epsilon=math.inf, max_iter=4000, **parameters)
+
+
+@pytest.fixture
+def debugging():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", skdp.PrivacyWarning)
+        yield
+
+
+@pytest.mark.usefixtures("debugging")
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix, pd.DataFrame])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+class TestAgreesWithScikitLearn:
+    def test_linear(self, regression, form, fit_intercept):
+        X, y = regression
+        ours = without_noise(skdp.DPLinearRegression, fit_intercept=fit_intercept)
+        self._compare(ours, LinearRegression(fit_intercept=fit_intercept), form(X), X, y)
+
+    def test_ridge(self, regression, form, fit_intercept):
+        X, y = regression
+        targets = np.column_stack([y, -2 * y + 1, X[:, 0]])
+        ours = without_noise(skdp.DPRidge, alpha=30.0, fit_intercept=fit_intercept)
+        theirs = Ridge(alpha=30.0, fit_intercept=fit_intercept)
+        self._compare(ours, theirs, form(X), X, targets)
+
+    def test_ridge_with_weights(self, regression, form, fit_intercept, rng):
+        X, y = regression
+        weights = rng.random(len(y))
+        ours = without_noise(skdp.DPRidge, alpha=3.0, fit_intercept=fit_intercept)
+        theirs = Ridge(alpha=3.0, fit_intercept=fit_intercept)
+        self._compare(ours, theirs, form(X), X, y, sample_weight=weights)
+
+    def test_binary(self, classification, form, fit_intercept):
+        X, y = classification
+        ours = without_noise(skdp.DPLogisticRegression, C=0.1, fit_intercept=fit_intercept)
+        theirs = LogisticRegression(C=0.1, fit_intercept=fit_intercept, tol=1e-9)
+        self._compare(ours, theirs, form(X), X, y)
+
+    def test_multinomial(self, classification, form, fit_intercept, rng):
+        X, y = classification
+        y = np.array(["a", "b", "c"])[y + (X[:, 1] + 0.5 * rng.standard_normal(len(y)) > 1)]
+        ours = without_noise(skdp.DPLogisticRegression, C=0.1, fit_intercept=fit_intercept)
+        theirs = LogisticRegression(C=0.1, fit_intercept=fit_intercept, tol=1e-9, max_iter=1000)
+        ours.fit(form(X), y)
+        theirs.fit(X, y)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+        np.testing.assert_allclose(ours.predict_proba(form(X)), theirs.predict_proba(X), atol=1e-4)
+        assert list(ours.classes_) == ["a", "b", "c"]
+
+    @staticmethod
+    def _compare(ours, theirs, X_form, X, y, **weights):
+        ours.fit(X_form, y, **weights)
+        theirs.fit(X, y, **weights)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
+        np.testing.assert_allclose(ours.predict(X_form), theirs.predict(X), atol=1e-3)
+        assert np.shape(ours.coef_) == np.shape(theirs.coef_)
+        assert np.shape(ours.intercept_) == np.shape(theirs.intercept_)
+
+
+@pytest.mark.usefixtures("debugging")
+@pytest.mark.parametrize("l1_ratio", [0.5, 1.0])
+def test_agrees_with_l1_penalties(classification, l1_ratio):
+    X, y = classification
+    ours = without_noise(skdp.DPLogisticRegression, C=0.05, l1_ratio=l1_ratio).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the spelling of the penalty changed in 1.8
+        theirs = LogisticRegression(
+            C=0.05,
+            l1_ratio=l1_ratio,
+            solver="saga",
+            tol=1e-9,
+            max_iter=10_000,
+            penalty="elasticnet",
+        ).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    assert (ours.coef_[np.abs(theirs.coef_) < 1e-8] == 0).all() or l1_ratio < 1
+
+
+@pytest.mark.usefixtures("debugging")
+def test_class_weight_is_a_weight(classification):
+    X, y = classification
+    by_class = without_noise(skdp.DPLogisticRegression, class_weight={1: 3.0}).fit(X, y)
+    by_record = without_noise(skdp.DPLogisticRegression).fit(X, y, np.where(y == 1, 3.0, 1.0))
+    np.testing.assert_array_equal(by_class.coef_, by_record.coef_)

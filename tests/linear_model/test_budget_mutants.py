@@ -1,0 +1,257 @@
+"""What a budget must never let happen, and mutants that do: each must be caught."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from functools import partial
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_validate
+
+import skdp
+from composition import DELTA, together
+from skdp.linear_model import base, charging
+from skdp.linear_model.budget import PrivacyBudget
+from skdp.oracle.oracle import Oracle
+
+RIDGE = partial(skdp.DPRidge, scaling="none")
+
+
+def check_overspending(data, asked):
+    """The fit that would overspend is refused before rows are used, and costs nothing."""
+    with PrivacyBudget(1.5, DELTA) as budget:
+        RIDGE(max_iter=5).fit(*data)
+        RIDGE(max_iter=5, epsilon=0.5).fit(*data)
+        spent, answers = budget.spent, len(asked)
+        assert answers == 10
+        model = RIDGE(max_iter=5)
+        try:
+            model.fit(*data)
+        except skdp.PrivacyBudgetError as refusal:
+            said = str(refusal)
+        else:
+            raise AssertionError("it was not refused")
+        assert len(asked) == answers, "rows were used"
+        assert not hasattr(model, "coef_")
+        assert (budget.spent, budget.n_fits) == (spent, 2)
+        RIDGE(max_iter=5, epsilon=0.3).fit(*data)
+        assert budget.spent <= 1.5
+    return said
+
+
+def test_overspending_is_refused(regression, asked):
+    said = check_overspending(regression, asked)
+    for part in (
+        "DPRidge asked for a fit of epsilon=1, delta=1e-06",  # who, what
+        f"epsilon={together(1, 0.5, 1):.6g}",
+        "allows 1.5",
+        f"{together(1, 0.5):.6g} is spent by 2 fits",
+        "can ask for epsilon=0.",  # what is left
+        "nothing was released and nothing was charged",
+    ):
+        assert part in said
+
+
+def check_failed_fit(data, monkeypatch):
+    """A fit that fails half way keeps its debt."""
+    ask, answers = Oracle.ask, []
+
+    def failing(self, release):
+        answers.append(self._rows is not None)
+        if sum(answers) == 3:
+            raise RuntimeError("half way")
+        return ask(self, release)
+
+    with PrivacyBudget(3.0, DELTA) as budget:
+        with monkeypatch.context() as patch:
+            patch.setattr(Oracle, "ask", failing)
+            with pytest.raises(RuntimeError, match="half way"):
+                RIDGE(max_iter=5).fit(*data)
+        assert budget.spent == pytest.approx(1.0, rel=1e-5)
+
+
+def test_a_failed_fit_keeps_its_debt(regression, monkeypatch):
+    check_failed_fit(regression, monkeypatch)
+
+
+def check_seed(data):
+    """Two fits with the same seed share their noise, which their difference takes off."""
+    with PrivacyBudget(9.0, DELTA) as budget:
+        RIDGE(random_state=3).fit(*data)
+        for same in (3, np.int64(3)):
+            with pytest.raises(skdp.PrivacyBudgetError, match=r"draw the same noise.*nothing"):
+                RIDGE(0.5, random_state=same).fit(*data)
+        RIDGE(random_state=4).fit(*data)
+        for make in (np.random.RandomState, np.random.default_rng):
+            generator = make(0)
+            RIDGE(random_state=copy.deepcopy(generator)).fit(*data)
+            with pytest.raises(skdp.PrivacyBudgetError, match="draw the same noise"):
+                RIDGE(random_state=copy.deepcopy(generator)).fit(*data)
+            generator.random()
+            RIDGE(random_state=generator).fit(*data)
+    assert budget.n_fits == 6
+    assert budget.statement.noise_source == "seeded"
+
+
+def test_a_seed_is_used_once(regression):
+    check_seed(regression)
+
+
+def check_one_budget(data):
+    budget = PrivacyBudget(2.0, DELTA)
+    model = RIDGE(budget=budget)
+    for twin in (clone(model), clone(clone(model)), copy.copy(model), copy.deepcopy(model)):
+        assert twin.budget is budget
+    assert copy.copy(budget) is copy.deepcopy(budget) is clone(budget, safe=False) is budget
+    assert pickle.loads(pickle.dumps(model)).budget is budget
+    for _ in range(3):
+        clone(model).fit(*data)
+    assert budget.n_fits == 3
+    with pytest.raises(skdp.PrivacyBudgetError, match="total"):
+        clone(model).fit(*data)
+
+
+def test_clones_share_the_budget(regression):
+    check_one_budget(regression)
+
+
+def check_search(data, asked, budget=None):
+    """A search is charged fit by fit, and refused in the middle when the budget runs out."""
+    with PrivacyBudget(2.0, DELTA) as around:
+        search = GridSearchCV(
+            RIDGE(max_iter=5, budget=budget), {"alpha": [0.1, 1.0, 10.0]}, cv=2, error_score="raise"
+        )
+        try:
+            search.fit(*data)
+        except skdp.PrivacyBudgetError as refusal:
+            assert "3 fits" in str(refusal)  # noqa: PT017
+        else:
+            raise AssertionError("it was not refused")
+        assert len(asked) == 15
+        assert (around.n_fits, around.spent) == (3, pytest.approx(together(1, 1, 1), rel=1e-5))
+
+
+def test_a_search_is_charged_for_every_fit(regression, asked):
+    check_search(regression, asked)
+    asked.clear()
+    budget = PrivacyBudget(9.0, DELTA)
+    check_search(regression, asked, budget)
+    assert budget.n_fits == 3
+
+
+def check_threads(data):
+    with (
+        PrivacyBudget(20.0, DELTA) as budget,
+        joblib.parallel_config(backend="threading"),
+    ):
+        cross_validate(RIDGE(max_iter=5), *data, cv=4, n_jobs=2, error_score="raise")
+    assert budget.spent == pytest.approx(together(*[1.0] * 4), rel=1e-5)
+
+
+def test_threads_are_charged(regression):
+    check_threads(regression)
+
+
+# ---------------------------------------------------------------- mutants: each must be caught
+
+
+def copied(self, *_):
+    twin = object.__new__(PrivacyBudget)
+    vars(twin).update(vars(self))
+    return twin
+
+
+def late(self):
+    """Take the charge out, and pay after the fit."""
+
+    def fit(model, *arguments, **checks):
+        with self._patch.context() as patch:
+            patch.setattr(base, "charge", lambda *_: None)
+            fitted = self._fit(model, *arguments, **checks)
+        charging.charge("late", fitted.privacy_, model.budget, None, None)
+        return fitted
+
+    return fit
+
+
+class Mutants:
+    def __init__(self, patch):
+        self._patch = patch
+        self._fit = base.DPLinearModel._fit
+
+    def copied_by_clone(self):
+        self._patch.setattr(PrivacyBudget, "__sklearn_clone__", copied)
+
+    def copied_by_deepcopy(self):
+        self._patch.setattr(PrivacyBudget, "__deepcopy__", copied)
+
+    def copied_by_pickle(self):
+        self._patch.setattr(PrivacyBudget, "__reduce__", lambda self: (PrivacyBudget, self._terms))
+
+    def charged_late(self):
+        self._patch.setattr(base.DPLinearModel, "_fit", late(self))
+
+    def not_charged(self):
+        self._patch.setattr(base, "charge", lambda *_: None)
+
+    def charged_when_refused(self):
+        admit = PrivacyBudget.admit
+
+        def admitted(budget, who, asked, seed):
+            budget._n_fits += 1
+            return admit(budget, who, asked, seed)
+
+        self._patch.setattr(PrivacyBudget, "admit", admitted)
+
+    def debt_forgotten(self):
+        self._patch.setattr(PrivacyBudget, "owe", lambda self, total, seed: None)
+
+    def only_this_thread(self):
+        class Local(threading.local):
+            def __init__(self):
+                self.items = []
+
+        local = Local()
+
+        class Stack:
+            def append(self, item):
+                local.items.append(item)
+
+            def __iter__(self):
+                return iter(local.items)
+
+            def __delitem__(self, place):
+                del local.items[place]
+
+        self._patch.setattr(charging, "_open", Stack())
+
+    def seeds_forgotten(self):
+        self._patch.setattr(base, "seed_of", lambda random_state: None)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "check"),
+    [
+        ("copied_by_clone", lambda data, asked, patch: check_one_budget(data)),
+        ("copied_by_deepcopy", lambda data, asked, patch: check_one_budget(data)),
+        ("copied_by_pickle", lambda data, asked, patch: check_one_budget(data)),
+        ("charged_late", lambda data, asked, patch: check_overspending(data, asked)),
+        ("charged_late", lambda data, asked, patch: check_failed_fit(data, patch)),
+        ("charged_late", lambda data, asked, patch: check_search(data, asked)),
+        ("not_charged", lambda data, asked, patch: check_overspending(data, asked)),
+        ("not_charged", lambda data, asked, patch: check_search(data, asked)),
+        ("charged_when_refused", lambda data, asked, patch: check_overspending(data, asked)),
+        ("debt_forgotten", lambda data, asked, patch: check_overspending(data, asked)),
+        ("only_this_thread", lambda data, asked, patch: check_threads(data)),
+        ("seeds_forgotten", lambda data, asked, patch: check_seed(data)),
+    ],
+)
+def test_mutants_are_caught(mutant, check, regression, asked, monkeypatch):
+    getattr(Mutants(monkeypatch), mutant)()
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check(regression, asked, monkeypatch)

@@ -1,0 +1,197 @@
+"""Bugs that were seen in other libraries, seeded one by one: replay must catch each."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from replays import data_for, differing, make_logistic
+from skdp.accounting import Adjacency, Gaussian
+from skdp.linear_model import base, logistic
+from skdp.oracle import kernels
+from skdp.oracle.releases.mechanisms import GaussianNoise
+from skdp.oracle.releases.sums import GradientSum
+from skdp.oracle.rows import Rows
+
+
+def _patched_sum(monkeypatch, change):
+    original = GradientSum.total
+    monkeypatch.setattr(
+        GradientSum, "total", lambda self, rows, terms: change(original, self, rows, terms)
+    )
+
+
+def mutant_intercept_not_clipped(monkeypatch):
+    hypot = np.hypot
+    monkeypatch.setattr(np, "hypot", lambda a, b: a if np.ndim(a) else hypot(a, b))
+
+
+def mutant_no_clipping(monkeypatch):
+    monkeypatch.setattr(kernels, "_clip", lambda residuals, clip_norm, inverse_norms: None)
+
+
+def mutant_clip_twice_as_large(monkeypatch):
+    original = kernels._clip
+    monkeypatch.setattr(
+        kernels,
+        "_clip",
+        lambda residuals, clip_norm, inverse: original(residuals, 2 * clip_norm, inverse),
+    )
+
+
+def mutant_weights_after_clipping(monkeypatch):
+    original = Rows.clipped_gradient_sum
+
+    def total(self, loss, point, clip_norm, **options):
+        weights, self._weights = self._weights, None
+        numbers = np.arange(self.n_rows)
+        parts = [
+            original(self.take(numbers[i : i + 1]), loss, point, clip_norm, **options)
+            for i in numbers
+        ]
+        self._weights = weights
+        return sum(weight * part for weight, part in zip(weights, parts, strict=True))
+
+    monkeypatch.setattr(Rows, "clipped_gradient_sum", total)
+
+
+def mutant_private_attribute(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        original(self, X, y, sample_weight, **checks)
+        self.solver_.notes = {"mean": np.clip(X, -1e9, 1e9).mean()}
+        return self
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_warning_about_the_rows(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        if np.abs(X).max() > 1000:
+            warnings.warn("X has outliers", UserWarning, stacklevel=2)
+        return original(self, X, y, sample_weight, **checks)
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_less_noise_at_the_end(monkeypatch):
+    original = GaussianNoise.std
+    asked = []
+
+    def std(self, contribution, scale):
+        asked.append(1)
+        return original(self, contribution, scale) / (1000 if len(asked) % 30 > 20 else 1)
+
+    monkeypatch.setattr(GaussianNoise, "std", std)
+
+
+def mutant_mean_over_private_count(monkeypatch):
+    def change(original, self, rows, terms):
+        return original(self, rows, terms) / (1 + (rows._targets > 0).sum())
+
+    _patched_sum(monkeypatch, change)
+
+
+def mutant_step_size_from_the_rows(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        self.max_iter = 12
+        self.learning_rate = 1 / np.linalg.norm(np.where(np.abs(X) < 1e9, X, 1e9), 2) ** 2
+        return original(self, X, y, sample_weight, **checks)
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_stopping_by_the_rows(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        self.max_iter = 5 + int(np.abs(X).max() > 100)
+        return original(self, X, y, sample_weight, **checks)
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_polished_without_noise(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        original(self, X, y, sample_weight, **checks)
+        self.coef_ = self.coef_ + 1e-9 * np.clip(X, -1e9, 1e9).mean()
+        return self
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_centred_by_the_rows(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        original(self, X, y, sample_weight, **checks)
+        self.intercept_ = self.intercept_ - np.clip(X, -1e9, 1e9).mean(axis=0) @ self.coef_.ravel()
+        return self
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_classes_from_the_rows(monkeypatch):
+    def read(self, y, dtype):
+        return base.Targets((y > 0).astype(dtype)[:, None], 1, classes=np.unique(y))
+
+    monkeypatch.setattr(logistic.DPLogisticRegression, "_read_targets", read)
+
+
+def mutant_score_kept(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, sample_weight, **checks):
+        original(self, X, y, sample_weight, **checks)
+        self.loss_ = float(np.clip(X, -1e9, 1e9).sum())
+        return self
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacency):
+    X, y = data_for("logistic", rng)
+    y[:] = 0  # the label 1 is at most in one record
+    MUTANTS[mutant](monkeypatch)
+    caught = 0
+    for place, row in enumerate([1e4 * np.ones(4), np.zeros(4), np.full(4, 3.0), -np.ones(4)]):
+        for target in (0, 1):
+            try:
+                replay.check(
+                    lambda: make_logistic(adjacency=str(adjacency), clip_norm=0.3, scaling="none"),
+                    *differing(X, y, adjacency, place, row, target, 40.0),
+                    adjacency,
+                )
+            except leak:
+                caught += 1
+    assert caught, f"{mutant} went unnoticed"
+
+
+def test_replay_catches_forgotten_factor_of_replace_one(replay, leak, rng, monkeypatch):
+    """Under replace-one a sum moves by twice the bound: halving that must be seen."""
+    monkeypatch.setattr(Gaussian, "sensitivity", lambda self, adjacency: 1.0)
+    X, y = data_for("logistic", rng)
+    Z, t = X.copy(), y.copy()
+    X[0], y[0], Z[0], t[0] = 50.0, 0, -50.0, 0
+    ones = np.ones(len(y))
+    with pytest.raises(leak, match="times its sensitivity"):
+        replay.check(
+            lambda: make_logistic(adjacency="replace_one", clip_norm=0.3),
+            (X, y, ones),
+            (Z, t, ones),
+            Adjacency.REPLACE_ONE,
+        )

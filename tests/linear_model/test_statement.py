@@ -1,0 +1,118 @@
+"""The privacy statement of a fit, its plan, and the total of several."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+import skdp
+from skdp.accounting import gaussian_epsilon
+
+
+def test_statement(case):
+    estimator, X, y = case
+    model = estimator(epsilon=0.7, delta=1e-7, max_iter=20, scaling="none", random_state=0).fit(
+        X, y
+    )
+    statement = model.privacy_
+    assert 0.7 * (1 - 1e-6) <= statement.epsilon <= 0.7
+    assert (statement.delta, statement.adjacency, statement.accountant) == (1e-7, "zero_out", "gdp")
+    (record,) = statement.releases
+    assert (record.kind, record.count) == ("gradient", 20)
+    # by hand: 20 releases of multiplier s are (sqrt(20)/s)-GDP
+    by_hand = gaussian_epsilon(math.sqrt(20) / record.noise_multiplier, 1e-7)
+    assert by_hand == pytest.approx(0.7, rel=1e-6)
+    assert statement.epsilon_at(1e-7) == pytest.approx(statement.epsilon)
+    assert statement.epsilon_at(1e-9) > statement.epsilon > statement.epsilon_at(1e-4)
+    assert statement.delta_at(0.7) == pytest.approx(1e-7, rel=1e-3)
+    told = json.loads(json.dumps(statement.to_dict()))
+    assert told["releases"][0]["count"] == 20
+    assert "20 x gradient" in str(statement)
+    assert "<table>" in statement._repr_html_()
+    with pytest.raises(AttributeError):
+        statement.epsilon = 0.1
+
+
+def test_replace_one_needs_twice_the_noise(case):
+    estimator, X, y = case
+    noise = [
+        estimator(adjacency=adjacency, max_iter=9, scaling="none")
+        .fit(X, y)
+        .privacy_.releases[0]
+        .noise_multiplier
+        for adjacency in ("zero_out", "replace_one")
+    ]
+    assert noise[1] == pytest.approx(2 * noise[0], rel=1e-9)
+
+
+def test_plan_is_the_statement_of_the_fit(case):
+    estimator, X, y = case
+    model = estimator()
+    planned = model.plan(*X.shape)
+    assert model.fit(X, y).privacy_.releases == planned.releases
+    assert planned.epsilon == model.privacy_.epsilon
+    assert not hasattr(estimator(), "privacy_")
+
+
+def test_what_is_assumed_is_said(classification):
+    X, y = classification
+
+    def said(**parameters):
+        return " ".join(skdp.DPLogisticRegression(**parameters).fit(X, y).privacy_.assumptions)
+
+    assert "n = 400, is public" in said()
+    assert "taken from y" in said()
+    assert "as declared" in said(classes=[0, 1])
+    assert "data_norm = 3" in said(data_norm=3.0)
+    assert "seed" not in said()
+    assert "seed of the noise stays secret" in said(random_state=0)
+
+
+def test_noise_source_is_said(case):
+    estimator, X, y = case
+    assert estimator().fit(X, y).privacy_.noise_source == "system"
+    assert estimator(random_state=1).fit(X, y).privacy_.noise_source == "seeded"
+    with pytest.warns(skdp.PrivacyWarning, match="NOT private"):
+        model = estimator(epsilon=math.inf).fit(X, y)
+    assert model.privacy_.noise_source == "none"
+    assert model.privacy_.epsilon == math.inf
+    assert "NO privacy" in str(model.privacy_)
+    json.dumps(model.privacy_.to_dict(), allow_nan=False)
+
+
+def test_a_careless_delta_warns(case):
+    estimator, X, y = case
+    with pytest.warns(skdp.PrivacyWarning, match="above 1/n"):
+        estimator(delta=0.01).fit(X, y)
+
+
+def test_total_privacy_of_two_fits_is_one_of_both(case):
+    estimator, X, y = case
+    models = [estimator(max_iter=5, scaling="none").fit(X, y) for _ in range(2)]
+    total = skdp.total_privacy(*models, delta=1e-6)
+    (record,) = models[0].privacy_.releases
+    by_hand = gaussian_epsilon(math.sqrt(10) / record.noise_multiplier, 1e-6)
+    assert total.epsilon == pytest.approx(by_hand)
+    assert 1.0 < total.epsilon < 2.0
+    assert sum(record.count for record in total.releases) == 10
+    assert skdp.total_privacy(models[0], delta=1e-6).epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+def test_total_privacy_refuses_what_does_not_add_up(case):
+    estimator, X, y = case
+    models = [estimator(adjacency=word).fit(X, y) for word in ("zero_out", "replace_one")]
+    with pytest.raises(ValueError, match="different adjacencies"):
+        skdp.total_privacy(*models, delta=1e-6)
+    with pytest.raises(ValueError, match="at least one"):
+        skdp.total_privacy(delta=1e-6)
+
+
+def test_auto_values_are_reported(case):
+    estimator, X, y = case
+    model = estimator(max_iter=17).fit(X, y)
+    assert model.n_iter_ == model.solver_.max_iter == 17
+    assert model.solver_.clip_norm > 0
+    assert model.max_iter == 17
+    assert model.clip_norm == "auto"

@@ -1,0 +1,98 @@
+"""What replays have in common: estimators, data, and neighbours with a hostile record."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import skdp
+from skdp.accounting import Adjacency
+from skdp.solvers import get_solver
+
+N_ROWS = 60
+LABELS = {"logistic": [0, 1], "multinomial": [0, 1, 2]}
+_ones = np.ones(4)
+# Records that have broken something somewhere.
+HOSTILE_ROWS = [
+    0 * _ones,
+    -0.0 * _ones,
+    1e5 * _ones,
+    -1e5 * _ones,
+    1e300 * _ones,
+    np.array([1e308, -1e308, 1e308, 1e308]),
+    1e-170 * _ones,
+    5e-324 * _ones,
+    np.array([1e200, 1e-200, 0.0, 1.0]),
+]
+HOSTILE_TARGETS = [-1e300, -3.0, 0.0, 1e-310, 1e12]
+
+
+def _few_steps(parameters):
+    """The parameters with 12 steps, for solvers that let one say so."""
+    solver = parameters.get("solver", "gd")
+    if isinstance(solver, str) and "max_iter" in get_solver(solver).get_params():
+        return {"max_iter": 12, **parameters}
+    return parameters
+
+
+def make_logistic(**parameters):
+    return skdp.DPLogisticRegression(classes=[0, 1], random_state=0, **_few_steps(parameters))
+
+
+def make_multinomial(**parameters):
+    return skdp.DPLogisticRegression(classes=[0, 1, 2], random_state=0, **_few_steps(parameters))
+
+
+def make_linear(**parameters):
+    return skdp.DPLinearRegression(random_state=0, **_few_steps(parameters))
+
+
+def make_ridge(**parameters):
+    return skdp.DPRidge(alpha=2.0, random_state=0, **_few_steps(parameters))
+
+
+ESTIMATORS = {
+    "logistic": make_logistic,
+    "multinomial": make_multinomial,
+    "linear": make_linear,
+    "ridge": make_ridge,
+}
+
+
+def data_for(kind, rng):
+    X = rng.standard_normal((N_ROWS, 4))
+    if kind == "logistic":
+        return X, (X[:, 0] > 0).astype(int)
+    if kind == "multinomial":
+        return X, np.arange(N_ROWS) % 3
+    return X, X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.1 * rng.standard_normal(N_ROWS)
+
+
+def differing(X, y, adjacency, place, row, target, weight=1.0):
+    """Two triples (X, y, sample_weight): with this record, and with a null or the old one."""
+    there, other = ((X.copy(), y.copy(), np.ones(len(y))) for _ in range(2))
+    there[0][place], there[1][place], there[2][place] = row, target, weight
+    if adjacency is Adjacency.ZERO_OUT:
+        other[0][place], other[1][place], other[2][place] = 0.0, 0, 0.0
+    return there, other
+
+
+def neighbours(kind, X, y, adjacency, records=None):
+    """Pairs of data sets that differ in one hostile record, every other one of a great weight."""
+    for place, row, target in records or hostile_records(kind):
+        weight = 1e6 if place % 2 else 1.0
+        yield differing(X, y, adjacency, place, row, target, weight)
+
+
+def hostile_records(kind):
+    """Places, rows and targets: every row with every target."""
+    targets = LABELS.get(kind, HOSTILE_TARGETS)
+    return [(place, row, target) for place, row in enumerate(HOSTILE_ROWS) for target in targets]
+
+
+def each_row_once(kind, turn=0):
+    """Places, rows and targets: every row, with targets in turn."""
+    targets = LABELS.get(kind, HOSTILE_TARGETS)
+    return [
+        (place, row, targets[(place + turn) % len(targets)])
+        for place, row in enumerate(HOSTILE_ROWS)
+    ]

@@ -1,0 +1,32 @@
+"""A small problem, rows for it, and two points between which gradients differ."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skdp.accounting import Adjacency
+from skdp.objective import L2, Logistic, Multinomial, Problem
+from skdp.oracle import Public
+from skdp.oracle.releases import Terms
+from skdp.oracle.rows import Rows
+
+N, D = 40, 3
+
+
+def terms(scale=0.0, problem=None, n_outputs=1, row_bound=4.0, **facts):
+    public = Public(N, D, n_outputs, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=row_bound, **facts)
+    return Terms(public, problem or Problem(Logistic(), L2(0.1)), scale)
+
+
+def rows_for(terms, rng, X=None, targets=None, weights=None):
+    public = terms.public
+    X = rng.standard_normal((N, D)) if X is None else X
+    if targets is None:
+        targets = (rng.random((N, public.n_outputs)) > 0.5).astype(float)
+        if isinstance(terms.problem.loss, Multinomial):
+            targets = np.arange(N) % 3
+    return Rows(X, targets, weights, public.row_bound, public.intercept_size)
+
+
+def points(rng, terms, size=0.3):
+    return (size * rng.standard_normal(terms.public.shape) for _ in range(2))
