@@ -9,7 +9,6 @@ that are not trained on; on the training rows they would not be private.
 from __future__ import annotations
 
 import math
-import time
 import warnings
 
 import numpy as np
@@ -18,8 +17,8 @@ from sklearn.metrics import log_loss
 
 import skdp
 from benchmarks.papers.quadratics import EXPERIMENTS, KAPPAS, against_curvature
-from benchmarks.papers.report import Report, mean_and_error
-from benchmarks.registry import Unavailable, shared_file
+from benchmarks.papers.report import Report, errorbar, mean_and_error
+from benchmarks.registry import shared_file
 from skdp.planning import (
     estimator_trainer,
     exact_budget,
@@ -29,7 +28,6 @@ from skdp.planning import (
 from skdp.solvers import GradientDescent
 from skdp.steps import CustomNoise
 
-COMMAND = "python -m benchmarks.papers.h22"
 EPSILON, DELTA = 4.0, 1e-8
 SIZES, STEPS = (200, 400, 600, 800, 1000), (50, 75, 100, 125, 150)
 DIMENSION, NORM, CLIP, STEP = 60, 10.0, 4.0, 0.1
@@ -229,31 +227,16 @@ def draw(report, plt):
         ]
         for ax, what in zip(axes, ("loss", "accuracy"), strict=False):
             for name, colour in (("uniform", "C0"), ("dynamic", "C1")):
-                key = f"{what}_{name}"
-                ax.errorbar(
-                    [row["x"] for row in rows],
-                    [float(row[key]) for row in rows],
-                    [float(row[key + "_error"]) for row in rows],
-                    ls=style,
-                    color=colour,
-                    capsize=2,
-                    label=f"{name}, {accountant}",
-                )
+                look = {"ls": style, "color": colour, "label": f"{name}, {accountant}"}
+                errorbar(ax, rows, "x", f"{what}_{name}", **look)
             ax.set(xlabel="rows", ylabel={"loss": "train loss"}.get(what, "test accuracy"))
             ax.legend(fontsize=7)
     axes[0].set_title("paper: dynamic below uniform,\ngap widening with rows", fontsize=9)
     axes[1].set_title("paper: dynamic above uniform,\ngap widening with rows", fontsize=9)
     for experiment, colour in zip(EXPERIMENTS, ("C0", "C1", "C2"), strict=True):
         rows = [row for row in report.rows if row["experiment"] == experiment]
-        kappas = [row["x"] for row in rows]
-        axes[2].errorbar(
-            kappas,
-            [float(row["ratio"]) for row in rows],
-            [float(row["ratio_error"]) for row in rows],
-            capsize=2,
-            color=colour,
-            label=f"{experiment}, measured",
-        )
+        errorbar(axes[2], rows, "x", "ratio", color=colour, label=f"{experiment}, measured")
+        kappas = [float(row["x"]) for row in rows]
         bounds = [float(row["ratio_of_bounds"]) for row in rows]
         axes[2].plot(kappas, bounds, "--", color=colour, label=f"{experiment}, bounds")
     axes[2].axhline(1, color="grey", lw=0.5)
@@ -264,15 +247,11 @@ def draw(report, plt):
 
 
 def main():
-    started = time.process_time()
     warnings.simplefilter("ignore", skdp.PrivacyWarning)  # of the runs without noise
-    report = Report("h22", COMMAND)
-    try:
-        against_rows(report)
-    except Unavailable as reason:
-        report.skip(f"MNIST: {reason}")
+    report = Report("h22")
+    report.attempt("MNIST", against_rows)
     against_curvature(report, exact_budget(EPSILON, DELTA), CLIP)
-    report.finish(verdict(report), draw, time.process_time() - started)
+    report.finish(verdict(report), draw)
 
 
 if __name__ == "__main__":

@@ -8,18 +8,14 @@ is given in parts of that at the start.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 import skdp
 from benchmarks.datasets import california_housing
 from benchmarks.papers.noise_solvers import standardised
-from benchmarks.papers.report import Report, mean_and_error
-from benchmarks.registry import Unavailable
+from benchmarks.papers.report import Report, errorbar, mean_and_error
 from skdp.solvers import GradientDescent
 
-COMMAND = "python -m benchmarks.papers.hidden_iterates"
 EPSILON, DELTA, RUNS, STEP = 0.3, 1e-6, 8, 1.9
 PENALTIES, STEPS = (0.003, 0.03), (100, 200, 400, 800, 1600)
 
@@ -99,13 +95,7 @@ def draw(report, plt):
             rows = [
                 row for row in report.rows if (row["penalty"], row["release"]) == (penalty, release)
             ]
-            ax.errorbar(
-                [row["steps"] for row in rows],
-                [float(row["excess"]) for row in rows],
-                [float(row["excess_error"]) for row in rows],
-                capsize=2,
-                label=f'release="{release}"',
-            )
+            errorbar(ax, rows, "steps", "excess", label=f'release="{release}"')
         ax.set(xscale="log", yscale="log", xlabel="steps", title=f"penalty {penalty:g}")
         ax.legend()
     axes[0].set_ylabel("excess, relative to the start")
@@ -113,13 +103,9 @@ def draw(report, plt):
 
 
 def main():
-    started = time.process_time()
-    report = Report("hidden_iterates", COMMAND)
-    try:
-        run(report)
-    except Unavailable as reason:
-        report.skip(str(reason))
-    report.finish(verdict(report), draw, time.process_time() - started)
+    report = Report("hidden_iterates")
+    report.attempt(california_housing.NAME, run)
+    report.finish(verdict(report), draw)
 
 
 if __name__ == "__main__":

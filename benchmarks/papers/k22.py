@@ -14,7 +14,6 @@ which the tests hold equal to the solvers.
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 
@@ -29,7 +28,6 @@ from benchmarks.papers.accelerated import (
 )
 from benchmarks.papers.report import Report, mean_and_error
 
-COMMAND = "python -m benchmarks.papers.k22"
 D, N, STRENGTH, EPSILON, NORM = 20, 100_000, 0.01, 1.0, 20.0
 SENSITIVITY = 2 * NORM
 GUESS = 10.0  # the paper's E_0
@@ -253,10 +251,9 @@ def draw(report, plt):
 
 
 def main():
-    started = time.process_time()
-    report = Report("k22", COMMAND)
+    report = Report("k22")
     facts = measure(report)
-    report.finish(verdict(report, facts), draw, time.process_time() - started)
+    report.finish(verdict(report, facts), draw)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 import skdp
 from benchmarks.datasets import adult, breast_cancer, california_housing
-from benchmarks.papers.report import Report, mean_and_error
-from benchmarks.registry import Unavailable
+from benchmarks.papers.report import Report, errorbar, mean_and_error
 
-COMMAND = "python -m benchmarks.papers.noise_solvers"
 EPSILONS, DELTA = (0.3, 1.0, 3.0), 1e-6
 ROUNDING = 1e-6  # scores that are closer than this are equal
 METHODS = {
@@ -106,27 +104,17 @@ def draw(report, plt):
     for ax, data in zip(np.atleast_1d(axes), names, strict=True):
         for method in METHODS:
             rows = [row for row in report.rows if (row["data"], row["method"]) == (data, method)]
-            ax.errorbar(
-                [row["epsilon"] for row in rows],
-                [float(row["score"]) for row in rows],
-                [float(row["score_error"]) for row in rows],
-                capsize=2,
-                label=method,
-            )
+            errorbar(ax, rows, "epsilon", "score", label=method)
         ax.set(xscale="log", xlabel="epsilon", title=data, ylabel="test score")
     axes[0].legend(fontsize=7)
     return figure
 
 
 def main():
-    started = time.process_time()
-    report = Report("noise_solvers", COMMAND)
+    report = Report("noise_solvers")
     for dataset, runs in DATA.items():
-        try:
-            run(report, dataset, runs)
-        except Unavailable as reason:
-            report.skip(f"{dataset.NAME}: {reason}")
-    report.finish(verdict(report), draw, time.process_time() - started)
+        report.attempt(dataset.NAME, run, dataset, runs)
+    report.finish(verdict(report), draw)
 
 
 if __name__ == "__main__":

@@ -6,17 +6,13 @@ the budget. The accelerated solvers get a penalty of 0.01 |w|^2 / 2 on the mean 
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 import skdp
 from benchmarks.datasets import adult, breast_cancer, california_housing, diabetes, digits
 from benchmarks.papers.report import Report, mean_and_error
-from benchmarks.registry import Unavailable
 
-COMMAND = "python -m benchmarks.papers.pure"
 EPSILONS, PENALTY = (1.0, 4.0), 0.01
 METHODS = {
     "gd, delta=0": ("gd", {}, 0.0),
@@ -61,31 +57,26 @@ def fit(split, n_columns, solver, parameters, delta, epsilon, seed):
     return model.score(X_test, split.y_test), model.n_iter_
 
 
-def measure(report):
-    for data, (dataset, runs, n_columns) in DATA.items():
-        try:
-            splits = [dataset.load(seed) for seed in range(runs)]
-        except Unavailable as reason:
-            report.skip(f"{data}: {reason}")
-            continue
-        for method, (solver, parameters, delta) in METHODS.items():
-            for epsilon in EPSILONS:
-                found = np.array(
-                    [
-                        fit(split, n_columns, solver, parameters, delta, epsilon, seed)
-                        for seed, split in enumerate(splits)
-                    ]
-                )
-                report.add(
-                    data=data,
-                    rows=len(splits[0].X_train),
-                    columns=n_columns or splits[0].X_train.shape[1],
-                    method=method,
-                    epsilon=epsilon,
-                    runs=runs,
-                    steps=int(np.median(found[:, 1])),
-                    **mean_and_error("score", found[:, 0]),
-                )
+def measure(report, data, dataset, runs, n_columns):
+    splits = [dataset.load(seed) for seed in range(runs)]
+    for method, (solver, parameters, delta) in METHODS.items():
+        for epsilon in EPSILONS:
+            found = np.array(
+                [
+                    fit(split, n_columns, solver, parameters, delta, epsilon, seed)
+                    for seed, split in enumerate(splits)
+                ]
+            )
+            report.add(
+                data=data,
+                rows=len(splits[0].X_train),
+                columns=n_columns or splits[0].X_train.shape[1],
+                method=method,
+                epsilon=epsilon,
+                runs=runs,
+                steps=int(np.median(found[:, 1])),
+                **mean_and_error("score", found[:, 0]),
+            )
 
 
 def verdict(report):
@@ -122,10 +113,10 @@ def draw(report, plt):
 
 
 def main():
-    started = time.process_time()
-    report = Report("pure", COMMAND)
-    measure(report)
-    report.finish(verdict(report), draw, time.process_time() - started)
+    report = Report("pure")
+    for data, settings in DATA.items():
+        report.attempt(data, measure, data, *settings)
+    report.finish(verdict(report), draw)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import time
 from pathlib import Path
 
 import numpy as np
+
+from benchmarks.registry import Unavailable
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -17,22 +20,39 @@ def mean_and_error(name, values):
     return {name: f"{values.mean():.6g}", f"{name}_error": f"{error:.3g}"}
 
 
+def errorbar(ax, rows, x, y, **style):
+    """Draw column ``y`` of some rows over column ``x``, with its error."""
+    ax.errorbar(
+        [float(row[x]) for row in rows],
+        [float(row[y]) for row in rows],
+        [float(row[f"{y}_error"]) for row in rows],
+        capsize=2,
+        **style,
+    )
+
+
 class Report:
     """Rows as they come in; at the end a CSV file, a PNG file and a text."""
 
-    def __init__(self, name, command):
-        self.name, self.command = name, command
+    def __init__(self, name):
+        self.name, self.command = name, f"python -m benchmarks.papers.{name}"
         self.rows, self.skipped = [], []
+        self._started = time.process_time()
 
     def add(self, **row):
         self.rows.append(row)
         print("  ".join(f"{key}={value}" for key, value in row.items()), flush=True)
 
-    def skip(self, reason):
-        self.skipped.append(reason)
-        print(f"skipped {reason}")
+    def attempt(self, what, part, *arguments):
+        """Run a part of the experiment, or write down that its data is not here."""
+        try:
+            part(self, *arguments)
+        except Unavailable as reason:
+            self.skipped.append(f"{what}: {reason}")
+            print(f"skipped {self.skipped[-1]}")
 
-    def finish(self, verdict, draw, seconds):
+    def finish(self, verdict, draw):
+        seconds = time.process_time() - self._started
         lines = [*verdict, *(f"Skipped: {reason}" for reason in self.skipped)]
         lines.append(f"Made by `{self.command}` in {seconds:.0f} s of processor time.")
         print("\n" + "\n".join(lines))

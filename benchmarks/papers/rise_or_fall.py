@@ -7,11 +7,9 @@ initial distance the steps forget, exp(-h sum of steps), is what decides.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
-from benchmarks.papers.report import Report, mean_and_error
+from benchmarks.papers.report import Report, errorbar, mean_and_error
 from skdp.steps import (
     CustomNoise,
     ExponentialNoise,
@@ -23,7 +21,6 @@ from skdp.steps import (
     noise_multipliers,
 )
 
-COMMAND = "python -m benchmarks.papers.rise_or_fall"
 STEPS, RUNS, DIMENSION, STD = 500, 1000, 20, 0.01
 CURVATURES = np.geomspace(1e-4, 1.0, 9)
 SIZES = PolynomialStep().sizes(STEPS)
@@ -88,16 +85,8 @@ def verdict(report):
 
 def draw(report, plt):
     figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-    x = [float(row["curvature"]) for row in report.rows]
     for name, style in (("uniform", "-"), ("rising", "-"), ("falling", "-"), ("best", "--")):
-        ax.errorbar(
-            x,
-            [float(row[name]) for row in report.rows],
-            [float(row[f"{name}_error"]) for row in report.rows],
-            ls=style,
-            capsize=2,
-            label=name,
-        )
+        errorbar(ax, report.rows, "curvature", name, ls=style, label=name)
     ax.set(
         xscale="log",
         yscale="log",
@@ -110,10 +99,9 @@ def draw(report, plt):
 
 
 def main():
-    started = time.process_time()
-    report = Report("rise_or_fall", COMMAND)
+    report = Report("rise_or_fall")
     run(report)
-    report.finish(verdict(report), draw, time.process_time() - started)
+    report.finish(verdict(report), draw)
 
 
 if __name__ == "__main__":

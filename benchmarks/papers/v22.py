@@ -9,7 +9,6 @@ are 1. All else is by default, the clip of the solvers with a fixed one included
 from __future__ import annotations
 
 import math
-import time
 import warnings
 
 import numpy as np
@@ -20,7 +19,6 @@ from benchmarks.papers.v22_time import linear_time
 from skdp.accounting import gaussian_mu
 from skdp.solvers import AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
-COMMAND = "python -m benchmarks.papers.v22"
 DELTA = 1e-6
 KNOWN = {"curvature": 1.0, "kappa": 1.0}
 # Noise-dominated: a budget so large that privacy costs little next to sigma^2 d / n.
@@ -250,9 +248,8 @@ def draw(report, plt, samples):
 
 
 def main():
-    started = time.process_time()
     warnings.simplefilter("ignore", skdp.PrivacyWarning)  # of delta next to 1/n
-    report, samples = Report("v22", COMMAND), {}
+    report, samples = Report("v22"), {}
     for name in SWEEPS:
         sweep(report, name, samples)
     single_records(report, samples)
@@ -260,7 +257,6 @@ def main():
     report.finish(
         verdict(report, samples),
         lambda report, plt: draw(report, plt, samples),
-        time.process_time() - started,
     )
 
 

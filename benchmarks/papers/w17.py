@@ -26,12 +26,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import skdp
-from benchmarks.papers.report import Report, mean_and_error
-from benchmarks.registry import Unavailable, shared_file
+from benchmarks.papers.report import Report, errorbar, mean_and_error
+from benchmarks.registry import shared_file
 from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, UnknownCost, price
 from skdp.solvers import SVRG, GradientDescent, SVRGPlusPlus
 
-COMMAND = "python -m benchmarks.papers.w17"
 DELTA, EPSILONS, STRENGTH = 1e-3, (0.2, 0.5, 1.0), 1e-2
 REPETITIONS = 5
 MOST_ROWS, PUBLIC = 200_000, 10_000
@@ -232,26 +231,14 @@ def draw(report, plt):
     rows = [row for row in report.rows if row["experiment"] == "covertype"]
     for name in dict.fromkeys(row["solver"] for row in rows):
         here = [row for row in rows if row["solver"] == name]
-        axes[0].errorbar(
-            [row["epsilon"] for row in here],
-            [float(row["gap"]) for row in here],
-            [float(row["gap_error"]) for row in here],
-            ls=":" if name in PRINTED else "-",
-            capsize=2,
-            label=name,
-        )
+        style = ":" if name in PRINTED else "-"
+        errorbar(axes[0], here, "epsilon", "gap", ls=style, label=name)
     axes[0].set(xscale="log", yscale="log", xlabel="epsilon", ylabel="optimality gap")
     axes[0].set_title("covertype, honest noise; paper: svrg below gd", fontsize=9)
     rows = [row for row in report.rows if row["experiment"] == "dimension"]
     for name in dict.fromkeys(row["solver"] for row in rows):
         here = [row for row in rows if row["solver"] == name]
-        axes[1].errorbar(
-            [row["columns"] for row in here],
-            [float(row["error"]) for row in here],
-            [float(row["error_error"]) for row in here],
-            capsize=2,
-            label=name,
-        )
+        errorbar(axes[1], here, "columns", "error", label=name)
     axes[1].set(xscale="log", yscale="log", xlabel="columns", ylabel="error / variance")
     axes[1].set_title("paper: error of mirror descent grows with log p only", fontsize=9)
     for ax in axes:
@@ -260,16 +247,12 @@ def draw(report, plt):
 
 
 def main():
-    started = time.process_time()
     warnings.simplefilter("ignore", skdp.PrivacyWarning)
     warnings.simplefilter("ignore", skdp.NoiseWarning)  # the point of the printed batches
-    report = Report("w17", COMMAND)
-    try:
-        gaps(report)
-    except Unavailable as reason:
-        report.skip(f"covertype: {reason}")
+    report = Report("w17")
+    report.attempt("covertype", gaps)
     dimension(report)
-    report.finish(verdict(report), draw, time.process_time() - started)
+    report.finish(verdict(report), draw)
 
 
 if __name__ == "__main__":

@@ -11,20 +11,17 @@ Centring, components and scale come from rows that are not trained on.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 import skdp
 from benchmarks.papers.report import Report, mean_and_error
-from benchmarks.registry import Unavailable, shared_file
+from benchmarks.registry import shared_file
 from skdp.planning import improvement_ratio, printed_adp_noise
 from skdp.solvers.adp_sgd import AdaptiveNoiseSGD
 from skdp.steps import AdaptiveStep, PolynomialStep, SquareRootDecayStep, relative_noise, step_sizes
 
-COMMAND = "python -m benchmarks.papers.wu21"
 DELTA, BATCH, NORM = 1e-5, 256, 10.0
 CLIPS, STEPS, EPSILONS = (0.5, 1.0, 2.5, 5.0), (100, 300, 900), (0.1, 0.2, 0.4, 0.8, 1.6)
 CLIP, MIDDLE, EPSILON = 1.0, 300, 0.1
@@ -287,14 +284,10 @@ def draw(report, plt):
 
 
 def main():
-    started = time.process_time()
-    report = Report("wu21", COMMAND)
+    report = Report("wu21")
     for name, load in (("mnist", mnist), ("covertype", covertype)):
-        try:
-            run(report, name, load)
-        except Unavailable as reason:
-            report.skip(f"{name}: {reason}")
-    report.finish(verdict(report), draw, time.process_time() - started)
+        report.attempt(name, run, name, load)
+    report.finish(verdict(report), draw)
 
 
 if __name__ == "__main__":
