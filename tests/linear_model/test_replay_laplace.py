@@ -18,6 +18,7 @@ from replays import (
     each_row_once,
     make_logistic,
     neighbours,
+    opposite_records,
 )
 from skdp.accounting import Adjacency, Laplace
 from skdp.oracle import gram, kernels
@@ -192,15 +193,10 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacenc
 
 def test_replay_catches_forgotten_factor_of_replace_one(replay, leak, rng, monkeypatch):
     monkeypatch.setattr(Laplace, "sensitivity", lambda self, adjacency: 1.0)
-    X, y = data_for("logistic", rng)
-    Z, t = X.copy(), y.copy()
-    X[0], y[0], Z[0], t[0] = 50.0, 0, -50.0, 0
-    ones = np.ones(len(y))
     with pytest.raises(leak, match="times its sensitivity"):
         replay.check(
             lambda: ESTIMATORS["logistic"](adjacency="replace_one", delta=0.0, clip_norm=0.3),
-            (X, y, ones),
-            (Z, t, ones),
+            *opposite_records(rng),
             Adjacency.REPLACE_ONE,
         )
 

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from replays import data_for, differing, make_logistic
+from replays import data_for, differing, make_logistic, opposite_records
 from skdp.accounting import Adjacency, Gaussian
 from skdp.linear_model import base, logistic
 from skdp.oracle import kernels
@@ -184,14 +184,9 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacenc
 def test_replay_catches_forgotten_factor_of_replace_one(replay, leak, rng, monkeypatch):
     """Under replace-one a sum moves by twice the bound: halving that must be seen."""
     monkeypatch.setattr(Gaussian, "sensitivity", lambda self, adjacency: 1.0)
-    X, y = data_for("logistic", rng)
-    Z, t = X.copy(), y.copy()
-    X[0], y[0], Z[0], t[0] = 50.0, 0, -50.0, 0
-    ones = np.ones(len(y))
     with pytest.raises(leak, match="times its sensitivity"):
         replay.check(
             lambda: make_logistic(adjacency="replace_one", clip_norm=0.3),
-            (X, y, ones),
-            (Z, t, ones),
+            *opposite_records(rng),
             Adjacency.REPLACE_ONE,
         )

@@ -76,6 +76,13 @@ def differing(X, y, adjacency, place, row, target, weight=1.0):
     return there, other
 
 
+def opposite_records(rng):
+    """Neighbours under replace-one: of a logistic problem, one record turned around."""
+    X, y = data_for("logistic", rng)
+    X[0], y[0] = -50.0, 0
+    return differing(X, y, Adjacency.REPLACE_ONE, 0, 50.0, 0)
+
+
 def neighbours(kind, X, y, adjacency, records=None):
     """Pairs of data sets that differ in one hostile record, every other one of a great weight."""
     for place, row, target in records or hostile_records(kind):
