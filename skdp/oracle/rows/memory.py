@@ -456,12 +456,3 @@ class MemoryRows(Passing):
             return total
 
         return functools.reduce(operator.add, self._spread(over, self._parts()))
-
-    def norm_counts(self, edges: Array) -> Array:
-        """Count the rows with weights whose norm lies between two edges, the last one open."""
-        with np.errstate(divide="ignore"):
-            norms = 1 / self._inverse_norms
-        if self._weights is not None:
-            norms = norms[self._weights > 0]
-        places = np.searchsorted(edges, norms, side="right") - 1
-        return np.bincount(np.maximum(places, 0), minlength=len(edges)).astype(float)
