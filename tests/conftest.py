@@ -102,7 +102,8 @@ class Replay:
                 implied = release._gradient(
                     rows, terms, b, rows.record_factors(release.row_norm, gentle=True), answer
                 )
-                if not np.linalg.norm(implied) <= release._tolerance(terms):
+                # By strong convexity, as if no eigenvalue were larger than the least.
+                if not np.linalg.norm(implied) <= release.damping * release._distances(terms)[0]:
                     raise Leak("the answer is farther from the minimum than the noise hides")
             elif len(log) >= len(forced):
                 raise Leak("more releases on the neighbour")
