@@ -125,6 +125,8 @@ class Replay:
             contextlib.redirect_stderr(printed),
         ):
             warnings.simplefilter("always")
+            # An accountant imports its reference at first use, which warns once, whatever the rows.
+            warnings.simplefilter("ignore", ImportWarning)
             patch.setattr(GaussianNoise, "hide", hide)
             patch.setattr(LaplaceNoise, "hide", hide)
             patch.setattr(StepNoise, "hide", hide_step)
