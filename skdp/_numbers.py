@@ -6,6 +6,9 @@ import math
 from numbers import Integral, Real
 from typing import TypeGuard
 
+# A clipping norm, and what is computed from it and a row, keeps float64's precision in between.
+LEAST_CLIP_NORM, LARGEST_CLIP_NORM = 1e-100, 1e100
+
 
 def is_integer(value: object) -> TypeGuard[int]:
     """Whether ``value`` is an integer."""

@@ -30,9 +30,10 @@ from skdp.accounting.parallel import ParallelComposition
 from skdp.accounting.pld import PrivacyLossDistribution
 from skdp.accounting.pure import PureDP
 from skdp.accounting.rdp import RenyiDP
+from skdp.accounting.release_lines import ReleaseRecord
 from skdp.accounting.selection import SelectionModel, selection_delta, selection_epsilon
 from skdp.accounting.shuffle import ShuffleModel
-from skdp.accounting.statement import PrivacyStatement, ReleaseRecord, total_privacy
+from skdp.accounting.statement import PrivacyStatement, total_privacy
 from skdp.accounting.zcdp import ZeroConcentratedDP, zcdp_delta, zcdp_epsilon, zcdp_rho
 
 __all__ = [

@@ -5,35 +5,16 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from skdp.accounting.adjacency import Adjacency
 from skdp.accounting.calibration import knowing, price
-from skdp.accounting.events import Composed, Event, in_later_epochs, partitions_in
+from skdp.accounting.events import Composed, in_later_epochs, partitions_in
+from skdp.accounting.release_lines import ReleaseRecord, release_lines
 
-
-@dataclass(frozen=True)
-class ReleaseRecord:
-    """A run of equal releases: what was asked, how often, and with how much noise.
-
-    Attributes
-    ----------
-    kind : str
-        What the sum was, such as "gradient".
-    count : int
-        How many times in a row.
-    noise_multiplier : float
-        Noise standard deviation over the most that one record can contribute; for releases
-        that have no single figure, nan.
-    event : Event
-        What an accountant prices: one of the ``count`` releases.
-    """
-
-    kind: str
-    count: int
-    noise_multiplier: float
-    event: Event = field(repr=False)
+# Said where releases on disjoint blocks are among those listed.
+NOT_ADDED = "Answers on disjoint blocks do not add up: a row pays for those it is in, no others."
 
 
 @dataclass(frozen=True)
@@ -140,34 +121,30 @@ class PrivacyStatement:
             f"noise source: {self.noise_source}",
             "released:",
         ]
-        lines += [
-            f"  {count} x {kind}, noise multiplier {noise}"
-            for (kind, noise), count in self._summary().items()
-        ] or ["  nothing"]
+        told = release_lines(self.releases)
+        lines += [f"  {line}" for line in told] or ["  nothing"]
+        if any(line.disjoint for line in told):
+            lines.append(f"  {NOT_ADDED}")
         lines.append("assumed:")
         lines += [f"  - {sentence}" for sentence in self.assumptions]
         return "\n".join(lines)
 
-    def _summary(self) -> dict[tuple[str, str], int]:
-        """Return counts of releases that look alike, wherever in the sequence they stand."""
-        counts: dict[tuple[str, str], int] = {}
-        for record in self.releases:
-            key = record.kind, f"{record.noise_multiplier:.6g}"
-            counts[key] = counts.get(key, 0) + record.count
-        return counts
-
     def _repr_html_(self) -> str:
+        told = release_lines(self.releases)
         rows = "".join(
-            f"<tr><td>{html.escape(kind)}</td><td>{count}</td><td>{noise}</td></tr>"
-            for (kind, noise), count in self._summary().items()
+            f"<tr><td>{html.escape(line.what)}</td><td>{line.count}</td>"
+            f"<td>{html.escape(line.rows)}</td><td>{line.noise}</td></tr>"
+            for line in told
         )
+        disjoint = any(line.disjoint for line in told)
         sentences = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
         return (
             f"<p><b>({self.epsilon:.6g}, {self.delta:.6g})-differentially private</b>, adjacency "
             f"{html.escape(self.adjacency)}, accountant {html.escape(self.accountant)}, noise "
             f"source: {html.escape(self.noise_source)}</p>"
-            "<table><thead><tr><th>release</th><th>count</th><th>noise multiplier</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table><p>Assumed:</p><ul>{sentences}</ul>"
+            "<table><thead><tr><th>release</th><th>count</th><th>rows</th><th>noise multiplier</th>"
+            f"</tr></thead><tbody>{rows}</tbody></table>{f'<p>{NOT_ADDED}</p>' if disjoint else ''}"
+            f"<p>Assumed:</p><ul>{sentences}</ul>"
         )
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._numbers import is_real
 from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.accounting.release_lines import release_lines
 from skdp.calibration import Calibrated, calibration_share
 from skdp.linear_model.assumptions import about_noise, about_rows
 from skdp.linear_model.budget import PrivacyBudget
@@ -330,10 +331,9 @@ class DPLinearModel(FitsBlocks, Travels):
     def _report(self, plan: Plan, public: Public) -> None:
         if self.verbose:
             statement = plan.statement(public, (), "system")
-            for record in statement.releases:
+            for line in release_lines(statement.releases):
                 print(
-                    f"[{type(self).__name__}] {record.count} x {record.kind}, noise multiplier "
-                    f"{record.noise_multiplier:.4g}, epsilon {statement.epsilon:.4g}, "
+                    f"[{type(self).__name__}] {line}, epsilon {statement.epsilon:.4g}, "
                     f"accountant {statement.accountant}"
                 )
 

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from skdp.accounting import Event, FixedSizeSampled, Gaussian, PoissonSampled, gaussian_mu
+from skdp.accounting import (
+    Composed,
+    Event,
+    FixedSizeSampled,
+    Gaussian,
+    OnBlock,
+    OnePass,
+    PoissonSampled,
+    Shuffled,
+    gaussian_mu,
+)
 from skdp.oracle import Plan, Public
 
 WASTEFUL = 0.2  # of what larger batches tell for the same budget
@@ -15,68 +27,110 @@ class NoiseWarning(UserWarning):
     """A plan needs so much noise that another one would learn far more for the same budget."""
 
 
+@dataclass(frozen=True)
+class _Answers:
+    """So many Gaussian answers on a share of the rows; whether their batches are disjoint."""
+
+    count: int
+    share: float
+    noise: float
+    disjoint: bool = False
+    spread: float = 2.0
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether they tell of a mean by part of the rows; counts, of spread 1, are aside."""
+        return self.share < 1 and not (self.disjoint and self.spread <= 1)
+
+    @property
+    def told(self) -> float:
+        """Squared inverse noise of the one answer on all rows that tells as much of a mean."""
+        return self.count * (self.share / self.noise) ** 2
+
+    @property
+    def cost(self) -> float:
+        """Inverse squared noise that a row meets, as most rows do."""
+        return self.count * (self.share if self.disjoint else 1.0) / self.noise**2
+
+
 def warn_about_noise(who: str, plan: Plan, public: Public) -> None:
-    """Warn if random batches tell little of what their part of the budget could buy.
+    """Warn if batches tell little of what their part of the budget could buy.
 
     All figures are public: the plan's noise multipliers, n, the shape and the budget. Measured in
     units of one record's bound over n, answers on a share q of the rows with noise multiplier s
     tell of a mean as much as one answer on all rows with the noise ``1 / sqrt(sum (q / s)**2)``;
     answers on all rows, each step costing the same budget, would need no more than ``1 / mu``.
-    Once s falls below about 1, amplification by sampling is lost, and smaller batches need nearly
-    the same noise for ever fewer rows: with mu what a budget is in Gaussian differential privacy,
-    ``q = mu / sqrt(T)`` is about where that sets in (Dong, Roth, Su 2019, Cor. 5.4, whose
-    ``mu**2 = q**2 T (exp(1 / s**2) - 1)`` gives s = 1.2 there).
+
+    *Random samples.* Once s falls below about 1, amplification by sampling is lost, and smaller
+    batches need nearly the same noise for ever fewer rows: with mu what a budget is in Gaussian
+    differential privacy, ``q = mu / sqrt(T)`` is about where that sets in (Dong, Roth, Su 2019,
+    Cor. 5.4, whose ``mu**2 = q**2 T (exp(1 / s**2) - 1)`` gives s = 1.2 there).
+
+    *Disjoint batches*, which cost their maximum, tell ``mu sqrt(q)`` in whole passes, and less in
+    a part of one. That is the price of many steps for one; a warning is due where besides the noise
+    on a step is longer than the clipping norm, so that steps go where the noise points.
     """
     scale = plan.calibration.scale
     if scale == 0 or plan.adaptive or public.delta == 0:
         return
-    parts = [part for entry in plan.entries for part in _repeated(entry.event, entry.count)]
-    sampled = [(event, count) for event, count in parts if _rate(event) is not None]
-    if not sampled:
+    found = [part for entry in plan.entries for part in _answers(entry.event, entry.count, scale)]
+    batches = [part for part in found if part.is_batch]
+    if not batches:
         return
     unit = Gaussian(1.0).sensitivity(public.adjacency)
     mu = gaussian_mu(public.epsilon, public.delta) / unit
-    whole = sum(
-        count * (scale * event.noise_multiplier) ** -2
-        for event, count in parts
-        if isinstance(event, Gaussian)
-    )
-    left = math.sqrt(max(mu**2 - whole, 0.0))
-    told = math.sqrt(sum(n * (_share(event) / _noise(event, scale)) ** 2 for event, n in sampled))
-    if told >= WASTEFUL * left:
-        return
-    steps = sum(count for _, count in sampled)
-    noise = max(_noise(event, scale) for event, _ in sampled)
-    rows = min(_share(event) for event, _ in sampled) * public.n_rows
+    elsewhere = sum(part.cost for part in found if not part.is_batch)
+    left = math.sqrt(max(mu**2 - elsewhere, 0.0))
+    told = math.sqrt(sum(part.told for part in batches))
+    steps = sum(part.count for part in batches)
+    noise = max(part.noise for part in batches)
+    share = min(part.share for part in batches)
+    rows, disjoint = share * public.n_rows, any(part.disjoint for part in batches)
     length = noise * math.sqrt(math.prod(public.shape)) / rows
-    sensible = min(public.n_rows, max(2, math.ceil(left * public.n_rows / math.sqrt(steps))))
+    if told >= WASTEFUL * left or (disjoint and length <= 1):
+        return
+    enough = max(WASTEFUL / math.sqrt(steps), WASTEFUL**2) if disjoint else left / math.sqrt(steps)
+    sensible = min(public.n_rows, max(2, math.ceil(enough * public.n_rows - 1e-6)))
+    advice = (
+        f"Larger batches, of about {sensible} rows each, are sensible."
+        if disjoint
+        else f"With so many steps a batch_size of about {sensible} is sensible."
+    )
     warnings.warn(
         f"{who}: {steps} steps on batches of about {rows:.0f} of {public.n_rows} rows need noise "
         f"of {noise:.3g} times the clipping norm on every coordinate of a sum, so that the noise "
         f"on a step's mean gradient is {length:.3g} times as long as the clipping norm. They tell "
         f"{100 * told / left:.2g} per cent of what this part of the budget buys with larger "
-        f"batches. With so many steps a batch_size of about {sensible} is sensible. These figures "
-        "come from the plan alone; no budget has been spent.",
+        f"batches. {advice} These figures come from the plan alone; no budget has been spent.",
         NoiseWarning,
         stacklevel=3,
     )
 
 
-def _repeated(event: Event, count: int) -> list[tuple[Event, int]]:
-    return [(inner, count * times) for inner, times in event.flattened()]
-
-
-def _rate(event: Event) -> float | None:
-    """Share of the rows in a random sample of a Gaussian sum; None for any other event."""
-    sampled = isinstance(event, PoissonSampled | FixedSizeSampled)
-    if sampled and isinstance(event.event, Gaussian):  # type: ignore[attr-defined]
-        return float(event.rate)  # type: ignore[attr-defined]
-    return None
-
-
-def _share(event: Event) -> float:
-    return _rate(event) or 0.0
-
-
-def _noise(event: Event, scale: float) -> float:
-    return float(scale * event.event.noise_multiplier)  # type: ignore[attr-defined]
+def _answers(event: Event, count: int, scale: float) -> Iterator[_Answers]:
+    """Yield the Gaussian answers in an event, in the calibrated noise; others are left out."""
+    match event:
+        case Composed(parts=parts):
+            for part, times in parts:
+                yield from _answers(part, count * times, scale)
+        case Gaussian(noise_multiplier=noise, spread=spread):
+            yield _Answers(count, 1.0, scale * noise, spread=spread)
+        case (
+            PoissonSampled(event=Gaussian() as answer)
+            | FixedSizeSampled(event=Gaussian() as answer)
+        ):
+            noise = scale * answer.noise_multiplier
+            yield _Answers(count, event.rate, noise, spread=answer.spread)
+        case OnBlock(partition=partition, block=block, event=Gaussian() as answer):
+            share = 1 / partition.n_blocks
+            if partition.cuts is not None:
+                cuts = partition.cuts
+                share = (cuts[block + 1] - cuts[block]) / max(1, cuts[-1] - cuts[0])
+            noise = scale * answer.noise_multiplier
+            yield _Answers(count, share, noise, share < 1, answer.spread)
+        case OnePass(n_steps=n, event=Gaussian() as answer):
+            noise = scale * answer.noise_multiplier
+            yield _Answers(n * count, 1 / n, noise, n > 1, answer.spread)
+        case Shuffled(n=n, randomiser=Gaussian() as answer):
+            noise = scale * answer.noise_multiplier
+            yield _Answers(n * count, 1 / n, noise, n > 1, answer.spread)

@@ -11,6 +11,8 @@ from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex, Unconstrain
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.base import REGISTRY
 
+LEAST_BOUND, LARGEST_BOUND = 1e-50, 1e50  # of data_norm, target_bound and radius
+
 
 class PrivacyWarning(UserWarning):
     """A guarantee is weaker than its user may think."""
@@ -27,9 +29,12 @@ def check_budget(epsilon: Any, delta: Any) -> None:
 
 
 def check_bound(name: str, value: Any) -> None:
-    """Raise ValueError unless ``value`` is None or a positive, finite number."""
-    if value is not None and not (is_real(value) and 0 < value < math.inf):
-        raise ValueError(f"{name} must be None or a positive, finite number; got {value!r}.")
+    """Raise ValueError unless ``value`` is None or a number of a size that squares bear."""
+    if value is not None and not (is_real(value) and LEAST_BOUND <= value <= LARGEST_BOUND):
+        raise ValueError(
+            f"{name} must be None or a positive, finite number, from {LEAST_BOUND:g} to "
+            f"{LARGEST_BOUND:g}; got {value!r}."
+        )
 
 
 def constraint_set(name: Any, radius: Any) -> Constraint:
@@ -38,10 +43,14 @@ def constraint_set(name: Any, radius: Any) -> Constraint:
     Raises
     ------
     ValueError
-        If the name is unknown, or the radius is not positive and finite.
+        If the name is unknown, or the radius is not positive, finite and of a size that squares
+        bear.
     """
-    if not (is_real(radius) and 0 < radius < math.inf):
-        raise ValueError(f"radius must be a positive, finite number; got {radius!r}.")
+    if not (is_real(radius) and LEAST_BOUND <= radius <= LARGEST_BOUND):
+        raise ValueError(
+            f"radius must be a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}; "
+            f"got {radius!r}."
+        )
     size = float(radius)
     if name is None:
         return Unconstrained()

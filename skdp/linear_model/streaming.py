@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse as scipy_sparse
 
 from skdp.linear_model.charging import charge, seed_of
+from skdp.linear_model.noise_advice import warn_about_noise
 from skdp.linear_model.parameters import check_counts, warn_about_budget
 from skdp.oracle import noise_source, run
 from skdp.oracle.rows import Rows, StreamRows
@@ -109,6 +110,7 @@ class FitsBlocks:
         )
         _check_solver(type(model).__name__, solver)
         warn_about_budget(type(model).__name__, model.epsilon, model.delta, n_samples)
+        warn_about_noise(type(model).__name__, plan, public)
         model._report(plan, public)
         said = (*model._assumptions(public, solver), *_stream_assumptions(n_samples))
         statement = plan.statement(public, said, source.name)

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.objective.penalties import Array, Penalty, as_floats
 
+LEAST_SIZE, LARGEST_SIZE = 1e-300, 1e300  # of a set: parts of a smaller one have no precision left
+
 
 class Constraint(ABC):
     """Nonempty closed convex set of coefficients; an array counts as one vector.
@@ -100,7 +102,7 @@ class L2Ball(Constraint):
     Parameters
     ----------
     radius : float
-        Positive and finite.
+        Positive, from 1e-300 to 1e300.
 
     Examples
     --------
@@ -143,7 +145,7 @@ class L1Ball(Constraint):
     Parameters
     ----------
     radius : float
-        Positive and finite.
+        Positive, from 1e-300 to 1e300.
 
     Examples
     --------
@@ -240,7 +242,7 @@ class Simplex(Constraint):
     Parameters
     ----------
     total : float, default=1.0
-        Positive and finite.
+        Positive, from 1e-300 to 1e300.
 
     Examples
     --------
@@ -272,9 +274,12 @@ class Simplex(Constraint):
 
 def _check_size(constraint: L2Ball | L1Ball | Simplex, what: str) -> None:
     given = getattr(constraint, what)
-    if not (isinstance(given, Real) and 0 < float(given) < math.inf):
+    if not (isinstance(given, Real) and LEAST_SIZE <= float(given) <= LARGEST_SIZE):
         who = type(constraint).__name__
-        raise ValueError(f"{who}: {what} must be positive and finite; got {given!r}.")
+        raise ValueError(
+            f"{who}: {what} must be from {LEAST_SIZE:g} to {LARGEST_SIZE:g}, positive and finite; "
+            f"got {given!r}."
+        )
     object.__setattr__(constraint, what, float(given))
 
 

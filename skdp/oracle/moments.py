@@ -27,7 +27,7 @@ from skdp.oracle.kernels import (
     take,
 )
 
-FEW_ROWS = 1 << 10  # added up at once where a sum has to be accurate
+FEW_ROWS = 1 << 9  # added up at once where a sum has to be accurate
 
 
 def blocks(X: Any, part: slice | None = None) -> Iterator[slice]:
@@ -175,26 +175,32 @@ def weighted_gradient_sum(
 ) -> Array:
     """Sum over rows of weight times gradient, in float64 throughout; nothing is clipped.
 
-    Few rows at once: rounding errors grow with the longest chain of additions.
+    Few rows at once, as rounding errors grow with the longest chain of additions; and their sums
+    are added up with what rounding takes away on the side (Neumaier 1974).
     """
     most = np.full(X.shape[0], np.finfo(np.float64).max)
-    total = np.zeros(point.shape)
+    total, lost = np.zeros(point.shape), np.zeros(point.shape)
     for start in range(part.start, part.stop, FEW_ROWS):
         rows = slice(start, min(start + FEW_ROWS, part.stop))
-        total += clipped_gradient_sum(
+        few = clipped_gradient_sum(
             X, targets, weights, shrink, most, intercept_size, loss, point, 1.0, rows, precise=True
         )
-    return total
+        after = total + few
+        taken = after - total
+        lost += (total - (after - taken)) + (few - taken)
+        total = after
+    return total + lost
 
 
 def weighted_gradient_rounding(n_rows: int) -> float:
     """Error of such a sum in L2 norm, next to ``n_rows`` times the longest term.
 
     That of k terms is ``k u sum |terms|`` in each entry (Higham 2002, eq. 3.4), k the rows that are
-    added up at once and the number of such sums, with a few more for the products.
+    added up at once and the number of parts, with a few more for the products. The compensated sum
+    of m such sums is off by ``u |sum| + (m u)**2 sum |terms|``, about (ibid., sec. 4.3).
     """
-    terms = FEW_ROWS + -(-n_rows // FEW_ROWS) + 2 * MOST_PARTS + 8
-    return 1.01 * UNIT_ROUNDOFF * terms
+    sums = 2.0 + UNIT_ROUNDOFF * (2.0 + n_rows / FEW_ROWS) ** 2 * 4
+    return 1.01 * UNIT_ROUNDOFF * (FEW_ROWS + sums + 2 * MOST_PARTS + 8)
 
 
 def gram_rounding(n_rows: int, n_features: int, n_more: int, is_sparse: bool) -> float:

@@ -42,6 +42,8 @@ class Oracle:
         For a solver's own choices that need no secrecy, such as which iterate to return.
     n_gradients : float
         Gradients of single records taken so far, samples counted by their expected size.
+    gradient_lengths : list of float
+        Lengths of the gradients answered so far; where there is noise, none are kept.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Oracle:
         self.problem: Problem = terms.problem
         self.coins = coins
         self.n_gradients: float = 0.0
+        self.gradient_lengths: list[float] = []
         self._terms, self._ledger, self._rows, self._source = terms, ledger, rows, source
         self._noise = 1.0
 
@@ -117,7 +120,17 @@ class Oracle:
         array of shape ``public.shape``
         """
         release = noisy_gradient(point, clip_norm, noise, sampler, mechanism)
-        return self.ask(release) / release.divisor(self._terms)
+        gradient = self.ask(release) / release.divisor(self._terms)
+        self.note_direction(gradient)
+        return gradient
+
+    def note_direction(self, direction: Array) -> None:
+        """Keep the length of a gradient, or of the mean direction of many steps, without noise.
+
+        A run without noise that diverges is told by them; see :func:`skdp.oracle.session.run`.
+        """
+        if not self.is_noisy:
+            self.gradient_lengths.append(float(np.linalg.norm(direction)))
 
     def gradient_std(
         self,

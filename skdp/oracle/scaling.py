@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.oracle.kernels import block_rows, parts
@@ -107,10 +107,6 @@ class Columns:
         return sparse.csr_array(
             (data.astype(X.dtype, copy=False), X.indices, X.indptr), shape=X.shape
         )
-
-    def undo(self, Z: ArrayLike) -> Array:
-        """Return what standardised values stand for; what was clipped stays clipped."""
-        return np.asarray(np.asarray(Z) * self.size + self.centre)
 
 
 def _within(values: Array, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -29,6 +29,8 @@ from skdp.oracle.releases.base import Array
 from skdp.oracle.rows import Rows
 from skdp.oracle.scaling import Scaling
 
+RUNAWAY = 10.0  # growth of gradients that tells divergence, where no noise can be the reason
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -195,6 +197,8 @@ def run(
     ------
     PlanError, BudgetError
         If the solver asks for something else than it announced, or for more than it has.
+    FloatingPointError
+        If the solver diverged: to nan or inf, or, without noise, to ever longer gradients.
     """
     terms = Terms(public, problem, plan.calibration.scale)
     oracle = Oracle(terms, Ledger(plan.guard(public)), coins, rows, source)
@@ -206,4 +210,21 @@ def run(
             "the solver diverged: its parameter holds nan or inf. Lower learning_rate. "
             "The budget of this fit is spent."
         )
+    _refuse_runaway(oracle.gradient_lengths, public, problem)
     return replace(solution, n_gradients=oracle.n_gradients)
+
+
+def _refuse_runaway(lengths: list[float], public: Public, problem: Problem) -> None:
+    """Raise FloatingPointError if gradients grew, where no noise can be the reason.
+
+    All of the last tenth have to be long, as those of small batches differ. A start outside of the
+    constraint does not count: from there to the set they may grow.
+    """
+    inside = problem.constraint.contains(np.zeros(public.n_features))
+    compared = [length for length in lengths[not inside :] if length > 0]
+    if compared and min(compared[-max(1, len(compared) // 10) :]) > RUNAWAY * compared[0]:
+        raise FloatingPointError(
+            f"the solver ran away: without noise, its last gradients are more than {RUNAWAY:g} "
+            "times as long as the first. Lower learning_rate (where there is none: step, or raise "
+            "smoothness), or standardise the columns."
+        )

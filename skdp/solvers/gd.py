@@ -29,7 +29,6 @@ from skdp.steps import (
 )
 
 RELEASES = ("all", "last")
-RUNAWAY = 10.0  # growth of a gradient that tells divergence, where no noise can be the reason
 
 
 class GradientDescent(Solver):
@@ -226,20 +225,11 @@ class GradientDescent(Solver):
         average = IterateAverage(self.averaging, n_steps, oracle.coins)
         point = oracle.start()
         batches = samplers(self.batch_size, self.sampling, oracle.public)
-        first = last = 0.0
         for size, noise, batch in zip(sizes, clips.noises, batches, strict=False):
             clip_norm = clips.next(oracle, point, batch)
             gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
-            last = float(np.linalg.norm(gradient))
-            first = first or last
             point = oracle.problem.prox(point - size * momentum.direction(gradient), size)
             average.add(point)
-        if not oracle.is_noisy and last > RUNAWAY * first:
-            raise FloatingPointError(
-                f"solver {self.name!r} ran away: without noise, the last gradient is more than "
-                f"{RUNAWAY:g} times the first. Lower learning_rate, which is "
-                f"{self.learning_rate!r}, or standardise the columns."
-            )
         return Solution(average.result(), n_steps)
 
     def _hidden_run(self) -> LastIterate:

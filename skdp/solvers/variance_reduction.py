@@ -206,6 +206,7 @@ class VarianceReduced(Solver):
                     sampler,
                 )
             )
+            oracle.note_direction((last - point) / (length * size))
             # 3. the next epoch
             point, anchor = self._next_start(last, mean), mean
         return Solution(anchor, int(self.max_iter))

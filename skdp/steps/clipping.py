@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import is_real
+from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, is_real
 
 Array = NDArray[np.float64]
 
@@ -108,16 +108,16 @@ class AdaptiveClipping(ClippingRule):
         A share beyond [0, 1] is noise and is cut.
         """
         moved = norm * float(np.exp(-self.rate * (min(max(share, 0.0), 1.0) - self.quantile)))
-        return min(max(moved, 1e-100), 1e100)
+        return min(max(moved, LEAST_CLIP_NORM), LARGEST_CLIP_NORM)
 
 
 def clip_norms(rule: Any, n_steps: int) -> Array:
-    """Turn a number or a rule into an array of ``n_steps`` positive clipping norms.
+    """Turn a number or a rule into an array of ``n_steps`` clipping norms.
 
     Raises
     ------
     ValueError
-        If it is neither, or a norm is not positive and finite.
+        If it is neither, or a norm is not positive and of a size that float64 bears.
     """
     if isinstance(rule, str) and rule == "adaptive":
         rule = AdaptiveClipping()  # says which solvers know it
@@ -129,6 +129,10 @@ def clip_norms(rule: Any, n_steps: int) -> Array:
         raise ValueError(
             f"clip_norm must be 'auto', a positive number or a ClippingRule; got {rule!r}."
         )
-    if norms.shape != (n_steps,) or not ((norms > 0) & np.isfinite(norms)).all():
-        raise ValueError(f"clip_norm must give positive, finite norms; got {rule!r}.")
+    inside = (norms >= LEAST_CLIP_NORM) & (norms <= LARGEST_CLIP_NORM)
+    if norms.shape != (n_steps,) or not inside.all():
+        raise ValueError(
+            f"clip_norm must give positive, finite norms, from {LEAST_CLIP_NORM:g} to "
+            f"{LARGEST_CLIP_NORM:g}; got {rule!r}."
+        )
     return norms

@@ -53,7 +53,34 @@ def test_without_noise_it_is_the_constrained_minimum(regression):
     np.testing.assert_allclose(model.coef_, found.x[:-1], atol=1e-5)
 
 
-@pytest.mark.parametrize("wrong", [{"constraint": "ball"}, {"constraint": 1}, {"radius": 0}])
+@pytest.mark.parametrize("solver", ["gd", "accelerated_mirror_descent", "shuffled_sgd", "svrg"])
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("radius", [1e-50, 1e-20, 1e20, 1e50])
+def test_a_radius_of_any_size_gives_a_model(name, radius, solver, regression):
+    fitted = skdp.DPRidge(
+        alpha=50.0,
+        solver=solver,
+        constraint=name,
+        radius=radius,
+        scaling="none",
+        random_state=0,
+    ).fit(*regression)
+    assert np.isfinite(fitted.coef_).all()
+    # in units of the radius, where no sum of squares leaves float64
+    assert SETS[name](fitted.coef_.ravel() / radius, 1 + 1e-10)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"constraint": "ball"},
+        {"constraint": 1},
+        {"radius": 0},
+        {"radius": None},
+        {"radius": 1e-200, "constraint": "l1_ball", "solver": "accelerated_mirror_descent"},
+        {"radius": 1e200, "constraint": "l1_ball", "solver": "accelerated_mirror_descent"},
+    ],
+)
 def test_errors_come_before_the_rows(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         skdp.DPRidge(**wrong).fit(None, None)

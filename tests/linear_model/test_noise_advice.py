@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.solvers import SVRG, GradientDescent
+from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
 
 def warned(action):
@@ -65,7 +65,10 @@ def test_sensible_batches_tell_most_of_what_the_budget_buys():
         "svrg",
         "svrg++",
         GradientDescent(batch_size=0.1),
-        GradientDescent(batch_size=10, sampling="shuffled"),
+        GradientDescent(batch_size=500, sampling="shuffled"),
+        "shuffled_sgd",
+        "adaptive_shuffled_sgd",
+        ShuffledSGD(batch_size=200),
         "residual_budget",
     ],
     ids=str,
@@ -73,6 +76,46 @@ def test_sensible_batches_tell_most_of_what_the_budget_buys():
 def test_ordinary_plans_are_not(solver):
     model = skdp.DPLogisticRegression(solver=solver)
     assert not warned(lambda: model.plan(50_000, 20))
+
+
+DROWNED = [
+    (GradientDescent(max_iter=100, batch_size=10, sampling="shuffled"), 100, 10),
+    (ShuffledSGD(batch_size=10), 500, 10),
+    (ShuffledSGD(batch_size=1), 5000, 1),
+    (SVRG(max_iter=600, batch_size=5, sampling="shuffled"), 600, 5),
+    (AdaptiveShuffledSGD(max_iter=500), 500, 5),  # half of the rows are counted, not stepped on
+]
+
+
+@pytest.mark.parametrize(("solver", "steps", "rows"), DROWNED, ids=str)
+def test_disjoint_batches_that_noise_drowns_are_warned_about(solver, steps, rows):
+    model = skdp.DPRidge(solver=solver, scaling="none")
+    plans = []
+    (told,) = warned(lambda: plans.append(model.plan(5000, 10)))
+    assert f"{steps} steps on batches of about {rows} of 5000 rows" in told
+    kind = {"svrg": "svrg_pass", "shuffled_sgd": "shuffled_pass"}.get(solver.name, "gradient")
+    (noise,) = {one.noise_multiplier for one in plans[0].releases if one.kind == kind}
+    length = float(re.search(r"mean gradient is ([\d.]+)", told)[1])
+    assert length == pytest.approx(noise * 11**0.5 / rows, rel=0.02)
+    sensible = int(re.search(r"of about (\d+) rows each", told)[1])
+    smaller = {"batch_size": sensible} if hasattr(solver, "batch_size") else {"max_iter": 10}
+    model.set_params(**{f"solver__{name}": value for name, value in smaller.items()})
+    assert not warned(lambda: model.plan(5000, 10))
+
+
+def test_disjoint_batches_tell_what_the_warning_says():
+    """B blocks in whole passes tell the share 1 / sqrt(B) of the budget; here 1 / sqrt(500)."""
+    solver = GradientDescent(max_iter=1000, batch_size=10, sampling="shuffled")
+    model = skdp.DPRidge(solver=solver, scaling="none")
+    (told,) = warned(lambda: model.plan(5000, 10))
+    assert f"They tell {100 / 500**0.5:.2g} per cent" in told
+
+
+def test_blocks_that_arrive_are_warned_about(regression):
+    X, y = regression
+    model = skdp.DPRidge(solver=ShuffledSGD(max_iter=100), epsilon=0.2, random_state=0)
+    (told,) = warned(lambda: model.fit_blocks([(X, y)], n_samples=len(X), n_features=5))
+    assert f"100 steps on batches of about {len(X) // 100} of {len(X)} rows" in told
 
 
 def test_it_comes_before_any_budget_is_spent(classification):

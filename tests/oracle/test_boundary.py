@@ -26,8 +26,10 @@ from skdp.oracle import (
     run,
 )
 from skdp.oracle.ledger import FollowPlan, Ledger, WithinBudget
-from skdp.oracle.releases import Terms
+from skdp.oracle.noise import SeededSource
+from skdp.oracle.releases import LaplaceNoise, Terms
 from skdp.oracle.releases.base import audited
+from skdp.oracle.releases.mechanisms import Contribution
 from skdp.oracle.rows import Rows
 
 PUBLIC = Public(
@@ -96,7 +98,7 @@ def rowless(entries=None):
 # Law 1: a sum enforces the bound that it declares.
 
 
-@pytest.mark.parametrize("clip_norm", [0.0, -1.0, np.inf, np.nan])
+@pytest.mark.parametrize("clip_norm", [0.0, -1.0, np.inf, np.nan, 1e-320, 1e-120, 1e120])
 def test_a_bound_that_is_none_is_refused(clip_norm):
     with pytest.raises(ValueError, match="clip_norm must be positive and finite"):
         GradientSum(np.zeros((3, 1)), clip_norm)
@@ -352,6 +354,23 @@ def test_rows_cannot_be_pickled():
 def test_noise_that_cannot_be_told_from_rounding_is_refused():
     with pytest.raises(ValueError, match="too fine to be told"):
         gradient_release().std(Terms(PUBLIC, PROBLEM, 1e-18))
+
+
+@pytest.mark.parametrize("mechanism", [GaussianNoise(), LaplaceNoise()])
+@pytest.mark.parametrize("bound", [0.0, 5e-324, 1e-300, 1e300, np.inf])
+def test_noise_on_a_grid_beyond_float64_is_refused(mechanism, bound):
+    """The grid's width would be 0, subnormal or infinite, and noise no longer what is charged."""
+    contribution = Contribution(bound, 2.0, size=3, total=bound, order=mechanism.order)
+    with pytest.raises(ValueError, match="numbers keep their precision"):
+        mechanism.std(contribution, 1.0)
+
+
+@pytest.mark.parametrize("clip_norm", [1e-100, 1e100])
+def test_noise_at_the_limits_of_the_clip_is_as_large_as_it_says(clip_norm, rows):
+    terms = Terms(PUBLIC, PROBLEM, 2.0)
+    release = NoisySum(GradientSum(np.zeros((3, 1)), clip_norm), GaussianNoise())
+    answers = [release.answer(rows, terms, SeededSource(seed)) for seed in range(200)]
+    assert np.std(answers, axis=0) / clip_norm == pytest.approx(2.0, rel=0.2)
 
 
 def test_a_budget_that_no_noise_meets_is_refused_before_rows_are_read(rows):

@@ -13,7 +13,6 @@ from skdp.oracle import (
     Coordinates,
     GramSum,
     NewtonDirection,
-    NormCounts,
     ResidualSquares,
     ShrunkGradientSum,
     SmallestEigenvalue,
@@ -90,7 +89,6 @@ SUMS = {
     "turned": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN)),
     "turned records": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN), True),
     "squares": lambda: ResidualSquares(POINT, 0.6),
-    "counts": lambda: NormCounts((0.0, 0.9, 2.0)),
     "direction": lambda: NewtonDirection(POINT, POINT[::-1], 3.0, 2.0),
     "eigenvalue": lambda: SmallestEigenvalue(2.0),
 }

@@ -7,10 +7,11 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
+import skdp
 from skdp.objective import Logistic
 from skdp.oracle import PerturbedMinimum, moments
 from skdp.oracle.noise import noise_source
-from skdp.oracle.releases import GaussianNoise
+from skdp.oracle.releases import GaussianNoise, Terms
 from skdp.oracle.rows import Rows
 from weighted_records import POINT, data_for, records, rows_of, terms_for
 
@@ -45,20 +46,76 @@ def test_the_minimum_is_found(data):
     np.testing.assert_allclose(found[:, 0], expected, atol=1e-5)
 
 
+def in_long_precision(rows, terms, release, b, point):
+    """Gradient and Hessian of the objective in numpy's long doubles."""
+    X, y, size = rows._X, rows._targets.astype(np.longdouble), rows._intercept_size
+    shrink = np.ones(len(X)) if rows._shrink is None else rows._shrink
+    Z = np.hstack([shrink[:, None] * X.astype(np.longdouble), np.full((len(X), 1), size)])
+    f = rows.record_factors(release.row_norm, gentle=True).astype(np.longdouble)[:, None]
+    lifted = np.full((4, 1), release.damping + terms.problem.strong_convexity * len(X))
+    lifted[-1] = release.damping
+    p = 1 / (1 + np.exp(-Z @ point))
+    return Z.T @ (f**2 * (p - y)) + lifted * point + b, Z.T @ (f**2 * p * (1 - p) * Z), lifted
+
+
+def exact_minimum(rows, terms, release, b, point):
+    """Newton's method in long doubles, steps by float64; from a point that is near already."""
+    point = point.astype(np.longdouble)
+    for _ in range(30):
+        gradient, hessian, lifted = in_long_precision(rows, terms, release, b, point)
+        hessian = hessian.astype(float) + np.diag(lifted[:, 0])
+        point = point - np.linalg.solve(hessian, gradient.astype(float))
+    return point
+
+
 def test_the_minimum_is_as_near_as_its_noise_assumes(data):
-    """The gradient at what is released, before noise, is within the public tolerance."""
+    """What is released, before noise, lies within the promised distance of the minimiser."""
     X, y, _ = data
     terms = terms_for(Logistic(), 70, scale=2.0)
     release = PerturbedMinimum(2.0, 3.0)
     rows = rows_of(1e3 * X, y)
+    distances = release._distances(terms)
+    assert len(distances) > 1
     for seed in range(5):
         b = release._perturbation(terms, noise_source(seed))
         assert np.linalg.norm(b) <= release._longest(terms) * (1 + 1e-12)
         found = release._minimum(rows, terms, b)
-        factors = rows.record_factors(2.0, gentle=True)
-        gradient = release._gradient(rows, terms, b, factors, found)
-        assert np.linalg.norm(gradient) <= release._tolerance(terms)
+        exact = exact_minimum(rows, terms, release, b, found)
+        assert np.linalg.norm((found - exact).astype(float)) <= distances[-1]
         assert np.linalg.norm(found) <= release._farthest(terms)
+
+
+def a_step_from_afar(rows, terms, release, b, start):
+    """Where the release goes on from ``start``, if a search ended there."""
+    factors = rows.record_factors(release.row_norm, gentle=True)
+    gradient = release._gradient(rows, terms, b, factors, start)
+    _, _, lifted = in_long_precision(rows, terms, release, b, start)
+    hessian = rows.hessian_sum(terms.problem.loss, start, factors) + np.diag(lifted[:, 0])
+    return start - np.linalg.solve(hessian, gradient)
+
+
+@pytest.mark.parametrize("distance", [1e-6, 1e-4, 1e-2, 5e-2])
+@pytest.mark.parametrize("kind", ["plain", "alike", "long", "null"])
+def test_a_step_comes_as_near_as_is_promised(kind, distance, data, rng):
+    """From any point within a distance of the minimum, on rows made to bend the loss most."""
+    X, y, _ = data
+    X = {"plain": X, "alike": np.tile(X[:1], (70, 1)), "long": 1e3 * X, "null": 0 * X}[kind]
+    terms, release, rows = terms_for(Logistic(), 70, scale=2.0), PerturbedMinimum(2.0, 1.1), None
+    rows, worst = rows_of(X, y), 0.0
+    promised = release._nearer(terms, distance)
+    for seed in range(5):
+        b = release._perturbation(terms, noise_source(seed))
+        exact = exact_minimum(rows, terms, release, b, release._minimum(rows, terms, b))
+        for _ in range(10):
+            away = rng.standard_normal((4, 1))
+            start = (exact + distance * away / np.linalg.norm(away)).astype(float)
+            reached = a_step_from_afar(rows, terms, release, b, start)
+            missed = np.linalg.norm((reached - exact).astype(float))
+            worst = max(worst, missed)
+            assert missed <= promised
+    if kind == "plain" and distance > 1e-5:
+        # Most of it is the change of the Hessian on the way: without that it would be too little.
+        assert worst > release._nearer(terms, 1e-9)
 
 
 @pytest.mark.parametrize("has_intercept", [False, True])
@@ -133,7 +190,8 @@ def test_the_answer_hides_what_the_search_leaves_open(data, monkeypatch):
     assert (answer == 7.0).all()
     [(relative, bound, scale)] = seen
     assert relative >= release.event(terms).output_noise
-    assert bound >= 2 * release._tolerance(terms) / release.damping
+    half_grid = release._half_grid(terms) / release.damping
+    assert bound >= 2 * (release._distances(terms)[-1] + half_grid)
     assert scale == 2.0
 
 
@@ -160,6 +218,21 @@ def test_the_noise_for_rounding_stays_below_the_perturbation():
         std = hidden.std(release.contribution(terms), scale)
         largest_mean_eigenvalue = n_rows * row_norm**2 / (4 * 51)
         assert std < 0.05 * scale * row_norm / largest_mean_eigenvalue
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_the_noise_for_rounding_is_small_for_a_million_rows(epsilon):
+    """Next to what b does to the minimum where p is 0.2 or 0.8 and columns have unit size."""
+    model = skdp.DPLogisticRegression(
+        solver="objective_perturbation", scaling="none", epsilon=epsilon
+    )
+    public, problem, _, solver, plan = model._prepare(10**6, 20, 1, False, False)
+    terms = Terms(public, problem, plan.calibration.scale)
+    release = PerturbedMinimum(solver.row_norm, solver.damping)
+    hidden = GaussianNoise(release.event(terms).output_noise)
+    std = hidden.std(release.contribution(terms), terms.scale)
+    eigenvalue = 10**6 * 0.2 * 0.8 + release.damping
+    assert std < 0.1 * terms.scale * release.row_norm / eigenvalue
 
 
 def test_the_perturbation_has_the_promised_size():

@@ -15,7 +15,6 @@ from skdp.oracle.releases.mechanisms import GaussianNoise, Mechanism
 from skdp.oracle.releases.moments import (
     Coordinates,
     GramSum,
-    NormCounts,
     ResidualSquares,
     ShrunkGradientSum,
     unpack_gram,
@@ -49,7 +48,6 @@ __all__ = [
     "Mechanism",
     "NewtonDirection",
     "NoisySum",
-    "NormCounts",
     "NotAudited",
     "PerturbedMinimum",
     "Poisson",

@@ -14,6 +14,7 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases.base import Array, audited
 
 GRID_BITS = 30  # the grid is at most 2**-30 standard deviations wide
+LEAST_GRID, LARGEST_GRID = 2.0**-900, 2.0**900  # where it is neither subnormal nor nearly infinite
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,13 @@ class Mechanism(ABC):
             self.relative * scale * contribution.bound * 2.0**-GRID_BITS,
             contribution.total * 2.0**-51,
         )
+        if not LEAST_GRID <= finest <= LARGEST_GRID:
+            raise ValueError(
+                f"{type(self).__name__}: what one record can add, {contribution.bound:g}, times a "
+                f"noise multiplier of {self.relative * scale:g} is out of the range in which "
+                "numbers keep their precision. Choose bounds and clipping norms of a common size, "
+                "or another unit. Nothing was released for it."
+            )
         return 2.0 ** math.ceil(math.log2(finest))
 
     def _check_grid(self, noise: float, grid: float, scale: float) -> None:

@@ -1,8 +1,7 @@
-"""Sums of second moments: Gram matrices, gradients of shrunk rows, squares, counts."""
+"""Sums of second moments: Gram matrices, gradients of shrunk rows, squares."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
@@ -231,36 +230,3 @@ class ResidualSquares(Sum):
     def total(self, rows: Rows, terms: Terms) -> Array:
         require_shape(self, terms, "point")
         return np.array([rows.residual_squares(terms.problem.loss, self.point, self.bound)])
-
-
-@audited
-@dataclass(frozen=True)
-class NormCounts(Sum):
-    """How many rows have a norm between two edges, intercept included; the last bin is open.
-
-    Sensitivity: a record adds 1 to one count; a null record, of weight 0, adds nothing. Replace-one
-    moves two counts by 1 each: the spread is sqrt(2). Counts are exact in floating point.
-
-    Parameters
-    ----------
-    edges : tuple of float
-        Increasing; the first bin starts at 0, whatever its edge.
-    """
-
-    edges: tuple[float, ...]
-    kind: ClassVar[str] = "norm_counts"
-
-    def __post_init__(self) -> None:
-        edges = tuple(float(edge) for edge in self.edges)
-        object.__setattr__(self, "edges", edges)
-        if not edges or not all(a < b for a, b in itertools.pairwise(edges)):
-            raise ValueError(f"NormCounts: edges must increase; got {edges!r}.")
-
-    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
-        return Contribution(1.0, spread=ROOT_TWO, size=len(self.edges), total=float(n_rows))
-
-    def shape(self, terms: Terms) -> tuple[int, ...]:
-        return (len(self.edges),)
-
-    def total(self, rows: Rows, terms: Terms) -> Array:
-        return rows.norm_counts(np.array(self.edges))

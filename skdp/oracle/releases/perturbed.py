@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import linalg
 
 from skdp.accounting import ObjectivePerturbed
 from skdp.objective import Logistic
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 OUTPUT_NOISE = 30.0  # relative to the noise on the objective, each in its own unit
 SLACK = 4.0  # tolerance in units of what rounding can do to a gradient
+WORTH_A_STEP = 0.5  # so much nearer to the minimiser a further step has to come
 
 
 @audited
@@ -38,11 +40,13 @@ class PerturbedMinimum(Release):
     (Redberg, Koskela, Wang 2023, Thm 3.1) with ``ratio = curvature row_norm**2 / damping``. The
     penalty, convex and public, adds to the regularisation.
 
-    *Inexactness.* What is found is a point v with a gradient no longer than ``tolerance``, a public
-    number, computed gradients being off by :meth:`_rounding` at most. The objective is strongly
-    convex: ``|v - w| <= tolerance / damping = D / 2``, for both neighbours, and noise in units of
-    D is added (approximate minima perturbation: Iyengar et al. 2019, Alg. 1). It is the
-    noise of :class:`GaussianNoise`, which charges for its grid.
+    *Inexactness.* What is found is a point v that is, whatever the rows, no farther from w than
+    ``D / 2``, a public number; so noise in units of D is added (approximate minima perturbation:
+    Iyengar et al. 2019, Alg. 1). It is the noise of :class:`GaussianNoise`, which charges for its
+    grid. A search ends where the gradient is no longer than a tolerance, computed gradients being
+    off by :meth:`_rounding` at most: by strong convexity v is then no farther from w than that over
+    ``damping``. Newton's steps from there come nearer, each to within :meth:`_nearer`; so many are
+    made as that, a public number as well, calls for.
 
     *The noise b* is drawn on a grid: a rounding of a Gaussian vector, which moves the minimiser as
     a gradient of half the grid's diagonal would; the tolerance pays for it. A vector longer than
@@ -152,33 +156,89 @@ class PerturbedMinimum(Release):
         """
         public, problem = terms.public, terms.problem
         size, n_rows = public.n_parameters, public.n_rows
-        strength = self.damping + problem.strong_convexity * n_rows
         long_row = self.row_norm * max(1.0, (public.row_norm or self.row_norm) / self.row_norm)
         each = problem.loss.curvature * self.row_norm * long_row * (size + 8) * longest
-        each += 32 * self.row_norm
-        sums = moments.weighted_gradient_rounding(n_rows) * n_rows * self.row_norm
-        rest = UNIT_ROUNDOFF * 8 * (strength * longest + self._longest(terms))
-        return 1.01 * (UNIT_ROUNDOFF * n_rows * each + sums + rest)
+        return 1.01 * UNIT_ROUNDOFF * n_rows * each + self._rounding_of_sums(terms, longest)
 
-    def _tolerance(self, terms: Terms) -> float:
-        """How short a gradient has to be, b's rounding included."""
-        grid = 0.0 if terms.scale == 0 else self._grid(terms)
-        return SLACK * self._rounding(terms, self._farthest(terms)) + grid * math.sqrt(
-            terms.public.n_parameters
-        )
+    def _rounding_of_sums(self, terms: Terms, longest: float) -> float:
+        """Longest error of a computed gradient, if margins were exact."""
+        public = terms.public
+        residuals = 32 * UNIT_ROUNDOFF * public.n_rows * self.row_norm
+        sums = moments.weighted_gradient_rounding(public.n_rows) * public.n_rows * self.row_norm
+        rest = UNIT_ROUNDOFF * 8 * (self._strength(terms) * longest + self._longest(terms))
+        return 1.01 * (residuals + sums + rest)
+
+    def _half_grid(self, terms: Terms) -> float:
+        """Longest rounding of b."""
+        if terms.scale == 0:
+            return 0.0
+        return 0.5 * self._grid(terms) * math.sqrt(terms.public.n_parameters)
 
     def _goal(self, terms: Terms) -> float:
         """How short a computed gradient has to be; without noise, as short as is of use."""
         if terms.scale == 0:
             return 1e-9 * terms.public.n_rows
-        # What is left of the tolerance is for the rounding of one gradient and of b.
         rounding = self._rounding(terms, self._farthest(terms))
-        half = 0.5 * self._grid(terms) * math.sqrt(terms.public.n_parameters)
-        return (SLACK - 1) * rounding + half
+        return (SLACK - 1) * rounding + self._half_grid(terms)
+
+    def _distances(self, terms: Terms) -> list[float]:
+        """How far from the minimiser, at most, the search ends, and each step after it."""
+        rounding = self._rounding(terms, self._farthest(terms))
+        found = [(self._goal(terms) + rounding) / self.damping]
+        while (nearer := self._nearer(terms, found[-1])) < WORTH_A_STEP * found[-1]:
+            found.append(nearer)
+        return found
+
+    def _nearer(self, terms: Terms, distance: float) -> float:
+        """How far from w, at most, Newton's step ends that starts within ``distance`` of it.
+
+        Let A be the matrix of rows ``f z``, W the second derivatives at the point v where the step
+        starts, M their diagonal matrix, ``H = A'MA + Lambda`` the Hessian, Lambda at least
+        ``damping``. Then ``|H^-1 A'M x| <= |M^(1/2) x| / (2 sqrt(damping))``, as no
+        ``s / (s**2 + damping)`` exceeds ``1 / (2 sqrt(damping))``; as no W exceeds ``curvature``,
+        that is at most ``sqrt(n curvature / damping) / 2`` times the largest entry of x. And a
+        margin that moves by t moves a residual by at most ``W (exp(|t|) - 1)``, and W itself by as
+        much, because the loss's third derivative does not exceed its second. So the step misses w
+        by the sum of
+
+        1. what the Hessian changes on the way to w: entries of x of at most ``row_norm distance
+           (exp(|z| distance) - 1)``;
+        2. the rounding of margins, ``(p + 8) u |z| |v|``: entries of ``row_norm`` times that for a
+           row of length 1;
+        3. all other rounding of the gradient, over ``damping``;
+        4. the rounding of the Hessian and of its Cholesky factors (Higham 2002, Thm 10.3 and 10.4),
+           which over ``damping`` is a relative error of the step, and that of the new point.
+        """
+        public, loss = terms.public, terms.problem.loss
+        size, n_rows = public.n_parameters, public.n_rows
+        longest = self._farthest(terms) + distance
+        long_row = max(self.row_norm, public.row_norm or 0.0) * (1 + 1e-9)
+        off = UNIT_ROUNDOFF * (size + 8) * longest
+        if terms.scale == 0 or long_row * max(distance, off) > 1:
+            return math.inf
+        half_root = 0.5 * math.sqrt(n_rows * loss.curvature / self.damping)
+        entries = distance * math.expm1(long_row * distance) + off * math.exp(long_row * off)
+        missed = half_root * self._lipschitz * entries
+        missed += self._rounding_of_sums(terms, longest) / self.damping
+        most = self._lipschitz**2
+        steepest = n_rows * loss.curvature * most + self._strength(terms)
+        hessian = moments.gram_rounding(n_rows, public.n_features, 1, public.sparse) * most
+        hessian += n_rows * most * (16 * UNIT_ROUNDOFF + math.expm1(long_row * off))
+        hessian += 16 * size * (size + 1) * UNIT_ROUNDOFF * steepest
+        relative = hessian / self.damping
+        if relative > 0.5:
+            return math.inf
+        step = distance + missed
+        return 1.01 * (missed + 2 * relative * step + 2 * UNIT_ROUNDOFF * longest)
+
+    def _strength(self, terms: Terms) -> float:
+        """Largest eigenvalue of the Hessian's public part."""
+        return self.damping + terms.problem.strong_convexity * terms.public.n_rows
 
     def contribution(self, terms: Terms) -> Contribution:
         """Return what the noise on the answer hides: points within D of each other."""
-        distance = 2 * self._tolerance(terms) / self.damping * (1 + 1e-9)
+        half_grid = self._half_grid(terms) / self.damping  # b's, which moves the minimiser itself
+        distance = 2 * (self._distances(terms)[-1] + half_grid) * (1 + 1e-9)
         total = self._farthest(terms) + distance
         return Contribution(distance, 1.0, terms.public.n_parameters, total)
 
@@ -218,13 +278,16 @@ class PerturbedMinimum(Release):
             lifted[-1] = self.damping
         steepest = public.n_rows * terms.problem.loss.curvature * self.row_norm**2 + lifted.max()
         goal = self._goal(terms)
+
+        def hessian_at(point: Array) -> Array:
+            return rows.hessian_sum(terms.problem.loss, point, factors) + np.diag(lifted)
+
         point = np.zeros(public.shape)
         gradient = self._gradient(rows, terms, b, factors, point)
         length = float(np.linalg.norm(gradient))
         while length > goal:
             # 1. Newton's direction
-            hessian = rows.hessian_sum(terms.problem.loss, point, factors) + np.diag(lifted)
-            direction = np.linalg.solve(hessian, gradient)
+            direction = np.linalg.solve(hessian_at(point), gradient)
             # 2. halve the step until the gradient is shorter by a quarter of it
             step = 1.0
             while step > 2.0**-30:
@@ -242,6 +305,11 @@ class PerturbedMinimum(Release):
                 there = self._gradient(rows, terms, b, factors, trial)
                 shorter = float(np.linalg.norm(there))
             point, gradient, length = trial, there, shorter
+        # 4. as many whole steps as the distance that is promised takes
+        for left in reversed(range(len(self._distances(terms)) - 1)):
+            point = point - linalg.solve(hessian_at(point), gradient, assume_a="pos")
+            if left:
+                gradient = self._gradient(rows, terms, b, factors, point)
         return point
 
     def stand_in(self, terms: Terms, rng: np.random.Generator) -> Array:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM
 from skdp.oracle import kernels
 from skdp.oracle.releases.base import Array, Terms, audited
 from skdp.oracle.releases.fields import require_shape, store_points, store_positive
@@ -71,8 +72,10 @@ class GradientSum(Sum):
     point : array of shape (n_parameters, n_outputs)
         Where the gradient is taken; finite.
     clip_norm : float
-        Positive and finite. It is a number, fixed here: a solver knows no rows, so whatever it
-        names is public, and the very number that bounds the noise is the one that clips.
+        From 1e-100 to 1e100: limits on residuals, which are this over the norm of a row, lose
+        their relative precision where numbers are subnormal. It is a number, fixed here: a solver
+        knows no rows, so whatever it names is public, and the very number that bounds the noise is
+        the one that clips.
     order : {1, 2}, default=2
         Of the norm: 2 for Gaussian noise, 1 for Laplace noise.
     """
@@ -85,6 +88,11 @@ class GradientSum(Sum):
     def __post_init__(self) -> None:
         store_points(self, "point")
         store_positive(self, "clip_norm")
+        if not LEAST_CLIP_NORM <= self.clip_norm <= LARGEST_CLIP_NORM:
+            raise ValueError(
+                f"GradientSum: clip_norm must be positive and finite, from {LEAST_CLIP_NORM:g} to "
+                f"{LARGEST_CLIP_NORM:g}; got {self.clip_norm!r}. Nothing was released for it."
+            )
         if type(self.order) is not int or self.order not in (1, 2):
             raise ValueError(f"GradientSum: order must be 1 or 2; got {self.order!r}.")
 

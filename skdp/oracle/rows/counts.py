@@ -60,15 +60,6 @@ class Counts(HeldRows):
             total += float(np.rint(unit * shares).sum())
         return total / unit
 
-    def norm_counts(self, edges: Array) -> Array:
-        """Count the rows with weights whose norm lies between two edges, the last one open."""
-        with np.errstate(divide="ignore"):
-            norms = 1 / self._inverse_norms
-        if self._weights is not None:
-            norms = norms[self._weights > 0]
-        places = np.searchsorted(edges, norms, side="right") - 1
-        return np.bincount(np.maximum(places, 0), minlength=len(edges)).astype(float)
-
     def magnitude_counts(self, features: bool, targets: bool) -> NDArray[np.int64]:
         """Count values by column and magnitude; rows of weight 0 are not counted."""
         return self._counts(features, targets, histograms.magnitude_counts)

@@ -1,0 +1,127 @@
+"""Lines of a statement: how many steps a release holds, and which rows each of them reads."""
+
+import pytest
+
+import skdp
+from skdp.accounting import (
+    Composed,
+    Gaussian,
+    HiddenIterates,
+    OnBlock,
+    OnePass,
+    Partition,
+    PoissonSampled,
+    PrivacyStatement,
+    Shuffled,
+    total_privacy,
+)
+from skdp.accounting.release_lines import ReleaseRecord, release_lines
+from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
+
+G = Gaussian(2.0)
+
+
+def on_blocks(epoch, n_blocks, times=1, event=G):
+    return [
+        ReleaseRecord("gradient", times, 2.0, OnBlock(Partition(epoch, n_blocks), block, event))
+        for block in range(n_blocks)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("records", "line"),
+    [
+        ([ReleaseRecord("gradient", 7, 2.0, G)], "7 x gradient, noise multiplier 2"),
+        (
+            [ReleaseRecord("pass", 2, 2.0, OnePass(11, G))],
+            "2 x pass of 11 steps (disjoint blocks of rows: a row is in at most 2), "
+            "noise multiplier 2",
+        ),
+        (
+            [ReleaseRecord("pass", 1, 2.0, Shuffled(500, G))],
+            "1 x pass of 500 steps (disjoint blocks of rows: a row is in at most 1), "
+            "noise multiplier 2",
+        ),
+        # Twice each of 5 blocks, then once each of 5 others: no row is in more than 3 of 15.
+        (
+            on_blocks(0, 5, times=2) + on_blocks(1, 5),
+            "15 x gradient (disjoint blocks of rows: a row is in at most 3), noise multiplier 2",
+        ),
+        # Not every block of the second division is asked: it may still be the row's.
+        (
+            on_blocks(0, 5) + on_blocks(1, 5)[:2],
+            "7 x gradient (disjoint blocks of rows: a row is in at most 2), noise multiplier 2",
+        ),
+        (
+            on_blocks(0, 5, event=Composed(((G, 3),))),
+            "5 x gradient of 3 steps (disjoint blocks of rows: a row is in at most 3), "
+            "noise multiplier 2",
+        ),
+        # A single block is all rows: its answers do add up.
+        (on_blocks(0, 1, times=4), "4 x gradient, noise multiplier 2"),
+        (
+            [ReleaseRecord("pass", 3, 2.0, Composed(((PoissonSampled(0.015, G), 50),)))],
+            "3 x pass of 50 steps (random samples of 1.5% of the rows), noise multiplier 2",
+        ),
+        # Two answers to a step, one about all rows.
+        (
+            [ReleaseRecord("pass", 1, 2.0, Composed(((G, 9), (PoissonSampled(0.5, G), 9))))],
+            "1 x pass of 9 steps, noise multiplier 2",
+        ),
+        (
+            [ReleaseRecord("last_iterate", 1, 2.0, HiddenIterates(G, 80, 0.9))],
+            "1 x last_iterate of 80 steps (only the last point is shown), noise multiplier 2",
+        ),
+    ],
+)
+def test_a_line_tells_steps_and_rows(records, line):
+    assert [str(found) for found in release_lines(records)] == [line]
+
+
+def test_releases_on_unlike_rows_stand_in_lines_of_their_own():
+    records = [ReleaseRecord("gradient", 1, 2.0, G), *on_blocks(0, 4)]
+    records.append(ReleaseRecord("gradient", 1, 2.0, PoissonSampled(0.1, G)))
+    assert [line.count for line in release_lines(records)] == [1, 4, 1]
+
+
+@pytest.mark.parametrize(
+    ("solver", "told"),
+    [
+        (ShuffledSGD(max_iter=20), ["of 20 steps", "at most 1)"]),
+        (ShuffledSGD(batch_size=1), ["of 1000 steps", "at most 1)"]),
+        (AdaptiveShuffledSGD(max_iter=10), ["10 x gradient (", "at most 1)"]),
+        (GradientDescent(max_iter=30, batch_size=100, sampling="shuffled"), ["at most 3)"]),
+        (
+            SVRG(max_iter=60, inner_steps=30, batch_size=100, sampling="shuffled"),
+            ["2 x svrg_pass of 30 steps", "at most 6)"],
+        ),
+    ],
+)
+def test_the_statement_of_a_fit_says_that_blocks_do_not_add_up(solver, told):
+    statement = skdp.DPRidge(solver=solver, scaling="none").plan(1000, 3)
+    for shown in (str(statement), statement._repr_html_()):
+        assert "disjoint blocks of rows" in shown
+        assert "do not add up" in shown
+    for words in told:
+        assert words in str(statement)
+
+
+def test_plain_statements_speak_of_no_blocks():
+    statement = skdp.DPRidge(solver="gd", scaling="none").plan(1000, 3)
+    for shown in (str(statement), statement._repr_html_()):
+        assert "disjoint" not in shown
+        assert "add up" not in shown
+
+
+def test_blocks_of_two_fits_do_add_up():
+    """A row lies in a block of each fit."""
+    solver = GradientDescent(max_iter=10, batch_size=100, sampling="shuffled")
+    plan = skdp.DPRidge(solver=solver, scaling="none").plan(1000, 3)
+    assert "10 x gradient (disjoint blocks of rows: a row is in at most 1)" in str(plan)
+    both = total_privacy(plan, plan, delta=1e-6)
+    assert "20 x gradient (disjoint blocks of rows: a row is in at most 2)" in str(both)
+
+
+def test_a_statement_of_nothing():
+    nothing = PrivacyStatement(0.0, 0.0, "zero_out", "gdp", (), (), "system")
+    assert "  nothing" in str(nothing)
