@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-LEAST_CURVATURE = 0.02  # of mean losses: noise may leave less, or none
+# Of mean losses, and in units of the noise: noise may leave less, or none.
+LEAST_CURVATURE, LEAST_SEEN = 0.02, 2.0
 LEAST_SLOPE, MOST_SLOPE = 0.05, 2.0
 
 
@@ -34,9 +35,12 @@ class Belief:
 
     @property
     def best(self) -> Array:
-        """Its mean, the slope within limits."""
-        mean = np.linalg.solve(self.precision, self.information)
-        mean[0] = np.clip(mean[0], LEAST_SLOPE, MOST_SLOPE)
+        """Its mean, the slope within limits; the shift is what goes with that slope."""
+        covariance = np.linalg.inv(self.precision)
+        mean = covariance @ self.information
+        slope = np.clip(mean[0], LEAST_SLOPE, MOST_SLOPE)
+        mean += covariance[:, 0] / covariance[0, 0] * (slope - mean[0])
+        mean[0] = slope
         return np.asarray(mean, dtype=np.float64)
 
     def after(self, at: Array, gradient: Array, hessian: Array, std: float) -> Belief:
@@ -44,7 +48,7 @@ class Belief:
 
         Near its minimum the mean loss is about quadratic: ``gradient = H (at - minimum) + noise``.
         So the minimum has the precision ``H**2 / std**2``, around where Newton's step leads. H
-        is noisy, too, and its eigenvalues are lifted to a least one.
+        is noisy, too, and its eigenvalues are lifted to a least one, smaller where noise is.
 
         Parameters
         ----------
@@ -54,10 +58,11 @@ class Belief:
         hessian : array of shape (k, k)
             Symmetric.
         std : float
-            Noise on each entry of the gradient, positive.
+            Noise on each entry of the gradient and of the Hessian, positive.
         """
         values, vectors = np.linalg.eigh(hessian)
-        lifted = (vectors * np.maximum(values, LEAST_CURVATURE)) @ vectors.T
+        least = min(LEAST_CURVATURE, LEAST_SEEN * std)
+        lifted = (vectors * np.maximum(values, least)) @ vectors.T
         told = lifted / std
         return Belief(
             self.precision + told @ told, self.information + told @ (lifted @ at - gradient) / std

@@ -26,8 +26,8 @@ from skdp.oracle import DirectionalSum, Oracle, Public, Solution, Solves, noise_
 
 ROUNDS = 2
 MOST = 0.05  # of mu squared
-# Times n: from here on the share falls as 1 / (mu n), so that noise falls as its root, and the
-# bound on a part of a record grows, so that its bias vanishes, too.
+# Times n: from here on the share falls as 1 / (mu n), so that noise falls as its root, the bound on
+# a part of a record grows, so that its bias vanishes, too, and less is expected to be amiss.
 AMPLE, GROWTH = 1500.0, 0.25
 
 
@@ -40,7 +40,7 @@ class Expected:
     slope, slope_std, shift_std : float
         The shift is expected to be 0.
     clip_norm : float
-        Of a record's derivatives, where there is little to go by.
+        Of a record's derivatives.
     """
 
     slope: float
@@ -49,12 +49,20 @@ class Expected:
     clip_norm: float
 
 
+# Where there is little to go by.
 LOGISTIC = Expected(0.8, 0.35, 0.1, clip_norm=3.0)
 MULTINOMIAL = Expected(1.0, 0.35, 0.1, clip_norm=3.0)
 
 
-def _expected(problem: Problem) -> Expected:
-    return LOGISTIC if problem.loss.separable else MULTINOMIAL
+def _expected(public: Public, problem: Problem) -> Expected:
+    """Return what is expected, from public facts: a slope of 1 where there is ample to go by."""
+    few, ample = LOGISTIC if problem.loss.separable else MULTINOMIAL, max(1.0, _abundance(public))
+    return Expected(
+        slope=1 - (1 - few.slope) / ample,
+        slope_std=few.slope_std / math.sqrt(ample),
+        shift_std=few.shift_std / math.sqrt(ample),
+        clip_norm=few.clip_norm * ample**GROWTH,
+    )
 
 
 def _abundance(public: Public) -> float:
@@ -78,15 +86,14 @@ class Calibrated:
         Resolved for ``1 - share`` of the budget; it plans its noise beforehand.
     share : float
         Of mu squared, for the calibration; in (0, 1).
-    clip_norm : float
-        Of a record's derivatives.
+    expected : Expected
     noise : float
         What noise 1 of the solver is in units of the whole budget.
     """
 
     solver: Solves
     share: float
-    clip_norm: float
+    expected: Expected
     noise: float = 1.0
     adaptive: bool = False
 
@@ -101,8 +108,7 @@ class Calibrated:
         """Return both with noise such that the calibration gets its share of the budget."""
         share = calibration_share(public)
         noise = noise_per_mu(solver, public, problem, accountant) / math.sqrt(1 - share)
-        clip_norm = _expected(problem).clip_norm * max(1.0, _abundance(public)) ** GROWTH
-        return cls(solver, share, clip_norm, noise)
+        return cls(solver, share, _expected(public, problem), noise)
 
     def solve(self, oracle: Oracle) -> Solution:
         """Solve, then calibrate the solution."""
@@ -112,15 +118,14 @@ class Calibrated:
         return replace(found, coef=self._calibrated(oracle, found.coef))
 
     def _calibrated(self, oracle: Oracle, coef: Array) -> Array:
-        public, problem = oracle.public, oracle.problem
-        expected = _expected(problem)
+        public, problem, expected = oracle.public, oracle.problem, self.expected
         with_shift = public.n_outputs == 1 and public.has_intercept
         mean = np.array([expected.slope, 0.0])[: 1 + with_shift]
         belief = Belief.prior(mean, np.array([expected.slope_std, expected.shift_std])[: len(mean)])
         for _ in range(ROUNDS):
             at = belief.best
             point = _moved(coef, at, public)
-            what = DirectionalSum(point, coef, self.clip_norm, with_shift)
+            what = DirectionalSum(point, coef, expected.clip_norm, with_shift)
             answer, std = oracle.sum_of(what, self.share / ROUNDS)
             told = answer / public.n_rows
             gradient, hessian = told[[0]], told[[[1]]]

@@ -135,7 +135,8 @@ class Loss(ABC):
     ) -> NDArray[Float]:
         """Return each record's second derivative as its margins move by a multiple of ``along``.
 
-        Of a smooth loss; at least 0, and it does not depend on the target.
+        Of a smooth loss; at least 0, and it does not depend on the target. inf or nan where the
+        square of ``along`` exceeds the range of its type; never a warning.
 
         Parameters
         ----------
@@ -150,7 +151,9 @@ class Loss(ABC):
         ValueError
             If the loss has none at some margin.
         """
-        return np.asarray(np.einsum("ij,ij,ij->i", self.second_derivative(margins), along, along))
+        curvatures = self.second_derivative(margins)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.einsum("ij,ij,ij->i", curvatures, along, along))
 
     @abstractmethod
     def _residual(self, margins: Array, targets: Array, out: Array) -> None:
@@ -299,17 +302,14 @@ class Multinomial(Loss):
     def second_derivative_along(
         self, margins: NDArray[Float], along: NDArray[Float]
     ) -> NDArray[Float]:
-        p = _below_largest(margins)
-        np.exp(p, out=p)
-        p /= p.sum(axis=0)
-        # The variance of what the margins move by, over the classes.
-        mean = np.sum(p * along.T, axis=0)
-        return np.asarray(np.sum(p * (along.T - mean) ** 2, axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            p = _softmax(margins)
+            # The variance of what the margins move by, over the classes.
+            mean = np.sum(p * along.T, axis=0)
+            return np.asarray(np.sum(p * (along.T - mean) ** 2, axis=0))
 
     def _residual(self, margins: Array, targets: Array, out: Array) -> None:
-        p = _below_largest(margins)
-        np.exp(p, out=p)
-        p /= p.sum(axis=0)
+        p = _softmax(margins)
         p[targets, np.arange(targets.size)] -= 1
         out[...] = p.T
 
@@ -325,6 +325,14 @@ def _below_largest(margins: Array) -> Array:
     below = np.array(margins.T, order="C")
     below -= below.max(axis=0)
     return below
+
+
+def _softmax(margins: Array) -> Array:
+    """Return each record's probabilities, transposed to shape (K, n)."""
+    p = _below_largest(margins)
+    np.exp(p, out=p)
+    p /= p.sum(axis=0)
+    return p
 
 
 @dataclass(frozen=True)

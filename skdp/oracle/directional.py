@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.objective import Loss
+from skdp.oracle.kernels import quotient
 
 Array = NDArray[np.float64]
 
@@ -56,11 +57,12 @@ def derivatives(
 def clipped(vectors: Array, bound: float) -> Array:
     """Scale vectors longer than the bound down to it, in place; what is not finite becomes 0."""
     vectors[~np.isfinite(vectors).all(axis=1)] = 0.0
-    largest = np.abs(vectors).max(axis=1)
-    largest[largest == 0] = 1.0
-    lengths = np.sqrt(np.sum((vectors / largest[:, None]) ** 2, axis=1))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
+        # Divided by the largest entry first: neither lengths nor factors leave float64's range.
+        largest = np.abs(vectors).max(axis=1)
+        largest[largest == 0] = 1.0
+        units = vectors / largest[:, None]
+        lengths = np.sqrt(np.einsum("ij,ij->i", units, units))
         too_long = largest * lengths > bound
-    with np.errstate(under="ignore"):
-        vectors[too_long] *= (bound / lengths[too_long] / largest[too_long])[:, None]
+        vectors[too_long] = units[too_long] * quotient(bound, lengths[too_long])[:, None]
     return vectors

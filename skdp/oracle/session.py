@@ -13,7 +13,6 @@ from skdp.accounting import (
     Calibration,
     Composed,
     Event,
-    Gaussian,
     PrivacyStatement,
     ReleaseRecord,
     calibrate,
@@ -161,8 +160,7 @@ def noise_per_mu(
     entries = rehearse(solver, public, problem)
     event = Composed(tuple((entry.event, entry.count) for entry in entries))
     scale = calibrate(event, public.epsilon, public.delta, public.adjacency, accountant).scale
-    one = Gaussian(1.0).sensitivity(public.adjacency)
-    return scale * gaussian_mu(public.epsilon, public.delta) / one
+    return scale * gaussian_mu(public.epsilon, public.delta)
 
 
 def make_plan(solver: Solves, public: Public, problem: Problem, accountant: str = "auto") -> Plan:

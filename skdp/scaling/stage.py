@@ -251,7 +251,9 @@ class Staged:
                 return cls(stage, solver, 1.0)
             noise = 1 / math.sqrt(1 - stage.shares.share)
             if not solver.adaptive:
-                noise *= noise_per_mu(solver, public, problem, accountant)
+                # In units of the noise on a gradient, as for the histograms.
+                unit = Gaussian(1.0).sensitivity(public.adjacency)
+                noise *= noise_per_mu(solver, public, problem, accountant) / unit
         return cls(stage, solver, noise)
 
     def solve(self, oracle: Oracle) -> Solution:

@@ -1,0 +1,250 @@
+"""Calibration inside the estimators: where it is had, what it leaves alone, what it is good for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+import skdp
+from skdp.calibration import Calibrated
+from skdp.calibration.posterior import LEAST_SLOPE, MOST_SLOPE, Belief
+from skdp.oracle.oracle import Oracle
+from skdp.solvers import GradientDescent
+
+LOGISTIC = skdp.DPLogisticRegression
+
+
+def is_calibrated(**parameters):
+    statement = LOGISTIC(**parameters).plan(2000, 6)
+    return statement.releases[-1].kind == "calibration"
+
+
+# ---------------------------------------------------------------------- where it is had
+
+PLAIN = [
+    {},
+    {"epsilon": 0.01},
+    {"epsilon": 100.0},
+    {"C": 0.1},
+    {"C": math.inf},
+    {"adjacency": "replace_one"},
+    {"fit_intercept": False},
+    {"scaling": "none"},
+    {"data_norm": 3.0},
+    {"bounds": (-1.0, 1.0)},
+    {"class_weight": {0: 2.0}},
+    {"accountant": "rdp"},
+]
+# What makes it another algorithm, and what a calibration cannot follow.
+CHOSEN = [
+    {"solver": "gd"},
+    {"solver": "whitened"},
+    {"solver": GradientDescent()},
+    {"max_iter": 50},
+    {"learning_rate": 0.1},
+    {"momentum": 0.5},
+    {"batch_size": 64},
+    {"noise_schedule": "exponential"},
+    {"clip_norm": 1.0},
+]
+IMPOSSIBLE = [
+    ({"l1_ratio": 1.0}, "no L1 penalty, no constraint"),
+    ({"l1_ratio": 0.5}, "no L1 penalty, no constraint"),
+    ({"constraint": "l2_ball"}, "no L1 penalty, no constraint"),
+    ({"delta": 0.0}, "delta > 0"),
+    ({"accountant": "pure"}, "an accountant other than 'pure'"),
+    ({"solver": "residual_budget"}, "a solver that plans its noise beforehand"),
+]
+
+
+@pytest.mark.parametrize("parameters", PLAIN, ids=str)
+def test_auto_is_private_where_nothing_was_chosen(parameters):
+    assert is_calibrated(**parameters)
+    assert is_calibrated(calibration="private", **parameters)
+    assert not is_calibrated(calibration="none", **parameters)
+
+
+@pytest.mark.parametrize("parameters", CHOSEN, ids=str)
+def test_an_algorithm_that_was_chosen_is_that_algorithm(parameters):
+    assert not is_calibrated(**parameters)
+    assert is_calibrated(calibration="private", **parameters)
+    plain = LOGISTIC(calibration="none", **parameters).plan(2000, 6)
+    assert LOGISTIC(**parameters).plan(2000, 6).releases == plain.releases
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"l1_ratio": 1.0}, {"l1_ratio": 0.5}, {"constraint": "l2_ball"}, {"delta": 0.0}],
+    ids=str,
+)
+def test_auto_is_none_where_it_cannot_be_had(parameters):
+    assert not is_calibrated(**parameters)
+
+
+def test_without_privacy_nothing_changes(classification):
+    X, y = classification
+    fits = []
+    for calibration in ("none", "auto", "private"):
+        with pytest.warns(skdp.PrivacyWarning):
+            fits.append(LOGISTIC(epsilon=math.inf, calibration=calibration).fit(X, y))
+    for fit in fits:
+        assert {record.kind for record in fit.privacy_.releases}.isdisjoint({"calibration"})
+        assert (fit.coef_ == fits[0].coef_).all()
+        assert (fit.intercept_ == fits[0].intercept_).all()
+
+
+def test_streams_are_not_calibrated(rng):
+    def blocks():
+        for _ in range(4):
+            X = rng.standard_normal((500, 3))
+            yield X, (X[:, 0] > 0).astype(int)
+
+    model = LOGISTIC(classes=[0, 1], scaling="none", random_state=0)
+    model.fit_blocks(blocks(), n_samples=2000, n_features=3)
+    assert "calibration" not in {record.kind for record in model.privacy_.releases}
+
+
+@pytest.mark.parametrize("estimator", [skdp.DPLinearRegression, skdp.DPRidge])
+def test_regression_has_none(estimator, regression):
+    assert "calibration" not in estimator().get_params()
+    kinds = {record.kind for record in estimator().fit(*regression).privacy_.releases}
+    assert "calibration" not in kinds
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+@pytest.fixture
+def nothing_is_released(monkeypatch):
+    ask = Oracle.ask
+
+    def guarded(self, release):
+        assert self._rows is None, "a release was answered"
+        return ask(self, release)
+
+    monkeypatch.setattr(Oracle, "ask", guarded)
+
+
+def refused(message, classification, **parameters):
+    X, y = classification
+    budget = skdp.PrivacyBudget(10.0, 1e-5)
+    with pytest.raises(ValueError, match=message):
+        LOGISTIC(budget=budget, **parameters).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        LOGISTIC(**parameters).plan(400, 5)
+    assert budget.n_fits == 0
+    assert budget.spent == 0
+
+
+@pytest.mark.parametrize(("parameters", "needs"), IMPOSSIBLE, ids=str)
+def test_what_cannot_be_had_is_refused(nothing_is_released, classification, parameters, needs):
+    message = f"DPLogisticRegression: calibration='private' needs .*{needs}.*Nothing was released"
+    refused(message, classification, calibration="private", **parameters)
+
+
+@pytest.mark.parametrize(
+    "word", ["Auto", "platt", "", None, True, False, 1.0, ["auto"], np.array(["auto"])], ids=repr
+)
+def test_wrong_words_are_refused(nothing_is_released, classification, word):
+    refused(
+        "calibration must be one of 'auto', 'private', 'none'", classification, calibration=word
+    )
+
+
+def test_a_stream_that_asks_for_it_is_refused_before_a_block_is_asked_for():
+    def blocks():
+        raise AssertionError("a block was asked for")
+        yield
+
+    model = LOGISTIC(classes=[0, 1], scaling="none", calibration="private")
+    with pytest.raises(ValueError, match="rows that can be read more than once"):
+        model.fit_blocks(blocks(), n_samples=2000, n_features=3)
+
+
+def test_the_parameter_is_stored_and_cloned():
+    model = LOGISTIC(calibration="private")
+    assert clone(model).calibration == "private"
+    assert LOGISTIC().calibration == "auto"
+
+
+# ---------------------------------------------------------------------- what it leaves alone
+
+
+def fitted(X, y, patch, **parameters):
+    """A fit, and the parameter before and after its calibration."""
+    seen, original = [], Calibrated._calibrated
+
+    def calibrated(self, oracle, coef):
+        found = original(self, oracle, coef)
+        if not oracle.is_rehearsal:
+            seen.append((coef.copy(), found))
+        return found
+
+    with patch.context() as here:
+        here.setattr(Calibrated, "_calibrated", calibrated)
+        model = LOGISTIC(random_state=0, **parameters).fit(X, y)
+    [(before, after)] = seen
+    return model, before, after
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
+@pytest.mark.parametrize("layout", [np.asarray, np.float32, sparse.csr_array])
+def test_the_order_of_binary_predictions_stays(classification, monkeypatch, layout, epsilon):
+    X, y = classification
+    model, before, after = fitted(
+        layout(X), y, monkeypatch, epsilon=epsilon, scaling="none", data_norm=3.0
+    )
+    slope = after[0, 0] / before[0, 0]
+    assert LEAST_SLOPE * (1 - 1e-9) <= slope <= MOST_SLOPE * (1 + 1e-9)
+    np.testing.assert_allclose(after[:-1], slope * before[:-1], rtol=1e-12)
+    scores = (X * np.minimum(1, 3.0 / np.linalg.norm(X, axis=1))[:, None]) @ before[:-1, 0]
+    order = np.argsort(model.decision_function(layout(X)))
+    assert np.diff(scores[order]).min() > -1e-6 * np.abs(scores).max()
+
+
+@pytest.mark.parametrize("n_classes", [3, 4])
+def test_the_most_probable_class_stays(rng, monkeypatch, n_classes):
+    X = rng.standard_normal((600, 4))
+    y = np.argmax(X + rng.gumbel(size=X.shape), axis=1) % n_classes
+    _, before, after = fitted(X, y, monkeypatch, epsilon=2.0, classes=range(n_classes))
+    np.testing.assert_allclose(after, after[0, 0] / before[0, 0] * before, rtol=1e-12)
+    assert after[0, 0] / before[0, 0] > 0
+
+
+def test_without_an_intercept_there_is_no_shift(classification, monkeypatch):
+    X, y = classification
+    model, before, after = fitted(X, y, monkeypatch, fit_intercept=False)
+    np.testing.assert_allclose(after, after[0, 0] / before[0, 0] * before, rtol=1e-12)
+    assert model.intercept_ == 0
+
+
+# ---------------------------------------------------------------------- what it is good for
+
+
+def mean_log_loss(make, adjacency, seeds=6):
+    """Expected log loss of fits to rows with little signal, on rows never seen."""
+    found = []
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        coef = 0.1 * rng.standard_normal(20)
+        X, X_test = rng.standard_normal((5000, 20)), rng.standard_normal((20000, 20))
+        y = (rng.random(5000) < 1 / (1 + np.exp(-X @ coef))).astype(int)
+        p = 1 / (1 + np.exp(-X_test @ coef))
+        model = make(classes=[0, 1], epsilon=0.1, adjacency=adjacency, random_state=seed).fit(X, y)
+        margins = model.decision_function(X_test)
+        found.append(np.mean(np.logaddexp(0, margins) - p * margins))
+    return np.mean(found)
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+def test_weak_signals_are_better_calibrated(adjacency, monkeypatch):
+    """By more than any fixed slope could that is not far below what is expected."""
+    plain = mean_log_loss(lambda **given: LOGISTIC(calibration="none", **given), adjacency)
+    assert mean_log_loss(LOGISTIC, adjacency) < plain - 0.03
+    # Mutant: a budget for the calibration, and a model that is left as it was.
+    monkeypatch.setattr(Belief, "best", property(lambda self: np.array([1.0, 0.0])))
+    assert mean_log_loss(LOGISTIC, adjacency) > plain - 0.01
