@@ -26,6 +26,7 @@ STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise o
 # next, and by so much at most: noise alone widens a range by a bin or two, which is soon undone.
 FARTHER, MOST_FARTHER = 1.0, 5.0
 TRIM = 0.004  # share of the records left out of a range at each end
+HIDDEN = 0.4  # the same of what a range is made smaller by, in units of the noise
 THIN = 0.05  # least size in units of half the range
 DOUBT = 8.0  # error of logarithmic sizes, and of means in sizes, in units of the noise
 OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the noise
@@ -35,6 +36,7 @@ NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
 # Most size in bins of a column that shows one value only, and of one that does if its size is so
 # much smaller than that of others.
 LONE, NEARLY_LONE, SMALLER = 0.6, 1.5, 30.0
+OWN_VALUE = 0.25  # size of such a column next to its value, where columns differ: 0 and 1 have 0.5
 # Where so many columns have sizes so far apart at most, around 0, one that is so much narrower
 # shows its commonest values only.
 MANY_LIKE, LIKE, NARROW = 0.5, 4.0, 10.0
@@ -117,7 +119,7 @@ def _moments(shapes: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(np.sum(shapes * (places - mean[:, None]) ** 2, axis=1))
 
 
-def _inner(probabilities: Array, trim: float) -> tuple[Places, Places]:
+def _inner(probabilities: Array, trim: Array | float) -> tuple[Places, Places]:
     """First and last bin between the tails."""
     first = np.argmax(np.cumsum(probabilities, axis=1) > trim, axis=1)
     back = np.argmax(np.cumsum(probabilities[:, ::-1], axis=1) > trim, axis=1)
@@ -172,7 +174,11 @@ def zoomed(
     """
     n_bins = counts.shape[1]
     found = _found(counts, std, n_rows, exact, in_common)
-    first, last = _inner(found.probabilities, 0.0 if exact else TRIM)
+    trim: Array | float = 0.0 if exact else TRIM
+    if in_common and not exact:
+        # Shares that noise hides are no reason for a wide range.
+        trim = np.maximum(TRIM, HIDDEN * std / n_rows)[:, None]
+    first, last = _inner(found.probabilities, trim)
     width = (ranges.high - ranges.low) / n_bins
     start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
     smaller = stop - start <= (AGAIN if again else 0.6) * n_bins
@@ -251,12 +257,14 @@ def _of_lone_values(found: Found, size: Array, mean: Array) -> Array:
     usual = float(np.median(size[~lone]))
     near = np.abs(mean) < 2 * usual
     like = near & (np.abs(np.log(size / usual)) < math.log(LIKE))
-    if np.mean(like[~lone]) >= MANY_LIKE:
+    alike = bool(np.mean(like[~lone]) >= MANY_LIKE)
+    if alike:
         lone |= near & (size < usual / NARROW)
     else:
         lone |= (found.size <= NEARLY_LONE) & (size < usual / SMALLER)
     lone &= np.abs(mean) > 2 * size
-    return np.where(lone, np.maximum(size, usual), size)
+    # Where columns are not like each other, its size is taken from the value itself.
+    return np.where(lone, np.maximum(size, usual if alike else OWN_VALUE * np.abs(mean)), size)
 
 
 def _alike(mean: Array, size: Array, noise: float) -> NDArray[np.bool_]:

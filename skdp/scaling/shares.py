@@ -12,7 +12,7 @@ WANTED = 0.02  # noise on a count that is good enough, as a share of the rows
 LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.01, 0.2, 0.15
 # Noise on a count, as a share of the rows, beyond which columns are not asked for; with more than
 # so many columns, too many of them would be misjudged.
-DROWNED, DROWNED_AMONG_MANY, MANY = 0.25, 0.06, 50
+DROWNED, GIVEN_UP, MOST_IN_NEED = 0.25, 0.4, 0.3
 # Histograms of each column: few where the signal is scarce, more where they cost next to nothing,
 # so that a small spread around a large offset is found by looking closer and closer. Features take
 # a pass over all rows each time, which a fit has to wait for.
@@ -88,9 +88,12 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
 
     of_features, feature_rounds = part(n_features, MOST_OF_COLUMNS, LEAST, MOST_OF_FEATURES)
     of_targets, target_rounds = part(n_targets, MOST_OF_TARGETS, AMPLE_FOR_TARGETS, MOST_ROUNDS)
-    drowned = DROWNED if n_features <= MANY else DROWNED_AMONG_MANY
-    if not insist and math.sqrt(feature_rounds * n_features / of_features) / signal > drowned:
-        features, n_features = False, 0
+    if not insist and features:
+        # Columns of unknown size are useless to a solver: rather more of the budget than none.
+        needed = feature_rounds * n_features / (signal * DROWNED) ** 2
+        of_features = max(of_features, min(needed, MOST_IN_NEED))
+        if math.sqrt(feature_rounds * n_features / of_features) / signal > GIVEN_UP:
+            features, n_features = False, 0
     if math.sqrt(ROUNDS * n_targets / of_targets) / signal > USELESS:
         target_rounds = FEWEST
         most = NEARLY_ALL - of_features * features
