@@ -10,9 +10,12 @@ from skdp.oracle import Public
 
 WANTED = 0.02  # noise on a count that is good enough, as a share of the rows
 LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.01, 0.2, 0.15
-# Noise on a count, as a share of the rows, beyond which columns are not asked for; with more than
-# so many columns, too many of them would be misjudged.
-DROWNED, GIVEN_UP, MOST_IN_NEED = 0.25, 0.4, 0.3
+# So many columns tell of each other, so that less of the budget will do.
+MANY, MOST_OF_MANY = 50, 0.06
+# Noise on a count, as a share of the rows, beyond which columns get fewer histograms; beyond which
+# they get more of the budget, as columns of unknown size are useless to a solver; and beyond which
+# they are not asked for.
+SCARCE, DROWNED, GIVEN_UP, MOST_IN_NEED = 0.15, 0.25, 0.5, 0.3
 # Histograms of each column: few where the signal is scarce, more where they cost next to nothing,
 # so that a small spread around a large offset is found by looking closer and closer. Features take
 # a pass over all rows each time, which a fit has to wait for.
@@ -86,13 +89,12 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
             rounds += 1
         return min(max(rounds * each, LEAST), most), rounds
 
-    of_features, feature_rounds = part(n_features, MOST_OF_COLUMNS, LEAST, MOST_OF_FEATURES)
+    most = MOST_OF_COLUMNS if n_features <= MANY else MOST_OF_MANY
+    of_features, feature_rounds = part(n_features, most, LEAST, MOST_OF_FEATURES)
     of_targets, target_rounds = part(n_targets, MOST_OF_TARGETS, AMPLE_FOR_TARGETS, MOST_ROUNDS)
-    if not insist and features:
-        # Columns of unknown size are useless to a solver: rather more of the budget than none.
-        needed = feature_rounds * n_features / (signal * DROWNED) ** 2
-        of_features = max(of_features, min(needed, MOST_IN_NEED))
-        if math.sqrt(feature_rounds * n_features / of_features) / signal > GIVEN_UP:
+    if features:
+        of_features, feature_rounds = _in_need(of_features, feature_rounds, n_features / signal**2)
+        if not insist and feature_rounds * n_features / of_features > (GIVEN_UP * signal) ** 2:
             features, n_features = False, 0
     if math.sqrt(ROUNDS * n_targets / of_targets) / signal > USELESS:
         target_rounds = FEWEST
@@ -113,6 +115,17 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
     return Shares(
         share, log_weights, features, targets, noise, (feature_rounds, target_rounds), n_features
     )
+
+
+def _in_need(share: float, rounds: int, variance: float) -> tuple[float, int]:
+    """Return the share of the columns and their rounds, where their counts would drown.
+
+    ``variance`` is that of the noise on a count, as a share of the rows, for all of the budget and
+    one round.
+    """
+    if rounds * variance / share > SCARCE**2:
+        share, rounds = share * FEWEST / rounds, FEWEST
+    return max(share, min(rounds * variance / DROWNED**2, MOST_IN_NEED)), rounds
 
 
 def whole_budget(public: Public, asked: bool = True) -> Shares:
