@@ -22,7 +22,7 @@ LEAST_NEGATIVE, MOST_ZERO = 0.35, 0.5
 SMALLEST, LARGEST = 0.1, 1.8  # of the mean square of values cut at 2, those beyond 16 left out
 ELSEWHERE = 0.5  # share of a column's values out of reach that tells it from the others
 REACH = 3.0  # range of a standardised column: farther out lie outliers and rare labels
-MOST_NOISE = 0.02  # on the shares of all columns together, for any conclusion
+MOST_NOISE = 0.03  # on the shares of all columns together, for any conclusion
 
 
 def standard_columns(counts: Array, std: Array, n_rows: int) -> NDArray[np.bool_]:
