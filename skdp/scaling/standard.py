@@ -22,7 +22,7 @@ LEAST_NEGATIVE, MOST_ZERO = 0.35, 0.5
 SMALLEST, LARGEST = 0.1, 1.8  # of the mean square of values cut at 2, those beyond 16 left out
 ELSEWHERE = 0.5  # share of a column's values out of reach that tells it from the others
 REACH = 3.0  # range of a standardised column: farther out lie outliers and rare labels
-MOST_NOISE = 0.03  # on the shares of all columns together, for any conclusion
+MOST_NOISE = 0.06  # on the shares of all columns together, for any conclusion
 
 
 def standard_columns(counts: Array, std: Array, n_rows: int) -> NDArray[np.bool_]:
@@ -43,6 +43,7 @@ def standard_columns(counts: Array, std: Array, n_rows: int) -> NDArray[np.bool_
         return np.zeros(n_columns, dtype=bool)
     together = shares.mean(axis=0)
     low = _lower_ends()
+    usual = (low >= 1 / 256) & (low < 16)
 
     def share(chosen: NDArray[np.bool_]) -> tuple[float, float]:
         return float(together[chosen].sum()), SURE * noise * math.sqrt(chosen.sum())
@@ -52,7 +53,8 @@ def standard_columns(counts: Array, std: Array, n_rows: int) -> NDArray[np.bool_
     tiny, slack_tiny = share((low > 0) & (low < 1 / 256))
     squares = np.where(low < 16, np.minimum(3.0 * low**2, 4.0), 0.0)  # about those in a bin
     square, slack_square = float(together @ squares), SURE * noise * float(np.linalg.norm(squares))
-    negative = float(together[:SIDE].sum())
+    # Few bins, so that little noise adds up.
+    negative = float(together[:SIDE][usual[:SIDE]].sum())
     holds = (
         beyond_4 <= BEYOND_4 + slack_4
         and beyond_16 <= BEYOND_16 + slack_16
