@@ -93,6 +93,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         l1_ratio: float = 0.0,
         classes: ArrayLike | None = None,
         class_weight: Mapping[Any, float] | None = None,
+        calibration: str = "auto",
         epsilon: float = 1.0,
         delta: float = 1e-6,
         solver: Any = "auto",
@@ -110,7 +111,6 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         radius: float = 1.0,
         scaling: str = "auto",
         bounds: Any = None,
-        calibration: str = "auto",
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -119,6 +119,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.l1_ratio = l1_ratio
         self.classes = classes
         self.class_weight = class_weight
+        self.calibration = calibration
         self.epsilon = epsilon
         self.delta = delta
         self.solver = solver
@@ -136,7 +137,6 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.radius = radius
         self.scaling = scaling
         self.bounds = bounds
-        self.calibration = calibration
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose
