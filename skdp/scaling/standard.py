@@ -21,7 +21,7 @@ BEYOND_4, BEYOND_16, WITHIN_256TH = 1 / 16, 0.01, 0.1  # most shares of values: 
 LEAST_NEGATIVE, MOST_ZERO = 0.35, 0.5
 SMALLEST, LARGEST = 0.1, 1.8  # of the mean square of values cut at 2, those beyond 16 left out
 ELSEWHERE = 0.5  # share of a column's values out of reach that tells it from the others
-REACH = 3.0  # range of a standardised column: farther out lie outliers and rare labels
+REACH = 4.0  # range of a standardised column: farther out lie outliers and the rarest labels
 MOST_NOISE = 0.06  # on the shares of all columns together, for any conclusion
 
 
