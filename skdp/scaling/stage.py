@@ -246,9 +246,8 @@ class Staged:
         approximate, and the price of the whole is exact all the same.
         """
         noise = 1.0
-        if stage.shares.share > 0:
-            if math.isinf(public.epsilon):
-                return cls(stage, solver, 1.0)
+        # Without noise a privacy filter still counts shares, a plan does not.
+        if stage.shares.share > 0 and (solver.adaptive or not math.isinf(public.epsilon)):
             noise = 1 / math.sqrt(1 - stage.shares.share)
             if not solver.adaptive:
                 # In units of the noise on a gradient, as for the histograms.

@@ -159,3 +159,13 @@ def test_cross_validation_counts_the_scaler(raw):
     assert sum("DPStandardScaler" in said for said in both.assumptions) == 0
     mu = [gaussian_mu(found.epsilon, found.delta) for found in (both, alone)]
     assert mu[0] == pytest.approx(math.sqrt(2) * mu[1], rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("make", [skdp.DPRidge, skdp.DPLogisticRegression])
+def test_a_solver_with_a_filter_has_its_share_left_without_noise(make, adjacency, rng):
+    X = rng.standard_normal((400, 3)) * [1, 10, 0.1] + [0, 5, 1]
+    y = X[:, 0] + rng.standard_normal(400) > 0
+    model = make(solver="residual_budget", epsilon=math.inf, adjacency=str(adjacency))
+    assert model.fit(X, y).n_iter_ == model.solver_.max_iter
