@@ -16,8 +16,8 @@ where mu is the Gaussian-DP parameter of (epsilon, delta). Then
    carries the predictions no further than about ``c s min(a**(1/3), a**(1/12))``, however many
    steps are taken, so that a small budget gives a timid model and not a wild one;
 3. there are as many steps as keep the step size stable, with momentum 0.9, for the most correlated
-   columns, whose curvature is h d, or h times the squared bound on a row where residuals have no
-   bound: 100 to 500;
+   columns, whose curvature is h d with h that of the loss, or h times the squared bound on a row
+   where residuals have no bound: 100 to 500;
 4. noise is uniform, and the mean of the last half of the iterates is returned.
 
 The constants were chosen while looking at a handful of public data sets; most results move by about
@@ -46,14 +46,14 @@ UNCLIPPED = 1e12  # in units of R, for a fit without noise
 TARGET_UNITS = 4.0  # a declared bound on targets is taken for this many standard deviations
 
 
-def _constants(public: Public, problem: Problem) -> tuple[float, float, float]:
-    """Clipping c, travel s, and curvature h of the most correlated columns, per unit of d."""
+def _constants(public: Public, problem: Problem) -> tuple[float, float]:
+    """Clipping c and travel s."""
     n_outputs = public.n_outputs
-    if not problem.loss.separable:  # multinomial; at the start, where all classes are as likely
-        return 0.2, 9.0 * math.sqrt(n_outputs), (n_outputs - 1) / n_outputs**2
+    if not problem.loss.separable:
+        return 0.2, 9.0 * math.sqrt(n_outputs)
     if problem.loss.residual_bound is not None:
-        return 0.2, 7.0, problem.loss.curvature
-    return 0.4, 1.75 * math.sqrt(n_outputs), problem.loss.curvature
+        return 0.2, 7.0
+    return 0.4, 1.75 * math.sqrt(n_outputs)
 
 
 def descent_defaults(
@@ -69,7 +69,8 @@ def descent_defaults(
     distance travelled stays what the budget bears. ``mu`` is the budget's, unless it is given.
     """
     n_columns, n_outputs = public.shape
-    clipping, travelling, curvature = _constants(public, problem)
+    clipping, travelling = _constants(public, problem)
+    curvature = problem.loss.curvature
     row_norm = math.sqrt(n_columns)
     if public.data_norm is not None:
         row_norm = min(row_norm, public.data_norm)

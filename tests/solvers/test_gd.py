@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.metrics import log_loss
 
 import skdp
 from skdp.accounting import Adjacency
@@ -118,6 +119,22 @@ def test_columns_far_from_zero_do_not_diverge(rng):
     for epsilon in (0.3, 1.0, 10.0):
         model = skdp.DPLinearRegression(epsilon=epsilon, random_state=0).fit(X, y)
         assert model.score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("constraint", [None, "l2_ball"])
+@pytest.mark.parametrize("n_classes", [3, 6])
+def test_default_steps_do_not_swing_where_two_of_several_classes_compete(n_classes, constraint):
+    """There the curvature is 1/2, however many classes there are."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((5000, 3))
+    y = (X @ rng.standard_normal((3, n_classes)) + rng.gumbel(size=(5000, n_classes))).argmax(1)
+    losses = []
+    for epsilon in (3.0, 100.0):
+        model = skdp.DPLogisticRegression(
+            epsilon=epsilon, solver="gd", constraint=constraint, random_state=0
+        )
+        losses.append(log_loss(y, model.fit(X, y).predict_proba(X)))
+    assert losses[1] <= losses[0] + 0.005
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 100.0])
