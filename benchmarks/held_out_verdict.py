@@ -73,6 +73,21 @@ def fits_that_failed(cells: Table) -> Iterator[Finding]:
             yield Finding("every run ends", cell, "", row is not None)
 
 
+CHECKS = (
+    within_distances,
+    verdict.against_constant,
+    verdict.more_budget,
+    fits_that_failed,
+    verdict.against_rivals,
+)
+
+
+def findings(rows) -> list[Finding]:
+    """All aims in all cells of the table."""
+    cells = Table(rows)
+    return [finding for check in CHECKS for finding in check(cells)]
+
+
 def report(rows, everything=False) -> Iterator[str]:
     """Lines: distances, then aims, each with the cells where it is missed, or with all of them.
 
@@ -92,11 +107,9 @@ def report(rows, everything=False) -> Iterator[str]:
             for metric, (mean, median, _) in list(found.items())[2:]
         ]
         yield f"  {found['condition']}, epsilon {found['epsilon']:g}: {', '.join(figures)}"
-    for check in (
-        within_distances, verdict.against_constant, verdict.more_budget, fits_that_failed,
-    ):  # fmt: skip
-        yield from verdict.lines(list(check(cells)), everything)
-    lines = verdict.lines(list(verdict.against_rivals(cells)), everything)
+    aims = findings(rows)
+    yield from verdict.lines([one for one in aims if "rival" not in one.aim], everything)
+    lines = verdict.lines([one for one in aims if "rival" in one.aim], everything)
     yield from (line for line in lines if everything or not line.startswith("  "))
 
 

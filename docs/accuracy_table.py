@@ -2,8 +2,9 @@
 
     python docs/accuracy_table.py
 
-writes ``docs/accuracy_summary.inc``, ``docs/accuracy_rivals.inc`` and ``docs/accuracy_tables.inc``
-and, where matplotlib is installed, one picture for each data set in ``docs/_static/accuracy``.
+writes ``docs/accuracy_summary.inc``, ``docs/accuracy_rivals.inc``, ``docs/accuracy_tables.inc``,
+``docs/accuracy_held_out.inc`` (from benchmarks/results/held_out.csv) and, where matplotlib is
+installed, one picture for each data set in ``docs/_static/accuracy``.
 """
 
 import math
@@ -13,9 +14,10 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
-from benchmarks import table, verdict  # noqa: E402
+from benchmarks import held_out_verdict, table, verdict  # noqa: E402
 
 RESULTS = DOCS.parent / "benchmarks" / "results" / "utility.csv"
+HELD_OUT = RESULTS.with_name("held_out.csv")
 PICTURES = DOCS / "_static" / "accuracy"
 CONDITIONS = ("raw", "standardised")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -157,6 +159,33 @@ def tables(rows):
     return text
 
 
+def held_out_distances(rows):
+    """Distances to the non-private model on held-out sets: mean and median over data sets."""
+    metrics = ("R2", "accuracy", "log loss", "AUC")
+    lines = [["columns, epsilon", "R²", *metrics[1:]]]
+    for found in held_out_verdict.distances(verdict.Table(rows)):
+        figures = [
+            "{:.3f} ({:.3f})".format(*found[metric]) if metric in found else "-"
+            for metric in metrics
+        ]
+        lines.append([f"{found['condition']}, {found['epsilon']:g}", *figures])
+    return grid(lines)
+
+
+def held_out(rows):
+    """What held-out sets say: distances, then each aim, with the cells where it is missed."""
+    text = held_out_distances(rows) + "\n"
+    found = held_out_verdict.findings(rows)
+    for aim in dict.fromkeys(finding.aim for finding in found):
+        own = [finding for finding in found if finding.aim == aim]
+        missed = [finding.cell for finding in own if not finding.met]
+        text += f"* {aim}: {len(own) - len(missed)} of {len(own)}"
+        if missed and "rival" not in aim:
+            text += f"; not {'; '.join(missed)}"
+        text += "\n"
+    return text
+
+
 def pictures(rows):
     """Draw score against epsilon for every data set."""
     try:
@@ -212,9 +241,10 @@ def draw(axes, own, colours):
     axes.set_ylim(level[verdict.CONSTANT] - 0.4 * height, level[verdict.TWIN] + 0.15 * height)
 
 
-def texts(rows):
-    """Text of every file to include, by name."""
+def texts(rows, others):
+    """Text of every file to include, by name, from both tables of results."""
     return {
+        "accuracy_held_out.inc": held_out(others),
         "accuracy_summary.inc": summary(rows),
         "accuracy_rivals.inc": rivals(rows),
         "accuracy_tables.inc": tables(rows),
@@ -224,7 +254,8 @@ def texts(rows):
 def main():
     """Write texts and pictures."""
     _, rows = table.read(RESULTS)
-    for name, text in texts(rows).items():
+    others = held_out_verdict.read(HELD_OUT, "test")
+    for name, text in texts(rows, others).items():
         (DOCS / name).write_text(text, encoding="utf-8")
     pictures(rows)
 

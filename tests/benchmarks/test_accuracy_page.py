@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import table
+from benchmarks import held_out_verdict, table
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,7 +27,8 @@ def rows(page):
 
 def test_the_page_is_that_of_the_results(page, rows):
     """If not: python docs/accuracy_table.py."""
-    for name, text in page.texts(rows).items():
+    others = held_out_verdict.read(page.HELD_OUT, "test")
+    for name, text in page.texts(rows, others).items():
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, name
 
 
@@ -51,6 +52,17 @@ def test_a_win_is_told_with_its_cell(page):
     assert "In 1 of 1 cells" in text
     assert "* raw columns: bank at epsilon 1 (+0.0100 ± 0.0014)" in text
     assert page.rivals([mine, rival | {"score_gap": -0.018}]).startswith("No rival is better")
+
+
+def test_held_out_cells_that_miss_are_named(page):
+    base = {
+        "data": "bank", "condition": "raw", "method": "skdp", "kind": "skdp", "epsilon": 1.0,
+        "rows": 8000, "log_loss": 0.3, "log_loss_gap": 0.01, "auc_gap": -0.002,
+        "score": 0.9, "score_gap": -0.004,
+    }  # fmt: skip
+    text = page.held_out([base, base | {"data": "letter", "score_gap": -0.02}])
+    assert "raw, 1                 -  0.012 (0.012)  0.010 (0.010)  0.002 (0.002)" in text
+    assert "within the distances, n_train >= 5000: 1 of 2; not letter\n" in text
 
 
 def test_numbers_are_short(page):
