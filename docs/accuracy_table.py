@@ -3,13 +3,15 @@
     python docs/accuracy_table.py
 
 writes ``docs/accuracy_summary.inc``, ``docs/accuracy_rivals.inc``, ``docs/accuracy_tables.inc``,
-``docs/accuracy_held_out.inc`` (from benchmarks/results/held_out.csv) and, where matplotlib is
+from benchmarks/results/held_out.csv ``docs/accuracy_held_out*.inc`` and, where matplotlib is
 installed, one picture for each data set in ``docs/_static/accuracy``.
 """
 
 import math
 import sys
 from pathlib import Path
+
+import numpy as np
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
@@ -159,29 +161,56 @@ def tables(rows):
     return text
 
 
+def spread(values):
+    """Mean and median of what is lost, without a zero that has a sign."""
+    mean, median = (round(float(f(values)), 3) + 0.0 for f in (np.mean, np.median))
+    return f"{'> 10' if mean > 10 else format(mean, '.3f')} ({median:.3f})"
+
+
 def held_out_distances(rows):
-    """Distances to the non-private model on held-out sets: mean and median over data sets."""
+    """What the default loses on held-out sets: mean and median over data sets."""
     metrics = ("R2", "accuracy", "log loss", "AUC")
     lines = [["columns, epsilon", "R²", *metrics[1:]]]
-    for found in held_out_verdict.distances(verdict.Table(rows)):
-        figures = [
-            "{:.3f} ({:.3f})".format(*found[metric]) if metric in found else "-"
-            for metric in metrics
-        ]
-        lines.append([f"{found['condition']}, {found['epsilon']:g}", *figures])
+    for condition, epsilon, own in held_out_verdict.conditions_and_budgets(verdict.Table(rows)):
+        lost = [held_out_verdict.of_metric(own, metric) for metric in metrics]
+        cells = [spread(values) if values else "-" for values in lost]
+        lines.append([f"{condition}, {epsilon:g}", *cells])
     return grid(lines)
 
 
-def held_out(rows):
-    """What held-out sets say: distances, then each aim, with the cells where it is missed."""
-    text = held_out_distances(rows) + "\n"
+def held_out_methods(rows):
+    """What every private method loses in score on standardised columns, sets of a kind together."""
+    text = ""
+    kinds = {
+        "R²": lambda row: not verdict.is_classification(row),
+        "accuracy, two classes": lambda row: verdict.known(row.get("auc")),
+        "accuracy, more classes": lambda row: (
+            verdict.is_classification(row) and not verdict.known(row.get("auc"))
+        ),
+    }
+    private = [row for row in of(rows, condition="standardised") if row["kind"] != "reference"]
+    for word, is_of_kind in kinds.items():
+        own = list(filter(is_of_kind, private))
+        n_sets = len({row["data"] for row in own})
+        lines = [[f"{word}, {n_sets} sets", *(f"{epsilon:g}" for epsilon in EPSILONS)]]
+        for name in order(own):
+            found = [of(own, method=name, epsilon=epsilon) for epsilon in EPSILONS]
+            cells = [spread([-row["score_gap"] for row in some]) if some else "-" for some in found]
+            lines.append([name, *cells])
+        text += grid(lines) + "\n" if own else ""
+    return text
+
+
+def held_out_aims(rows):
+    """Each aim on held-out sets, with the cells where it is missed; those of rivals are many."""
+    text = ""
     found = held_out_verdict.findings(rows)
     for aim in dict.fromkeys(finding.aim for finding in found):
         own = [finding for finding in found if finding.aim == aim]
         missed = [finding.cell for finding in own if not finding.met]
-        text += f"* {aim}: {len(own) - len(missed)} of {len(own)}"
+        text += f"* {aim}: {len(own) - len(missed)} of {len(own)}."
         if missed and "rival" not in aim:
-            text += f"; not {'; '.join(missed)}"
+            text += f" Missed: {'; '.join(missed)}."
         text += "\n"
     return text
 
@@ -244,7 +273,9 @@ def draw(axes, own, colours):
 def texts(rows, others):
     """Text of every file to include, by name, from both tables of results."""
     return {
-        "accuracy_held_out.inc": held_out(others),
+        "accuracy_held_out.inc": held_out_distances(others),
+        "accuracy_held_out_methods.inc": held_out_methods(others),
+        "accuracy_held_out_aims.inc": held_out_aims(others),
         "accuracy_summary.inc": summary(rows),
         "accuracy_rivals.inc": rivals(rows),
         "accuracy_tables.inc": tables(rows),
