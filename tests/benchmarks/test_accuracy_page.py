@@ -63,7 +63,7 @@ def test_held_out_cells_that_miss_are_named(page):
     }  # fmt: skip
     letter = base | {"data": "letter", "score_gap": -0.02}
     text = page.held_out_distances([base, letter])
-    assert "raw, 1                 -  0.012 (0.012)  0.010 (0.010)  0.002 (0.002)" in text
+    assert "-  0.012 (0.012)  0.010 (0.010)  0.002 (0.002)\n" in text
     text = page.held_out_aims([base, letter])
     assert "within the distances, n_train >= 5000: 1 of 2. Missed: letter.\n" in text
 
