@@ -3,6 +3,8 @@
 python -m benchmarks utility [DATA SET ...]   accuracy at a given budget, merged into utility.csv
 python -m benchmarks verdict                  what utility.csv says about the aims
 python -m benchmarks speed                    ratios, measured in one run
+python -m benchmarks held_out [DATA SET ...]  accuracy on data sets from two packages, held_out.csv,
+                                              and what it says about the aims
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks import speed, table, utility, verdict
+from benchmarks import held_out, held_out_verdict, speed, table, utility, verdict
+from benchmarks.held_out_sets import HALVES
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -23,7 +26,9 @@ def parse(arguments=None):
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", nargs="*", help="utility [DATA SET ...], verdict or speed")
+    parser.add_argument(
+        "what", nargs="*", help="utility or held_out [DATA SET ...], verdict, speed"
+    )
     parser.add_argument(
         "--methods", nargs="+", default=[],
         help="names of methods, or kinds: reference, skdp, solver, rival, 'not private'",
@@ -38,7 +43,9 @@ def parse(arguments=None):
         action="store_true",
         help="also solvers that are there for study; a verdict on every cell",
     )
-    parser.add_argument("--output", type=Path, default=RESULTS / "utility.csv")
+    parser.add_argument("--half", choices=[*HALVES, "all"], default=HALVES[0], help="of held_out")
+    parser.add_argument("--verdict", action="store_true", help="of held_out, from its file")
+    parser.add_argument("--output", type=Path, help="utility.csv or held_out.csv in results")
     parser.add_argument("--smoke", action="store_true", help="everything once, small, kept nowhere")
     return parser, parser.parse_args(arguments)
 
@@ -51,24 +58,40 @@ def smoke() -> None:
     speed.run(None, "smoke", smoke=True)
 
 
+def held_out_sets(names, command, arguments) -> None:
+    """Run, or read the file, and say what came out."""
+    output = arguments.output or RESULTS / "held_out.csv"
+    if arguments.verdict:
+        rows = held_out_verdict.read(output, arguments.half)
+    else:
+        rows = held_out.run(
+            output, command, names, arguments.methods, arguments.epsilon, arguments.delta,
+            arguments.runs, arguments.conditions, arguments.jobs, arguments.half,
+        )  # fmt: skip
+    print(*held_out_verdict.report(rows, arguments.all), sep="\n")
+
+
 def main() -> None:
     parser, arguments = parse()
     if arguments.smoke:
         smoke()
         return
     kind, *names = arguments.what or ["utility"]
+    output = arguments.output or RESULTS / "utility.csv"
     command = "python -m benchmarks " + shlex.join(sys.argv[1:])
     if kind == "speed":
         speed.run(RESULTS / "speed.csv", command, smoke=False)
+    elif kind == "held_out":
+        held_out_sets(names, command, arguments)
     elif kind == "verdict":
-        print(*verdict.report(table.read(arguments.output)[1], arguments.all), sep="\n")
+        print(*verdict.report(table.read(output)[1], arguments.all), sep="\n")
     elif kind == "utility":
         utility.run(
-            arguments.output, command, names, arguments.methods, arguments.epsilon,
+            output, command, names, arguments.methods, arguments.epsilon,
             arguments.delta, arguments.runs, arguments.conditions, arguments.jobs, arguments.all,
         )  # fmt: skip
     else:
-        parser.error(f"unknown benchmark {kind!r}; known: utility, verdict, speed")
+        parser.error(f"unknown benchmark {kind!r}; known: utility, verdict, speed, held_out")
 
 
 if __name__ == "__main__":

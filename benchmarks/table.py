@@ -69,24 +69,25 @@ def read(path: Path) -> tuple[list[str], list[dict]]:
     return commands, rows
 
 
-def write(path: Path, commands, rows) -> None:
+def write(path: Path, commands, rows, columns=COLUMNS) -> None:
     """Write the table, sorted, at once, so that an interrupted run leaves the old one."""
     part = path.with_name(path.name + ".part")
     with part.open("w", newline="", encoding="utf-8") as file:
         file.writelines(f"# {command}\n" for command in commands)
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         for row in sorted(rows, key=lambda row: tuple(row[name] for name in KEY)):
-            cells = {name: text(row.get(name)) for name in COLUMNS if name != SCORES}
+            cells = {name: text(row.get(name)) for name in columns if name != SCORES}
             cells |= {"epsilon": f"{row['epsilon']:g}", "delta": f"{row['delta']:g}"}
             cells[SCORES] = " ".join(f"{score:.5g}" for score in row[SCORES])
             writer.writerow(cells)
     part.replace(path)
 
 
-def merge(path: Path, command: str, rows) -> None:
+def merge(path: Path, command: str, rows, columns=COLUMNS) -> None:
     """Put new rows in place of old ones of the same key; keep the others."""
     commands, old = read(path)
     found = {tuple(row[name] for name in KEY): row for row in old}
     found |= {tuple(row[name] for name in KEY): row for row in rows}
-    write(path, [*(text for text in commands if text != command), command], found.values())
+    commands = [*(text for text in commands if text != command), command]
+    write(path, commands, found.values(), columns)

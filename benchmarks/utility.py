@@ -43,11 +43,16 @@ def one_fit(method, split, epsilon, delta, seed):
 
 
 def one_seed(data, condition, names, epsilons, delta, seed):
-    """All fits on one split; a list of (method, epsilon, result), the twin's first."""
+    """All fits of one run on a data set, or the reason why it is not here."""
     try:
         split = split_of(data, condition, seed)
     except Unavailable as reason:
         return str(reason)
+    return fits_on(split, names, epsilons, delta, seed)
+
+
+def fits_on(split, names, epsilons, delta, seed):
+    """All fits on these rows; a list of (method, epsilon, result), the twin's first."""
     known = methods()
     shape = {"rows": len(split.y_train) + len(split.y_test), "columns": split.X_train.shape[1]}
     results = [(TWIN, np.inf, shape | one_fit(known[TWIN], split, np.inf, delta, seed))]

@@ -118,6 +118,19 @@ def raw_thresholds(cells: Table) -> Iterator[Finding]:
         yield Finding(aim, cell, figure, row["score_gap"] >= -most)
 
 
+def losses(row) -> Iterator[tuple[str, float, float]]:
+    """Metric, what is lost to the non-private model, what may be lost at that epsilon."""
+    accuracy, loss, auc, r2 = DISTANCES[row["epsilon"]]
+    wanted = [("R2", -row["score_gap"], r2)]
+    if is_classification(row):
+        wanted = [
+            ("accuracy", -row["score_gap"], accuracy),
+            ("log loss", row["log_loss_gap"], loss),
+            ("AUC", -row.get("auc_gap", math.nan), auc),
+        ]
+    yield from (item for item in wanted if known(item[1]))
+
+
 def standardised_distances(cells: Table) -> Iterator[Finding]:
     """Distances to the non-private model on standardised columns, n >= 5000."""
     aim = "standardised columns, distance to non-private, n >= 5000"
@@ -125,18 +138,9 @@ def standardised_distances(cells: Table) -> Iterator[Finding]:
         row = cells.get(data, condition, DEFAULT, epsilon)
         if condition != "standardised" or epsilon not in DISTANCES or row["rows"] < LARGE:
             continue
-        accuracy, loss, auc, r2 = DISTANCES[epsilon]
-        wanted = [("R2", -row["score_gap"], r2)]
-        if is_classification(row):
-            wanted = [
-                ("accuracy", -row["score_gap"], accuracy),
-                ("log loss", row["log_loss_gap"], loss),
-                ("AUC", -row.get("auc_gap", math.nan), auc),
-            ]
-        for name, lost, most in wanted:
-            if known(lost):
-                figure = f"{name} loses {lost:.4f}, at most {most:g}"
-                yield Finding(aim, f"{data}, epsilon {epsilon:g}", figure, lost <= most)
+        for name, lost, most in losses(row):
+            figure = f"{name} loses {lost:.4f}, at most {most:g}"
+            yield Finding(aim, f"{data}, epsilon {epsilon:g}", figure, lost <= most)
 
 
 def advantage(row, other, metric="score", sign=1.0) -> tuple[float, float]:
@@ -244,7 +248,11 @@ def findings(rows) -> list[Finding]:
 
 def report(rows, everything=True) -> Iterator[str]:
     """Lines: the aims, each with the cells where it is missed, or with all of them."""
-    found = findings(rows)
+    yield from lines(findings(rows), everything)
+
+
+def lines(found, everything) -> Iterator[str]:
+    """Lines of findings, aim by aim."""
     for aim in dict.fromkeys(finding.aim for finding in found):
         own = [finding for finding in found if finding.aim == aim]
         met = sum(finding.met is True for finding in own)

@@ -2,20 +2,24 @@
 
     python docs/accuracy_table.py
 
-writes ``docs/accuracy_summary.inc``, ``docs/accuracy_rivals.inc`` and ``docs/accuracy_tables.inc``
-and, where matplotlib is installed, one picture for each data set in ``docs/_static/accuracy``.
+writes ``docs/accuracy_summary.inc``, ``docs/accuracy_rivals.inc``, ``docs/accuracy_tables.inc``,
+from benchmarks/results/held_out.csv ``docs/accuracy_held_out*.inc`` and, where matplotlib is
+installed, one picture for each data set in ``docs/_static/accuracy``.
 """
 
 import math
 import sys
 from pathlib import Path
 
+import numpy as np
+
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
-from benchmarks import table, verdict  # noqa: E402
+from benchmarks import held_out_verdict, table, verdict  # noqa: E402
 
 RESULTS = DOCS.parent / "benchmarks" / "results" / "utility.csv"
+HELD_OUT = RESULTS.with_name("held_out.csv")
 PICTURES = DOCS / "_static" / "accuracy"
 CONDITIONS = ("raw", "standardised")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -160,6 +164,60 @@ def tables(rows):
     return text
 
 
+def spread(values):
+    """Mean and median of what is lost, without a zero that has a sign."""
+    mean, median = (round(float(f(values)), 3) + 0.0 for f in (np.mean, np.median))
+    return f"{'> 10' if mean > 10 else format(mean, '.3f')} ({median:.3f})"
+
+
+def held_out_distances(rows):
+    """What the default loses on held-out sets: mean and median over data sets."""
+    metrics = ("R2", "accuracy", "log loss", "AUC")
+    lines = [["columns, epsilon", "R²", *metrics[1:]]]
+    for condition, epsilon, own in held_out_verdict.conditions_and_budgets(verdict.Table(rows)):
+        lost = [held_out_verdict.of_metric(own, metric) for metric in metrics]
+        cells = [spread(values) if values else "-" for values in lost]
+        lines.append([f"{condition}, {epsilon:g}", *cells])
+    return grid(lines)
+
+
+def held_out_methods(rows):
+    """What every private method loses in score on standardised columns, sets of a kind together."""
+    text = ""
+    kinds = {
+        "R²": lambda row: not verdict.is_classification(row),
+        "accuracy, two classes": lambda row: verdict.known(row.get("auc")),
+        "accuracy, more classes": lambda row: (
+            verdict.is_classification(row) and not verdict.known(row.get("auc"))
+        ),
+    }
+    private = [row for row in of(rows, condition="standardised") if row["kind"] != "reference"]
+    for word, is_of_kind in kinds.items():
+        own = list(filter(is_of_kind, private))
+        n_sets = len({row["data"] for row in own})
+        lines = [[f"{word}, {n_sets} sets", *(f"{epsilon:g}" for epsilon in EPSILONS)]]
+        for name in order(own):
+            found = [of(own, method=name, epsilon=epsilon) for epsilon in EPSILONS]
+            cells = [spread([-row["score_gap"] for row in some]) if some else "-" for some in found]
+            lines.append([name, *cells])
+        text += grid(lines) + "\n" if own else ""
+    return text
+
+
+def held_out_aims(rows):
+    """Each aim on held-out sets, with the cells where it is missed; those of rivals are many."""
+    text = ""
+    found = held_out_verdict.findings(rows)
+    for aim in dict.fromkeys(finding.aim for finding in found):
+        own = [finding for finding in found if finding.aim == aim]
+        missed = [finding.cell for finding in own if not finding.met]
+        text += f"* {aim}: {len(own) - len(missed)} of {len(own)}."
+        if missed and "rival" not in aim:
+            text += f" Missed: {'; '.join(missed)}."
+        text += "\n"
+    return text
+
+
 def pictures(rows):
     """Draw score against epsilon for every data set."""
     try:
@@ -215,9 +273,12 @@ def draw(axes, own, colours):
     axes.set_ylim(level[verdict.CONSTANT] - 0.4 * height, level[verdict.TWIN] + 0.15 * height)
 
 
-def texts(rows):
-    """Text of every file to include, by name."""
+def texts(rows, others):
+    """Text of every file to include, by name, from both tables of results."""
     return {
+        "accuracy_held_out.inc": held_out_distances(others),
+        "accuracy_held_out_methods.inc": held_out_methods(others),
+        "accuracy_held_out_aims.inc": held_out_aims(others),
         "accuracy_summary.inc": summary(rows),
         "accuracy_rivals.inc": rivals(rows),
         "accuracy_tables.inc": tables(rows),
@@ -227,7 +288,8 @@ def texts(rows):
 def main():
     """Write texts and pictures."""
     _, rows = table.read(RESULTS)
-    for name, text in texts(rows).items():
+    others = held_out_verdict.read(HELD_OUT, "test")
+    for name, text in texts(rows, others).items():
         (DOCS / name).write_text(text, encoding="utf-8")
     pictures(rows)
 
