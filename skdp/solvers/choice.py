@@ -1,8 +1,8 @@
 """What ``solver="auto"`` stands for: a function of public facts alone.
 
 0. "adaptive_shuffled_sgd" for rows that come in blocks, to be read once.
-1. "gd" with delta = 0, weights, sparse X, an L1 penalty, a constraint, a kinked loss, or
-   more than 500 columns: others cannot do these problems, or are not stable with them.
+1. "gd" with delta = 0, weights, sparse X, an L1 penalty, a constraint, a kinked loss, more than
+   two classes, or more than 500 columns: others cannot do these problems, or not as well.
 2. "whitened" where a >= 150: as accurate as "gd" there, in a tenth of the passes.
 3. "gd" otherwise: the noise of a Gram matrix costs more than its use.
 
@@ -49,7 +49,7 @@ def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | N
     """
     if public.streamed:
         return "adaptive_shuffled_sgd"
-    name = _best(public)
+    name = _best(public) if "separable_loss" in problem.provides else "gd"
     solver = REGISTRY[name]
     lacks = set(given or {}) - set(solver().get_params(deep=False))
     return "gd" if lacks or solver.needs - problem.provides else name
