@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sklearn.preprocessing import scale
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.objective import L1, L2, L2Ball, Logistic, Problem, SquaredError
+from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
 from skdp.solvers import get_solver
 from skdp.solvers.choice import automatic_solver
@@ -141,6 +142,8 @@ def public(n_rows, n_features=50, **facts):
     [
         (public(100_000), Problem(Logistic()), "whitened"),
         (public(100_000), Problem(SquaredError()), "whitened"),
+        (replace(public(1_000_000), n_outputs=3), Problem(SquaredError()), "whitened"),
+        (replace(public(1_000_000), n_outputs=3), Problem(Multinomial(3)), "gd"),
         (public(100_000, epsilon=0.01), Problem(Logistic()), "gd"),
         (public(100_000, sparse=True), Problem(Logistic()), "gd"),
         (public(100_000, weighted=True), Problem(Logistic()), "gd"),
