@@ -53,7 +53,7 @@ def _constants(public: Public, problem: Problem) -> tuple[float, float]:
         return 0.2, 9.0 * math.sqrt(n_outputs)
     if problem.loss.residual_bound is not None:
         return 0.2, 7.0
-    return 0.4, 1.75 * math.sqrt(n_outputs)
+    return 0.3, 1.75 * math.sqrt(n_outputs)
 
 
 def descent_defaults(
