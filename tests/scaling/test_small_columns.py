@@ -1,0 +1,34 @@
+"""Columns of small values, both signs: noise must not make them pass for standardised ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdp.oracle.histograms import N_MAGNITUDES, magnitudes
+from skdp.scaling.standard import standard_columns
+
+N_ROWS = 100_000
+
+
+def share_taken_for_standard(size, noise, rng, n_columns=10, draws=400):
+    """How often noise of this share of the rows, on all columns together, has them recognised."""
+    values = size * rng.standard_normal(N_ROWS)
+    counts = np.tile(np.bincount(magnitudes(values), minlength=N_MAGNITUDES), (n_columns, 1))
+    std = np.full(n_columns, noise * np.sqrt(n_columns) * N_ROWS)
+    taken = 0
+    for _ in range(draws):
+        noisy = counts + std[:, None] * rng.standard_normal(counts.shape)
+        taken += standard_columns(noisy, std, N_ROWS).any()
+    return taken / draws
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03, 0.055])
+@pytest.mark.parametrize("size", [0.003, 0.048])
+def test_small_values_are_hardly_ever_taken_for_standardised_ones(size, noise, rng):
+    assert share_taken_for_standard(size, noise, rng) <= 0.01
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.03])
+def test_standardised_ones_are(noise, rng):
+    assert share_taken_for_standard(1.0, noise, rng) >= 0.95
