@@ -1,4 +1,9 @@
-"""skdp as it comes: nothing is set but the budget, the labels and the seed of the noise."""
+"""skdp as it comes: nothing is set but the budget, the labels and the seed of the noise.
+
+On demand without its calibration, too, to see what that does.
+"""
+
+from functools import partial
 
 import skdp
 from benchmarks.registry import Method
@@ -12,4 +17,13 @@ def estimator(split, epsilon, delta, seed, **parameters):
     return skdp.DPLinearRegression(**parameters)
 
 
-METHODS = [Method("skdp", "skdp", estimator)]
+METHODS = [
+    Method("skdp", "skdp", estimator),
+    Method(
+        "skdp uncalibrated",
+        "solver",
+        partial(estimator, calibration="none"),
+        lambda split: split.is_classification,
+        on_demand=True,
+    ),
+]

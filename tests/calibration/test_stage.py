@@ -246,3 +246,11 @@ def test_a_belief_is_asked_for_a_point_that_it_has(rng, monkeypatch):
     assert len(points) == ROUNDS
     assert points[0] == [1.0, 0.0]
     assert points[1] != points[0]
+
+
+@pytest.mark.parametrize(("n_rows", "share"), [(100, 0.05), (10**6, None)])
+def test_the_share_is_that_of_the_docs(n_rows, share):
+    """5 per cent of mu squared, and 75 / (mu n) where that is less."""
+    public = Public(n_rows, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
+    expected = share or 75 / (gaussian_mu(1.0, 1e-6) * n_rows)
+    assert calibration_share(public) == pytest.approx(expected)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -116,6 +118,25 @@ def test_a_step_comes_as_near_as_is_promised(kind, distance, data, rng):
     if kind == "plain" and distance > 1e-5:
         # Most of it is the change of the Hessian on the way: without that it would be too little.
         assert worst > release._nearer(terms, 1e-9)
+
+
+def test_errors_of_margins_are_multiplied_by_so_much_and_no_more(rng):
+    """``|H^-1 A'M x|`` on the worst rows, all alike and as long as the damping calls for."""
+    terms, n_rows, damping, curvature = terms_for(Logistic(), 70, scale=2.0), 70, 3.0, 0.25
+    gain = PerturbedMinimum(2.0, damping)._gain(terms)
+    for length in (*np.geomspace(0.01, 10, 30), math.sqrt(damping / (n_rows * curvature))):
+        A = np.zeros((n_rows, 4))
+        A[:, 0] = length
+        hessian = curvature * A.T @ A + damping * np.eye(4)
+        moved = np.linalg.norm(np.linalg.solve(hessian, curvature * A.T @ np.ones(n_rows)))
+        assert moved <= gain * (1 + 1e-12)
+    assert moved == pytest.approx(gain)
+
+
+def test_no_rounding_of_b_is_longer_than_is_paid_for():
+    terms, release = terms_for(Logistic(), 70, scale=2.0), PerturbedMinimum(2.0, 3.0)
+    corner = np.full(terms.public.n_parameters, release._grid(terms) / 2)
+    assert release._half_grid(terms) >= np.linalg.norm(corner) * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("has_intercept", [False, True])

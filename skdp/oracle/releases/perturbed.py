@@ -216,9 +216,8 @@ class PerturbedMinimum(Release):
         off = UNIT_ROUNDOFF * (size + 8) * longest
         if terms.scale == 0 or long_row * max(distance, off) > 1:
             return math.inf
-        half_root = 0.5 * math.sqrt(n_rows * loss.curvature / self.damping)
         entries = distance * math.expm1(long_row * distance) + off * math.exp(long_row * off)
-        missed = half_root * self._lipschitz * entries
+        missed = self._gain(terms) * self._lipschitz * entries
         missed += self._rounding_of_sums(terms, longest) / self.damping
         most = self._lipschitz**2
         steepest = n_rows * loss.curvature * most + self._strength(terms)
@@ -230,6 +229,10 @@ class PerturbedMinimum(Release):
             return math.inf
         step = distance + missed
         return 1.01 * (missed + 2 * relative * step + 2 * UNIT_ROUNDOFF * longest)
+
+    def _gain(self, terms: Terms) -> float:
+        """How long ``H^-1 A'M x`` is, at most, for entries of x of 1; see :meth:`_nearer`."""
+        return 0.5 * math.sqrt(terms.public.n_rows * terms.problem.loss.curvature / self.damping)
 
     def _strength(self, terms: Terms) -> float:
         """Largest eigenvalue of the Hessian's public part."""

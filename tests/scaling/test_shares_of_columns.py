@@ -1,0 +1,66 @@
+"""The rule of docs/defaults.rst on what columns get, figure by figure."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from skdp.accounting import Adjacency
+from skdp.oracle import Columns, Public
+from skdp.scaling.shares import mu_per_count, shares
+from skdp.scaling.standard import left_alone
+
+
+def asked(n_rows, n_features, insist=False):
+    public = Public(n_rows, n_features, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
+    found = shares(public, features=True, targets=False, insist=insist)
+    return found, mu_per_count(public) * n_rows
+
+
+def noise_of(share, rounds, n_features, signal):
+    return math.sqrt(rounds * n_features / share) / signal
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "share", "rounds"),
+    [
+        (10**6, 10, 0.01, 3),  # ample
+        (4000, 50, 0.2, 3),  # scarce
+        (4000, 51, 0.06, 3),  # many
+        (450, 20, 0.2 * 2 / 3, 2),  # above 15 per cent: one histogram less, for less
+    ],
+)
+def test_the_share_of_columns(n_rows, n_features, share, rounds):
+    found, signal = asked(n_rows, n_features)
+    assert found.share == pytest.approx(share)
+    assert found.rounds[0] == rounds
+    if rounds == 2:
+        assert noise_of(0.2, 3, n_features, signal) > 0.15
+        assert noise_of(share, rounds, n_features, signal) < 0.25
+
+
+def test_columns_in_need_get_up_to_30_per_cent_and_none_beyond_half_of_the_rows():
+    seen = set()
+    for n_rows in range(40, 1200, 10):
+        found, signal = asked(n_rows, 20)
+        bare = noise_of(0.2 * 2 / 3, 2, 20, signal)
+        if noise_of(0.3, 2, 20, signal) > 0.5:
+            assert not found.features
+            seen.add("none")
+            assert asked(n_rows, 20, insist=True)[0].share == pytest.approx(0.3)
+        elif bare > 0.25:
+            needed = 2 * 20 / (0.25 * signal) ** 2
+            assert found.share == pytest.approx(min(needed, 0.3))
+            assert found.share > 0.2 * 2 / 3
+            seen.add("in need" if needed < 0.3 else "most")
+    assert seen == {"none", "in need", "most"}
+
+
+def test_labels_of_one_row_in_twenty_stay_in_the_range_of_standardised_columns():
+    p = 0.06
+    value = (1 - p) / math.sqrt(p * (1 - p))
+    unit = np.ones(1)
+    columns = left_alone(Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit), np.array([True]))
+    assert columns.apply(np.array([[value]])).item() == pytest.approx(value)
