@@ -2,7 +2,7 @@
 
 from skdp import solvers
 from skdp._version import __version__
-from skdp.accounting import PrivacyStatement, total_privacy
+from skdp.accounting import PrivacyStatement
 from skdp.linear_model import (
     DPLinearRegression,
     DPLogisticRegression,
@@ -11,8 +11,9 @@ from skdp.linear_model import (
     PrivacyBudget,
     PrivacyBudgetError,
     PrivacyWarning,
+    SeededNoiseWarning,
 )
-from skdp.model_selection import privacy_of
+from skdp.model_selection import privacy_of, total_privacy
 from skdp.preprocessing import DPStandardScaler
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "PrivacyBudgetError",
     "PrivacyStatement",
     "PrivacyWarning",
+    "SeededNoiseWarning",
     "__version__",
     "privacy_of",
     "solvers",

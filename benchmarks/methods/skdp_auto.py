@@ -11,7 +11,12 @@ from benchmarks.registry import Method
 
 def estimator(split, epsilon, delta, seed, **parameters):
     """An estimator of skdp for this kind of target."""
-    parameters |= {"epsilon": epsilon, "delta": delta, "random_state": seed}
+    parameters |= {
+        "epsilon": epsilon,
+        "delta": delta,
+        "noise_source": "seeded",
+        "random_state": seed,
+    }
     if split.is_classification:
         return skdp.DPLogisticRegression(classes=split.classes, **parameters)
     return skdp.DPLinearRegression(**parameters)

@@ -79,6 +79,7 @@ def model(n_steps, schedule, accountant="auto", seed=0):
         data_norm=NORM,
         solver=solver,
         accountant=accountant,
+        noise_source="seeded",
         random_state=seed,
     )
 

@@ -44,6 +44,7 @@ def run(report):
                         delta=DELTA,
                         data_norm=1.0,
                         scaling="none",
+                        noise_source="seeded",
                         random_state=seed,
                         solver=GradientDescent(
                             max_iter=n_steps,

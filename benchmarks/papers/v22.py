@@ -91,6 +91,7 @@ def excess(name, solver, X, y, w, epsilon, seed):
             delta=DELTA,
             fit_intercept=False,
             scaling="none",
+            noise_source="seeded",
             random_state=seed,
         )
         found = model.fit(X, y).coef_

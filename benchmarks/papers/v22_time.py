@@ -52,7 +52,12 @@ def write(folder):
 def seconds(solver, X, y, streamed=False, seed=0):
     """Processor time of one fit, everything but its plan included."""
     model = skdp.DPLinearRegression(
-        solver=solver, delta=1e-8, fit_intercept=False, scaling="none", random_state=seed
+        solver=solver,
+        delta=1e-8,
+        fit_intercept=False,
+        scaling="none",
+        noise_source="seeded",
+        random_state=seed,
     )
     # The step size of single records follows from the price, too, which is found beforehand.
     with mock.patch("skdp.solvers.shuffled_sgd.calibrate", functools.cache(calibrate)):

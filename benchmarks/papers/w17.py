@@ -111,6 +111,7 @@ def gaps(report):
                     delta=DELTA,
                     fit_intercept=False,
                     scaling="none",
+                    noise_source="seeded",
                     random_state=seed,
                 )
                 model.plan(*X.shape)  # so that a first calibration is not counted
@@ -162,6 +163,7 @@ def dimension(report):
                     fit_intercept=False,
                     epsilon=EPSILON_WIDE,
                     scaling="none",
+                    noise_source="seeded",
                     random_state=seed,
                 ).fit(X, y)
                 error = np.mean((X @ model.coef_ - y) ** 2) / y.var()

@@ -80,6 +80,7 @@ def model(classes, rule, n_steps, clip, epsilon, schedule, accountant, seed):
         data_norm=NORM,
         solver=solver,
         accountant=accountant,
+        noise_source="seeded",
         random_state=seed,
     )
 

@@ -33,7 +33,7 @@ from skdp.accounting.rdp import RenyiDP
 from skdp.accounting.release_lines import ReleaseRecord
 from skdp.accounting.selection import SelectionModel, selection_delta, selection_epsilon
 from skdp.accounting.shuffle import ShuffleModel
-from skdp.accounting.statement import PrivacyStatement, total_privacy
+from skdp.accounting.statement import PrivacyStatement, compose_statements
 from skdp.accounting.zcdp import ZeroConcentratedDP, zcdp_delta, zcdp_epsilon, zcdp_rho
 
 __all__ = [
@@ -73,6 +73,7 @@ __all__ = [
     "ZeroConcentratedDP",
     "available_accountants",
     "calibrate",
+    "compose_statements",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
@@ -81,7 +82,6 @@ __all__ = [
     "price",
     "selection_delta",
     "selection_epsilon",
-    "total_privacy",
     "zcdp_delta",
     "zcdp_epsilon",
     "zcdp_rho",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -148,44 +148,27 @@ class PrivacyStatement:
         )
 
 
-def total_privacy(*models: Any, delta: float, accountant: str = "auto") -> PrivacyStatement:
-    """Return what several fits on the same rows cost together.
+def compose_statements(
+    statements: Sequence[PrivacyStatement], delta: float, accountant: str = "auto"
+) -> PrivacyStatement:
+    """Return the statement of several fits on the same rows, one after the other.
 
     Parameters
     ----------
-    *models : fitted estimators, pipelines or PrivacyStatement
-        Anything with a ``privacy_`` attribute, statements themselves, or fitted pipelines: all of
-        their private steps count, and none but those.
+    statements : sequence of PrivacyStatement
+        At least one. What a later fit asks may depend on what earlier ones answered. Each fit draws
+        its own batches and blocks, so those of different fits are kept apart, and its own noise:
+        the total does not hold for fits that were given the same seed.
     delta : float
         In [0, 1): the delta at which the total is stated.
     accountant : str, default="auto"
         Who prices the total: "auto" for the least certified epsilon, or a name.
 
-    Returns
-    -------
-    PrivacyStatement
-        Of all the releases in sequence; what a later fit asks may depend on what earlier ones
-        answered. Each fit draws its own batches and blocks, so those of different fits are kept
-        apart, and its own noise: it does not hold for fits that were given the same seed.
-
     Raises
     ------
     ValueError
-        If no model is given, one has no statement, or the models state different adjacencies:
-        such guarantees do not add up to one.
-
-    Examples
-    --------
-    >>> import skdp
-    >>> from sklearn.datasets import load_diabetes
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> models = [skdp.DPRidge(random_state=seed).fit(X, y) for seed in range(4)]
-    >>> round(skdp.total_privacy(*models, delta=1e-6).epsilon, 2)
-    2.12
+        If the fits state different adjacencies: such guarantees do not add up to one.
     """
-    statements = [statement for model in models for statement in _statements_of(model)]
-    if not statements:
-        raise ValueError("total_privacy needs at least one fitted model.")
     if not 0 <= delta < 1:
         raise ValueError(f"total_privacy: delta must lie in [0, 1); got {delta!r}.")
     relations = {statement.adjacency for statement in statements}
@@ -210,24 +193,6 @@ def total_privacy(*models: Any, delta: float, accountant: str = "auto") -> Priva
         noise_source=min(sources, key=order.index),
         n_rows=statements[0].n_rows if len({item.n_rows for item in statements}) == 1 else None,
     )
-
-
-def _statements_of(model: Any) -> list[PrivacyStatement]:
-    """Return the statement of a model, or those of the steps of a pipeline."""
-    if isinstance(model, PrivacyStatement):
-        return [model]
-    steps = getattr(model, "steps", None)
-    if isinstance(steps, list):
-        private = [step for _, step in steps if hasattr(step, "privacy_") or hasattr(step, "steps")]
-        found = [statement for step in private for statement in _statements_of(step)]
-    else:
-        found = [model.privacy_] if hasattr(model, "privacy_") else []
-    if not found:
-        raise ValueError(
-            f"total_privacy: this {type(model).__name__} has no privacy statement; pass fitted "
-            "estimators of skdp, or pipelines of them."
-        )
-    return found
 
 
 def _in_sequence(statements: Iterable[PrivacyStatement]) -> tuple[ReleaseRecord, ...]:

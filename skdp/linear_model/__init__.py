@@ -4,7 +4,7 @@ from skdp.linear_model.budget import PrivacyBudget
 from skdp.linear_model.charging import PrivacyBudgetError
 from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.noise_advice import NoiseWarning
-from skdp.linear_model.parameters import PrivacyWarning
+from skdp.linear_model.parameters import PrivacyWarning, SeededNoiseWarning
 from skdp.linear_model.regression import DPLinearRegression, DPRidge
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "PrivacyBudget",
     "PrivacyBudgetError",
     "PrivacyWarning",
+    "SeededNoiseWarning",
 ]

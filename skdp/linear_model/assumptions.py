@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from skdp.oracle import Public
 
@@ -17,11 +16,14 @@ def about_rows(public: Public) -> list[str]:
     ]
 
 
-def about_noise(random_state: Any, epsilon: float) -> list[str]:
+def about_noise(noise_source: str, epsilon: float) -> list[str]:
     """Say what a seed does to the guarantee, and what no noise does."""
     said = []
-    if random_state is not None:
-        said.append("The seed of the noise stays secret: whoever knows it can take the noise off.")
+    if noise_source == "seeded":
+        said.append(
+            "The noise follows from a seed, which stays secret: whoever knows it can subtract the "
+            "noise."
+        )
     if math.isinf(epsilon):
         said.append("There is NO privacy: epsilon is infinite and no noise was added.")
     return said

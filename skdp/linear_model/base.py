@@ -20,16 +20,18 @@ from skdp.calibration import Calibrated, calibration_share
 from skdp.linear_model.assumptions import about_noise, about_rows
 from skdp.linear_model.budget import PrivacyBudget
 from skdp.linear_model.calibrating import calibrates, check_calibration
-from skdp.linear_model.charging import charge, seed_of
+from skdp.linear_model.charging import charge
 from skdp.linear_model.noise_advice import warn_about_noise
 from skdp.linear_model.parameters import (
     check_bound,
     check_budget,
     check_counts,
+    check_noise_source,
     choose_solver,
     constraint_set,
     require_pure_dp,
     warn_about_budget,
+    warn_about_seed,
 )
 from skdp.linear_model.standardising import (
     check_scaling,
@@ -40,7 +42,7 @@ from skdp.linear_model.standardising import (
 from skdp.linear_model.streaming import FitsBlocks
 from skdp.linear_model.travelling import ELSEWHERE, Travels, validated
 from skdp.objective import Loss, Penalty, Problem
-from skdp.oracle import Plan, Public, Solution, Solves, make_plan, noise_source, run
+from skdp.oracle import Plan, Public, Solution, Solves, make_plan, run
 from skdp.oracle.rows import Rows, canonical
 from skdp.oracle.threads import spread_over_threads
 from skdp.scaling import Staged
@@ -104,6 +106,7 @@ class DPLinearModel(FitsBlocks, Travels):
     scaling: str
     bounds: Any
     fit_intercept: bool
+    noise_source: str
     random_state: Any
     verbose: int
 
@@ -138,8 +141,7 @@ class DPLinearModel(FitsBlocks, Travels):
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any) -> Self:
         # 1. Everything that can be refused without rows.
         self._check_parameters()
-        seed = seed_of(self.random_state)
-        source = noise_source(self.random_state)
+        source, seed = self._noise()
         # 2. Validate the rows.
         # Sums of extreme values may overflow in there: a warning would tell of single records.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -152,6 +154,7 @@ class DPLinearModel(FitsBlocks, Travels):
             n_rows, n_features, targets.n_outputs, sparse.issparse(X), weights is not None
         )
         warn_about_budget(type(self).__name__, self.epsilon, self.delta, n_rows)
+        warn_about_seed(type(self).__name__, self.noise_source, self.epsilon)
         warn_about_noise(type(self).__name__, plan, public)
         self._report(plan, public)
         statement = plan.statement(public, self._assumptions(public, whole), source.name)
@@ -202,8 +205,7 @@ class DPLinearModel(FitsBlocks, Travels):
             n_samples, n_features, n_outputs, is_sparse, weighted
         )
         warn_about_noise(type(self).__name__, plan, public)
-        name = "system" if self.random_state is None else "seeded"
-        return plan.statement(public, self._assumptions(public, whole), name)
+        return plan.statement(public, self._assumptions(public, whole), self.noise_source)
 
     def _prepare(
         self,
@@ -293,6 +295,7 @@ class DPLinearModel(FitsBlocks, Travels):
         constraint_set(self.constraint, self.radius)
         check_scaling(self.scaling, self.bounds, self.data_norm, self.constraint)
         check_calibration(self.calibration)
+        check_noise_source(self.noise_source, self.random_state)
         Adjacency.parse(self.adjacency)
         if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
             raise ValueError(f"budget must be None or a PrivacyBudget; got {self.budget!r}.")
@@ -326,7 +329,7 @@ class DPLinearModel(FitsBlocks, Travels):
                 f"Rows longer than {public.row_bound:.4g}, twice what columns of unit size give, "
                 "were scaled down to it, in fit and in predict; data_norm sets another bound."
             )
-        return (*said, *about_noise(self.random_state, self.epsilon))
+        return (*said, *about_noise(self.noise_source, self.epsilon))
 
     def _report(self, plan: Plan, public: Public) -> None:
         if self.verbose:

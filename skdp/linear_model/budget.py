@@ -15,10 +15,10 @@ from skdp.accounting import (
     GaussianDP,
     PrivacyStatement,
     UnknownCost,
+    compose_statements,
     gaussian_epsilon,
     gaussian_mu,
     price,
-    total_privacy,
 )
 from skdp.accounting.accountant import candidates
 from skdp.linear_model.charging import IN_PROCESS, PrivacyBudgetError, enter, leave, process
@@ -71,6 +71,9 @@ class PrivacyBudget:
         Gaussian releases, on all rows or on disjoint blocks, are admitted (with "pure", only those
         with pure guarantees), and the total holds even if the fits' own budgets are chosen by
         looking at earlier models (Koskela, Tobaben, Honkela 2023; Rogers et al. 2016).
+    allow_seeded_noise : bool, default=False
+        Whether fits with ``noise_source="seeded"`` are admitted. They are not private, as whoever
+        knows the seed can subtract the noise; True is for tests and simulations.
 
     Examples
     --------
@@ -89,10 +92,17 @@ class PrivacyBudget:
         delta: float,
         adjacency: str = "zero_out",
         accountant: str = "auto",
+        *,
+        allow_seeded_noise: bool = False,
     ) -> None:
         check_budget(epsilon, delta)
         candidates(accountant)
+        if not isinstance(allow_seeded_noise, bool):
+            raise ValueError(
+                f"allow_seeded_noise must be True or False; got {allow_seeded_noise!r}."
+            )
         self._terms = (float(epsilon), float(delta), Adjacency.parse(adjacency), accountant)
+        self._allow_seeded_noise = allow_seeded_noise
         self._total: PrivacyStatement | None = None
         self._n_fits = 0
         self._seeds: set[str] = set()
@@ -119,6 +129,11 @@ class PrivacyBudget:
     def accountant(self) -> str:
         """Who prices the total."""
         return self._terms[3]
+
+    @property
+    def allow_seeded_noise(self) -> bool:
+        """Whether fits with reproducible noise are admitted."""
+        return self._allow_seeded_noise
 
     # ------------------------------------------------------------------ what it tells
 
@@ -237,15 +252,23 @@ class PrivacyBudget:
                 f"{plan}, under {asked.adjacency!r}, but its budget {self!r} counts under "
                 f"{self.adjacency!r}. {end}"
             )
+        if asked.noise_source == "seeded" and not self.allow_seeded_noise:
+            raise PrivacyBudgetError(
+                f"{plan}, with noise_source='seeded', but its budget {self!r} counts private fits "
+                "only, and noise that can be reproduced can be subtracted. Leave noise_source="
+                f"'system', or allow it by PrivacyBudget(..., allow_seeded_noise=True). {end}"
+            )
         if seed is not None and seed in self._seeds:
             raise PrivacyBudgetError(
-                f"{plan}, with the random_state of an earlier fit in its budget {self!r}. Both "
-                "would draw the same noise, which the difference of the two models takes off "
-                f"again; use random_state=None. {end}"
+                f"{plan}, with the seed of an earlier fit in its budget {self!r}. Both would draw "
+                "the same noise, which cancels in the difference of the two models; use "
+                f"another random_state, or noise_source='system'. {end}"
             )
         earlier = () if self._total is None else (self._total,)
         try:
-            total = total_privacy(*earlier, asked, delta=self.delta, accountant=self.accountant)
+            total = compose_statements(
+                (*earlier, asked), delta=self.delta, accountant=self.accountant
+            )
         except UnknownCost as reason:
             raise PrivacyBudgetError(
                 f"{plan}, which its budget {self!r} cannot price. {reason} {end}"

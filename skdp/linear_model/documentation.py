@@ -71,9 +71,14 @@ bounds : tuple (low, high) or None, default=None
     them, values outside are clipped, and no budget is spent on it.
 fit_intercept : bool, default=True
     Whether to fit an intercept; it is part of the same release.
+noise_source : {"system", "seeded"}, default="system"
+    "system" draws the noise from the operating system's secure source, whatever ``random_state``
+    is. "seeded" draws it from ``random_state``: it is reproducible, whoever knows the seed can
+    subtract it, and the fit is not private. A `SeededNoiseWarning` and the privacy statement say
+    so.
 random_state : int, RandomState, Generator or None, default=None
-    None draws noise from the operating system's secure source. Anything else makes the noise
-    reproducible and hence removable; the privacy statement says so.
+    Seed of the noise if ``noise_source="seeded"``; without effect otherwise, so that a seed which a
+    meta-estimator sets cannot make noise removable.
 verbose : int, default=0
     Above 0: print the plan before it is carried out.
 """

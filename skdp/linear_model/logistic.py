@@ -81,7 +81,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     >>> from sklearn.preprocessing import StandardScaler
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), DPLogisticRegression(random_state=0)).fit(X, y)
+    >>> model = make_pipeline(StandardScaler(), DPLogisticRegression()).fit(X, y)
     >>> model.score(X, y) > 0.85
     True
     """
@@ -112,6 +112,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -138,6 +139,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
 

@@ -6,6 +6,8 @@ import math
 import warnings
 from typing import Any
 
+import numpy as np
+
 from skdp._numbers import is_integer, is_real
 from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex, Unconstrained
 from skdp.solvers import Solver, get_solver
@@ -14,8 +16,55 @@ from skdp.solvers.base import REGISTRY
 LEAST_BOUND, LARGEST_BOUND = 1e-50, 1e50  # of data_norm, target_bound and radius
 
 
+NOISE_SOURCES = ("system", "seeded")
+
+
 class PrivacyWarning(UserWarning):
     """A guarantee is weaker than its user may think."""
+
+
+class SeededNoiseWarning(PrivacyWarning):
+    """The noise of a fit follows from a seed: whoever knows the seed can subtract the noise."""
+
+
+def check_noise_source(noise_source: Any, random_state: Any) -> None:
+    """Raise ValueError unless the noise is secure, or a seed was asked for and given.
+
+    A seed alone does not make noise reproducible. Meta-estimators such as `BaggingClassifier`
+    write seeds into the ``random_state`` of their members and keep them in their pickles.
+    """
+    if not isinstance(noise_source, str) or noise_source not in NOISE_SOURCES:
+        raise ValueError(
+            f"noise_source must be 'system' (secure noise) or 'seeded' (reproducible noise, not "
+            f"private); got {noise_source!r}."
+        )
+    if not (
+        random_state is None
+        or is_integer(random_state)
+        or isinstance(random_state, np.random.RandomState | np.random.Generator)
+    ):
+        raise ValueError(
+            "random_state must be None, an integer, a numpy RandomState or a numpy Generator; got "
+            f"{random_state!r}."
+        )
+    if noise_source == "seeded" and random_state is None:
+        raise ValueError(
+            "noise_source='seeded' takes the noise from random_state, which is None. Pass an "
+            "integer (generators are not sent to other processes: two workers would draw the same "
+            "noise), or leave noise_source='system' for secure noise. Nothing was released."
+        )
+
+
+def warn_about_seed(who: str, noise_source: str, epsilon: float) -> None:
+    """Warn that the noise of a fit can be reproduced, where there is noise."""
+    if noise_source == "seeded" and not math.isinf(epsilon):
+        warnings.warn(
+            f"{who}: noise_source='seeded' makes the noise reproducible: whoever knows the seed "
+            "can subtract it, so this fit is NOT private. Use it for tests and for research on "
+            "public data; the default, noise_source='system', is secure.",
+            SeededNoiseWarning,
+            stacklevel=3,
+        )
 
 
 def check_budget(epsilon: Any, delta: Any) -> None:

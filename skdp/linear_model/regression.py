@@ -142,7 +142,7 @@ class DPLinearRegression(_DPRegressor):
     >>> from sklearn.datasets import load_diabetes
     >>> from skdp import DPLinearRegression
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPLinearRegression(epsilon=1.0, target_bound=350, random_state=0).fit(X, y)
+    >>> model = DPLinearRegression(epsilon=1.0, target_bound=350).fit(X, y)
     >>> model.privacy_.epsilon <= 1.0
     True
     """
@@ -169,6 +169,7 @@ class DPLinearRegression(_DPRegressor):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -191,6 +192,7 @@ class DPLinearRegression(_DPRegressor):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
 
@@ -225,7 +227,7 @@ class DPRidge(_DPRegressor):
     >>> from sklearn.datasets import load_diabetes
     >>> from skdp import DPRidge
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(alpha=10.0, target_bound=350, random_state=0).fit(X, y)
+    >>> model = DPRidge(alpha=10.0, target_bound=350).fit(X, y)
     >>> model.privacy_.releases[-1].kind
     'gradient'
     """
@@ -253,6 +255,7 @@ class DPRidge(_DPRegressor):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -276,6 +279,7 @@ class DPRidge(_DPRegressor):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
 

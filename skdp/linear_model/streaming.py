@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy import sparse as scipy_sparse
 
-from skdp.linear_model.charging import charge, seed_of
+from skdp.linear_model.charging import charge
 from skdp.linear_model.noise_advice import warn_about_noise
-from skdp.linear_model.parameters import check_counts, warn_about_budget
-from skdp.oracle import noise_source, run
+from skdp.linear_model.parameters import check_counts, warn_about_budget, warn_about_seed
+from skdp.oracle import run
 from skdp.oracle.rows import Rows, StreamRows
 from skdp.solvers.base import REGISTRY
 
@@ -87,7 +87,7 @@ class FitsBlocks:
         ...     for _ in range(20):
         ...         X = rng.standard_normal((1000, 3))
         ...         yield X, X @ [1.0, -1.0, 0.5] + 0.1 * rng.standard_normal(1000)
-        >>> model = DPLinearRegression(random_state=0)
+        >>> model = DPLinearRegression()
         >>> model.fit_blocks(blocks(), n_samples=20000, n_features=3).coef_.round(1).tolist()
         [1.0, -1.0, 0.5]
         """
@@ -103,13 +103,13 @@ class FitsBlocks:
         check_counts("fit_blocks", n_samples=n_samples, n_features=n_features, n_outputs=n_outputs)
         declared = _declared(model, n_features, n_outputs, sparse)
         weighted = declared.weights is not None
-        seed = seed_of(model.random_state)
-        source = noise_source(model.random_state)
+        source, seed = model._noise()
         public, problem, _, solver, plan = model._prepare(
             n_samples, n_features, declared.n_outputs, bool(sparse), weighted, streamed=True
         )
         _check_solver(type(model).__name__, solver)
         warn_about_budget(type(model).__name__, model.epsilon, model.delta, n_samples)
+        warn_about_seed(type(model).__name__, model.noise_source, model.epsilon)
         warn_about_noise(type(model).__name__, plan, public)
         model._report(plan, public)
         said = (*model._assumptions(public, solver), *_stream_assumptions(n_samples))

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from skdp.linear_model.charging import is_here, open_elsewhere
+from skdp.linear_model.charging import is_here, open_elsewhere, seed_of
+from skdp.oracle import NoiseSource, noise_source
 
 GENERATORS = (np.random.RandomState, np.random.Generator)
 
@@ -18,6 +19,20 @@ ELSEWHERE = "_budget_elsewhere"
 
 class Travels(BaseEstimator):
     """Base of all that is fitted: its copies draw no noise twice and forget no open budget."""
+
+    noise_source: str
+    random_state: Any
+
+    def _noise(self) -> tuple[NoiseSource, str | None]:
+        """Return the source of a fit's noise, and a fingerprint of its seed if it has one."""
+        if self.noise_source == "system":
+            return noise_source(None), None
+        return noise_source(self.random_state), seed_of(self.random_state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.noise_source == "system"
+        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without generators: their state would let a reader take the noise off.

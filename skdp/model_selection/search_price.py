@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
 
-from skdp.accounting import PrivacyStatement, ReleaseRecord, total_privacy
+from skdp.accounting import PrivacyStatement, ReleaseRecord, compose_statements
 from skdp.linear_model.parameters import PrivacyWarning
-from skdp.model_selection.searched import Shape, Unwrapped, rounds_of
+from skdp.model_selection.searched import Shape, Unwrapped, require_as_fitted, rounds_of
 from skdp.model_selection.trainings import READ_LABELS, Fate, fates_among, fates_of, row_numbers
 
 SCORES = (
@@ -112,20 +112,22 @@ def _of_search(
     search: Any, shape: Shape, delta: float | None, splits: list[Any] | None
 ) -> PrivacyStatement:
     # 1. Which trainings one record takes part in, and which rounds there were.
-    splitter = _splitter(search, splits)
+    assumed = require_as_fitted(search)
+    splitter = _splitter(search, shape.n_samples, splits)
     fates = fates_of(splitter, shape.n_samples)
     rounds, reading = rounds_of(search, shape)
     if delta is None:
         delta = _common(delta for item in rounds for delta in item.deltas)
     # 2. The releases that touch it, for each fate; the dearest fate is the price.
-    search_rounds = rounds[:-1] if search.refit else rounds
+    refitted = hasattr(search, "best_estimator_")
+    search_rounds = rounds[:-1] if refitted else rounds
     sizes = {size for fate in fates for size in fate}
     plans = {
         size: [plan for item in search_rounds for parts in item.plans(size) for plan in parts]
         for size in sizes
     }
     # Any candidate may be the one that is refitted: the dearest total counts.
-    last = rounds[-1].plans(shape.n_samples) if search.refit else []
+    last = rounds[-1].plans(shape.n_samples) if refitted else []
     refits = [[*parts] for parts in last] or [[]]
     total, fate = max(
         (_dearest(fates, plans, refit, delta) for refit in refits),
@@ -141,9 +143,10 @@ def _of_search(
         f"part in at most {fate.total()} of those trainings.",
         "The refit on all rows is counted as that of the candidate that makes the total dearest, "
         "since scores chose it."
-        if search.refit
+        if refitted
         else "There was no refit.",
     ]
+    said += assumed
     if any(item.chosen for item in search_rounds):
         said.append("Later rounds are counted as of all candidates that scores might have chosen.")
     if type(splitter) in READ_LABELS:
@@ -198,7 +201,7 @@ def _dearest(
         met = [plan for kind, times in fate.items() for plan in plans[kind] * times]
         met = sorted(met + always, key=lambda plan: order.setdefault(plan.releases, len(order)))
         if met:
-            priced.append((total_privacy(*met, delta=delta), fate))
+            priced.append((compose_statements(met, delta), fate))
     return max(priced, key=lambda pair: pair[0].epsilon)
 
 
@@ -221,8 +224,8 @@ def _warned(sentence: str) -> str:
     return sentence
 
 
-def _splitter(search: Any, splits: list[Any] | None) -> Any:
-    """Return the splitter of a search, or the list of its splits."""
+def _splitter(search: Any, n_samples: int, splits: list[Any] | None) -> Any:
+    """Return the splitter of a search, or the list of its splits; as many as the search made."""
     if splits is None and isinstance(search.cv, Sequence):
         splits = list(search.cv)
     if splits is None and isinstance(search.cv, Iterable) and not hasattr(search.cv, "split"):
@@ -231,7 +234,14 @@ def _splitter(search: Any, splits: list[Any] | None) -> Any:
             "splits=..., a list of them."
         )
     if splits is None:
-        return check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))
+        splitter = check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))
+        n_splits = splitter.get_n_splits(np.zeros((n_samples, 1)))
+        if n_splits != search.n_splits_:
+            raise ValueError(
+                f"privacy_of: cv of this {type(search).__name__} was changed after the fit: it "
+                f"makes {n_splits} splits, the search made {search.n_splits_}. Restore it."
+            )
+        return splitter
     if len(splits) != search.n_splits_:
         raise ValueError(
             f"privacy_of: {len(splits)} splits were passed; the search made {search.n_splits_}."

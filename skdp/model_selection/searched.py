@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import joblib
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone, is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
+from skdp.model_selection.total import reads_rows
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,7 @@ class Unwrapped:
         return tuple(
             f"{name} ({type(step).__name__})"
             for name, step in self.before
-            if step is not None
-            and step != "passthrough"
-            and get_tags(step).requires_fit
+            if reads_rows(step)
             and not isinstance(getattr(step, "privacy_", None), PrivacyStatement)
             and not _is_private(step)
         )
@@ -247,6 +246,55 @@ def rounds_of(search: Any, shape: Shape) -> tuple[list[Round], tuple[str, ...]]:
         rounds.append(
             Round(tuple(models), shape.n_features, shape.n_outputs, share, chosen, tuple(before))
         )
-    if search.refit:
+    if hasattr(search, "best_estimator_"):
         rounds.append(replace(rounds[-1], share=1.0, chosen=1))
     return rounds, tuple(reading)
+
+
+def require_as_fitted(search: Any) -> tuple[str, ...]:
+    """Raise ValueError if a search shows that its estimator was changed after the fit.
+
+    A search keeps its estimator by reference, so that a change of it would change the price. What
+    the refit used is held against it.
+
+    Returns
+    -------
+    tuple of str
+        What could not be checked, and is assumed.
+    """
+    assumed = "Since the search was fitted, its estimator and its cv have not been changed"
+    if not hasattr(search, "best_estimator_"):
+        return (f"{assumed}: without a refitted model (refit=False) nothing tells.",)
+    candidates = list(search.cv_results_["params"])
+    best = candidates[search.best_index_]
+    expected = clone(search.estimator).set_params(**clone(best, safe=False)).get_params()
+    found = search.best_estimator_.get_params()
+    resource = getattr(search, "resource", None)  # a halving search sets it anew in each round
+    changed = sorted(
+        name
+        for name in expected.keys() | found.keys()
+        if name != resource and not _alike(expected.get(name), found.get(name))
+    )
+    if changed:
+        raise ValueError(
+            f"privacy_of: the estimator of this {type(search).__name__} was changed after the fit: "
+            f"the refitted model has other values of {', '.join(changed)}. Restore them, so that "
+            "the candidates are priced as they were fitted."
+        )
+    unseen = {name for entry in candidates for name in best if name not in entry}
+    if unseen:
+        return (f"{assumed}, nor their value(s) of {', '.join(sorted(unseen))}.",)
+    return ()
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values of a parameter are the same; estimators are told by their class."""
+    if isinstance(one, BaseEstimator):
+        return type(one) is type(other)  # their parameters are compared by name
+    if one is other:
+        return True
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if callable(one) or callable(other):
+        return one is other
+    return bool(joblib.hash(one) == joblib.hash(other))

@@ -13,12 +13,18 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model.assumptions import about_noise, about_rows
 from skdp.linear_model.budget import PrivacyBudget
-from skdp.linear_model.charging import charge, seed_of
-from skdp.linear_model.parameters import check_budget, check_counts, warn_about_budget
+from skdp.linear_model.charging import charge
+from skdp.linear_model.parameters import (
+    check_budget,
+    check_counts,
+    check_noise_source,
+    warn_about_budget,
+    warn_about_seed,
+)
 from skdp.linear_model.standardising import check_scaling, declared_columns
 from skdp.linear_model.travelling import ELSEWHERE, Travels, validated
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Columns, Plan, Public, Scaling, make_plan, noise_source, run
+from skdp.oracle import Columns, Plan, Public, Scaling, make_plan, run
 from skdp.oracle.rows import Rows, canonical
 from skdp.oracle.threads import spread_over_threads
 from skdp.scaling import Located, ScalingStage, whole_budget
@@ -49,9 +55,12 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         Who prices the plan.
     budget : PrivacyBudget or None, default=None
         A budget that this fit shares with others.
+    noise_source : {"system", "seeded"}, default="system"
+        "system" draws the noise from the operating system's secure source, whatever
+        ``random_state`` is. "seeded" draws it from ``random_state``: it is reproducible, whoever
+        knows the seed can subtract it, and the fit is not private.
     random_state : int, RandomState, Generator or None, default=None
-        None draws noise from the operating system's secure source. Anything else makes the noise
-        reproducible and hence removable.
+        Seed of the noise if ``noise_source="seeded"``; without effect otherwise.
 
     Attributes
     ----------
@@ -81,7 +90,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
     >>> from sklearn.datasets import load_digits
     >>> from skdp.preprocessing import DPStandardScaler
     >>> X, y = load_digits(return_X_y=True)
-    >>> scaler = DPStandardScaler(epsilon=1.0, random_state=0).fit(X)
+    >>> scaler = DPStandardScaler(epsilon=1.0).fit(X)
     >>> scaler.transform(X).shape
     (1797, 64)
     >>> scaler.privacy_.epsilon <= 1.0
@@ -97,6 +106,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         adjacency: str = "zero_out",
         accountant: str = "auto",
         budget: Any = None,
+        noise_source: str = "system",
         random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -105,6 +115,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget
+        self.noise_source = noise_source
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -126,11 +137,12 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         """
         who = type(self).__name__
         self._check_parameters()
-        seed, source = seed_of(self.random_state), noise_source(self.random_state)
+        source, seed = self._noise()
         X = canonical(self._read(X, reset=True))
         n_rows, n_features = X.shape
         public, problem, stage, plan = self._prepare(n_rows, n_features, sparse.issparse(X))
         warn_about_budget(who, self.epsilon, self.delta, n_rows)
+        warn_about_seed(who, self.noise_source, self.epsilon)
         statement = plan.statement(public, self._assumptions(public, stage), source.name)
         charge(who, statement, self.budget, seed, vars(self).get(ELSEWHERE))
         with spread_over_threads() as spread:
@@ -162,8 +174,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         self._check_parameters()
         check_counts("plan", n_samples=n_samples, n_features=n_features)
         public, _, stage, plan = self._prepare(n_samples, n_features, sparse)
-        name = "system" if self.random_state is None else "seeded"
-        return plan.statement(public, self._assumptions(public, stage), name)
+        return plan.statement(public, self._assumptions(public, stage), self.noise_source)
 
     def transform(self, X: Any) -> Any:
         """Clip to the ranges, centre and divide.
@@ -218,6 +229,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
                 "DPStandardScaler: Gaussian noise needs delta > 0; declare bounds for delta=0. "
                 "Nothing was released."
             )
+        check_noise_source(self.noise_source, self.random_state)
         check_scaling("auto", self.bounds, None, None)
         Adjacency.parse(self.adjacency)
         if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
@@ -248,7 +260,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         return ScalingStage(whole_budget(public, asked=False), known=Scaling(columns))
 
     def _assumptions(self, public: Public, stage: ScalingStage) -> tuple[str, ...]:
-        noise = about_noise(self.random_state, self.epsilon)
+        noise = about_noise(self.noise_source, self.epsilon)
         return (*about_rows(public), *stage.said(), *noise)
 
     def __sklearn_tags__(self) -> Any:

@@ -74,7 +74,7 @@ class AcceleratedMirrorDescent(Solver):
     >>> from skdp import DPLinearRegression
     >>> X = np.random.default_rng(0).standard_normal((500, 30))
     >>> model = DPLinearRegression(
-    ...     solver="accelerated_mirror_descent", constraint="l1_ball", radius=1.0, random_state=0
+    ...     solver="accelerated_mirror_descent", constraint="l1_ball", radius=1.0
     ... )
     >>> bool(abs(model.fit(X, X[:, 3]).coef_).sum() <= 1.0 + 1e-9)
     True

@@ -121,7 +121,7 @@ class AdaptiveShuffledSGD(OnePass):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((20000, 5))
     >>> y = X @ np.array([1.0, 0.5, 0.0, 0.0, -1.0]) + 0.1 * rng.standard_normal(20000)
-    >>> model = DPLinearRegression(solver="adaptive_shuffled_sgd", random_state=0).fit(X, y)
+    >>> model = DPLinearRegression(solver="adaptive_shuffled_sgd").fit(X, y)
     >>> model.score(X, y) > 0.98
     True
     """

@@ -57,7 +57,7 @@ class AdaptiveSufficientStatistics(Solver):
     >>> from sklearn.preprocessing import scale
     >>> from skdp import DPRidge
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(epsilon=1.0, solver="adassp", scaling="none", random_state=0)
+    >>> model = DPRidge(epsilon=1.0, solver="adassp", scaling="none")
     >>> model = model.fit(scale(X), scale(y))
     >>> [release.kind for release in model.privacy_.releases]
     ['gram', 'smallest_eigenvalue', 'gradient']

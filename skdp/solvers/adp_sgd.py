@@ -79,7 +79,7 @@ class AdaptiveNoiseSGD(Solver):
     >>> from skdp.solvers import AdaptiveNoiseSGD
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> solver = AdaptiveNoiseSGD(max_iter=300, batch_size=0.2)
-    >>> model = DPLogisticRegression(solver=solver, epsilon=3.0, random_state=0).fit(scale(X), y)
+    >>> model = DPLogisticRegression(solver=solver, epsilon=3.0).fit(scale(X), y)
     >>> model.score(scale(X), y) > 0.85
     True
     """

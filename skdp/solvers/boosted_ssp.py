@@ -64,7 +64,7 @@ class BoostedSufficientStatistics(Solver):
     >>> from sklearn.preprocessing import scale
     >>> from skdp import DPRidge
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(epsilon=0.5, solver="boosted_ssp", scaling="none", random_state=0)
+    >>> model = DPRidge(epsilon=0.5, solver="boosted_ssp", scaling="none")
     >>> model = model.fit(scale(X), scale(y))
     >>> [release.kind for release in model.privacy_.releases]
     ['gram']

@@ -112,7 +112,7 @@ class GradientDescent(Solver):
     >>> from skdp import DPRidge
     >>> from skdp.solvers import GradientDescent
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(solver=GradientDescent(max_iter=20, momentum=0.5), random_state=0)
+    >>> model = DPRidge(solver=GradientDescent(max_iter=20, momentum=0.5))
     >>> model.fit(X, y).n_iter_
     20
     """

@@ -48,7 +48,7 @@ class Nesterov(Accelerated):
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = DPLogisticRegression(
-    ...     solver="nesterov", C=0.1, epsilon=1.0, delta=0, scaling="none", random_state=0
+    ...     solver="nesterov", C=0.1, epsilon=1.0, delta=0, scaling="none"
     ... )
     >>> model.fit(scale(X), y).score(scale(X), y) > 0.8
     True

@@ -54,7 +54,7 @@ class Newton(Solver):
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = DPLogisticRegression(
-    ...     epsilon=3.0, solver="newton", max_iter=2, scaling="none", random_state=0
+    ...     epsilon=3.0, solver="newton", max_iter=2, scaling="none"
     ... )
     >>> model = model.fit(scale(X), y)
     >>> [release.kind for release in model.privacy_.releases]

@@ -48,7 +48,7 @@ class ObjectivePerturbation(Solver):
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = DPLogisticRegression(
-    ...     epsilon=3.0, solver="objective_perturbation", scaling="none", random_state=0
+    ...     epsilon=3.0, solver="objective_perturbation", scaling="none"
     ... ).fit(scale(X), y)
     >>> [release.kind for release in model.privacy_.releases]
     ['perturbed_minimum']

@@ -80,7 +80,7 @@ class ResidualBudget(Solver):
     >>> from sklearn.datasets import load_diabetes
     >>> from skdp import DPRidge
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(solver="residual_budget", max_iter=20, random_state=0).fit(X, y)
+    >>> model = DPRidge(solver="residual_budget", max_iter=20).fit(X, y)
     >>> model.n_iter_
     20
     """

@@ -71,7 +71,7 @@ class ShuffledSGD(OnePass):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((20000, 5))
     >>> y = X @ np.array([1.0, 0.5, 0.0, 0.0, -1.0]) + 0.1 * rng.standard_normal(20000)
-    >>> model = DPLinearRegression(solver="shuffled_sgd", random_state=0).fit(X, y)
+    >>> model = DPLinearRegression(solver="shuffled_sgd").fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     >>> solver = ShuffledSGD(batch_size=1)

@@ -47,7 +47,7 @@ class SVRG(VarianceReduced):
     >>> from sklearn.preprocessing import scale
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(solver="svrg", epsilon=3.0, random_state=0).fit(scale(X), y)
+    >>> model = DPLogisticRegression(solver="svrg", epsilon=3.0).fit(scale(X), y)
     >>> model.score(scale(X), y) > 0.85
     True
     """

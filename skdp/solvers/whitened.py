@@ -77,7 +77,7 @@ class Whitened(Solver):
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = DPLogisticRegression(
-    ...     epsilon=3.0, solver="whitened", scaling="none", random_state=0
+    ...     epsilon=3.0, solver="whitened", scaling="none"
     ... )
     >>> model = model.fit(scale(X), y)
     >>> [(release.kind, release.count) for release in model.privacy_.releases]

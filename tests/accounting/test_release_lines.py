@@ -13,7 +13,7 @@ from skdp.accounting import (
     PoissonSampled,
     PrivacyStatement,
     Shuffled,
-    total_privacy,
+    compose_statements,
 )
 from skdp.accounting.release_lines import ReleaseRecord, release_lines
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
@@ -118,7 +118,7 @@ def test_blocks_of_two_fits_do_add_up():
     solver = GradientDescent(max_iter=10, batch_size=100, sampling="shuffled")
     plan = skdp.DPRidge(solver=solver, scaling="none").plan(1000, 3)
     assert "10 x gradient (disjoint blocks of rows: a row is in at most 1)" in str(plan)
-    both = total_privacy(plan, plan, delta=1e-6)
+    both = compose_statements([plan, plan], delta=1e-6)
     assert "20 x gradient (disjoint blocks of rows: a row is in at most 2)" in str(both)
 
 

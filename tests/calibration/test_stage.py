@@ -202,7 +202,11 @@ def test_the_plan_is_what_is_run(rng, adjacency, n_classes):
     X = rng.standard_normal((300, 4))
     y = np.arange(300) % n_classes
     model = skdp.DPLogisticRegression(
-        epsilon=0.7, adjacency=str(adjacency), classes=range(n_classes), random_state=0
+        epsilon=0.7,
+        adjacency=str(adjacency),
+        classes=range(n_classes),
+        noise_source="seeded",
+        random_state=0,
     )
     planned = model.plan(300, 4)
     statement = model.fit(X, y).privacy_

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 
 import skdp
 from composition import DELTA, together
-from skdp.linear_model import base, charging
+from skdp.linear_model import base, charging, travelling
 from skdp.linear_model.budget import PrivacyBudget
 from skdp.oracle.oracle import Oracle
 
@@ -81,19 +81,19 @@ def test_a_failed_fit_keeps_its_debt(regression, monkeypatch):
 
 def check_seed(data):
     """Two fits with the same seed share their noise, which their difference takes off."""
-    with PrivacyBudget(9.0, DELTA) as budget:
-        RIDGE(random_state=3).fit(*data)
+    with PrivacyBudget(9.0, DELTA, allow_seeded_noise=True) as budget:
+        RIDGE(noise_source="seeded", random_state=3).fit(*data)
         for same in (3, np.int64(3)):
             with pytest.raises(skdp.PrivacyBudgetError, match=r"draw the same noise.*nothing"):
-                RIDGE(0.5, random_state=same).fit(*data)
-        RIDGE(random_state=4).fit(*data)
+                RIDGE(0.5, noise_source="seeded", random_state=same).fit(*data)
+        RIDGE(noise_source="seeded", random_state=4).fit(*data)
         for make in (np.random.RandomState, np.random.default_rng):
             generator = make(0)
-            RIDGE(random_state=copy.deepcopy(generator)).fit(*data)
+            RIDGE(noise_source="seeded", random_state=copy.deepcopy(generator)).fit(*data)
             with pytest.raises(skdp.PrivacyBudgetError, match="draw the same noise"):
-                RIDGE(random_state=copy.deepcopy(generator)).fit(*data)
+                RIDGE(noise_source="seeded", random_state=copy.deepcopy(generator)).fit(*data)
             generator.random()
-            RIDGE(random_state=generator).fit(*data)
+            RIDGE(noise_source="seeded", random_state=generator).fit(*data)
     assert budget.n_fits == 6
     assert budget.statement.noise_source == "seeded"
 
@@ -231,7 +231,7 @@ class Mutants:
         self._patch.setattr(charging, "_open", Stack())
 
     def seeds_forgotten(self):
-        self._patch.setattr(base, "seed_of", lambda random_state: None)
+        self._patch.setattr(travelling, "seed_of", lambda random_state: None)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_streams_are_not_calibrated(rng):
             X = rng.standard_normal((500, 3))
             yield X, (X[:, 0] > 0).astype(int)
 
-    model = LOGISTIC(classes=[0, 1], scaling="none", random_state=0)
+    model = LOGISTIC(classes=[0, 1], scaling="none", noise_source="seeded", random_state=0)
     model.fit_blocks(blocks(), n_samples=2000, n_features=3)
     assert "calibration" not in {record.kind for record in model.privacy_.releases}
 
@@ -186,7 +186,7 @@ def fitted(X, y, patch, **parameters):
 
     with patch.context() as here:
         here.setattr(Calibrated, "_calibrated", calibrated)
-        model = LOGISTIC(random_state=0, **parameters).fit(X, y)
+        model = LOGISTIC(noise_source="seeded", random_state=0, **parameters).fit(X, y)
     [(before, after)] = seen
     return model, before, after
 
@@ -234,7 +234,13 @@ def mean_log_loss(make, adjacency, seeds=6):
         X, X_test = rng.standard_normal((5000, 20)), rng.standard_normal((20000, 20))
         y = (rng.random(5000) < 1 / (1 + np.exp(-X @ coef))).astype(int)
         p = 1 / (1 + np.exp(-X_test @ coef))
-        model = make(classes=[0, 1], epsilon=0.1, adjacency=adjacency, random_state=seed).fit(X, y)
+        model = make(
+            classes=[0, 1],
+            epsilon=0.1,
+            adjacency=adjacency,
+            noise_source="seeded",
+            random_state=seed,
+        ).fit(X, y)
         margins = model.decision_function(X_test)
         found.append(np.mean(np.logaddexp(0, margins) - p * margins))
     return np.mean(found)

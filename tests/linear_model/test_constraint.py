@@ -25,13 +25,17 @@ def test_coefficients_lie_in_the_set(name, radius, regression, classification):
         (skdp.DPRidge, regression),
         (skdp.DPLogisticRegression, classification),
     ):
-        fitted = model(constraint=name, radius=radius, scaling="none", random_state=0).fit(*data)
+        fitted = model(
+            constraint=name, radius=radius, scaling="none", noise_source="seeded", random_state=0
+        ).fit(*data)
         assert SETS[name](fitted.coef_.ravel(), radius * (1 + 1e-9))
 
 
 def test_a_wide_set_changes_nothing(regression):
-    free = skdp.DPRidge(random_state=0, scaling="none").fit(*regression)
-    wide = skdp.DPRidge(constraint="l2_ball", radius=1e6, random_state=0, scaling="none")
+    free = skdp.DPRidge(noise_source="seeded", random_state=0, scaling="none").fit(*regression)
+    wide = skdp.DPRidge(
+        constraint="l2_ball", radius=1e6, noise_source="seeded", random_state=0, scaling="none"
+    )
     np.testing.assert_allclose(wide.fit(*regression).coef_, free.coef_)
 
 
@@ -63,6 +67,7 @@ def test_a_radius_of_any_size_gives_a_model(name, radius, solver, regression):
         constraint=name,
         radius=radius,
         scaling="none",
+        noise_source="seeded",
         random_state=0,
     ).fit(*regression)
     assert np.isfinite(fitted.coef_).all()

@@ -27,9 +27,9 @@ from skdp.steps import CustomNoise, ExponentialNoise, GeometricClipping, Inverse
 def test_fits_differ_without_a_seed_and_agree_with_one(case):
     estimator, X, y = case
     assert (estimator().fit(X, y).coef_ != estimator().fit(X, y).coef_).any()
-    one, other = (estimator(random_state=5).fit(X, y) for _ in range(2))
+    one, other = (estimator(noise_source="seeded", random_state=5).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(one.coef_, other.coef_)
-    assert (estimator(random_state=6).fit(X, y).coef_ != one.coef_).any()
+    assert (estimator(noise_source="seeded", random_state=6).fit(X, y).coef_ != one.coef_).any()
 
 
 def test_noise_that_reaches_the_coefficients(rng):
@@ -61,7 +61,7 @@ def test_workers_draw_distinct_noise(case):
 @pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
 def test_clones_share_a_generator_and_so_draw_distinct_noise(case, make):
     estimator, X, y = case
-    model = estimator(random_state=make(0))
+    model = estimator(noise_source="seeded", random_state=make(0))
     assert (clone(model).fit(X, y).coef_ != clone(model).fit(X, y).coef_).any()
     assert clone(model).random_state is model.random_state
 
@@ -77,9 +77,9 @@ def test_warnings_do_not_tell_how_many_labels_occur(classification):
 
 def test_workers_do_not_share_a_generator(case):
     estimator, X, y = case
-    model = estimator(random_state=np.random.RandomState(0))
-    models = joblib.Parallel(n_jobs=2)(joblib.delayed(model.fit)(X, y) for _ in range(2))
-    assert (models[0].coef_ != models[1].coef_).any()
+    model = estimator(noise_source="seeded", random_state=np.random.RandomState(0))
+    with pytest.raises(ValueError, match="generators are not sent to other processes"):
+        joblib.Parallel(n_jobs=2)(joblib.delayed(model.fit)(X, y) for _ in range(2))
 
 
 # ---------------------------------------------------------------- what a model holds
@@ -109,7 +109,8 @@ def test_a_pickled_model_holds_no_rows_and_no_generator(case, random_state):
         random_state = np.random.RandomState(3)
     elif random_state == "Generator":
         random_state = np.random.default_rng(3)
-    model = estimator(random_state=random_state).fit(X, y)
+    source = "system" if random_state is None else "seeded"
+    model = estimator(noise_source=source, random_state=random_state).fit(X, y)
     data = pickle.dumps(model)
     for row in X[:20]:
         assert row.tobytes() not in data
@@ -211,7 +212,7 @@ def test_joblib_dump(case, tmp_path):
 def test_probabilities(classification):
     X, y = classification
     for labels in (y, y + (X[:, 1] > 1)):
-        model = skdp.DPLogisticRegression(random_state=0).fit(X, labels)
+        model = skdp.DPLogisticRegression(noise_source="seeded", random_state=0).fit(X, labels)
         probabilities = model.predict_proba(X)
         np.testing.assert_allclose(probabilities.sum(axis=1), 1)
         np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), probabilities)
@@ -229,17 +230,19 @@ def test_declared_classes_may_be_absent(classification):
 
 def test_float32_is_not_cast(classification):
     X, y = classification
-    wide = skdp.DPLogisticRegression(random_state=0).fit(X, y)
-    narrow = skdp.DPLogisticRegression(random_state=0).fit(X.astype(np.float32), y)
+    wide = skdp.DPLogisticRegression(noise_source="seeded", random_state=0).fit(X, y)
+    narrow = skdp.DPLogisticRegression(noise_source="seeded", random_state=0).fit(
+        X.astype(np.float32), y
+    )
     np.testing.assert_allclose(narrow.coef_, wide.coef_, atol=1e-4)
 
 
 def test_long_rows_are_scaled_down_in_fit_and_predict(regression):
     X, y = regression
-    model = skdp.DPRidge(data_norm=2.0, random_state=0).fit(X, y)
+    model = skdp.DPRidge(data_norm=2.0, noise_source="seeded", random_state=0).fit(X, y)
     norms = np.linalg.norm(X, axis=1, keepdims=True)
     shorter = X * np.minimum(1, 2.0 / norms)
-    again = skdp.DPRidge(data_norm=2.0, random_state=0).fit(shorter, y)
+    again = skdp.DPRidge(data_norm=2.0, noise_source="seeded", random_state=0).fit(shorter, y)
     np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-6)
     np.testing.assert_allclose(model.predict(X), shorter @ model.coef_ + model.intercept_)
     assert model.row_bound_ == 2.0
@@ -252,7 +255,8 @@ def test_targets_are_clipped_to_their_bound(regression):
     tame = wild.copy()
     tame[0] = 3.0
     models = [
-        skdp.DPRidge(target_bound=3.0, random_state=0).fit(X, targets) for targets in (wild, tame)
+        skdp.DPRidge(target_bound=3.0, noise_source="seeded", random_state=0).fit(X, targets)
+        for targets in (wild, tame)
     ]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
 
@@ -274,7 +278,9 @@ def mean_score(make, X, y, runs=10):
 def test_accuracy_at_epsilon_one(load, least):
     X, y = load(return_X_y=True)
     score = mean_score(
-        lambda run: make_pipeline(StandardScaler(), skdp.DPLogisticRegression(random_state=run)),
+        lambda run: make_pipeline(
+            StandardScaler(), skdp.DPLogisticRegression(noise_source="seeded", random_state=run)
+        ),
         X,
         y,
     )
@@ -285,7 +291,7 @@ def test_a_tiny_budget_gives_a_timid_model(regression):
     """Too little budget must end near the constant predictor, not in wild coefficients."""
     X, y = regression
     for epsilon in (1e-3, 1e-2, 1e-1):
-        model = skdp.DPRidge(epsilon=epsilon, random_state=0).fit(X, y)
+        model = skdp.DPRidge(epsilon=epsilon, noise_source="seeded", random_state=0).fit(X, y)
         assert np.abs(model.coef_).max() < 2
 
 

@@ -68,13 +68,18 @@ def test_accelerated_solvers_that_ask_for_the_smoothness(
         chosen = solver(max_iter=6, smoothness="private")
         if kind == "ridge":
             return skdp.DPRidge(
-                solver=chosen, delta=delta, adjacency=str(adjacency), random_state=0
+                solver=chosen,
+                delta=delta,
+                adjacency=str(adjacency),
+                noise_source="seeded",
+                random_state=0,
             )
         return skdp.DPLogisticRegression(
             classes=LABELS[kind],
             solver=chosen,
             delta=delta,
             adjacency=str(adjacency),
+            noise_source="seeded",
             random_state=0,
         )
 
@@ -110,7 +115,12 @@ def test_nothing_but_releases_on_batches(replay, rng, sampling):
     def make():
         solver = GradientDescent(max_iter=9, batch_size=15, sampling=sampling)
         return skdp.DPLogisticRegression(
-            classes=[0, 1], solver=solver, adjacency="replace_one", delta=0.0, random_state=0
+            classes=[0, 1],
+            solver=solver,
+            adjacency="replace_one",
+            delta=0.0,
+            noise_source="seeded",
+            random_state=0,
         )
 
     pairs = neighbours("logistic", X, y, Adjacency.REPLACE_ONE, each_row_once("logistic"))

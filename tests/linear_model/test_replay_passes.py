@@ -27,7 +27,13 @@ SOLVERS = {
 
 def make(kind, solver, adjacency):
     estimator = skdp.DPLogisticRegression if kind == "logistic" else skdp.DPRidge
-    return estimator(solver=solver, adjacency=str(adjacency), random_state=0, scaling="none")
+    return estimator(
+        solver=solver,
+        adjacency=str(adjacency),
+        noise_source="seeded",
+        random_state=0,
+        scaling="none",
+    )
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
@@ -172,6 +178,7 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, batch_si
             classes=[0, 1],
             solver=solver,
             adjacency=str(adjacency),
+            noise_source="seeded",
             random_state=0,
             scaling="none",
         )
@@ -192,6 +199,7 @@ def test_replay_catches_y_from_the_gradient_before_noise(replay, leak, rng, monk
             max_iter=6,
             constraint="l1_ball",
             adjacency=str(adjacency),
+            noise_source="seeded",
             random_state=0,
             scaling="none",
         )

@@ -23,7 +23,7 @@ def raw(rng):
 def test_raw_columns_and_targets(raw):
     X, y = raw
     best = LinearRegression().fit(X, y).score(X, y)
-    model = skdp.DPLinearRegression(random_state=0).fit(X, y)
+    model = skdp.DPLinearRegression(noise_source="seeded", random_state=0).fit(X, y)
     assert model.score(X, y) > best - 0.02
     inside = X[(np.abs(X - X.mean(axis=0)) < 2 * X.std(axis=0)).all(axis=1)]
     np.testing.assert_allclose(
@@ -34,8 +34,10 @@ def test_raw_columns_and_targets(raw):
 def test_units_do_not_matter(raw):
     """Powers of 4 shift every bin by a whole number: the same fit in other units."""
     X, y = raw
-    one = skdp.DPRidge(random_state=0, scaling="private").fit(X, y)
-    plain = skdp.DPRidge(random_state=1, scaling="private").fit(X * 4.0, y * 16.0)
+    one = skdp.DPRidge(noise_source="seeded", random_state=0, scaling="private").fit(X, y)
+    plain = skdp.DPRidge(noise_source="seeded", random_state=1, scaling="private").fit(
+        X * 4.0, y * 16.0
+    )
     assert plain.score(X * 4.0, y * 16.0) == pytest.approx(one.score(X, y), abs=0.01)
 
 
@@ -80,7 +82,9 @@ def test_auto_leaves_alone_what_is_declared(regression):
 def test_declared_bounds_are_free(raw):
     X, y = raw
     bounds = ([-4.0, 3000.0, -1e-3, 0.0], [4.0, 7000.0, 1e-3, 100.0])
-    model = skdp.DPRidge(bounds=bounds, target_bound=5e5, random_state=0).fit(X, y)
+    model = skdp.DPRidge(
+        bounds=bounds, target_bound=5e5, noise_source="seeded", random_state=0
+    ).fit(X, y)
     assert [record.kind for record in model.privacy_.releases] == ["gram", "gradient"]
     assert any("bounds were chosen" in text for text in model.privacy_.assumptions)
 
@@ -105,14 +109,14 @@ def test_refusals(regression, parameters, message):
 def test_sparse_columns_are_not_centred(rng):
     X = sparse.csr_array(sparse.random(4000, 5, density=0.4, random_state=rng))
     y = X @ np.arange(5.0)
-    model = skdp.DPRidge(random_state=0, scaling="private").fit(X, y)
+    model = skdp.DPRidge(noise_source="seeded", random_state=0, scaling="private").fit(X, y)
     assert not model.scaling_.columns.centre.any()
     assert model.score(X, y) > 0.8
 
 
 def test_fitted_models_are_small_and_pickle(raw):
     X, y = raw
-    model = skdp.DPRidge(random_state=0).fit(X, y)
+    model = skdp.DPRidge(noise_source="seeded", random_state=0).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(X[:9]), model.predict(X[:9]))
     assert len(pickle.dumps(model)) < 20_000
@@ -120,6 +124,6 @@ def test_fitted_models_are_small_and_pickle(raw):
 
 def test_predictions_follow_coefficients(raw):
     X, y = raw
-    model = skdp.DPRidge(random_state=0).fit(X, y)
+    model = skdp.DPRidge(noise_source="seeded", random_state=0).fit(X, y)
     model.coef_[:] = 0.0
     np.testing.assert_array_equal(model.predict(X[:3]), model.intercept_)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sklearn.utils.estimator_checks import parametrize_with_checks
+import pytest
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import skdp
 
@@ -17,10 +18,44 @@ EXPECTED = {
     "check_sample_weight_equivalence_on_sparse_data": PER_RECORD,
 }
 
+SECURE_NOISE = (
+    "The check sets random_state and wants two fits to agree. Noise that a seed reproduces can be "
+    "subtracted by whoever knows the seed, and meta-estimators write seeds into their members; so "
+    'only noise_source="seeded" takes the noise from random_state. With it the check passes, here, '
+    "too. The tag non_deterministic says as much, but these checks do not look at it."
+)
+
+NEED_ONE_NOISE = dict.fromkeys(
+    (
+        "check_classifier_data_not_an_array",
+        "check_fit_idempotent",
+        "check_regressor_data_not_an_array",
+        "check_regressors_int",
+        "check_supervised_y_2d",
+    ),
+    SECURE_NOISE,
+)
+
+
+# At most 50 rows or so at epsilon 1: most fits pass, not all.
+BY_CHANCE = {"check_class_weight_classifiers", "check_classifiers_train", "check_regressors_train"}
+
+MODELS = [skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression]
+
 
 @parametrize_with_checks(
-    [skdp.DPLinearRegression(), skdp.DPRidge(), skdp.DPLogisticRegression()],
+    [model(noise_source="seeded", random_state=0) for model in MODELS],
     expected_failed_checks=lambda estimator: EXPECTED,
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_estimator_checks_with_secure_noise(model):
+    failed = {
+        result["check_name"]
+        for result in check_estimator(model(), on_skip=None, on_fail=None)
+        if result["status"] == "failed"
+    }
+    assert failed <= {*EXPECTED, *NEED_ONE_NOISE, *BY_CHANCE}

@@ -37,7 +37,9 @@ def in_blocks(X, y, size):
 
 
 def linear(solver="auto", **parameters):
-    return skdp.DPLinearRegression(solver=solver, scaling="none", random_state=0, **parameters)
+    return skdp.DPLinearRegression(
+        solver=solver, scaling="none", noise_source="seeded", random_state=0, **parameters
+    )
 
 
 @pytest.mark.parametrize("kind", ["dense", "float32", "csr"])
@@ -77,11 +79,17 @@ def test_how_rows_are_cut_into_blocks_does_not_matter(name):
 def test_labels_and_several_targets():
     X, y = data(6000)
     names = np.where(y > 0.4, "yes", "no")
-    model = skdp.DPLogisticRegression(classes=["yes", "no"], scaling="none", random_state=0)
+    model = skdp.DPLogisticRegression(
+        classes=["yes", "no"], scaling="none", noise_source="seeded", random_state=0
+    )
     model.fit_blocks(in_blocks(X, names, 999), n_samples=6000, n_features=4)
     assert model.score(X, names) > 0.85
     weighted = skdp.DPLogisticRegression(
-        classes=["yes", "no"], class_weight={"yes": 2.0}, scaling="none", random_state=0
+        classes=["yes", "no"],
+        class_weight={"yes": 2.0},
+        scaling="none",
+        noise_source="seeded",
+        random_state=0,
     )
     weighted.fit_blocks(in_blocks(X, names, 999), n_samples=6000, n_features=4)
     assert (weighted.predict(X) == "yes").mean() > (model.predict(X) == "yes").mean()
@@ -343,7 +351,7 @@ def test_a_stream_holds_a_block_or_two(mapped, solver):
 
 
 def test_a_refused_block_says_that_the_budget_is_spent():
-    model = skdp.DPLinearRegression(random_state=0)
+    model = skdp.DPLinearRegression(noise_source="seeded", random_state=0)
     blocks = [(np.array([["a", "b"]], dtype=object), np.zeros(1))]
     with pytest.raises(ValueError, match="budget of this fit is spent"):
         model.fit_blocks(blocks, n_samples=100, n_features=2)
@@ -362,8 +370,10 @@ def test_scaling_is_refused_before_a_block_is_asked_for(asked):
 def test_a_stream_leaves_the_attributes_of_a_fit(rng):
     X = rng.standard_normal((2000, 3))
     y = X[:, 0]
-    fitted = skdp.DPLinearRegression(random_state=0, scaling="none").fit(X, y)
-    streamed = skdp.DPLinearRegression(random_state=0)
+    fitted = skdp.DPLinearRegression(noise_source="seeded", random_state=0, scaling="none").fit(
+        X, y
+    )
+    streamed = skdp.DPLinearRegression(noise_source="seeded", random_state=0)
     streamed.fit_blocks([(X, y)], n_samples=2000, n_features=3)
     attributes = {name for name in vars(fitted) if name.endswith("_")}
     assert attributes == {name for name in vars(streamed) if name.endswith("_")}

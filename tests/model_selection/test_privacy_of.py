@@ -200,9 +200,9 @@ def test_declared_classes(classification):
 
 
 def test_seeds_are_told(regression):
-    search = GridSearchCV(RIDGE(max_iter=5, random_state=0), {"alpha": [0.1]}, cv=2).fit(
-        *regression
-    )
+    search = GridSearchCV(
+        RIDGE(max_iter=5, noise_source="seeded", random_state=0), {"alpha": [0.1]}, cv=2
+    ).fit(*regression)
     with pytest.warns(skdp.PrivacyWarning, match="does NOT hold for them"):
         price = skdp.privacy_of(search)
     assert price.noise_source == "seeded"
@@ -311,3 +311,43 @@ def test_a_private_step_before_the_estimator_counts(regression):
     # Each training is two fits of the same price.
     assert price.epsilon == pytest.approx(together(*2 * (2 * 3 + 1) * [0.7]), rel=1e-6)
     assert "DPStandardScaler" not in said(price)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (lambda search: search.estimator.set_params(epsilon=0.2), "other values of epsilon"),
+        (
+            lambda search: search.estimator.set_params(solver="gd", max_iter=5),
+            "other values of max_iter, solver",
+        ),
+        (lambda search: search.set_params(cv=KFold(2)), "cv of this GridSearchCV was changed"),
+    ],
+)
+def test_a_search_is_priced_as_it_was_fitted(regression, changed, message):
+    """Attack: what is changed after the fit would make it look cheaper."""
+    search = GridSearchCV(RIDGE(epsilon=2.0), {"alpha": [0.1, 1.0]}, cv=KFold(5)).fit(*regression)
+    fair = skdp.privacy_of(search)
+    changed(search)
+    with pytest.raises(ValueError, match=message):
+        skdp.privacy_of(search)
+    search.set_params(cv=KFold(5), estimator=RIDGE(epsilon=2.0))
+    assert skdp.privacy_of(search) == fair
+
+
+def test_a_refit_counts_whatever_the_parameter_says_later(regression):
+    search = GridSearchCV(RIDGE(epsilon=2.0), {"alpha": [0.1, 1.0]}, cv=3).fit(*regression)
+    fair = skdp.privacy_of(search)
+    search.refit = False
+    assert skdp.privacy_of(search) == fair
+
+
+def test_what_cannot_be_checked_is_assumed(regression):
+    grid = [{"max_iter": [5], "solver": ["gd"]}, {"alpha": [1.0], "solver": ["gd"]}]
+    search = GridSearchCV(RIDGE(), grid, cv=2).fit(*regression)
+    best = (set(search.best_params_) - {"solver"}).pop()
+    said = [text for text in skdp.privacy_of(search).assumptions if "not been changed" in text]
+    assert said[0].endswith(f"nor their value(s) of {best}.")
+    search = GridSearchCV(RIDGE(), {"alpha": [0.1]}, cv=2, refit=False).fit(*regression)
+    said = skdp.privacy_of(search, n_samples=400, n_features=5, n_outputs=1).assumptions
+    assert any("nothing tells" in text for text in said)

@@ -82,14 +82,16 @@ def raw(rng):
 
 def test_predictions_for_sparse_records_after_a_dense_fit(raw):
     X, y = raw
-    model = skdp.DPRidge(epsilon=3.0, random_state=0).fit(X, y)
+    model = skdp.DPRidge(epsilon=3.0, noise_source="seeded", random_state=0).fit(X, y)
     assert model.scaling_.columns.centre.any()
     np.testing.assert_allclose(model.predict(sparse.csr_array(X)), model.predict(X), rtol=1e-9)
 
 
 def test_predictions_for_entries_given_in_parts(raw):
     X, y = raw
-    model = skdp.DPRidge(epsilon=3.0, random_state=0).fit(sparse.csr_array(X), y)
+    model = skdp.DPRidge(epsilon=3.0, noise_source="seeded", random_state=0).fit(
+        sparse.csr_array(X), y
+    )
     parts = sparse.csr_array(([9e4, -8.8e4, 2.0], [1, 1, 0], [0, 3]), shape=(1, 3))
     np.testing.assert_allclose(model.predict(parts), model.predict(parts.toarray()), rtol=1e-9)
 
@@ -136,7 +138,9 @@ def test_nothing_but_releases_leaves_the_scaler(replay, rng, dtype):
         Z[5] = row
         for convert in (np.asarray, sparse.csr_array):
             replay.check(
-                lambda: skdp.DPStandardScaler(adjacency="replace_one", random_state=0),
+                lambda: skdp.DPStandardScaler(
+                    adjacency="replace_one", noise_source="seeded", random_state=0
+                ),
                 (convert(X),),
                 (convert(Z),),
                 Adjacency.REPLACE_ONE,

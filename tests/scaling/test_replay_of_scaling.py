@@ -38,7 +38,13 @@ def problem(kind, rng):
 
 
 def make(kind, adjacency, **parameters):
-    shared = {"adjacency": str(adjacency), "scaling": "private", "random_state": 0, **parameters}
+    shared = {
+        "adjacency": str(adjacency),
+        "scaling": "private",
+        "noise_source": "seeded",
+        "random_state": 0,
+        **parameters,
+    }
     if kind == "logistic":
         return skdp.DPLogisticRegression(classes=[0, 1], **shared)
     return skdp.DPRidge(**shared)

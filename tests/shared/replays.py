@@ -35,19 +35,23 @@ def _few_steps(parameters):
 
 
 def make_logistic(**parameters):
-    return skdp.DPLogisticRegression(classes=[0, 1], random_state=0, **_few_steps(parameters))
+    return skdp.DPLogisticRegression(
+        classes=[0, 1], noise_source="seeded", random_state=0, **_few_steps(parameters)
+    )
 
 
 def make_multinomial(**parameters):
-    return skdp.DPLogisticRegression(classes=[0, 1, 2], random_state=0, **_few_steps(parameters))
+    return skdp.DPLogisticRegression(
+        classes=[0, 1, 2], noise_source="seeded", random_state=0, **_few_steps(parameters)
+    )
 
 
 def make_linear(**parameters):
-    return skdp.DPLinearRegression(random_state=0, **_few_steps(parameters))
+    return skdp.DPLinearRegression(noise_source="seeded", random_state=0, **_few_steps(parameters))
 
 
 def make_ridge(**parameters):
-    return skdp.DPRidge(alpha=2.0, random_state=0, **_few_steps(parameters))
+    return skdp.DPRidge(alpha=2.0, noise_source="seeded", random_state=0, **_few_steps(parameters))
 
 
 ESTIMATORS = {

@@ -203,6 +203,7 @@ def test_more_steps_than_the_bound_calls_for_do_no_great_harm(
             delta=delta,
             solver=solver(max_iter=600, batch_size=batch_size),
             scaling="none",
+            noise_source="seeded",
             random_state=0,
         ).fit(X, y + 1.0)
         noise = [record.noise_multiplier for record in model.privacy_.releases]
@@ -229,6 +230,7 @@ def test_private_smoothness_shortens_the_way(rng):
             delta=0,
             solver=Nesterov(smoothness=smoothness, max_iter=8),
             scaling="none",
+            noise_source="seeded",
             random_state=0,
         ).fit(X, y)
         kinds = [record.kind for record in model.privacy_.releases]
@@ -316,7 +318,9 @@ def test_hidden_iterates_have_gaussian_noise():
 def test_pure_regression_is_useful(regression, make):
     X, y = regression
     X, y = np.tile(X, (25, 1)), np.tile(y, 25)
-    model = make(epsilon=1.0, delta=0, scaling="none", random_state=0).fit(X, y)
+    model = make(epsilon=1.0, delta=0, scaling="none", noise_source="seeded", random_state=0).fit(
+        X, y
+    )
     assert model.privacy_.delta == 0
     assert model.privacy_.accountant == "pure"
     assert model.score(X, y) > 0.8
@@ -327,7 +331,13 @@ def test_pure_classification_is_useful(classification):
     X, y = np.tile(X, (10, 1)), np.tile(y, 10)
     for solver in ("auto", "nesterov", "heavy_ball", "multistage_nesterov"):
         model = skdp.DPLogisticRegression(
-            epsilon=1.0, delta=0, solver=solver, classes=[0, 1], scaling="none", random_state=0
+            epsilon=1.0,
+            delta=0,
+            solver=solver,
+            classes=[0, 1],
+            scaling="none",
+            noise_source="seeded",
+            random_state=0,
         ).fit(X, y)
         assert model.privacy_.epsilon <= 1.0
         assert model.privacy_.epsilon_at(0.0) <= 1.0

@@ -21,7 +21,9 @@ SETS = {"l2_ball": L2Ball, "l1_ball": L1Ball, "simplex": Simplex}
 
 
 def without_noise(model, X, y, **parameters):
-    return model(epsilon=math.inf, scaling="none", random_state=0, **parameters).fit(X, y)
+    return model(
+        epsilon=math.inf, scaling="none", noise_source="seeded", random_state=0, **parameters
+    ).fit(X, y)
 
 
 @NO_NOISE
@@ -116,6 +118,7 @@ def test_ten_thousand_columns_and_500_rows(kind, as_sparse, rng):
         solver="accelerated_mirror_descent",
         constraint="l1_ball",
         radius=2.0,
+        noise_source="seeded",
         random_state=0,
         scaling="none",
     ).fit(X, column if kind == "linear" else (column > 0.1).astype(int))
@@ -139,6 +142,7 @@ def test_noise_in_many_columns_hurts_little(rng):
                 data_norm=1.0,
                 fit_intercept=False,
                 epsilon=4.0,
+                noise_source="seeded",
                 random_state=seed,
                 scaling="none",
             ).fit(X, y)

@@ -71,6 +71,7 @@ def test_the_norm_finds_the_quantile(quantile, monkeypatch):
         epsilon=20.0,
         fit_intercept=False,
         scaling="none",
+        noise_source="seeded",
         random_state=0,
     ).fit(X, y)
     norms = np.linalg.norm(X * (X @ model.coef_ - y)[:, None], axis=1)
@@ -83,7 +84,11 @@ def test_error_falls_with_the_noise_of_the_data():
         X = rng.standard_normal((10000, 5))
         w = np.ones(5) / math.sqrt(5)
         model = skdp.DPLinearRegression(
-            clip_norm=clip_norm, fit_intercept=False, scaling="none", random_state=1
+            clip_norm=clip_norm,
+            fit_intercept=False,
+            scaling="none",
+            noise_source="seeded",
+            random_state=1,
         ).fit(X, X @ w + sigma * rng.standard_normal(10000))
         return np.sum((model.coef_ - w) ** 2)
 
@@ -127,6 +132,7 @@ def test_nothing_but_releases(replay, rng, make, sampling, adjacency):
                 solver=make(max_iter=9, clip_norm="adaptive", **batches),
                 adjacency=str(adjacency),
                 scaling="none",
+                noise_source="seeded",
                 random_state=0,
             ),
             *differing(X, y, adjacency, 7, row, target),

@@ -54,7 +54,7 @@ def test_iterates_are_those_of_a_plain_loop(rule, regression):
     X, y = regression
     solver = AdaptiveNoiseSGD(max_iter=25, learning_rate=rule, clip_norm=1e9, averaging="last")
     model = skdp.DPLinearRegression(
-        epsilon=math.inf, solver=solver, fit_intercept=False, random_state=0
+        epsilon=math.inf, solver=solver, fit_intercept=False, noise_source="seeded", random_state=0
     ).fit(X, y)
     w, squared = np.zeros(5), 4.0
     for t in range(1, 26):
@@ -137,7 +137,7 @@ def test_adaptive_steps_use_the_noisy_gradient_and_take_the_noise_off(monkeypatc
         max_iter=15, learning_rate=rule, averaging="last", clip_norm=GeometricClipping(4, 1)
     )
     model = skdp.DPLinearRegression(
-        solver=solver, fit_intercept=False, scaling="none", random_state=3
+        solver=solver, fit_intercept=False, scaling="none", noise_source="seeded", random_state=3
     )
     monkeypatch.setattr(Oracle, "gradient", note_gradient)
     monkeypatch.setattr(Oracle, "gradient_std", note_std)
@@ -158,7 +158,7 @@ def test_batches(sampling, adjacency, classification):
     X, y = classification
     solver = AdaptiveNoiseSGD(max_iter=100, batch_size=100, sampling=sampling)
     model = skdp.DPLogisticRegression(
-        solver=solver, epsilon=20.0, adjacency=adjacency, random_state=0
+        solver=solver, epsilon=20.0, adjacency=adjacency, noise_source="seeded", random_state=0
     )
     assert model.fit(X, y).score(X, y) > 0.85
 
@@ -191,9 +191,13 @@ def test_defaults_travel_no_further_than_gradient_descent(loss):
 
 
 def test_default_fits_are_useful(classification, regression):
-    model = skdp.DPLogisticRegression(solver="adp_sgd", epsilon=3.0, random_state=0)
+    model = skdp.DPLogisticRegression(
+        solver="adp_sgd", epsilon=3.0, noise_source="seeded", random_state=0
+    )
     assert model.fit(*classification).score(*classification) > 0.9
-    model = skdp.DPLinearRegression(solver="adp_sgd", epsilon=10.0, random_state=0)
+    model = skdp.DPLinearRegression(
+        solver="adp_sgd", epsilon=10.0, noise_source="seeded", random_state=0
+    )
     assert model.fit(*regression).score(*regression) > 0.85
 
 
@@ -227,7 +231,11 @@ def test_nothing_but_releases_with_adaptive_steps(replay, classification, adjace
 
     def make():
         return skdp.DPLogisticRegression(
-            solver=solver, classes=[0, 1], adjacency=str(adjacency), random_state=0
+            solver=solver,
+            classes=[0, 1],
+            adjacency=str(adjacency),
+            noise_source="seeded",
+            random_state=0,
         )
 
     replay.check(make, *differing(X, y, adjacency, 3, 1e300, y[3]), adjacency)

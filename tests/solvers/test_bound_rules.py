@@ -206,7 +206,10 @@ def test_fits_end_below_the_bound():
             scaling="none",
         )
         fits = [
-            skdp.DPRidge(**model.get_params(deep=False) | {"random_state": s}) for s in range(40)
+            skdp.DPRidge(
+                **model.get_params(deep=False) | {"noise_source": "seeded", "random_state": s}
+            )
+            for s in range(40)
         ]
         left = np.mean([excess(fit.fit(X, y).coef_) for fit in fits]) / gap
         steps = fits[0].n_iter_

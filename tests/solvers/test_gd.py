@@ -117,7 +117,9 @@ def test_columns_far_from_zero_do_not_diverge(rng):
     X = rng.standard_normal((20_000, 8)) + 3.0
     y = (X - 3.0) @ rng.standard_normal(8) / 3 + 0.1 * rng.standard_normal(20_000)
     for epsilon in (0.3, 1.0, 10.0):
-        model = skdp.DPLinearRegression(epsilon=epsilon, random_state=0).fit(X, y)
+        model = skdp.DPLinearRegression(epsilon=epsilon, noise_source="seeded", random_state=0).fit(
+            X, y
+        )
         assert model.score(X, y) > 0.7
 
 
@@ -131,7 +133,11 @@ def test_default_steps_do_not_swing_where_two_of_several_classes_compete(n_class
     losses = []
     for epsilon in (3.0, 100.0):
         model = skdp.DPLogisticRegression(
-            epsilon=epsilon, solver="gd", constraint=constraint, random_state=0
+            epsilon=epsilon,
+            solver="gd",
+            constraint=constraint,
+            noise_source="seeded",
+            random_state=0,
         )
         losses.append(log_loss(y, model.fit(X, y).predict_proba(X)))
     assert losses[1] <= losses[0] + 0.005
@@ -158,7 +164,9 @@ def test_batches_without_noise_are_unbiased(sampling, regression):
     solver = GradientDescent(
         max_iter=600, learning_rate=0.05, batch_size=50, sampling=sampling, clip_norm=1e9
     )
-    model = skdp.DPLinearRegression(epsilon=math.inf, solver=solver, random_state=0).fit(X, y)
+    model = skdp.DPLinearRegression(
+        epsilon=math.inf, solver=solver, noise_source="seeded", random_state=0
+    ).fit(X, y)
     exact = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), y, rcond=None)[0]
     np.testing.assert_allclose(model.coef_, exact[:5], atol=0.03)
 
@@ -206,7 +214,13 @@ def test_a_random_iterate_is_one_of_all_equally_often(regression):
 
     def fit(seed, **parameters):
         solver = GradientDescent(learning_rate=0.05, momentum=0.5, **parameters)
-        model = skdp.DPRidge(epsilon=math.inf, solver=solver, scaling="none", random_state=seed)
+        model = skdp.DPRidge(
+            epsilon=math.inf,
+            solver=solver,
+            scaling="none",
+            noise_source="seeded",
+            random_state=seed,
+        )
         with pytest.warns(skdp.PrivacyWarning):
             return model.fit(X, y).coef_
 

@@ -57,7 +57,9 @@ def test_several_targets_are_several_problems(solver, regression):
 def test_regressors_beat_the_mean(solver, rng):
     X = rng.standard_normal((5000, 6))
     y = scale(X @ np.array([1.0, -1.0, 0.5, 0.0, 0.0, 0.0]) + rng.standard_normal(5000))
-    model = skdp.DPRidge(epsilon=1.0, solver=solver, random_state=0, scaling="none").fit(X, y)
+    model = skdp.DPRidge(
+        epsilon=1.0, solver=solver, noise_source="seeded", random_state=0, scaling="none"
+    ).fit(X, y)
     assert model.score(X, y) > 0.9 * Ridge().fit(X, y).score(X, y)
 
 
@@ -66,7 +68,7 @@ def test_classifiers_come_near_the_twin(solver, rng):
     X = rng.standard_normal((8000, 6))
     y = (X[:, 0] - X[:, 1] + rng.logistic(size=8000) > 0).astype(int)
     model = skdp.DPLogisticRegression(
-        epsilon=1.0, solver=solver, random_state=0, scaling="none"
+        epsilon=1.0, solver=solver, noise_source="seeded", random_state=0, scaling="none"
     ).fit(X, y)
     assert model.score(X, y) > LogisticRegression().fit(X, y).score(X, y) - 0.01
 
@@ -84,7 +86,9 @@ def test_boosting_without_noise_in_any_unit(rounds, regression):
 def test_rounds_of_boosting(rounds, regression):
     X, y = regression
     solver = get_solver("boosted_ssp", rounds=rounds)
-    model = skdp.DPRidge(20.0, epsilon=3.0, solver=solver, random_state=0, scaling="none")
+    model = skdp.DPRidge(
+        20.0, epsilon=3.0, solver=solver, noise_source="seeded", random_state=0, scaling="none"
+    )
     kinds = [record.kind for record in model.fit(X, y).privacy_.releases]
     assert kinds.count("residual_squares") == max(rounds - 1, 0)
     assert kinds[0] == "gram"
@@ -173,7 +177,11 @@ def test_replace_one_halves_the_signal():
 
 def test_auto_reaches_the_estimators(rng):
     X = rng.standard_normal((9000, 4))
-    model = skdp.DPLogisticRegression(random_state=0, scaling="none").fit(X, X[:, 0] > 0)
+    model = skdp.DPLogisticRegression(noise_source="seeded", random_state=0, scaling="none").fit(
+        X, X[:, 0] > 0
+    )
     assert model.solver_.name == "whitened"
-    model = skdp.DPLogisticRegression(random_state=0, clip_norm=1.0, scaling="none")
+    model = skdp.DPLogisticRegression(
+        noise_source="seeded", random_state=0, clip_norm=1.0, scaling="none"
+    )
     assert model.fit(X, X[:, 0] > 0).solver_.name == "gd"

@@ -53,7 +53,12 @@ def gaussian(n, sigma, seed=0, d=5):
 def excess(solver, sigma, n=20000, epsilon=1.0, seed=0):
     X, y, w = gaussian(n, sigma, seed)
     model = skdp.DPLinearRegression(
-        solver=solver, epsilon=epsilon, fit_intercept=False, scaling="none", random_state=seed
+        solver=solver,
+        epsilon=epsilon,
+        fit_intercept=False,
+        scaling="none",
+        noise_source="seeded",
+        random_state=seed,
     ).fit(X, y)
     return float(np.sum((model.coef_ - w) ** 2))
 
@@ -227,7 +232,11 @@ def test_adaptive_error_vanishes_with_the_noise_of_the_data_and_fixed_clips_do_n
 def test_defaults_are_of_use(make, intercept):
     X, y, _ = gaussian(20000, 0.3)
     model = skdp.DPRidge(
-        solver=make(), fit_intercept=intercept, scaling="none", random_state=0
+        solver=make(),
+        fit_intercept=intercept,
+        scaling="none",
+        noise_source="seeded",
+        random_state=0,
     ).fit(X, y + intercept)
     assert model.score(X, y + intercept) > 0.88
 
@@ -246,6 +255,7 @@ def test_a_private_norm_is_about_right(monkeypatch):
         solver=AdaptiveShuffledSGD(row_norm="private"),
         fit_intercept=False,
         scaling="none",
+        noise_source="seeded",
         random_state=0,
     ).fit(0.5 * X, y)
     assert seen[-1] == pytest.approx(0.5 * math.sqrt(5), rel=0.1)
@@ -263,7 +273,7 @@ def test_logistic_regression_in_one_pass(classification):
     y = (X @ np.array([2.0, -1.0, 0.5, 0.0, 0.0]) > 0.2).astype(int)
     for solver in ("shuffled_sgd", "adaptive_shuffled_sgd"):
         model = skdp.DPLogisticRegression(
-            solver=solver, classes=[0, 1], scaling="none", random_state=0
+            solver=solver, classes=[0, 1], scaling="none", noise_source="seeded", random_state=0
         ).fit(X, y)
         assert model.score(X, y) > 0.9
 
@@ -342,7 +352,9 @@ def blocks_that_move(monkeypatch, seed, place, row, target):
             return seen[-1]
 
         solver = AdaptiveShuffledSGD(max_iter=6, row_norm="private")
-        model = skdp.DPLinearRegression(solver=solver, scaling="none", random_state=seed)
+        model = skdp.DPLinearRegression(
+            solver=solver, scaling="none", noise_source="seeded", random_state=seed
+        )
         with monkeypatch.context() as patch:
             patch.setattr("skdp.oracle.GaussianNoise.hide", hide)
             return model.fit(X, y), seen

@@ -52,7 +52,9 @@ def test_an_exact_schedule_keeps_its_last_step(name, n_steps, adjacency):
 def test_a_schedule_without_boost_is_gradient_descent(regression):
     given = {"max_iter": 30, "noise_schedule": ExponentialNoise(0.9), "momentum": 0.5}
     both = [
-        skdp.DPRidge(solver=kind(**given), random_state=5, epsilon=2.0).fit(*regression)
+        skdp.DPRidge(solver=kind(**given), noise_source="seeded", random_state=5, epsilon=2.0).fit(
+            *regression
+        )
         for kind in (ResidualBudget, GradientDescent)
     ]
     np.testing.assert_allclose(both[0].coef_, both[1].coef_, rtol=1e-4)
@@ -79,7 +81,10 @@ def test_boost_waits_for_the_noise(regression):
     ).fit(X, 100 * y)
     assert clear.n_iter_ == 5
     noisy = skdp.DPRidge(
-        solver=ResidualBudget(max_iter=5, boost=2.0), epsilon=1e-3, random_state=0
+        solver=ResidualBudget(max_iter=5, boost=2.0),
+        epsilon=1e-3,
+        noise_source="seeded",
+        random_state=0,
     ).fit(X, y)
     assert noisy.n_iter_ < 5
     assert noisy.privacy_.epsilon <= 1e-3
@@ -159,7 +164,13 @@ def test_nothing_but_releases_when_noise_follows_the_answers(replay, leak, regre
 
     def make():
         solver = ResidualBudget(max_iter=20, boost=boost[0])
-        return skdp.DPRidge(solver=solver, adjacency=str(adjacency), epsilon=0.1, random_state=0)
+        return skdp.DPRidge(
+            solver=solver,
+            adjacency=str(adjacency),
+            epsilon=0.1,
+            noise_source="seeded",
+            random_state=0,
+        )
 
     pair = differing(X, y, adjacency, 3, 1e300, y[3])
     replay.check(make, *pair, adjacency)

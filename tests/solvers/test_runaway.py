@@ -49,7 +49,14 @@ RUNAWAYS = [
 def ridge(solver, **parameters):
     constraint = "l2_ball" if isinstance(solver, AcceleratedMirrorDescent) else None
     parameters = {"epsilon": math.inf, "constraint": constraint, **parameters}
-    return skdp.DPRidge(alpha=1.0, solver=solver, scaling="none", random_state=0, **parameters)
+    return skdp.DPRidge(
+        alpha=1.0,
+        solver=solver,
+        scaling="none",
+        noise_source="seeded",
+        random_state=0,
+        **parameters,
+    )
 
 
 @pytest.mark.parametrize("solver", RUNAWAYS, ids=str)

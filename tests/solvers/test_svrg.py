@@ -20,7 +20,9 @@ NO_NOISE = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 
 
 def without_noise(model, X, y, **parameters):
-    return model(epsilon=math.inf, scaling="none", random_state=0, **parameters).fit(X, y)
+    return model(
+        epsilon=math.inf, scaling="none", noise_source="seeded", random_state=0, **parameters
+    ).fit(X, y)
 
 
 def quadratic(spectrum, rng, n_rows=400):
@@ -250,7 +252,9 @@ def test_a_request_that_no_noise_can_meet_says_why():
 def test_defaults_learn_under_honest_noise(name, classification):
     X, y = classification
     scores = [
-        skdp.DPLogisticRegression(solver=name, random_state=seed, scaling="none")
+        skdp.DPLogisticRegression(
+            solver=name, noise_source="seeded", random_state=seed, scaling="none"
+        )
         .fit(X, y)
         .score(X, y)
         for seed in range(5)
@@ -262,7 +266,12 @@ def test_lasso_under_noise_stays_finite(regression):
     X, y = regression
     solver = SVRG(max_iter=40, inner_steps=8)
     model = skdp.DPLinearRegression(
-        solver=solver, constraint="l1_ball", radius=1.0, random_state=0, scaling="none"
+        solver=solver,
+        constraint="l1_ball",
+        radius=1.0,
+        noise_source="seeded",
+        random_state=0,
+        scaling="none",
     ).fit(X, y)
     assert np.abs(model.coef_).sum() <= 1 + 1e-9
 
@@ -282,6 +291,7 @@ def test_heavy_records_do_not_make_it_overshoot(name, regression):
         data_norm=1.0,
         fit_intercept=False,
         scaling="none",
+        noise_source="seeded",
         random_state=0,
     ).fit(X, y, sample_weight=weights)
     weighted = X.T * weights

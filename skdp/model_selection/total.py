@@ -1,0 +1,245 @@
+"""What the private models inside fitted estimators cost together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
+
+from skdp.accounting import PrivacyStatement, compose_statements
+from skdp.linear_model.parameters import PrivacyWarning
+from skdp.linear_model.travelling import Travels
+
+# Estimators of scikit-learn that keep every model which they fitted, each fitted on rows whose
+# number is public, and on no row twice.
+KEEP_ALL_FITS = frozenset(
+    {
+        "BaggingClassifier",
+        "BaggingRegressor",
+        "CalibratedClassifierCV",
+        "ClassifierChain",
+        "ColumnTransformer",
+        "FeatureUnion",
+        "FixedThresholdClassifier",
+        "FrozenEstimator",
+        "MultiOutputClassifier",
+        "MultiOutputRegressor",
+        "OneVsRestClassifier",
+        "OutputCodeClassifier",
+        "Pipeline",
+        "RegressorChain",
+        "SelectFromModel",
+        "TransformedTargetRegressor",
+        "VotingClassifier",
+        "VotingRegressor",
+    }
+)
+
+# Of these, what they do themselves with rows that were fitted privately.
+NOT_PRIVATE = {
+    "CalibratedClassifierCV": (
+        "its calibration reads predictions and labels without noise, and its folds may follow "
+        "from labels"
+    ),
+}
+
+# What these learn is the set of labels, which is public: the statements of fits say so.
+READ_LABELS_ONLY = frozenset({"LabelBinarizer", "LabelEncoder"})
+
+SEEDED = (
+    "Several of the fits had seeded noise. Those with the same seed have the same noise, which "
+    "cancels in the difference of two models. This total does NOT hold for them; it is that of the "
+    "same fits with noise_source='system'."
+)
+
+
+def total_privacy(*models: Any, delta: float, accountant: str = "auto") -> PrivacyStatement:
+    """Return what several fits on the same rows cost together.
+
+    Parameters
+    ----------
+    *models : fitted estimators or PrivacyStatement
+        Private models and statements, and estimators of scikit-learn that hold private models and
+        keep all that they fitted: pipelines, unions and column transformers, voting, bagging and
+        so on. Every private model found inside is counted.
+    delta : float
+        In [0, 1): the delta at which the total is stated.
+    accountant : str, default="auto"
+        Accountant that computes the total: "auto" for the least certified epsilon, or a name.
+
+    Returns
+    -------
+    PrivacyStatement
+        Of all the releases in sequence; what a later fit asks may depend on what earlier ones
+        answered. ``assumptions`` name the steps that read rows without privacy: they are not part
+        of the total.
+
+    Raises
+    ------
+    ValueError
+        If no model is given, one has no statement, the models state different adjacencies (such
+        guarantees do not add up to one), or an estimator fitted private models that it did not
+        keep. `skdp.privacy_of` prices searches, and a `skdp.PrivacyBudget` counts every fit.
+
+    Warns
+    -----
+    PrivacyWarning
+        If several of the fits had seeded noise.
+
+    Examples
+    --------
+    >>> import skdp
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> models = [skdp.DPRidge().fit(X, y) for _ in range(4)]
+    >>> round(skdp.total_privacy(*models, delta=1e-6).epsilon, 2)
+    2.12
+    """
+    if not models:
+        raise ValueError("total_privacy needs at least one fitted model.")
+    statements: list[PrivacyStatement] = []
+    uncovered: dict[str, None] = {}
+    for model in models:
+        found = _Found()
+        found.visit(model)
+        if not found.statements:
+            raise ValueError(
+                f"total_privacy: this {type(model).__name__} has no privacy statement; pass fitted "
+                "estimators of skdp, or pipelines and the like that hold some."
+            )
+        statements += found.statements
+        uncovered |= dict.fromkeys(found.uncovered)
+    total = compose_statements(statements, delta, accountant)
+    said = []
+    if uncovered:
+        said.append(
+            f"Read rows without privacy: {'; '.join(uncovered)}. That is NOT part of this total, "
+            "and what a step learnt from one record may move all other rows. The total holds where "
+            "such steps were fitted on public data."
+        )
+    if sum(statement.noise_source == "seeded" for statement in statements) > 1:
+        said.append(SEEDED)
+        warnings.warn(f"total_privacy: {SEEDED}", PrivacyWarning, stacklevel=2)
+    return replace(total, assumptions=(*said, *total.assumptions))
+
+
+def reads_rows(step: Any) -> bool:
+    """Whether a non-private step of a pipeline learns something from rows when it is fitted."""
+    if not hasattr(step, "fit") or isinstance(step, type):
+        return False
+    if type(step).__name__ in READ_LABELS_ONLY:
+        return False
+    if isinstance(step, BaseEstimator) and not get_tags(step).requires_fit:
+        return False
+    # Encoders whose categories were given learn nothing else.
+    categories = getattr(step, "categories", "auto")
+    return isinstance(categories, str)
+
+
+class _Found:
+    """What was found inside of a fitted estimator."""
+
+    def __init__(self) -> None:
+        self.statements: list[PrivacyStatement] = []
+        self.uncovered: list[str] = []
+        self._seen: dict[int, Any] = {}
+
+    def visit(self, thing: Any) -> None:
+        """Count the private models in an object, each of them once."""
+        if id(thing) in self._seen:
+            return
+        self._seen[id(thing)] = thing
+        if isinstance(thing, PrivacyStatement):
+            self.statements.append(thing)
+        elif isinstance(getattr(thing, "privacy_", None), PrivacyStatement):
+            self.statements.append(thing.privacy_)
+        elif isinstance(thing, Travels):
+            return  # not fitted
+        elif _is_estimator(thing) and _holds_private(thing):
+            self._visit_meta(thing)
+        elif isinstance(thing, Pipeline | FeatureUnion | ColumnTransformer):
+            for part in vars(thing).values():
+                self.visit(part)
+        elif _is_estimator(thing):
+            name = type(thing).__name__
+            fitted = any(attribute.endswith("_") for attribute in vars(thing))
+            if fitted and reads_rows(thing) and not name.startswith("_"):
+                self.uncovered.append(name)
+        else:
+            for part in _parts(thing):
+                self.visit(part)
+
+    def _visit_meta(self, meta: Any) -> None:
+        name = type(meta).__name__
+        why = _why_uncounted(meta)
+        if why is not None:
+            raise ValueError(
+                f"total_privacy: {name} {why}. Count its fits by a PrivacyBudget whose block is "
+                "open while it is fitted (for a search, skdp.privacy_of prices it)."
+            )
+        if name in NOT_PRIVATE:
+            self.uncovered.append(f"{name} ({NOT_PRIVATE[name]})")
+        for part in vars(meta).values():
+            self.visit(part)
+
+
+def _why_uncounted(meta: Any) -> str | None:
+    """Say why the cost of the private models in an estimator does not follow from what it holds."""
+    name = type(meta).__name__
+    known = type(meta).__module__.partition(".")[0] == "sklearn" and name in KEEP_ALL_FITS
+    if not known:
+        return "may have fitted private models that it did not keep, or on rows of its own choice"
+    if name.startswith("Bagging") and meta.bootstrap and not _takes_weights(meta):
+        return "repeats rows (bootstrap=True), and a repeated row adds more than a fit allows for"
+    if name == "CalibratedClassifierCV" and meta.ensemble is False:
+        return "fitted private models that it did not keep (ensemble=False)"
+    if name.endswith("Chain") and meta.cv is not None:
+        return "fitted private models that it did not keep (cv is set)"
+    return None
+
+
+def _takes_weights(bagging: Any) -> bool:
+    """Whether members get weights instead of repeated rows; weights act before clipping."""
+    return all(isinstance(member, Travels) for member in bagging.estimators_)
+
+
+def _is_estimator(thing: Any) -> bool:
+    return hasattr(thing, "fit") and hasattr(thing, "__dict__") and not isinstance(thing, type)
+
+
+def _holds_private(thing: Any) -> bool:
+    """Whether an object is, or holds at any depth, an estimator of skdp, fitted or not."""
+    return any(isinstance(part, Travels) for part in _everything_in(thing))
+
+
+def _everything_in(thing: Any) -> Iterator[Any]:
+    seen: dict[int, Any] = {}
+    waiting = [thing]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen[id(part)] = part
+        yield part
+        waiting += _parts(part)
+
+
+def _parts(thing: Any) -> Iterable[Any]:
+    """Objects that an estimator, a container or another object of scikit-learn is made of."""
+    if isinstance(thing, Mapping):
+        return list(thing.values())
+    if isinstance(thing, list | tuple | set | frozenset):
+        return list(thing)
+    if isinstance(thing, np.ndarray):
+        return thing.ravel().tolist() if thing.dtype == object else []
+    if isinstance(thing, type) or not hasattr(thing, "__dict__"):
+        return []
+    inside = type(thing).__module__.partition(".")[0] in ("sklearn", "skdp")
+    return list(vars(thing).values()) if inside or _is_estimator(thing) else []

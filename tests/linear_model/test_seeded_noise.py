@@ -1,0 +1,115 @@
+"""Noise is reproducible only where two deliberate acts ask for it."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+)
+from sklearn.linear_model import RANSACRegressor
+
+import skdp
+
+LOGISTIC, RIDGE = skdp.DPLogisticRegression, skdp.DPRidge
+SEEDED = {"noise_source": "seeded", "random_state": 3}
+
+# Meta-estimators that write a seed, or numpy's global generator, into their members.
+SEEDING = {
+    "BaggingClassifier": lambda: BaggingClassifier(LOGISTIC(), n_estimators=1, bootstrap=False),
+    "BaggingRegressor": lambda: BaggingRegressor(RIDGE(), n_estimators=1, bootstrap=False),
+    # AdaBoost's weights add up to 1, so that noise drowns gradients unless there is little of it.
+    "AdaBoostClassifier": lambda: AdaBoostClassifier(LOGISTIC(epsilon=1e4), n_estimators=1),
+    "AdaBoostRegressor": lambda: AdaBoostRegressor(RIDGE(), n_estimators=1),
+    "RANSACRegressor": lambda: RANSACRegressor(RIDGE(), min_samples=300, max_trials=1),
+}
+
+
+def member_of(meta):
+    return meta.estimator_ if isinstance(meta, RANSACRegressor) else meta.estimators_[0]
+
+
+def refitted(member, data):
+    """Attack: fit once more with all that the pickle of a member holds."""
+    return clone(pickle.loads(pickle.dumps(member))).fit(*data)
+
+
+@pytest.mark.parametrize("name", SEEDING)
+def test_seeds_of_meta_estimators_do_not_make_noise_removable(name, classification, regression):
+    data = classification if "Classifier" in name else regression
+    with skdp.PrivacyBudget(1e5, 1e-6):
+        member = member_of(SEEDING[name]().fit(*data))
+    assert member.random_state is not None  # the meta-estimator did write a seed
+    assert member.privacy_.noise_source == "system"
+    seed = member.random_state if isinstance(member.random_state, int) else 0
+    forged = [refitted(member, data), clone(member).set_params(random_state=seed).fit(*data)]
+    assert all((model.coef_ != member.coef_).any() for model in forged)
+
+
+@pytest.mark.parametrize("random_state", [0, np.random.RandomState(0), np.random.default_rng(0)])
+def test_a_seed_alone_leaves_the_noise_secure(random_state, regression):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        models = [RIDGE(random_state=random_state).fit(*regression) for _ in range(2)]
+    assert (models[0].coef_ != models[1].coef_).any()
+    assert {model.privacy_.noise_source for model in models} == {"system"}
+
+
+@pytest.mark.parametrize("make", [RIDGE, skdp.DPStandardScaler])
+def test_seeded_noise_is_reproducible_and_warned_about(make, regression):
+    fits = []
+    for _ in range(2):
+        with pytest.warns(skdp.SeededNoiseWarning, match="NOT private"):
+            fits.append(make(**SEEDED).fit(*regression))
+    one, other = fits
+    shown = "coef_" if make is RIDGE else "scale_"
+    assert (getattr(one, shown) == getattr(other, shown)).all()
+    assert one.privacy_.noise_source == one.plan(400, 5).noise_source == "seeded"
+
+
+def test_blocks_with_seeded_noise_are_warned_about(regression):
+    with pytest.warns(skdp.SeededNoiseWarning):
+        skdp.DPLinearRegression(**SEEDED).fit_blocks([regression], n_samples=400, n_features=5)
+
+
+def test_a_seeded_fit_without_noise_is_not_warned_about_twice(regression):
+    with pytest.warns(skdp.PrivacyWarning) as caught:
+        RIDGE(epsilon=np.inf, **SEEDED).fit(*regression)
+    assert [warning.category for warning in caught] == [skdp.PrivacyWarning]
+
+
+def test_a_budget_refuses_seeded_noise_unless_it_allows_it(regression):
+    with skdp.PrivacyBudget(3.0, 1e-6) as budget:
+        with pytest.raises(skdp.PrivacyBudgetError, match=r"noise_source='seeded'.*nothing was"):
+            RIDGE(**SEEDED).fit(*regression)
+        assert budget.n_fits == 0
+    with skdp.PrivacyBudget(3.0, 1e-6, allow_seeded_noise=True) as budget:
+        RIDGE(**SEEDED).fit(*regression)
+    assert budget.statement.noise_source == "seeded"
+    with pytest.raises(ValueError, match="allow_seeded_noise must be True or False"):
+        skdp.PrivacyBudget(3.0, 1e-6, allow_seeded_noise="yes")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"noise_source": "seeded"}, "noise_source='seeded' takes the noise from random_state"),
+        ({"noise_source": "secret"}, "noise_source must be 'system'"),
+        ({"noise_source": None}, "noise_source must be 'system'"),
+        ({"random_state": "seed"}, "random_state must be None"),
+        ({"random_state": True}, "random_state must be None"),
+    ],
+)
+@pytest.mark.parametrize("make", [RIDGE, skdp.DPStandardScaler])
+def test_other_values_are_refused(make, parameters, message, regression):
+    with skdp.PrivacyBudget(3.0, 1e-6) as budget:
+        with pytest.raises(ValueError, match=message):
+            make(**parameters).fit(*regression)
+        assert budget.n_fits == 0

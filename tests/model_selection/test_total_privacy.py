@@ -1,0 +1,171 @@
+"""The total of what private models inside other estimators cost, against what a budget counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    BaggingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.feature_selection import RFE, SelectFromModel, SequentialFeatureSelector
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, RANSACRegressor
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputRegressor, RegressorChain
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+import skdp
+
+DELTA = 1e-6
+
+
+def logistic(**parameters):
+    return skdp.DPLogisticRegression(epsilon=2.0, scaling="none", **parameters)
+
+
+def ridge(**parameters):
+    return skdp.DPRidge(epsilon=2.0, scaling="none", **parameters)
+
+
+def scaler():
+    return skdp.DPStandardScaler(epsilon=0.5)
+
+
+COUNTED = {
+    "pipeline": logistic,
+    "nested pipeline": lambda: make_pipeline(FunctionTransformer(), logistic()),
+    "one versus rest": lambda: OneVsRestClassifier(logistic()),
+    "output code": lambda: OutputCodeClassifier(logistic(), code_size=2),
+    "calibrated": lambda: CalibratedClassifierCV(logistic(), cv=3),
+    "bagging": lambda: BaggingClassifier(logistic(), n_estimators=3),
+    "voting": lambda: VotingClassifier([("a", logistic()), ("b", LogisticRegression())]),
+    "fixed threshold": lambda: FixedThresholdClassifier(logistic()),
+    "selection": lambda: make_pipeline(SelectFromModel(logistic()), LogisticRegression()),
+    "transformed target": lambda: TransformedTargetRegressor(ridge()),
+    "several targets": lambda: MultiOutputRegressor(ridge()),
+    "chain": lambda: RegressorChain(ridge()),
+    "union": lambda: make_pipeline(FeatureUnion([("a", scaler()), ("b", scaler())]), logistic()),
+    "columns": lambda: make_pipeline(
+        ColumnTransformer([("a", scaler(), [0, 1])], remainder="passthrough"), logistic()
+    ),
+}
+
+
+def data_for(name, classification, regression):
+    X, y = classification
+    if name in ("several targets", "chain"):
+        return X, np.column_stack([regression[1]] * 2)
+    if name == "output code":
+        return X, np.arange(len(y)) % 3
+    return X, y
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_models_inside_other_estimators_are_counted(name, classification, regression):
+    X, y = data_for(name, classification, regression)
+    with skdp.PrivacyBudget(1000.0, DELTA) as budget:
+        model = make_pipeline(scaler(), COUNTED[name]()).fit(X, y)
+    total = skdp.total_privacy(model, delta=DELTA)
+    assert budget.n_fits >= 2
+    assert total.epsilon == pytest.approx(budget.spent, rel=1e-9)
+
+
+def test_a_frozen_model_is_counted(classification):
+    with skdp.PrivacyBudget(1000.0, DELTA) as budget:
+        fitted = logistic().fit(*classification)
+        model = CalibratedClassifierCV(FrozenEstimator(fitted)).fit(*classification)
+    assert skdp.total_privacy(model, delta=DELTA).epsilon == pytest.approx(budget.spent, rel=1e-9)
+
+
+REFUSED = {
+    "stacking": lambda: StackingClassifier([("a", logistic())], cv=3),
+    "search": lambda: GridSearchCV(logistic(), {"C": [1.0, 2.0]}, cv=3),
+    "one versus one": lambda: OneVsOneClassifier(logistic()),
+    "elimination": lambda: make_pipeline(RFE(logistic()), LogisticRegression()),
+    "sequential": lambda: make_pipeline(
+        SequentialFeatureSelector(logistic(), n_features_to_select=1, cv=2), LogisticRegression()
+    ),
+    "boosting": lambda: AdaBoostRegressor(ridge(), n_estimators=1),
+    "consensus": lambda: RANSACRegressor(
+        ridge(), min_samples=300, max_trials=1, residual_threshold=1e9
+    ),
+    "tuned threshold": lambda: TunedThresholdClassifierCV(logistic(), cv=3),
+    "calibrated by folds": lambda: CalibratedClassifierCV(logistic(), ensemble=False, cv=3),
+    "repeated rows": lambda: BaggingClassifier(make_pipeline(logistic()), n_estimators=1),
+    "chain by folds": lambda: ClassifierChain(logistic(), cv=3),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_estimators_that_keep_less_than_they_fitted_are_refused_by_name(name, classification):
+    X, y = classification
+    model = REFUSED[name]()
+    if name == "chain by folds":
+        y = np.column_stack([y, 1 - y])
+    inner = model.steps[0][1] if hasattr(model, "steps") else model
+    pipeline = make_pipeline(scaler(), model).fit(X, y)
+    for fitted in (pipeline, model):
+        with pytest.raises(ValueError, match=type(inner).__name__):
+            skdp.total_privacy(fitted, delta=DELTA)
+
+
+class Homemade:
+    """A classifier that is not one of scikit-learn's."""
+
+    def fit(self, X, y):
+        self.inner = {"models": np.array([logistic().fit(X, y)], dtype=object)}
+        return self
+
+    def predict(self, X):
+        return self.inner["models"][0].predict(X)
+
+
+def test_unknown_estimators_that_hold_private_models_are_refused(classification):
+    model = make_pipeline(scaler(), Homemade()).fit(*classification)
+    with pytest.raises(ValueError, match="Homemade may have fitted private models"):
+        skdp.total_privacy(model, delta=DELTA)
+
+
+def test_steps_that_read_rows_are_named(classification):
+    X, y = classification
+    known = OneHotEncoder(categories=[[0, 1]], sparse_output=False)
+    columns = ColumnTransformer(
+        [("scaled", StandardScaler(), [0, 1]), ("known", known, [5])], remainder="passthrough"
+    )
+    model = make_pipeline(columns, FunctionTransformer(), logistic())
+    total = skdp.total_privacy(model.fit(np.column_stack([X, y]), y), delta=DELTA)
+    (said,) = [text for text in total.assumptions if "NOT part of this total" in text]
+    assert said.startswith("Read rows without privacy: StandardScaler. That")
+    nothing = skdp.total_privacy(make_pipeline(scaler(), logistic()).fit(X, y), delta=DELTA)
+    assert not any("NOT part" in text for text in nothing.assumptions)
+
+
+def test_the_calibration_around_a_private_model_is_named(classification):
+    model = CalibratedClassifierCV(logistic(), cv=3).fit(*classification)
+    assumptions = skdp.total_privacy(model, delta=DELTA).assumptions
+    assert "CalibratedClassifierCV (its calibration reads predictions" in assumptions[0]
+
+
+def test_several_seeded_fits_are_warned_about(regression):
+    models = [ridge(noise_source="seeded", random_state=seed).fit(*regression) for seed in (0, 0)]
+    with pytest.warns(skdp.PrivacyWarning, match="same seed have the same noise"):
+        total = skdp.total_privacy(*models, delta=DELTA)
+    assert "cancels in the difference" in total.assumptions[0]
+    skdp.total_privacy(models[0], ridge().fit(*regression), delta=DELTA)
+
+
+def test_a_model_that_is_passed_twice_counts_twice(regression):
+    model = ridge().fit(*regression)
+    both = skdp.total_privacy(model, model, delta=DELTA)
+    assert both.epsilon > skdp.total_privacy(model, delta=DELTA).epsilon
