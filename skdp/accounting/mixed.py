@@ -6,10 +6,8 @@ import math
 
 from skdp.accounting.accountant import Accountant, UnknownCost, bisect_log_delta, register
 from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.balls_and_bins import BallsAndBinsModel
 from skdp.accounting.events import (
     ApproximateDP,
-    BallsAndBins,
     Composed,
     Event,
     ObjectivePerturbed,
@@ -25,7 +23,7 @@ from skdp.accounting.shuffle import ShuffleModel
 
 # Shares of delta that the special parts are tried with.
 _SHARES = (0.2, 0.5, 0.8)
-_SPECIALISTS = (SelectionModel(), ShuffleModel(), BallsAndBinsModel(), ObjectiveModel(), RenyiDP())
+_SPECIALISTS = (SelectionModel(), ShuffleModel(), ObjectiveModel(), RenyiDP())
 
 
 @register
@@ -39,7 +37,7 @@ class MixedComposition(Accountant):
 
     name = "mixed"
     rank = 60
-    special = (BallsAndBins, ObjectivePerturbed, Selected, Shuffled)
+    special = (ObjectivePerturbed, Selected, Shuffled)
 
     def examine(self, event: Event, adjacency: Adjacency) -> object:
         found = [_split(path, adjacency) for path in _paths(event, adjacency)]
@@ -77,6 +75,11 @@ def _split(path: Sequence, adjacency: Adjacency) -> tuple[list[Special], Sequenc
     """Parts that a special accountant knows, and the parts that are left to "pld"."""
     special: list[Special] = []
     rest: Sequence = {}
+    # Several perturbed objectives compose far better by Renyi divergences than point by point.
+    perturbed = {part: n for part, n in path.items() if isinstance(part, ObjectivePerturbed)}
+    if sum(perturbed.values()) > 1:
+        special.append((Composed(tuple(perturbed.items())), 1, RenyiDP()))
+        path = {part: count for part, count in path.items() if part not in perturbed}
     for part, count in path.items():
         known = _known(part, count, adjacency)
         if known is None:

@@ -11,7 +11,7 @@ from skdp.accounting.composition import FULL, ROUGH, Effort, Pairs, delta_of, ep
 from skdp.accounting.dominating import dominating_pair
 from skdp.accounting.events import Composed, Event
 from skdp.accounting.pairs import Pair
-from skdp.accounting.plan import Key, coarsened, paths, sequence_of
+from skdp.accounting.plan import Key, Sequence, coarsened, paths, sequence_of
 
 # More distinct noise levels than this are rounded down to a grid of this ratio first.
 MOST_LEVELS, LIMIT_GRID = 2000, 1.0005
@@ -34,8 +34,12 @@ class PrivacyLossDistribution(Accountant):
     rank = 30
     settles = True
 
+    def paths(self, event: Event, adjacency: Adjacency) -> list[Sequence]:
+        """Return the sequences of events that a single record can meet."""
+        return paths(event, adjacency)
+
     def examine(self, event: Event, adjacency: Adjacency) -> object:
-        return [_pairs(tuple(path.items()), adjacency) for path in paths(event, adjacency)]
+        return [_pairs(tuple(path.items()), adjacency) for path in self.paths(event, adjacency)]
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
         return self._epsilon(event, delta, adjacency, FULL)
@@ -44,7 +48,7 @@ class PrivacyLossDistribution(Accountant):
         self.known(event, adjacency)
         return max(
             _sequence_delta(tuple(path.items()), epsilon, adjacency)
-            for path in paths(event, adjacency)
+            for path in self.paths(event, adjacency)
         )
 
     def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
@@ -82,7 +86,7 @@ class PrivacyLossDistribution(Accountant):
         self.known(event, adjacency)
         return max(
             _sequence_epsilon(tuple(path.items()), delta, adjacency, effort)
-            for path in paths(event, adjacency)
+            for path in self.paths(event, adjacency)
         )
 
 

@@ -14,6 +14,7 @@ from skdp.accounting.events import (
     FixedSizeSampled,
     Gaussian,
     Laplace,
+    ObjectivePerturbed,
     PoissonSampled,
     Selected,
 )
@@ -23,6 +24,7 @@ from skdp.accounting.pure import pure_epsilon
 from skdp.accounting.renyi import (
     gaussian_renyi,
     laplace_renyi,
+    objective_renyi,
     poisson_renyi,
     response_renyi,
     without_replacement_renyi,
@@ -92,9 +94,24 @@ def _(event: FixedSizeSampled, adjacency: Adjacency, orders: Array) -> Array:
 
 
 @renyi.register
+def _(event: ObjectivePerturbed, adjacency: Adjacency, orders: Array) -> Array:
+    """Minimiser, then Gaussian noise of its own; without the failure, see `failure_of`."""
+    changes = round(event.sensitivity(adjacency))
+    if event.output_noise == 0:
+        return np.full_like(orders, math.inf)
+    exact = objective_renyi(orders, event.noise_multiplier, event.ratio, changes)
+    return exact + gaussian_renyi(orders, 1 / event.output_noise)
+
+
+@renyi.register
 def _(event: Selected, adjacency: Adjacency, orders: Array) -> Array:
     """Best of a random number of runs (Papernot and Steinke 2022, arXiv:2110.03620, Thm 2)."""
-    base = renyi_total(sequence_of(event.event), adjacency, orders)
+    runs = sequence_of(event.event)
+    if failure_of(runs) > 0:
+        raise UnknownCost(
+            "Selected of a release that may fail with some probability has no Renyi theorem."
+        )
+    base = renyi_total(runs, adjacency, orders)
     gamma, eta = event.gamma, event.shape
     once = (1 + eta) * np.min((1 - 1 / orders) * base - math.log(gamma) / orders)
     costs = base + once + math.log(event.mean_runs) / (orders - 1)
@@ -109,6 +126,15 @@ def renyi_total(sequence: Sequence, adjacency: Adjacency, orders: Array) -> Arra
     for event, count in sequence.items():
         total = total + count * renyi(event, adjacency, orders)
     return total
+
+
+def failure_of(sequence: Sequence) -> float:
+    """Probability, at most, that a release of the sequence is another than its divergence is of.
+
+    It is the same on neighbouring data. A run that differs from one which is (epsilon, delta)-DP
+    with this probability f at most is ``(epsilon, delta + (1 + exp(epsilon)) f)``-DP.
+    """
+    return sum(count * getattr(event, "failure", 0.0) for event, count in sequence.items())
 
 
 def epsilon_from_renyi(orders: Array, costs: Array, delta: float) -> float:
@@ -152,7 +178,26 @@ class RenyiDP(Accountant):
         return dearest
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        return epsilon_from_renyi(ORDERS, self.divergences(event, ORDERS, adjacency), delta)
+        costs = self.divergences(event, ORDERS, adjacency)
+        failure = max(failure_of(path) for path in paths(event, adjacency))
+        if failure == 0:
+            return epsilon_from_renyi(ORDERS, costs, delta)
+
+        def missing(epsilon: float) -> float:
+            left = delta - (1 + math.exp(min(epsilon, 700.0))) * failure
+            return math.inf if left <= 0 else epsilon_from_renyi(ORDERS, costs, left) - epsilon
+
+        # What is missing falls until the failure takes all of delta: halve towards the crossing.
+        low, high = 0.0, epsilon_from_renyi(ORDERS, costs, delta / 2)
+        if not missing(high) <= 0:
+            return math.inf
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if missing(middle) <= 0 else (middle, high)
+        return high
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        return delta_from_renyi(ORDERS, self.divergences(event, ORDERS, adjacency), epsilon)
+        costs = self.divergences(event, ORDERS, adjacency)
+        failure = max(failure_of(path) for path in paths(event, adjacency))
+        failed = (1 + math.exp(min(epsilon, 700.0))) * failure
+        return min(1.0, delta_from_renyi(ORDERS, costs, epsilon) + failed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, log_ndtr, logsumexp
 
 from skdp.accounting.pairs import Array
 
@@ -70,6 +70,38 @@ def poisson_renyi(orders: Array, mu: float, rate: float) -> Array:
         else:
             continue
         costs[index] = np.logaddexp(0.0, log_excess) / (order - 1)
+    return costs
+
+
+def objective_renyi(
+    orders: Array, noise_multiplier: float, ratio: float, n_changes: int = 1
+) -> Array:
+    """Exact minimiser of a perturbed objective; see `skdp.accounting.events.ObjectivePerturbed`.
+
+    ``log(1 + ratio) + a v / 2 + log(2 Phi((a - 1) sqrt(v))) / (a - 1)`` at order a, with
+    ``v = (n_changes / noise_multiplier)**2`` (Redberg, Koskela and Wang 2023, arXiv:2401.00583, Thm
+    3.2, with ``-log(1 - ratio)`` in place of the first term).
+
+    Proof. Let P be the law of the minimiser w with a record ``l(x'w)`` and Q that without it, in
+    any order. Each w belongs to one b, ``b_P(w)`` and ``b_Q(w) = b_P(w) + g(w)`` with
+    ``g(w) = l'(x'w) x``, ``|g| <= L``. By the change of variables ``p(w)`` is the Gaussian density
+    of ``b_P(w)`` times the determinant of the Hessian, which the record changes by a factor
+    ``1 + u'A^-1 u`` for ``u u'`` its own Hessian and A that of the rest: at most ``1 + ratio``, and
+    at least 1. So with ``sigma = noise_multiplier L``
+
+        log(p(w) / q(w)) <= log(1 + ratio) + (2 |b_P.g| + L**2) / (2 sigma**2),
+
+    and ``|b_P.g| <= L |b_P.x| / |x|``. Under P the vector ``b_P`` is Gaussian and x is fixed: the
+    last bound is ``sigma**2 |X|`` with X of law N(0, v), and ``E exp((a - 1) |X|)`` is
+    ``2 exp((a - 1)**2 v / 2) Phi((a - 1) sqrt(v))``. Where one record is replaced by another, g is
+    the difference of two such gradients; by Cauchy and Schwarz the same holds with twice L, and the
+    determinants differ by a factor of ``1 + ratio`` at most, once more.
+    """
+    if noise_multiplier == 0:
+        return np.full_like(orders, math.inf)
+    v = (n_changes / noise_multiplier) ** 2
+    moments = math.log(2) + log_ndtr((orders - 1) * math.sqrt(v))
+    costs: Array = math.log1p(ratio) + orders * v / 2 + moments / (orders - 1)
     return costs
 
 
