@@ -1,9 +1,9 @@
-"""What counts as a number in a parameter: numpy's kinds do, bools and nan do not."""
+"""Numbers in parameters: what counts as one, and what a message shows of a value."""
 
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import TypeGuard
 
 # A clipping norm, and what is computed from it and a row, keeps float64's precision in between.
@@ -18,3 +18,26 @@ def is_integer(value: object) -> TypeGuard[int]:
 def is_real(value: object) -> TypeGuard[float]:
     """Whether ``value`` is a real number, infinities included."""
     return not isinstance(value, bool) and isinstance(value, Real) and not math.isnan(value)
+
+
+def shown(value: object) -> str:
+    """Return a value as an error message may show it; rows passed by mistake are not quoted.
+
+    Numbers, short strings and short tuples and lists of them are; of all else the type is named.
+    """
+    if value is None or isinstance(value, bool | Number) or type(value) is str:
+        text = repr(value)
+        return text if len(text) <= 60 else f"{text[:56]} ..."
+    if isinstance(value, tuple | list) and len(value) <= 4:
+        inner = [shown(item) for item in value]
+        text = ", ".join(inner) + ("," if type(value) is tuple and len(value) == 1 else "")
+        return f"({text})" if isinstance(value, tuple) else f"[{text}]"
+    if type(value).__module__.startswith("skdp."):
+        return repr(value)
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"{type(value).__name__} of shape {shape}"
+    try:
+        return f"{type(value).__name__} of length {len(value)}"  # type: ignore[arg-type]
+    except TypeError:
+        return f"object of type {type(value).__name__}"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from scipy.optimize import brentq
 
+from skdp._numbers import shown
 from skdp.accounting.adjacency import Adjacency
 from skdp.accounting.events import Event
 
@@ -159,10 +160,10 @@ def available_accountants() -> dict[str, str]:
 
 def candidates(name: str) -> tuple[Accountant, ...]:
     """Accountants that the word ``name`` stands for; "auto": those with a rank, in that order."""
-    if name == "auto":
+    if isinstance(name, str) and name == "auto":
         ranked = [(item.rank, item) for item in _REGISTRY.values() if item.rank is not None]
         return tuple(item for _, item in sorted(ranked, key=lambda pair: pair[0]))
-    if name not in _REGISTRY:
+    if not isinstance(name, str) or name not in _REGISTRY:
         known = ", ".join(repr(word) for word in ["auto", *sorted(_REGISTRY)])
-        raise ValueError(f"accountant must be one of {known}; got {name!r}.")
+        raise ValueError(f"accountant must be one of {known}; got {shown(name)}.")
     return (_REGISTRY[name],)

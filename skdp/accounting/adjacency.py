@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from skdp._numbers import shown
+
 
 class Adjacency(StrEnum):
     """Neighbouring relation between two data sets with the same, public number of rows.
@@ -21,8 +23,7 @@ class Adjacency(StrEnum):
     @classmethod
     def parse(cls, value: object) -> Adjacency:
         """Turn a user's word into the relation, or say which words are known."""
-        try:
-            return cls(str(value))
-        except ValueError:
-            known = ", ".join(repr(member.value) for member in cls)
-            raise ValueError(f"adjacency must be one of {known}; got {value!r}.") from None
+        if isinstance(value, str) and value in [member.value for member in cls]:
+            return cls(value)
+        known = ", ".join(repr(member.value) for member in cls)
+        raise ValueError(f"adjacency must be one of {known}; got {shown(value)}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from skdp.accounting.accountant import Accountant, least_factor, register
+from skdp.accounting.accountant import Accountant, UnknownCost, least_factor, register
 from skdp.accounting.adjacency import Adjacency
 from skdp.accounting.composition import FULL, ROUGH, Effort, Pairs, delta_of, epsilon_of
 from skdp.accounting.dominating import dominating_pair
@@ -17,6 +17,8 @@ from skdp.accounting.plan import Key, Sequence, coarsened, paths, sequence_of
 MOST_LEVELS, LIMIT_GRID = 2000, 1.0005
 # Calibration searches with noise levels rounded down to a grid of this ratio.
 SEARCH_GRID = 1.005
+# Tails of smaller mass are lost among the smallest numbers of float64.
+LEAST_DELTA = 1e-280
 # Up to so many levels an evaluation takes milliseconds, and the answer is refined further.
 FEW_LEVELS = 32
 
@@ -69,6 +71,8 @@ class PrivacyLossDistribution(Accountant):
             return factor
         # What twice the rounding adds is about what the rounding has added.
         added = self._epsilon(rougher.scaled(factor), delta, adjacency, ROUGH) / epsilon
+        if not added > 0:  # delta is so large that the rough bound is 0
+            return least_factor(spent, epsilon, who=self.name, delta=delta, guess=factor)
         aim = epsilon * added
         near = 1e-4 if len(sequence) <= FEW_LEVELS else 9e-4
         for _ in range(5):
@@ -84,6 +88,11 @@ class PrivacyLossDistribution(Accountant):
 
     def _epsilon(self, event: Event, delta: float, adjacency: Adjacency, effort: Effort) -> float:
         self.known(event, adjacency)
+        if 0 < delta < LEAST_DELTA:
+            raise UnknownCost(
+                f"accountant {self.name!r} cannot tell a delta of {delta:g} from 0; choose at "
+                f"least {LEAST_DELTA:g}, or 0 for pure differential privacy."
+            )
         return max(
             _sequence_epsilon(tuple(path.items()), delta, adjacency, effort)
             for path in self.paths(event, adjacency)

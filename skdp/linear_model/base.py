@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.release_lines import release_lines
 from skdp.calibration import Calibrated, calibration_share
@@ -40,7 +40,7 @@ from skdp.linear_model.standardising import (
     scaled_scores,
 )
 from skdp.linear_model.streaming import FitsBlocks
-from skdp.linear_model.travelling import ELSEWHERE, Travels, validated
+from skdp.linear_model.travelling import ELSEWHERE, Travels, validated, without_cells
 from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import Plan, Public, Solution, Solves, make_plan, run
 from skdp.oracle.rows import Rows, canonical
@@ -147,7 +147,7 @@ class DPLinearModel(FitsBlocks, Travels):
         with np.errstate(over="ignore", invalid="ignore"):
             X, y = self._read(X, y, **checks)
             targets = self._read_targets(y, X.dtype)
-            weights = _joint_weights(sample_weight, targets.weights, X)
+            weights = _joint_weights(type(self).__name__, sample_weight, targets.weights, X)
         # 3. Public facts, the problem, the solver; then the plan and its price.
         n_rows, n_features = X.shape
         public, problem, whole, solver, plan = self._prepare(
@@ -155,15 +155,16 @@ class DPLinearModel(FitsBlocks, Travels):
         )
         warn_about_budget(type(self).__name__, self.epsilon, self.delta, n_rows)
         warn_about_seed(type(self).__name__, self.noise_source, self.epsilon)
-        warn_about_noise(type(self).__name__, plan, public)
+        warn_about_noise(type(self).__name__, plan, public, problem)
         self._report(plan, public)
         statement = plan.statement(public, self._assumptions(public, whole), source.name)
-        # 4. Charge the budgets that this fit shares: from here on its debt stands.
-        charge(type(self).__name__, statement, self.budget, seed, vars(self).get(ELSEWHERE))
-        # 5. Run on the rows, once.
         size = public.intercept_size * public.has_intercept
         with spread_over_threads() as spread:
             rows = Rows(X, targets.values, weights, public.row_bound, size, spread)
+            rows.reserve(standardised=isinstance(whole, Staged))
+            # 4. Charge the budgets that this fit shares: from here on its debt stands.
+            charge(type(self).__name__, statement, self.budget, seed, vars(self).get(ELSEWHERE))
+            # 5. Run on the rows, once.
             solution = run(plan, whole, public, problem, rows, source, source.coins())
         # 6. Keep the answer; rows, oracle and generators end here.
         self._keep(solution, public, targets, solver, statement)
@@ -201,10 +202,10 @@ class DPLinearModel(FitsBlocks, Travels):
         self._check_parameters()
         check_counts("plan", n_samples=n_samples, n_features=n_features)
         weighted = getattr(self, "class_weight", None) is not None
-        public, _, whole, _, plan = self._prepare(
+        public, problem, whole, _, plan = self._prepare(
             n_samples, n_features, n_outputs, is_sparse, weighted
         )
-        warn_about_noise(type(self).__name__, plan, public)
+        warn_about_noise(type(self).__name__, plan, public, problem)
         return plan.statement(public, self._assumptions(public, whole), self.noise_source)
 
     def _prepare(
@@ -298,9 +299,11 @@ class DPLinearModel(FitsBlocks, Travels):
         check_noise_source(self.noise_source, self.random_state)
         Adjacency.parse(self.adjacency)
         if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
-            raise ValueError(f"budget must be None or a PrivacyBudget; got {self.budget!r}.")
+            raise ValueError(f"budget must be None or a PrivacyBudget; got {shown(self.budget)}.")
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
+            raise ValueError(
+                f"fit_intercept must be True or False; got {shown(self.fit_intercept)}."
+            )
         self._check_own_parameters()
         if self.delta == 0 and not math.isinf(self.epsilon):
             require_pure_dp(type(self).__name__, self._choose_solver())
@@ -359,15 +362,18 @@ def _after(whole: Solves, public: Public) -> Public:
     return whole.stage.public_after(public) if isinstance(whole, Staged) else public
 
 
-def _joint_weights(sample_weight: Any, target_weights: Array | None, X: Any) -> Array | None:
+def _joint_weights(
+    who: str, sample_weight: Any, target_weights: Array | None, X: Any
+) -> Array | None:
     """Product of the weights of records and of targets; None if neither is given."""
     if sample_weight is None:
         return target_weights
     if is_real(sample_weight):
         sample_weight = np.full(X.shape[0], float(sample_weight))
-    weights = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-    )
+    with without_cells(who, "sample_weight"):
+        weights = check_array(
+            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+        )
     if weights.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar; got {weights.ndim}D.")
     check_consistent_length(weights, X)

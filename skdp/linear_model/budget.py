@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
+from skdp._numbers import shown
 from skdp.accounting import (
     Adjacency,
     Composed,
@@ -99,7 +100,7 @@ class PrivacyBudget:
         candidates(accountant)
         if not isinstance(allow_seeded_noise, bool):
             raise ValueError(
-                f"allow_seeded_noise must be True or False; got {allow_seeded_noise!r}."
+                f"allow_seeded_noise must be True or False; got {shown(allow_seeded_noise)}."
             )
         self._terms = (float(epsilon), float(delta), Adjacency.parse(adjacency), accountant)
         self._allow_seeded_noise = allow_seeded_noise

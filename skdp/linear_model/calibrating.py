@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from skdp._numbers import shown
 from skdp.objective import Problem
 from skdp.oracle import Public
 
@@ -15,7 +16,7 @@ def check_calibration(calibration: Any) -> None:
     """Raise ValueError unless the parameter is one of its words."""
     if not isinstance(calibration, str) or calibration not in CALIBRATIONS:
         known = ", ".join(repr(word) for word in CALIBRATIONS)
-        raise ValueError(f"calibration must be one of {known}; got {calibration!r}.")
+        raise ValueError(f"calibration must be one of {known}; got {shown(calibration)}.")
 
 
 def calibrates(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 
 
 def sorted_labels(declared: Any) -> NDArray[Any]:
@@ -40,8 +40,10 @@ def weights_by_label(
         raise ValueError(f"class_weight names labels that are not among the classes: {unknown!r}.")
     given = [class_weight.get(label, 1.0) for label in classes.tolist()]
     if not all(is_real(weight) for weight in given):
-        raise ValueError(f"class_weight must map labels to numbers; got {class_weight!r}.")
+        raise ValueError(f"class_weight must map labels to numbers; got {shown(class_weight)}.")
     weights = np.array(given, dtype=float)
     if not ((weights >= 0) & np.isfinite(weights)).all():
-        raise ValueError(f"class_weight must be finite and not negative; got {class_weight!r}.")
+        raise ValueError(
+            f"class_weight must be finite and not negative; got {shown(class_weight)}."
+        )
     return weights

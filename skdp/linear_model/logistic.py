@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from skdp._numbers import is_integer, is_real
+from skdp._numbers import is_integer, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import Array, DPLinearModel, Targets
 from skdp.linear_model.documentation import documented
@@ -194,7 +194,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         if n_classes is None:
             n_classes = 2 if declared is None else declared
         if not (is_integer(n_classes) and n_classes >= 2):
-            raise ValueError(f"plan: n_classes must be at least 2; got {n_classes!r}.")
+            raise ValueError(f"plan: n_classes must be at least 2; got {shown(n_classes)}.")
         if declared is not None and n_classes != declared:
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse)
@@ -284,18 +284,20 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
 
     def _check_own_parameters(self) -> None:
         if not (is_real(self.C) and self.C > 0):
-            raise ValueError(f"C must be a positive number, or inf; got {self.C!r}.")
+            raise ValueError(f"C must be a positive number, or inf; got {shown(self.C)}.")
         if not (is_real(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
-            raise ValueError(f"l1_ratio must be a number in [0, 1]; got {self.l1_ratio!r}.")
+            raise ValueError(f"l1_ratio must be a number in [0, 1]; got {shown(self.l1_ratio)}.")
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} would have to count the private labels; pass "
                 "a dict of weights from public knowledge instead. Nothing was released."
             )
         if self.class_weight is not None and not isinstance(self.class_weight, Mapping):
-            raise ValueError(f"class_weight must be None or a dict; got {self.class_weight!r}.")
+            raise ValueError(
+                f"class_weight must be None or a dict; got {shown(self.class_weight)}."
+            )
         if self.classes is not None and len(sorted_labels(self.classes)) < 2:
-            raise ValueError(f"classes must name at least 2 labels; got {self.classes!r}.")
+            raise ValueError(f"classes must name at least 2 labels; got {shown(self.classes)}.")
 
     def _target_assumptions(self) -> tuple[str, ...]:
         if self.classes is None:

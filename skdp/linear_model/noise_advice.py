@@ -18,9 +18,14 @@ from skdp.accounting import (
     Shuffled,
     gaussian_mu,
 )
+from skdp.objective import Problem
 from skdp.oracle import Plan, Public
 
 WASTEFUL = 0.2  # of what larger batches tell for the same budget
+# Signal over noise, mu n / p for p parameters: one private step of least squares loses about
+# (1 - R2) / (mu n / p)**2 of R2. Below the first figure it loses all; at the second, a ninth of
+# what the model does not explain.
+LEAST_SIGNAL, ENOUGH_SIGNAL = 1.0, 3.0
 
 
 class NoiseWarning(UserWarning):
@@ -53,7 +58,7 @@ class _Answers:
         return self.count * (self.share if self.disjoint else 1.0) / self.noise**2
 
 
-def warn_about_noise(who: str, plan: Plan, public: Public) -> None:
+def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> None:
     """Warn if batches tell little of what their part of the budget could buy.
 
     All figures are public: the plan's noise multipliers, n, the shape and the budget. Measured in
@@ -71,7 +76,11 @@ def warn_about_noise(who: str, plan: Plan, public: Public) -> None:
     on a step is longer than the clipping norm, so that steps go where the noise points.
     """
     scale = plan.calibration.scale
-    if scale == 0 or plan.adaptive or public.delta == 0:
+    if scale == 0:
+        return
+    if "unconstrained" in problem.provides:  # in a small set, noise may count for less
+        _warn_about_signal(who, public)
+    if plan.adaptive or public.delta == 0:
         return
     found = [part for entry in plan.entries for part in _answers(entry.event, entry.count, scale)]
     batches = [part for part in found if part.is_batch]
@@ -104,6 +113,36 @@ def warn_about_noise(who: str, plan: Plan, public: Public) -> None:
         f"batches. {advice} These figures come from the plan alone; no budget has been spent.",
         NoiseWarning,
         stacklevel=3,
+    )
+
+
+def signal_to_noise(public: Public) -> float:
+    """Return ``mu n / p``: how far a fit of p parameters to n rows stands out of its noise.
+
+    With pure differential privacy, mu is that of Gaussian noise of the same standard deviation.
+    """
+    if public.delta > 0:
+        mu = gaussian_mu(public.epsilon, public.delta)
+    else:
+        mu = public.epsilon / math.sqrt(2)
+    mu /= Gaussian(1.0).sensitivity(public.adjacency)
+    return mu * public.n_rows / public.n_parameters
+
+
+def _warn_about_signal(who: str, public: Public) -> None:
+    """Warn if there are so few rows, for the budget and the columns, that nothing can be learnt."""
+    signal = signal_to_noise(public)
+    if signal >= LEAST_SIGNAL:
+        return
+    enough = math.ceil(ENOUGH_SIGNAL / signal * public.n_rows)
+    warnings.warn(
+        f"{who}: at epsilon={public.epsilon:g} and delta={public.delta:g} the noise drowns what "
+        f"{public.n_rows} rows tell of {public.n_parameters} parameters; do not expect better "
+        f"predictions than those of a constant. About {enough} rows would do, or fewer columns, or "
+        "a larger epsilon. These figures come from the budget and the shape of X alone; no budget "
+        "has been spent.",
+        NoiseWarning,
+        stacklevel=4,
     )
 
 

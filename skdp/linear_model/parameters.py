@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._numbers import is_integer, is_real
+from skdp._numbers import is_integer, is_real, shown
 from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex, Unconstrained
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.base import REGISTRY
@@ -36,7 +36,7 @@ def check_noise_source(noise_source: Any, random_state: Any) -> None:
     if not isinstance(noise_source, str) or noise_source not in NOISE_SOURCES:
         raise ValueError(
             f"noise_source must be 'system' (secure noise) or 'seeded' (reproducible noise, not "
-            f"private); got {noise_source!r}."
+            f"private); got {shown(noise_source)}."
         )
     if not (
         random_state is None
@@ -45,7 +45,7 @@ def check_noise_source(noise_source: Any, random_state: Any) -> None:
     ):
         raise ValueError(
             "random_state must be None, an integer, a numpy RandomState or a numpy Generator; got "
-            f"{random_state!r}."
+            f"{shown(random_state)}."
         )
     if noise_source == "seeded" and random_state is None:
         raise ValueError(
@@ -71,10 +71,11 @@ def check_budget(epsilon: Any, delta: Any) -> None:
     """Raise ValueError unless epsilon > 0 and 0 <= delta < 1."""
     if not (is_real(epsilon) and epsilon > 0):
         raise ValueError(
-            f"epsilon must be a positive number, or inf for no privacy at all; got {epsilon!r}."
+            "epsilon must be a positive number, or inf for no privacy at all; got "
+            f"{shown(epsilon)}."
         )
     if not (is_real(delta) and 0 <= delta < 1):
-        raise ValueError(f"delta must be a number in [0, 1); got {delta!r}.")
+        raise ValueError(f"delta must be a number in [0, 1); got {shown(delta)}.")
 
 
 def check_bound(name: str, value: Any) -> None:
@@ -82,7 +83,7 @@ def check_bound(name: str, value: Any) -> None:
     if value is not None and not (is_real(value) and LEAST_BOUND <= value <= LARGEST_BOUND):
         raise ValueError(
             f"{name} must be None or a positive, finite number, from {LEAST_BOUND:g} to "
-            f"{LARGEST_BOUND:g}; got {value!r}."
+            f"{LARGEST_BOUND:g}; got {shown(value)}."
         )
 
 
@@ -98,7 +99,7 @@ def constraint_set(name: Any, radius: Any) -> Constraint:
     if not (is_real(radius) and LEAST_BOUND <= radius <= LARGEST_BOUND):
         raise ValueError(
             f"radius must be a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}; "
-            f"got {radius!r}."
+            f"got {shown(radius)}."
         )
     size = float(radius)
     if name is None:
@@ -111,7 +112,7 @@ def constraint_set(name: Any, radius: Any) -> Constraint:
     }
     if not isinstance(name, str) or name not in sets:
         known = ", ".join(repr(word) for word in sets)
-        raise ValueError(f"constraint must be None or one of {known}; got {name!r}.")
+        raise ValueError(f"constraint must be None or one of {known}; got {shown(name)}.")
     return sets[name]
 
 
@@ -119,7 +120,7 @@ def check_counts(who: str, **counts: Any) -> None:
     """Raise ValueError unless these numbers, of rows and the like, are integers of at least 1."""
     for name, value in counts.items():
         if not (is_integer(value) and value >= 1):
-            raise ValueError(f"{who}: {name} must be at least 1, an integer; got {value!r}.")
+            raise ValueError(f"{who}: {name} must be at least 1, an integer; got {shown(value)}.")
 
 
 def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> None:
@@ -169,7 +170,7 @@ def choose_solver(who: str, solver: Any, given: dict[str, Any], automatic: str) 
             )
         return solver
     if not isinstance(solver, str):
-        raise ValueError(f"{who}: solver must be a name or a Solver; got {solver!r}.")
+        raise ValueError(f"{who}: solver must be a name or a Solver; got {shown(solver)}.")
     return get_solver(automatic if solver == "auto" else solver, **given)
 
 

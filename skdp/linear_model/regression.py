@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import Array, DPLinearModel, Targets
 from skdp.linear_model.documentation import documented
@@ -80,6 +80,10 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         if np.asarray(y).dtype.kind not in "biuf":
             raise ValueError(f"{type(self).__name__}: y must hold real numbers.")
+        if not np.isfinite(np.asarray(y)).all():  # scikit-learn lets inf among objects pass
+            raise ValueError(
+                f"{type(self).__name__}: X or y holds infinity (inf). Nothing was released."
+            )
         largest = np.finfo(dtype).max
         values: NDArray[Any] = np.clip(y, -largest, largest).astype(dtype, copy=False)
         one = values.ndim == 1
@@ -285,7 +289,7 @@ class DPRidge(_DPRegressor):
 
     def _check_own_parameters(self) -> None:
         if not (is_real(self.alpha) and 0 <= self.alpha < math.inf):
-            raise ValueError(f"alpha must be a finite number, at least 0; got {self.alpha!r}.")
+            raise ValueError(f"alpha must be a finite number, at least 0; got {shown(self.alpha)}.")
 
     def _penalty(self, n_rows: int) -> Penalty:
         # scikit-learn's sum of squares, divided by 2 n.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp._numbers import shown
 from skdp.objective import Problem
 from skdp.oracle import Columns, Public, Scaling
 from skdp.oracle.kernels import quotient, row_norms
@@ -25,7 +26,7 @@ def check_scaling(scaling: Any, bounds: Any, data_norm: Any, constraint: Any) ->
     """Raise ValueError unless the parameters on scaling are in order and agree."""
     if not isinstance(scaling, str) or scaling not in SCALINGS:
         known = ", ".join(repr(word) for word in SCALINGS)
-        raise ValueError(f"scaling must be one of {known}; got {scaling!r}.")
+        raise ValueError(f"scaling must be one of {known}; got {shown(scaling)}.")
     if bounds is not None:
         _ends(bounds)
     asked = "scaling='private'" if scaling == "private" else "bounds"
@@ -54,7 +55,7 @@ def _ends(bounds: Any) -> tuple[Array, Array]:
     if not (fine and np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise ValueError(
             "bounds must be None or a pair (low, high) of numbers or of one number for each "
-            f"column, finite, low < high; got {bounds!r}."
+            f"column, finite, low < high; got {shown(bounds)}."
         )
     return low, high
 

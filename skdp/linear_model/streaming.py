@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy import sparse as scipy_sparse
 
+from skdp._numbers import shown
 from skdp.linear_model.charging import charge
 from skdp.linear_model.noise_advice import warn_about_noise
 from skdp.linear_model.parameters import check_counts, warn_about_budget, warn_about_seed
@@ -97,8 +98,8 @@ class FitsBlocks:
         if model.scaling == "private" or model.bounds is not None:
             raise ValueError(
                 f"{type(model).__name__}: fit_blocks takes columns as they are; got "
-                f"scaling={model.scaling!r}, bounds={model.bounds!r}. Scale the blocks by public "
-                "figures, or declare data_norm. Nothing was released."
+                f"scaling={model.scaling!r}, bounds={shown(model.bounds)}. Scale the blocks by "
+                "public figures, or declare data_norm. Nothing was released."
             )
         check_counts("fit_blocks", n_samples=n_samples, n_features=n_features, n_outputs=n_outputs)
         declared = _declared(model, n_features, n_outputs, sparse)
@@ -110,7 +111,7 @@ class FitsBlocks:
         _check_solver(type(model).__name__, solver)
         warn_about_budget(type(model).__name__, model.epsilon, model.delta, n_samples)
         warn_about_seed(type(model).__name__, model.noise_source, model.epsilon)
-        warn_about_noise(type(model).__name__, plan, public)
+        warn_about_noise(type(model).__name__, plan, public, problem)
         model._report(plan, public)
         said = (*model._assumptions(public, solver), *_stream_assumptions(n_samples))
         statement = plan.statement(public, said, source.name)

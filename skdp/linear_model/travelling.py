@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +14,19 @@ from skdp.linear_model.charging import is_here, open_elsewhere, seed_of
 from skdp.oracle import NoiseSource, noise_source
 
 GENERATORS = (np.random.RandomState, np.random.Generator)
+
+# What scikit-learn's refusals contain, and what is said instead: some of them quote cells, and the
+# advice to impute missing values would have rows read without privacy.
+UNUSABLE = {
+    "Complex data not supported": "must hold real numbers (Complex data not supported)",
+    "could not convert string": "holds text where numbers are needed",
+    "contains NaN": (
+        "holds missing values (NaN), which are not supported. Fill them with constants that are "
+        "chosen without looking at the rows, and add a column that marks them, or leave such rows "
+        "out; means or medians of the rows, as an imputer takes them, would not be private"
+    ),
+    "contains infinity": "holds infinity (inf), or values that are too large for their type",
+}
 
 # Attribute of an estimator that was pickled inside the block of a budget of another process.
 ELSEWHERE = "_budget_elsewhere"
@@ -80,22 +95,32 @@ def validated(estimator: BaseEstimator, what: str, *arrays: Any, **checks: Any) 
     *arrays, **checks
         As for `sklearn.utils.validation.validate_data`.
     """
-    who = type(estimator).__name__
+    with without_cells(type(estimator).__name__, what):
+        return validate_data(
+            estimator, *arrays, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
+        )
+
+
+@contextmanager
+def without_cells(who: str, what: str) -> Iterator[None]:
+    """Validate arrays in the block; neither a refusal nor a warning quotes what a cell holds.
+
+    Parameters
+    ----------
+    who : str
+        The estimator.
+    what : str
+        Names of the arrays.
+    """
     try:
         # Sums of extreme values may overflow in there: a warning would tell of single records.
         with np.errstate(over="ignore", invalid="ignore"):
-            return validate_data(
-                estimator, *arrays, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
-            )
-    except (ValueError, TypeError) as refusal:
+            yield
+    except (ValueError, TypeError, OverflowError) as refusal:
         said = str(refusal)
-        if "Complex data not supported" in said:
-            raise ValueError(
-                f"{who}: Complex data not supported; {what} must hold real numbers. Nothing was "
-                "released."
-            ) from None
-        if "could not convert string" not in said:
+        why = next((why for sign, why in UNUSABLE.items() if sign in said), None)
+        if isinstance(refusal, OverflowError):
+            why = "holds a number that is too large for float64"
+        if why is None:
             raise
-        raise ValueError(
-            f"{who}: {what} holds text where numbers are needed. Nothing was released."
-        ) from None
+        raise ValueError(f"{who}: {what} {why}. Nothing was released.") from None

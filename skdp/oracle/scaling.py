@@ -60,8 +60,8 @@ class Columns:
         """Whether 0 stays 0, so that sparse columns can stay sparse."""
         return not (self.centre.any() or (self.low > 0).any() or (self.high < 0).any())
 
-    def apply(self, X: Any, spread: Map = map) -> Any:
-        """Return the standardised columns as a new array or CSR matrix of the same type.
+    def apply(self, X: Any, spread: Map = map, out: NDArray[Any] | None = None) -> Any:
+        """Return the standardised columns as an array or CSR matrix of the same type.
 
         Parameters
         ----------
@@ -69,12 +69,15 @@ class Columns:
             Sparse columns keep their zeros: ranges have to hold 0, and centres to be 0.
         spread : callable, default=map
             Maps a function over parts of the rows.
+        out : array of the shape and type of X, default=None
+            Where dense columns are put; None for a new array.
         """
         if sparse.issparse(X):
             return self._apply_to_sparse(X)
-        result = np.empty(X.shape, dtype=X.dtype)
+        result = np.empty(X.shape, dtype=X.dtype) if out is None else out
+        largest = np.finfo(X.dtype).max
         # No difference from the centre leaves the range of the type, whatever the ends are.
-        farthest = float(np.finfo(X.dtype).max) * (1 - 2.0**-20)
+        farthest = float(largest) * (1 - 2.0**-20)
         with np.errstate(over="ignore", under="ignore"):
             middle = np.clip(self.centre, -farthest, farthest)
             low, high, centre, size = (
@@ -86,6 +89,9 @@ class Columns:
                     self.size,
                 )
             )
+            # A quotient must not become inf: inf times 0 shows that a record is there.
+            reach = np.maximum(np.abs(low - centre), np.abs(high - centre))
+            overflows = bool((reach / size > largest / 2).any())
         step = block_rows(len(X), X.shape[1], X.dtype.itemsize, is_sparse=False)
 
         def over(part: slice) -> None:
@@ -94,7 +100,10 @@ class Columns:
                 block = result[rows]
                 np.clip(X[rows], low, high, out=block)
                 block -= centre
-                block /= size
+                with np.errstate(over="ignore", under="ignore"):
+                    block /= size
+                if overflows:
+                    np.clip(block, -largest, largest, out=block)
 
         n_rows, n_columns = X.shape
         list(spread(over, parts(n_rows, n_columns, X.dtype.itemsize, is_sparse=False)))
@@ -103,7 +112,10 @@ class Columns:
     def _apply_to_sparse(self, X: Any) -> Any:
         if not self.keeps_zeros:
             raise ValueError("Columns: sparse columns can be neither centred nor moved from 0.")
-        data = np.clip(X.data, self.low[X.indices], self.high[X.indices]) / self.size[X.indices]
+        largest = float(np.finfo(X.dtype).max)
+        with np.errstate(over="ignore", under="ignore"):
+            data = np.clip(X.data, self.low[X.indices], self.high[X.indices]) / self.size[X.indices]
+            data = np.clip(data, -largest, largest)
         return sparse.csr_array(
             (data.astype(X.dtype, copy=False), X.indices, X.indptr), shape=X.shape
         )

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._numbers import shown
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model.assumptions import about_noise, about_rows
 from skdp.linear_model.budget import PrivacyBudget
@@ -144,9 +145,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         warn_about_budget(who, self.epsilon, self.delta, n_rows)
         warn_about_seed(who, self.noise_source, self.epsilon)
         statement = plan.statement(public, self._assumptions(public, stage), source.name)
-        charge(who, statement, self.budget, seed, vars(self).get(ELSEWHERE))
         with spread_over_threads() as spread:
             rows = Rows(X, np.zeros((n_rows, 1), dtype=X.dtype), None, None, 0.0, spread)
+            rows.reserve(standardised=False)
+            charge(who, statement, self.budget, seed, vars(self).get(ELSEWHERE))
             coins = np.random.default_rng(0)
             scaling = run(plan, Located(stage), public, problem, rows, source, coins).scaling
         assert scaling is not None
@@ -233,7 +235,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         check_scaling("auto", self.bounds, None, None)
         Adjacency.parse(self.adjacency)
         if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
-            raise ValueError(f"budget must be None or a PrivacyBudget; got {self.budget!r}.")
+            raise ValueError(f"budget must be None or a PrivacyBudget; got {shown(self.budget)}.")
 
     def _prepare(
         self, n_rows: int, n_features: int, is_sparse: bool

@@ -26,6 +26,7 @@ STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise o
 # next, and by so much at most: noise alone widens a range by a bin or two, which is soon undone.
 FARTHER, MOST_FARTHER = 1.0, 5.0
 TRIM = 0.004  # share of the records left out of a range at each end
+MOST_TRIM = 0.49  # below a half, so that the two ends of a range cannot cross
 HIDDEN = 0.4  # the same of what a range is made smaller by, in units of the noise
 THIN = 0.05  # least size in units of half the range
 DOUBT = 8.0  # error of logarithmic sizes, and of means in sizes, in units of the noise
@@ -150,6 +151,8 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
     else:
         first = np.where(somewhere, np.minimum(first, lowest), first)
         last = np.where(somewhere, np.maximum(last, highest), last)
+    # Noise may make the medians cross.
+    first, last = np.minimum(first, last), np.maximum(first, last)
     ends = 4.0 ** (np.arange(SIDE + 1) - STEPS)
     # Zero has no width; negative bins run from large to small.
     low = np.concatenate([-ends[:0:-1], [0.0], ends[:-1]])[first]
@@ -177,7 +180,7 @@ def zoomed(
     trim: Array | float = 0.0 if exact else TRIM
     if in_common and not exact:
         # Shares that noise hides are no reason for a wide range.
-        trim = np.maximum(TRIM, HIDDEN * std / n_rows)[:, None]
+        trim = np.clip(HIDDEN * std / n_rows, TRIM, MOST_TRIM)[:, None]
     first, last = _inner(found.probabilities, trim)
     width = (ranges.high - ranges.low) / n_bins
     start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)

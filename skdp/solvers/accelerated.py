@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdp._docstrings import fill
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 from skdp.accounting import Gaussian, gaussian_mu
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
@@ -132,7 +132,7 @@ class Accelerated(Solver):
         if not 0 < problem.loss.curvature < math.inf:
             raise ValueError(
                 f"solver {self.name!r} needs a loss of finite curvature; that of "
-                f"{problem.loss.name!r} is {problem.loss.curvature!r}. Nothing was released."
+                f"{shown(problem.loss.name)} is {problem.loss.curvature!r}. Nothing was released."
             )
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
@@ -166,17 +166,18 @@ class Accelerated(Solver):
         check_choice("sampling", self.sampling, SAMPLINGS)
         if not (is_real(self.step) and 0 < self.step <= 1):
             raise ValueError(
-                f"step must be a number in (0, 1], in units of 1/smoothness; got {self.step!r}."
+                "step must be a number in (0, 1], in units of 1/smoothness; got "
+                f"{shown(self.step)}."
             )
         check_share("smoothness_share", self.smoothness_share)
         excess = self.initial_gap
         if not (is_real(excess) and 0 < excess < math.inf):
-            raise ValueError(f"initial_gap must be 'auto' or positive; got {excess!r}.")
+            raise ValueError(f"initial_gap must be 'auto' or positive; got {shown(excess)}.")
         if isinstance(self.smoothness, str):
             check_choice("smoothness", self.smoothness, ("public", "private"))
         elif not (is_real(self.smoothness) and 0 < self.smoothness < math.inf):
             raise ValueError(
-                f"smoothness must be 'public', 'private' or positive; got {self.smoothness!r}."
+                f"smoothness must be 'public', 'private' or positive; got {shown(self.smoothness)}."
             )
 
     def _decide(self, smoothness: float, public: Public, problem: Problem) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 from skdp.accounting import Gaussian, gaussian_mu
 from skdp.objective import L1Ball, Problem, Simplex
 from skdp.oracle import Oracle, Public, Solution
@@ -109,7 +109,7 @@ class AcceleratedMirrorDescent(Solver):
         mirror_map(problem.constraint, _n_coefficients(public))
         found = resolved.smoothness
         if not (is_real(found) and 0 < found < math.inf):
-            raise ValueError(f"smoothness must be 'auto' or a positive number; got {found!r}.")
+            raise ValueError(f"smoothness must be 'auto' or a positive number; got {shown(found)}.")
         clip_norms(resolved.clip_norm, resolved.max_iter)
         resolved._noises()
         return resolved

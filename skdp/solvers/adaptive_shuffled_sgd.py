@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 from skdp.objective import Problem
 from skdp.oracle import (
     Cut,
@@ -211,7 +211,7 @@ class AdaptiveShuffledSGD(OnePass):
         check_choice("search", self.search, SEARCHES)
         if not (is_real(self.resolution) and FINEST <= self.resolution <= 0.5):
             raise ValueError(
-                f"resolution must be a number in [2**-100, 1/2]; got {self.resolution!r}."
+                f"resolution must be a number in [2**-100, 1/2]; got {shown(self.resolution)}."
             )
 
     def _check(self) -> None:
@@ -287,5 +287,5 @@ def _share(name: str, value: object, whole: bool = False) -> float:
     """Return a share above 0 and below 1, or 1 itself if ``whole``; or raise ValueError."""
     if not (is_real(value) and (0 < float(value) < 1 or (whole and float(value) == 1))):
         most = "at most" if whole else "below"
-        raise ValueError(f"{name} must be a share above 0, {most} 1; got {value!r}.")
+        raise ValueError(f"{name} must be a share above 0, {most} 1; got {shown(value)}.")
     return float(value)

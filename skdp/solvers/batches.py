@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from skdp._numbers import is_integer, is_real
+from skdp._numbers import is_integer, is_real, shown
 from skdp.oracle import Bin, Block, Everyone, FixedSize, Poisson, Public, Sampler
 
 
@@ -24,7 +24,7 @@ def batch_rows(batch_size: Any, n_rows: int) -> int:
         return max(1, round(float(batch_size) * n_rows))
     raise ValueError(
         f"batch_size must be None, an integer in [1, {n_rows}] or a fraction of the rows in "
-        f"(0, 1]; got {batch_size!r}."
+        f"(0, 1]; got {shown(batch_size)}."
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 from skdp.accounting import Gaussian
 from skdp.objective import Problem
 from skdp.oracle import Public
@@ -76,7 +76,7 @@ def loss_curvature(public: Public, problem: Problem) -> float:
 def _guess(solver: Any, name: str, least: float) -> float | None:
     value = getattr(solver, name)
     if value is not None and not (is_real(value) and least < value < math.inf):
-        raise ValueError(f"{name} must be None or above {least:g}; got {value!r}.")
+        raise ValueError(f"{name} must be None or above {least:g}; got {shown(value)}.")
     return None if value is None else float(value)
 
 
@@ -101,7 +101,7 @@ def _require_bounded_steps(solver: Any) -> None:
         raise _refusal(
             solver,
             f"with condition_number the utility bounds decide, which need {name}={only!r}: {why}; "
-            f"got {name}={value!r}",
+            f"got {name}={shown(value)}",
         )
 
 
@@ -114,7 +114,7 @@ def _steps(solver: Any, kappa: float, smoothness: float) -> tuple[dict[str, Any]
         raise _refusal(
             solver,
             "with condition_number the utility bounds decide, which are for one step size "
-            f"throughout; got learning_rate={given!r}",
+            f"throughout; got learning_rate={shown(given)}",
         )
     rule: dict[str, Any] = {"momentum": beta, "averaging": "last"}
     if beta == 0:
@@ -123,7 +123,7 @@ def _steps(solver: Any, kappa: float, smoothness: float) -> tuple[dict[str, Any]
             raise _refusal(
                 solver,
                 f"the utility bounds need steps shorter than 2/M = {2 / smoothness:.4g}; "
-                f"got learning_rate={given!r}",
+                f"got learning_rate={shown(given)}",
             )
         gamma = 1 - size * (2 - size) / kappa
         rule["learning_rate"] = size / smoothness
@@ -137,7 +137,7 @@ def _steps(solver: Any, kappa: float, smoothness: float) -> tuple[dict[str, Any]
         raise _refusal(
             solver,
             f"with momentum {beta:g} the utility bounds need steps of {longest:.4g} or less; "
-            f"got learning_rate={given!r}",
+            f"got learning_rate={shown(given)}",
         )
     rule["momentum_kind"] = "averaged"
     rule["learning_rate"] = eta0 / (2 * smoothness)
@@ -154,7 +154,8 @@ def _noise(
     if norms[0] != norms[1]:
         raise _refusal(
             solver,
-            f"max_iter='auto' with condition_number needs one clip_norm throughout; got {clip!r}",
+            "max_iter='auto' with condition_number needs one clip_norm throughout; got "
+            f"{shown(clip)}",
         )
     unit = Gaussian(1.0).sensitivity(public.adjacency)
     budget = exact_budget(public.epsilon, max(public.delta, 1e-300)) / unit**2

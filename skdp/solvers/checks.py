@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, TypeGuard
 
-from skdp._numbers import is_integer, is_real
+from skdp._numbers import is_integer, is_real, shown
 from skdp.steps import step_sizes
 
 
@@ -18,14 +18,14 @@ def is_auto(value: object) -> TypeGuard[str]:
 def check_count(name: str, value: Any) -> None:
     """Raise ValueError unless ``value`` is an integer, at least 1."""
     if not is_integer(value) or value < 1:
-        raise ValueError(f"{name} must be 'auto' or an integer, at least 1; got {value!r}.")
+        raise ValueError(f"{name} must be 'auto' or an integer, at least 1; got {shown(value)}.")
 
 
 def check_interval(name: str, value: Any, low: float, below: float) -> None:
     """Raise ValueError unless ``value`` is a number in [low, below)."""
     if not is_real(value) or not low <= value < below:
         raise ValueError(
-            f"{name} must be 'auto' or a number in [{low:g}, {below:g}); got {value!r}."
+            f"{name} must be 'auto' or a number in [{low:g}, {below:g}); got {shown(value)}."
         )
 
 
@@ -34,19 +34,19 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     known = sorted(choices)
     if value not in known:
         words = ", ".join(repr(word) for word in known)
-        raise ValueError(f"{name} must be one of {words}; got {value!r}.")
+        raise ValueError(f"{name} must be one of {words}; got {shown(value)}.")
 
 
 def check_positive(name: str, value: Any) -> None:
     """Raise ValueError unless ``value`` is a positive, finite number."""
     if not is_real(value) or not 0 < value < math.inf:
-        raise ValueError(f"{name} must be 'auto' or a positive, finite number; got {value!r}.")
+        raise ValueError(f"{name} must be 'auto' or a positive, finite number; got {shown(value)}.")
 
 
 def check_share(name: str, value: Any) -> None:
     """Raise ValueError unless ``value`` is a number above 0 and below 1."""
     if not is_real(value) or not 0 < value < 1:
-        raise ValueError(f"{name} must be a number above 0 and below 1; got {value!r}.")
+        raise ValueError(f"{name} must be a number above 0 and below 1; got {shown(value)}.")
 
 
 def given_steps(max_iter: Any, learning_rate: Any) -> tuple[int | None, float | None]:

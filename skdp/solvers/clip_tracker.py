@@ -7,6 +7,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from skdp._numbers import shown
 from skdp.oracle import Everyone, GaussianNoise, GradientCount, NoisySum, Oracle, Public, Sampler
 from skdp.solvers.checks import is_auto
 from skdp.solvers.one_pass import count_ratio
@@ -23,7 +24,7 @@ def adaptive_clip(clip_norm: Any, automatic: float, mechanism: str = "gaussian")
     if mechanism != "gaussian":
         raise ValueError(
             "adaptive clipping counts gradients by their L2 norm, for Gaussian noise; got "
-            f"mechanism={mechanism!r}. Nothing was released."
+            f"mechanism={shown(mechanism)}. Nothing was released."
         )
     rule: AdaptiveClipping = clone(clip_norm)
     if is_auto(rule.initial):

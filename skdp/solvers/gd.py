@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._numbers import shown
 from skdp.objective import Problem
 from skdp.oracle import GaussianNoise, LastIterate, Oracle, Public, Solution
 from skdp.solvers.base import Solver
@@ -210,7 +211,7 @@ class GradientDescent(Solver):
                     "solver 'gd' with release='last' takes plain steps: momentum 0, averaging "
                     "'last', batch_size None, Gaussian noise, and the same learning_rate, "
                     "clip_norm and noise "
-                    f"throughout; got {name}={getattr(self, name)!r}. Nothing was released."
+                    f"throughout; got {name}={shown(getattr(self, name))}. Nothing was released."
                 )
 
     def solve(self, oracle: Oracle) -> Solution:

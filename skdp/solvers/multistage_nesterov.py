@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.planning import multistage_bounds, multistage_sizes
@@ -94,7 +94,7 @@ class MultistageNesterov(Accelerated):
         if not is_auto(self.first_stage):
             check_count("first_stage", self.first_stage)
         if not (is_real(self.p) and 0 <= self.p < math.inf):
-            raise ValueError(f"p must be a number, at least 0; got {self.p!r}.")
+            raise ValueError(f"p must be a number, at least 0; got {shown(self.p)}.")
 
     def _decide(self, smoothness: float, public: Public, problem: Problem) -> None:
         if is_auto(self.first_stage):

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 from skdp.accounting import Gaussian, gaussian_mu
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
@@ -53,7 +53,7 @@ class OnePass(Solver):
         if resolved.max_iter > public.n_rows:
             raise ValueError(
                 f"max_iter must be at most the number of rows, {public.n_rows}, as every block "
-                f"needs one; got {resolved.max_iter!r}."
+                f"needs one; got {shown(resolved.max_iter)}."
             )
         resolved._check_polish(public)
         return resolved

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
@@ -128,7 +128,7 @@ class ResidualBudget(Solver):
         check_choice("momentum_kind", resolved.momentum_kind, MOMENTA)
         check_choice("averaging", resolved.averaging, AVERAGES)
         if not (is_real(resolved.boost) and 1 <= resolved.boost < math.inf):
-            raise ValueError(f"boost must be a number, at least 1; got {resolved.boost!r}.")
+            raise ValueError(f"boost must be a number, at least 1; got {shown(resolved.boost)}.")
         sizes = step_sizes(resolved.learning_rate, resolved.max_iter)
         clip_norms(resolved.clip_norm, resolved.max_iter)
         relative_noise(resolved.noise_schedule, resolved.max_iter, sizes=sizes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from skdp._numbers import is_integer, is_real
+from skdp._numbers import is_integer, is_real, shown
 from skdp.accounting import Gaussian, Shuffled, calibrate
 from skdp.objective import Problem
 from skdp.oracle import GaussianNoise, Oracle, Public, ShuffledPass, Solution
@@ -137,7 +137,8 @@ class ShuffledSGD(OnePass):
             if self.batch_size is not None:
                 raise ValueError(
                     "solver 'shuffled_sgd' takes max_iter or batch_size, as one follows from the "
-                    f"other; got max_iter={self.max_iter!r} and batch_size={self.batch_size!r}."
+                    f"other; got max_iter={shown(self.max_iter)} and "
+                    f"batch_size={shown(self.batch_size)}."
                 )
             return int(self.max_iter)
         if self.batch_size is None:
@@ -167,5 +168,5 @@ def block_rows(batch_size: Any, n_rows: int) -> int:
         return max(1, math.floor(float(batch_size) * n_rows))
     raise ValueError(
         "batch_size must be None, an integer, at least 1, or a fraction of the rows in (0, 1]; got "
-        f"{batch_size!r}."
+        f"{shown(batch_size)}."
     )

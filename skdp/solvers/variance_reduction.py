@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._docstrings import fill
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 from skdp.objective import Problem
 from skdp.oracle import (
     Everyone,
@@ -134,7 +134,7 @@ class VarianceReduced(Solver):
         rate = resolved.learning_rate
         if rate != "bb" and not (is_real(rate) and 0 < rate < math.inf):
             raise ValueError(
-                f"learning_rate must be 'auto', 'bb' or a positive number; got {rate!r}."
+                f"learning_rate must be 'auto', 'bb' or a positive number; got {shown(rate)}."
             )
         if rate == "bb" and resolved.snapshot_noise == "fresh":
             raise ValueError(
@@ -146,12 +146,12 @@ class VarianceReduced(Solver):
         if not (is_real(clip) and LEAST_CLIP <= clip <= LARGEST_CLIP):
             raise ValueError(
                 f"difference_clip must be 'auto' or a number from {LEAST_CLIP:g} to "
-                f"{LARGEST_CLIP:g}; got {clip!r}."
+                f"{LARGEST_CLIP:g}; got {shown(clip)}."
             )
         share = resolved.snapshot_share
         if not (is_real(share) and 0 < share < 1):
             raise ValueError(
-                f"snapshot_share must be 'auto' or a number between 0 and 1; got {share!r}."
+                f"snapshot_share must be 'auto' or a number between 0 and 1; got {shown(share)}."
             )
         return resolved
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, is_real
+from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, is_real, shown
 
 Array = NDArray[np.float64]
 
@@ -93,13 +93,14 @@ class AdaptiveClipping(ClippingRule):
             value = getattr(self, name)
             if not (is_real(value) and 0 < value < 1):
                 raise ValueError(
-                    f"AdaptiveClipping: {name} must be a number in (0, 1); got {value!r}."
+                    f"AdaptiveClipping: {name} must be a number in (0, 1); got {shown(value)}."
                 )
         for name in ("rate", "initial"):
             value = getattr(self, name)
             if not (is_real(value) and 0 < value < np.inf):
                 raise ValueError(
-                    f"AdaptiveClipping: {name} must be a positive, finite number; got {value!r}."
+                    f"AdaptiveClipping: {name} must be a positive, finite number; got "
+                    f"{shown(value)}."
                 )
 
     def next_norm(self, norm: float, share: float) -> float:
@@ -127,12 +128,12 @@ def clip_norms(rule: Any, n_steps: int) -> Array:
         norms = np.full(n_steps, float(rule))
     else:
         raise ValueError(
-            f"clip_norm must be 'auto', a positive number or a ClippingRule; got {rule!r}."
+            f"clip_norm must be 'auto', a positive number or a ClippingRule; got {shown(rule)}."
         )
     inside = (norms >= LEAST_CLIP_NORM) & (norms <= LARGEST_CLIP_NORM)
     if norms.shape != (n_steps,) or not inside.all():
         raise ValueError(
             f"clip_norm must give positive, finite norms, from {LEAST_CLIP_NORM:g} to "
-            f"{LARGEST_CLIP_NORM:g}; got {rule!r}."
+            f"{LARGEST_CLIP_NORM:g}; got {shown(rule)}."
         )
     return norms

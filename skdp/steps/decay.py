@@ -7,7 +7,7 @@ import math
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 from skdp.steps.schedules import Array, StepSchedule
 
 
@@ -33,7 +33,7 @@ class PolynomialStep(StepSchedule):
         if not (is_real(self.a) and self.a >= 0 and is_real(self.c) and self.c > 0):
             raise ValueError(
                 "PolynomialStep: a must not be negative and c must be positive; "
-                f"got a={self.a!r}, c={self.c!r}."
+                f"got a={shown(self.a)}, c={shown(self.c)}."
             )
         return np.asarray(self.initial / np.sqrt(self.a + self.c * np.arange(1, n_steps + 1)))
 
@@ -105,11 +105,11 @@ class AdaptiveStep(BaseEstimator):
         for name in ("initial", "first", "least"):
             value = getattr(self, name)
             if not (is_real(value) and 0 < value < math.inf):
-                raise ValueError(f"AdaptiveStep: {name} must be positive; got {value!r}.")
+                raise ValueError(f"AdaptiveStep: {name} must be positive; got {shown(value)}.")
         for name in ("weight", "growth"):
             value = getattr(self, name)
             if not (is_real(value) and 0 <= value < math.inf):
-                raise ValueError(f"AdaptiveStep: {name} must not be negative; got {value!r}.")
+                raise ValueError(f"AdaptiveStep: {name} must not be negative; got {shown(value)}.")
 
     def expected_sizes(self, n_steps: int) -> Array:
         """Sizes of the steps 1..n_steps if the guess ``growth`` were right."""

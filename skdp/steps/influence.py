@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 
 Array = NDArray[np.float64]
 
@@ -155,7 +155,7 @@ def powers(gamma: float, n_steps: int) -> Array:
 def require(who: str, name: str, value: Any, allowed: str, holds: bool) -> None:
     """Raise ValueError unless ``holds``."""
     if not holds:
-        raise ValueError(f"{who}: {name} must {allowed}; got {value!r}.")
+        raise ValueError(f"{who}: {name} must {allowed}; got {shown(value)}.")
 
 
 def check_rates(who: str, gamma: Any, beta: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 from skdp.steps.accelerated_noise import MultistageNoise, NesterovNoise
 from skdp.steps.decay import PolynomialStep
 from skdp.steps.influence import (
@@ -222,7 +222,7 @@ def relative_noise(
             known = ", ".join(repr(name) for name in ["auto", *sorted(NOISE_SCHEDULES)])
             raise ValueError(
                 f"noise_schedule must be one of {known}, a NoiseSchedule or an array of relative "
-                f"noise; got {schedule!r}."
+                f"noise; got {shown(schedule)}."
             )
         schedule = NOISE_SCHEDULES[schedule]()
     if isinstance(schedule, StepMatchedNoise) and schedule.steps is None and sizes is not None:

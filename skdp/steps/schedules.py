@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import is_real
+from skdp._numbers import is_real, shown
 
 Array = NDArray[np.float64]
 
@@ -90,8 +90,9 @@ def step_sizes(schedule: Any, n_steps: int) -> Array:
         sizes = np.full(n_steps, float(schedule))
     else:
         raise ValueError(
-            f"learning_rate must be 'auto', a positive number or a StepSchedule; got {schedule!r}."
+            "learning_rate must be 'auto', a positive number or a StepSchedule; got "
+            f"{shown(schedule)}."
         )
     if sizes.shape != (n_steps,) or not ((sizes > 0) & np.isfinite(sizes)).all():
-        raise ValueError(f"learning_rate must give positive, finite steps; got {schedule!r}.")
+        raise ValueError(f"learning_rate must give positive, finite steps; got {shown(schedule)}.")
     return sizes

@@ -126,3 +126,20 @@ def test_more_block_fates_than_can_be_told_apart():
 def test_two_relations_do_not_share_a_word():
     with pytest.raises(ValueError, match="'zero_out', 'replace_one'"):
         Adjacency.parse("add_remove")
+
+
+def test_deltas_too_small_to_resolve_are_refused():
+    """Once such a delta took a noise multiplier of 1e10."""
+    sampled = Composed(((PoissonSampled(0.01, G), 50),))
+    with pytest.raises(UnknownCost, match="cannot tell a delta of 1e-295 from 0"):
+        calibrate(sampled, 1.0, 1e-295, ZERO_OUT)
+    found = calibrate(sampled, 1.0, 1e-270, ZERO_OUT)
+    assert found.epsilon == pytest.approx(1.0, rel=1e-3)
+    assert found.scale < 10
+
+
+@pytest.mark.parametrize("delta", [0.3, 0.5, 0.9, 0.999])
+def test_large_deltas_are_met(delta):
+    sampled = Composed(((PoissonSampled(0.1, G), 50),))
+    found = calibrate(sampled, 1.0, delta, ZERO_OUT)
+    assert price(sampled.scaled(found.scale), delta, ZERO_OUT)[0] <= 1.0

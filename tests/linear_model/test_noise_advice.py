@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 
@@ -137,3 +138,40 @@ def test_without_noise_there_is_nothing_to_warn_about(classification):
     solver = GradientDescent(max_iter=30, batch_size=1)
     model = skdp.DPLogisticRegression(solver=solver, epsilon=np.inf)
     assert not warned(lambda: model.fit(*classification))
+
+
+# ---------------------------------------------------------------- too few rows for anything
+
+
+@pytest.mark.parametrize(
+    ("shape", "parameters"),
+    [
+        ((2, 3), {}),
+        ((20, 30), {}),
+        ((400, 5), {"epsilon": 1e-6}),
+        ((40, 5), {"delta": 0.0, "epsilon": 0.1}),
+        ((60, 5), {"adjacency": "replace_one", "epsilon": 0.3}),
+    ],
+)
+def test_a_fit_that_cannot_learn_says_so_and_how_many_rows_would_do(shape, parameters, rng):
+    X = rng.standard_normal(shape)
+    model = skdp.DPRidge(**parameters)
+    advice = r"do not expect better predictions.*About (\d+) rows would do"
+    with pytest.warns(skdp.NoiseWarning, match=advice) as fitted:
+        model.fit(X, X[:, 0])
+    with pytest.warns(skdp.NoiseWarning, match=advice) as planned:
+        model.plan(*shape)
+    told = {str(warning.message) for warning in (*fitted, *planned)}
+    assert len(told) == 1  # from public facts: fit and plan say the same
+    enough = int(re.search(advice, told.pop()).group(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", skdp.NoiseWarning)
+        model.plan(enough, shape[1])
+
+
+@pytest.mark.parametrize("parameters", [{}, {"epsilon": math.inf}])
+def test_enough_rows_or_no_noise_are_not_warned_about(parameters, regression):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", skdp.NoiseWarning)
+        warnings.simplefilter("ignore", skdp.PrivacyWarning)
+        skdp.DPRidge(**parameters).fit(*regression)

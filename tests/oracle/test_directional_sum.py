@@ -149,7 +149,7 @@ record = st.tuples(
     pair=st.tuples(record, record),
     place=st.integers(0, N - 1),
     reach=st.sampled_from([0.0, 1e-200, 1.0, 1e150, 1e300]),
-    clip_norm=st.sampled_from([1e-250, 0.3, 3.0, 1e9]),
+    clip_norm=st.sampled_from([1e-100, 0.3, 3.0, 1e9]),
 )
 def test_no_record_moves_the_sum_by_more_than_its_bound(
     name, with_shift, pair, place, reach, clip_norm

@@ -93,7 +93,7 @@ class TestContract:
             {"has_intercept": False},
             {"data_norm": 1e-3, "row_bound": 1e-3},
             {"data_norm": 1e6, "row_bound": 1e6},
-            {"delta": 1e-300},
+            {"delta": 1e-270},
             {"epsilon": math.inf},
         ],
         ids=str,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from skdp.oracle import directional, kernels
 from skdp.oracle.releases.base import Array, Terms, audited
-from skdp.oracle.releases.fields import require_shape, store_points, store_positive
+from skdp.oracle.releases.fields import require_shape, store_bounds, store_points
 from skdp.oracle.releases.mechanisms import Contribution
 from skdp.oracle.releases.sums import Sum
 
@@ -38,7 +38,7 @@ class DirectionalSum(Sum):
     point, direction : array of shape (n_parameters, n_outputs)
         Finite.
     clip_norm : float
-        Positive and finite, in the derivatives' own scale.
+        From 1e-100 to 1e100, in the derivatives' own scale.
     with_shift : bool, default=False
         For one output.
     """
@@ -51,7 +51,7 @@ class DirectionalSum(Sum):
 
     def __post_init__(self) -> None:
         store_points(self, "point", "direction")
-        store_positive(self, "clip_norm")
+        store_bounds(self, "clip_norm")
         object.__setattr__(self, "with_shift", bool(self.with_shift))
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from skdp.oracle.releases.base import Array, Terms, audited
-from skdp.oracle.releases.fields import require_shape, store_points
+from skdp.oracle.releases.fields import require_shape, store_bounds, store_points
 from skdp.oracle.releases.last_iterate import smoothness
 from skdp.oracle.releases.mechanisms import Contribution
 from skdp.oracle.releases.sums import Sum, gradient_contribution
@@ -72,7 +71,7 @@ class GradientDifference(Sum):
     point, anchor : array of shape (n_parameters, n_outputs)
         Finite.
     clip_norm : float
-        Finite, at least 1e-100.
+        From 1e-100 to 1e100.
     """
 
     point: Array = field(repr=False)
@@ -83,12 +82,7 @@ class GradientDifference(Sum):
 
     def __post_init__(self) -> None:
         store_points(self, "point", "anchor")
-        object.__setattr__(self, "clip_norm", float(self.clip_norm))
-        if not LEAST_CLIP <= self.clip_norm < math.inf:
-            raise ValueError(
-                f"GradientDifference: clip_norm must be finite and at least {LEAST_CLIP:g}; "
-                f"got {self.clip_norm!r}."
-            )
+        store_bounds(self, "clip_norm")
 
     def bound(self, terms: Terms) -> float:
         """Return the bound to which differences are cut."""

@@ -11,7 +11,7 @@ import numpy as np
 from skdp.oracle import moments
 from skdp.oracle.kernels import UNIT_ROUNDOFF
 from skdp.oracle.releases.base import Array, Terms, audited
-from skdp.oracle.releases.fields import require_shape, store_points, store_positive
+from skdp.oracle.releases.fields import require_shape, store_bounds, store_points, store_positive
 from skdp.oracle.releases.mechanisms import Contribution
 from skdp.oracle.releases.sums import Sum
 
@@ -73,7 +73,8 @@ class NewtonDirection(Sum):
 
     def __post_init__(self) -> None:
         store_points(self, "point", "vector")
-        store_positive(self, "damping", "row_norm")
+        store_positive(self, "damping")
+        store_bounds(self, "row_norm")
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
         public, loss = terms.public, terms.problem.loss
@@ -136,7 +137,7 @@ class SmallestEigenvalue(Sum):
     kind: ClassVar[str] = "smallest_eigenvalue"
 
     def __post_init__(self) -> None:
-        store_positive(self, "row_norm")
+        store_bounds(self, "row_norm")
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
         public = terms.public

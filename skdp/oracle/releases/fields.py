@@ -7,6 +7,7 @@ import operator
 
 import numpy as np
 
+from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM
 from skdp.oracle.releases.base import Array, Terms
 
 
@@ -34,6 +35,23 @@ def store_positive(record: object, *names: str) -> None:
         if not 0 < value < math.inf:
             who = type(record).__name__
             raise ValueError(f"{who}: {name} must be positive and finite; got {value!r}.")
+        object.__setattr__(record, name, value)
+
+
+def store_bounds(record: object, *names: str) -> None:
+    """Turn these fields into floats, or raise ValueError unless they lie in [1e-100, 1e100].
+
+    Limits that follow from them, such as a clipping norm over the norm of a row, lose their
+    relative precision where numbers are subnormal: a record could then add more than its bound.
+    """
+    for name in names:
+        value = float(getattr(record, name))
+        if not LEAST_CLIP_NORM <= value <= LARGEST_CLIP_NORM:
+            raise ValueError(
+                f"{type(record).__name__}: {name} must be positive and finite, from "
+                f"{LEAST_CLIP_NORM:g} to {LARGEST_CLIP_NORM:g}; got {value!r}. Nothing was "
+                "released for it."
+            )
         object.__setattr__(record, name, value)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp.oracle import kernels, moments
 from skdp.oracle.releases.base import Array, Terms, audited
-from skdp.oracle.releases.fields import require_shape, store_points, store_positive
+from skdp.oracle.releases.fields import require_shape, store_bounds, store_points, store_positive
 from skdp.oracle.releases.mechanisms import Contribution
 from skdp.oracle.releases.sums import Sum
 
@@ -39,7 +39,7 @@ class GramSum(Sum):
     Parameters
     ----------
     row_norm : float
-        Positive and finite; in the rows' own unit.
+        From 1e-100 to 1e100; in the rows' own unit.
     target_unit : float or None, default=None
         None leaves the targets out.
     target_bound : float, default=inf
@@ -52,7 +52,7 @@ class GramSum(Sum):
     kind: ClassVar[str] = "gram"
 
     def __post_init__(self) -> None:
-        store_positive(self, "row_norm")
+        store_bounds(self, "row_norm")
         if self.target_unit is not None:
             store_positive(self, "target_unit")
         object.__setattr__(self, "target_bound", float(self.target_bound))
@@ -133,9 +133,9 @@ class ShrunkGradientSum(Sum):
     point : array of shape (n_parameters, n_outputs)
         In the rows' own coordinates; finite.
     row_norm : float
-        Positive and finite, in the coordinates of T.
+        From 1e-100 to 1e100, in the coordinates of T.
     residual_bound : float
-        Positive and finite.
+        From 1e-100 to 1e100.
     coordinates : Coordinates, optional
         Those of T; the rows' own by default. The answer is in these coordinates.
     whole_records : bool, default=False
@@ -150,7 +150,7 @@ class ShrunkGradientSum(Sum):
 
     def __post_init__(self) -> None:
         store_points(self, "point")
-        store_positive(self, "row_norm", "residual_bound")
+        store_bounds(self, "row_norm", "residual_bound")
         if self.coordinates is not None and type(self.coordinates) is not Coordinates:
             raise TypeError(
                 f"ShrunkGradientSum: coordinates must be Coordinates; got {self.coordinates!r}."
@@ -208,7 +208,7 @@ class ResidualSquares(Sum):
     ----------
     point : array of shape (n_parameters, n_outputs)
     bound : float
-        Positive and finite, in the targets' unit.
+        From 1e-100 to 1e100, in the targets' unit.
     """
 
     point: Array = field(repr=False)
@@ -217,7 +217,7 @@ class ResidualSquares(Sum):
 
     def __post_init__(self) -> None:
         store_points(self, "point")
-        store_positive(self, "bound")
+        store_bounds(self, "bound")
 
     def contribution(self, terms: Terms, n_rows: int) -> Contribution:
         slack = kernels.gradient_rounding(n_rows, 1, 1, terms.public.sparse)

@@ -7,10 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM
 from skdp.oracle import kernels
 from skdp.oracle.releases.base import Array, Terms, audited
-from skdp.oracle.releases.fields import require_shape, store_points, store_positive
+from skdp.oracle.releases.fields import require_shape, store_bounds, store_points
 from skdp.oracle.releases.mechanisms import Contribution
 
 if TYPE_CHECKING:
@@ -87,12 +86,7 @@ class GradientSum(Sum):
 
     def __post_init__(self) -> None:
         store_points(self, "point")
-        store_positive(self, "clip_norm")
-        if not LEAST_CLIP_NORM <= self.clip_norm <= LARGEST_CLIP_NORM:
-            raise ValueError(
-                f"GradientSum: clip_norm must be positive and finite, from {LEAST_CLIP_NORM:g} to "
-                f"{LARGEST_CLIP_NORM:g}; got {self.clip_norm!r}. Nothing was released for it."
-            )
+        store_bounds(self, "clip_norm")
         if type(self.order) is not int or self.order not in (1, 2):
             raise ValueError(f"GradientSum: order must be 1 or 2; got {self.order!r}.")
 

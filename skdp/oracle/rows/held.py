@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import mmap
 import operator
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
@@ -47,6 +48,17 @@ def canonical(X: Any) -> Any:
     return rows
 
 
+def _try_to_allocate(n_bytes: int) -> None:
+    """Raise MemoryError if so much memory is not to be had; none is used."""
+    try:
+        mmap.mmap(-1, n_bytes).close()
+    except OSError as refusal:
+        raise MemoryError(
+            f"a fit of this size needs about {n_bytes / 2**20:.0f} MB more memory than there is. "
+            "Nothing was released and nothing was charged."
+        ) from refusal
+
+
 class HeldRows:
     """Records (x, y, weight) in memory, and the two bounds that are enforced on them.
 
@@ -75,6 +87,7 @@ class HeldRows:
         "_known_norms",
         "_row_bound",
         "_shrink",
+        "_spare",
         "_spread",
         "_targets",
         "_weights",
@@ -105,6 +118,7 @@ class HeldRows:
         self._row_bound = row_bound
         self._block: tuple[object, Self] | None = None
         self._known_norms: tuple[Array, Array] | None = None
+        self._spare: NDArray[Any] | None = None
 
     def __reduce__(self) -> Any:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
@@ -140,18 +154,42 @@ class HeldRows:
         chosen._inverse_sums = None if self._inverse_sums is None else self._inverse_sums[numbers]
         chosen._intercept_size, chosen._spread = self._intercept_size, self._spread
         chosen._row_bound, chosen._block = self._row_bound, None
-        chosen._known_norms = None
+        chosen._known_norms, chosen._spare = None, None
         return chosen
+
+    def reserve(self, standardised: bool) -> None:
+        """Take hold of the memory that a run is going to need, while nothing has been charged.
+
+        Parameters
+        ----------
+        standardised : bool
+            Whether the rows are going to be standardised, which makes a copy of them.
+
+        Raises
+        ------
+        MemoryError
+            If there is not enough. A fit that ran out of memory later would have lost its budget.
+        """
+        if standardised and not self.is_sparse:
+            self._spare = np.empty(self._X.shape, dtype=self._X.dtype)
+        # Norms, factors and residuals of a whole pass; blocks of all threads; entries of a copy.
+        entries = 4 * len(self._X.data) if standardised and self.is_sparse else 0
+        blocks = min(32 * kernels.BLOCK_BYTES // 8, 6 * self.n_rows * self._X.shape[1])
+        _try_to_allocate(8 * (8 * self.n_rows + blocks + entries))
 
     def standardised(self, scaling: Scaling, row_bound: float | None) -> Self:
         """Return the rows mapped by public numbers, one by one, with another bound on them."""
         X, targets = self._X, self._targets
         if scaling.columns is not None:
-            X = scaling.columns.apply(X, self._spread)
+            X = scaling.columns.apply(X, self._spread, self._spare)
+            self._spare = None
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
         size = self._intercept_size
-        return type(self)(X, targets, self._weights, row_bound, size, self._spread)
+        mapped = type(self)(X, targets, self._weights, row_bound, size, self._spread)
+        # The ledger takes blocks asked for before and after for those of one partition.
+        mapped._divisions = self._divisions
+        return mapped
 
     def _parts(self) -> list[slice]:
         n_rows, n_columns = self._X.shape

@@ -1,0 +1,99 @@
+"""Refusals quote no cell, give no advice that would break the guarantee, and cost nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import skdp
+
+SECRET = 987654.321
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (lambda n: [1.0] * (n - 1) + ["HIV positive"], "holds text where numbers are needed"),
+        (lambda n: np.full(n, 123.456 + 1j), "must hold real numbers"),
+        (lambda n: [1.0] * (n - 1) + [np.nan], "holds missing values"),
+        (lambda n: [1.0] * (n - 1) + [np.inf], "holds infinity"),
+        (lambda n: [1.0] * (n - 1) + [10**400], "holds a number that is too large"),
+    ],
+)
+def test_weights_are_not_quoted(weights, message, regression):
+    X, y = regression
+    with skdp.PrivacyBudget(3.0, 1e-6) as budget:
+        with pytest.raises(ValueError, match=f"DPRidge: sample_weight {message}") as refusal:
+            skdp.DPRidge().fit(X, y, sample_weight=weights(len(y)))
+        assert budget.n_fits == 0
+    for cell in ("HIV", "123.456", "00000"):
+        assert cell not in str(refusal.value)
+    assert refusal.value.__suppress_context__
+
+
+@pytest.mark.parametrize("where", ["X", "y"])
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [(np.nan, "missing values"), (np.inf, "holds infinity"), (10**400, "too large")],
+)
+@pytest.mark.parametrize("frame", [False, True])
+def test_a_refusal_does_not_advise_to_impute(where, cell, message, frame, regression):
+    X, y = (part.astype(object) for part in regression)
+    (X if where == "X" else y).flat[7] = cell
+    with pytest.raises(ValueError, match=message) as refusal:
+        skdp.DPRidge().fit(pd.DataFrame(X) if frame else X, y)
+    text = str(refusal.value)
+    assert "Nothing was released" in text
+    assert "SimpleImputer" not in text
+    assert "HistGradientBoosting" not in text
+    if cell is np.nan:
+        assert "would not be private" in text
+
+
+PASSED = {
+    "array": lambda: np.full((30, 3), SECRET),
+    "list": lambda: [[SECRET] * 3] * 30,
+    "frame": lambda: pd.DataFrame({"a": [SECRET] * 30}),
+    "series": lambda: pd.Series([SECRET] * 30),
+}
+PARAMETERS = [
+    "epsilon",
+    "delta",
+    "data_norm",
+    "target_bound",
+    "radius",
+    "solver",
+    "max_iter",
+    "learning_rate",
+    "clip_norm",
+    "batch_size",
+    "scaling",
+    "bounds",
+    "constraint",
+    "fit_intercept",
+    "budget",
+    "adjacency",
+    "accountant",
+    "noise_source",
+    "random_state",
+    "alpha",
+]
+
+
+@pytest.mark.parametrize("kind", PASSED)
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_rows_passed_for_a_parameter_are_not_quoted(name, kind, regression):
+    with pytest.raises((ValueError, TypeError)) as refusal:
+        skdp.DPRidge(**{name: PASSED[kind]()}).fit(*regression)
+    assert "987" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", PASSED)
+@pytest.mark.parametrize("model", [skdp.DPRidge, skdp.DPLogisticRegression, skdp.DPStandardScaler])
+def test_rows_passed_to_plan_are_not_quoted(model, kind):
+    rows = PASSED[kind]()
+    for arguments in ((rows, rows), (30, rows), (30, 3, rows)):
+        with pytest.raises((ValueError, TypeError)) as refusal:
+            model().plan(*arguments)
+        assert "987" not in str(refusal.value)
