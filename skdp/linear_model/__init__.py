@@ -1,9 +1,8 @@
 """Who asks: the estimators."""
 
-from skdp.linear_model.budget import PrivacyBudget
-from skdp.linear_model.charging import PrivacyBudgetError
+from skdp.linear_model.budget import PrivacyBudget, PrivacyBudgetError
 from skdp.linear_model.logistic import DPLogisticRegression
-from skdp.linear_model.noise_advice import NoiseWarning
+from skdp.linear_model.noise_warning import NoiseWarning
 from skdp.linear_model.parameters import PrivacyWarning, SeededNoiseWarning
 from skdp.linear_model.regression import DPLinearRegression, DPRidge
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 import uuid
 from dataclasses import replace
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
-from skdp._numbers import shown
+import joblib
+import numpy as np
+
+from skdp._numbers import is_integer, shown
 from skdp.accounting import (
     Adjacency,
     Composed,
@@ -22,7 +27,6 @@ from skdp.accounting import (
     price,
 )
 from skdp.accounting.accountant import candidates
-from skdp.linear_model.charging import IN_PROCESS, PrivacyBudgetError, enter, leave, process
 from skdp.linear_model.parameters import check_budget
 
 NOT_SCORES = (
@@ -43,8 +47,29 @@ SETTLED = (
 # Thakurta 2022 and Koskela, Tobaben, Honkela 2023; for sums of epsilons, Rogers et al. 2016.
 FILTERS = ("gdp", "pure")
 
+IN_PROCESS = (
+    "A budget counts in the process that made it, and nowhere else. Fit there (n_jobs=1), or in "
+    'its threads (with joblib.parallel_config(backend="threading"): ...), or make a budget in each '
+    "worker, their epsilons and deltas adding up to the whole. Nothing was released."
+)
+
 # All budgets of this process, by key.
 _known: WeakValueDictionary[str, PrivacyBudget] = WeakValueDictionary()
+
+# Budgets whose ``with`` block is open. A context variable would not reach the threads of a pool, so
+# a block charges the fits of all threads: too much in doubt, never too little.
+_open: list[PrivacyBudget] = []
+_lock = threading.RLock()
+_program = uuid.uuid4().hex
+
+
+class PrivacyBudgetError(ValueError):
+    """A privacy budget refused a fit. Nothing was released and nothing was charged."""
+
+
+def process_id() -> str:
+    """Name of this process, which its forks do not share."""
+    return f"{_program}-{os.getpid()}"
 
 
 class PrivacyBudget:
@@ -107,7 +132,7 @@ class PrivacyBudget:
         self._total: PrivacyStatement | None = None
         self._n_fits = 0
         self._seeds: set[str] = set()
-        self.home: str | None = process()
+        self.process: str | None = process_id()
         self._key = uuid.uuid4().hex
         _known[self._key] = self
 
@@ -141,19 +166,19 @@ class PrivacyBudget:
     @property
     def spent(self) -> float:
         """Certified epsilon of all fits so far, at the budget's delta."""
-        self._require_home("reading what is spent")
+        self._require_process("reading what is spent")
         return 0.0 if self._total is None else self._total.epsilon
 
     @property
     def n_fits(self) -> int:
         """Number of fits that were charged."""
-        self._require_home("counting the fits")
+        self._require_process("counting the fits")
         return self._n_fits
 
     @property
     def statement(self) -> PrivacyStatement:
         """Privacy statement of all fits so far together."""
-        self._require_home("reading the statement")
+        self._require_process("reading the statement")
         if self._total is None:
             return PrivacyStatement(0.0, self.delta, self.adjacency, "none", (), (), "system")
         is_filter = self.accountant in FILTERS
@@ -176,7 +201,7 @@ class PrivacyBudget:
         """
         delta = self.delta if delta is None else delta
         check_budget(1.0, delta)
-        self._require_home("reading what is left")
+        self._require_process("reading what is left")
         if math.isinf(self.epsilon):
             return math.inf
         mu = self._remaining_mu()
@@ -208,19 +233,21 @@ class PrivacyBudget:
 
     def __repr__(self) -> str:
         head = f"<PrivacyBudget: epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}"
-        if self.home != process():
+        if self.process != process_id():
             return f"{head}, of another process>"
         return f"{head}, {self.spent:.6g} spent by {self._n_fits} fits>"
 
     # ------------------------------------------------------------------ as a context manager
 
     def __enter__(self) -> Self:
-        self._require_home("opening its block")
-        enter(self)
+        self._require_process("opening its block")
+        with _lock:
+            _open.append(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        leave(self)
+        with _lock:  # blocks of several threads need not close in order
+            del _open[max(place for place, item in enumerate(_open) if item is self)]
 
     # ------------------------------------------------------------------ never two of one
 
@@ -239,13 +266,13 @@ class PrivacyBudget:
 
     # ------------------------------------------------------------------ the charge
 
-    def _require_home(self, what: str) -> None:
-        if self.home != process():
+    def _require_process(self, what: str) -> None:
+        if self.process != process_id():
             raise PrivacyBudgetError(f"{self!r} refused {what} in this process. {IN_PROCESS}")
 
     def admit(self, who: str, asked: PrivacyStatement, seed: str | None) -> PrivacyStatement:
         """Return the total with one more fit, or raise and leave everything as it was."""
-        self._require_home(f"a fit of {who}")
+        self._require_process(f"a fit of {who}")
         plan = f"{who} asked for a fit of epsilon={asked.epsilon:.6g}, delta={asked.delta:.6g}"
         end = "The fit was refused; nothing was released and nothing was charged."
         if asked.adjacency != self.adjacency:
@@ -284,7 +311,7 @@ class PrivacyBudget:
             )
         return total
 
-    def owe(self, total: PrivacyStatement, seed: str | None) -> None:
+    def record(self, total: PrivacyStatement, seed: str | None) -> None:
         """Write the debt down. There is no way to take it back."""
         self._total = total
         self._n_fits += 1
@@ -300,5 +327,80 @@ def _recall(
     if held is None:
         held = PrivacyBudget(epsilon, delta, adjacency, accountant)
         del _known[held._key]
-        held._key, held.home = key, None
+        held._key, held.process = key, None
     return held
+
+
+def charge(
+    who: str,
+    asked: PrivacyStatement,
+    budget: PrivacyBudget | None,
+    seed: str | None,
+    foreign_process: str | None,
+) -> None:
+    """Charge a fit, before it uses rows, to its own budget and to all whose block is open.
+
+    Parameters
+    ----------
+    who : str
+        The estimator, for messages.
+    asked : PrivacyStatement
+        The plan of the fit.
+    budget : PrivacyBudget or None
+        The estimator's own.
+    seed : str or None
+        What the noise follows from; see `seed_fingerprint`.
+    foreign_process : str or None
+        The process with the open budget in whose block the estimator was pickled.
+
+    Raises
+    ------
+    PrivacyBudgetError
+        If a budget does not admit the fit, or cannot be reached. None is charged then.
+    """
+    if foreign_process is not None:
+        raise PrivacyBudgetError(
+            f"{who} asked for a fit in a worker process, but it was sent there from inside the "
+            "block of a PrivacyBudget of another process, which would not be charged. "
+            f"{IN_PROCESS} "
+            f"(For a fit that this budget has nothing to do with, make a new {who}.)"
+        )
+    with _lock:
+        asked_for = list(dict.fromkeys([*_open, *([] if budget is None else [budget])]))
+        # 1. All of them admit the fit, or none is charged.
+        totals = [item.admit(who, asked, seed) for item in asked_for]
+        # 2. From here on the debts stand, whatever becomes of the fit.
+        for item, total in zip(asked_for, totals, strict=True):
+            item.record(total, seed)
+
+
+def seed_fingerprint(random_state: Any) -> str | None:
+    """Return a fingerprint of the seed, or None for unseeded noise."""
+    if is_integer(random_state):
+        return f"integer {int(random_state)}"
+    if isinstance(random_state, np.random.Generator):
+        return str(joblib.hash(random_state.bit_generator.state))
+    if isinstance(random_state, np.random.RandomState):
+        return str(joblib.hash(random_state.get_state(legacy=False)))
+    return None
+
+
+def process_of_open_budget(known: str | None) -> str | None:
+    """Return the process whose open budgets an estimator belongs to as it is pickled, if any."""
+    with _lock:
+        return known or next((budget.process for budget in _open), None)
+
+
+def is_this_process(process: str) -> bool:
+    """Whether this is the process, where open budgets are charged anyway."""
+    return process == process_id()
+
+
+def _renew_lock() -> None:
+    """In a forked process: another thread may have held the lock in that moment."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)

@@ -15,9 +15,9 @@ from sklearn.utils.validation import column_or_1d
 
 from skdp._numbers import is_integer, is_real, shown
 from skdp.accounting import PrivacyStatement
-from skdp.linear_model.base import Array, DPLinearModel, Targets
+from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.linear_model.labels import encode, sorted_labels, weights_by_label
+from skdp.linear_model.units import Array, Targets
 from skdp.objective import (
     L1,
     L2,
@@ -299,6 +299,14 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         if self.classes is not None and len(sorted_labels(self.classes)) < 2:
             raise ValueError(f"classes must name at least 2 labels; got {shown(self.classes)}.")
 
+    def _declared_targets(self, n_outputs: int) -> Targets:
+        if self.classes is None:
+            raise ValueError(
+                f"{type(self).__name__}: blocks do not show all labels at once; declare them by "
+                "classes=... . Nothing was released."
+            )
+        return self._read_targets(sorted_labels(self.classes), np.dtype(np.float64))
+
     def _target_assumptions(self) -> tuple[str, ...]:
         if self.classes is None:
             return (
@@ -328,3 +336,41 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
 
 def _n_outputs(n_classes: int) -> int:
     return 1 if n_classes == 2 else n_classes
+
+
+def sorted_labels(declared: Any) -> NDArray[Any]:
+    """Return sorted labels, from an array or any other collection, such as a set."""
+    if not hasattr(declared, "__array__"):
+        declared = list(declared)
+    return np.unique(np.asarray(declared))
+
+
+def encode(labels: NDArray[Any], declared: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the declared labels, sorted, and the place of each label among them."""
+    classes = sorted_labels(declared)
+    codes = np.searchsorted(classes, labels)
+    codes[codes == len(classes)] = 0
+    if (classes[codes] != labels).any():
+        raise ValueError(
+            "y holds a label that is not among the declared classes "
+            f"({', '.join(str(label) for label in classes[:20])}). Nothing was released."
+        )
+    return classes, codes
+
+
+def weights_by_label(
+    class_weight: Mapping[Any, float], classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the weight of each label, 1 where none is given."""
+    unknown = [label for label in class_weight if label not in set(classes.tolist())]
+    if unknown:
+        raise ValueError(f"class_weight names labels that are not among the classes: {unknown!r}.")
+    given = [class_weight.get(label, 1.0) for label in classes.tolist()]
+    if not all(is_real(weight) for weight in given):
+        raise ValueError(f"class_weight must map labels to numbers; got {shown(class_weight)}.")
+    weights = np.array(given, dtype=float)
+    if not ((weights >= 0) & np.isfinite(weights)).all():
+        raise ValueError(
+            f"class_weight must be finite and not negative; got {shown(class_weight)}."
+        )
+    return weights

@@ -174,6 +174,16 @@ def choose_solver(who: str, solver: Any, given: dict[str, Any], automatic: str) 
     return get_solver(automatic if solver == "auto" else solver, **given)
 
 
+def require_one_pass(who: str, solver: Solver) -> None:
+    """Raise ValueError if a solver reads rows more than once, where they arrive in blocks."""
+    if not solver.one_pass:
+        able = sorted(name for name, cls in REGISTRY.items() if cls.one_pass)
+        raise ValueError(
+            f"{who}: solver {solver.name!r} reads rows more than once, and blocks are gone when "
+            f"they are read. Solvers that can: {', '.join(able)}. Nothing was released."
+        )
+
+
 def require_pure_dp(who: str, solver: Solver) -> None:
     """Raise ValueError if delta = 0 was asked of a solver that cannot meet it."""
     if not solver.pure_dp:

@@ -11,8 +11,9 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from skdp._numbers import is_real, shown
 from skdp.accounting import PrivacyStatement
-from skdp.linear_model.base import Array, DPLinearModel, Targets
+from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
+from skdp.linear_model.units import Array, Targets
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 
 
@@ -91,6 +92,10 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
             values = np.clip(values, -self.target_bound, self.target_bound)
         values = values.reshape(len(values), -1)
         return Targets(values, values.shape[1], is_column=one)
+
+    def _declared_targets(self, n_outputs: int) -> Targets:
+        shape = (2,) if n_outputs == 1 else (2, n_outputs)
+        return self._read_targets(np.zeros(shape), np.dtype(np.float64))
 
     def _target_assumptions(self) -> tuple[str, ...]:
         if self.target_bound is None:

@@ -14,8 +14,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
 from skdp.accounting import PrivacyStatement, compose_statements
+from skdp.linear_model._estimator import PrivateEstimatorMixin
 from skdp.linear_model.parameters import PrivacyWarning
-from skdp.linear_model.travelling import Travels
 
 # Estimators of scikit-learn that keep every model which they fitted, each fitted on rows whose
 # number is public, and on no row twice.
@@ -160,7 +160,7 @@ class _Found:
             self.statements.append(thing)
         elif isinstance(getattr(thing, "privacy_", None), PrivacyStatement):
             self.statements.append(thing.privacy_)
-        elif isinstance(thing, Travels):
+        elif isinstance(thing, PrivateEstimatorMixin):
             return  # not fitted
         elif _is_estimator(thing) and _holds_private(thing):
             self._visit_meta(thing)
@@ -207,7 +207,7 @@ def _why_uncounted(meta: Any) -> str | None:
 
 def _takes_weights(bagging: Any) -> bool:
     """Whether members get weights instead of repeated rows; weights act before clipping."""
-    return all(isinstance(member, Travels) for member in bagging.estimators_)
+    return all(isinstance(member, PrivateEstimatorMixin) for member in bagging.estimators_)
 
 
 def _is_estimator(thing: Any) -> bool:
@@ -216,7 +216,7 @@ def _is_estimator(thing: Any) -> bool:
 
 def _holds_private(thing: Any) -> bool:
     """Whether an object is, or holds at any depth, an estimator of skdp, fitted or not."""
-    return any(isinstance(part, Travels) for part in _everything_in(thing))
+    return any(isinstance(part, PrivateEstimatorMixin) for part in _everything_in(thing))
 
 
 def _everything_in(thing: Any) -> Iterator[Any]:

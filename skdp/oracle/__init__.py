@@ -4,69 +4,85 @@ from skdp.oracle.ledger import BudgetError, Entry, PlanError
 from skdp.oracle.noise import NoiseSource, noise_source
 from skdp.oracle.oracle import Oracle
 from skdp.oracle.public import Public
-from skdp.oracle.releases import (
-    Bin,
-    BinCounts,
-    Block,
-    Coordinates,
-    Cut,
-    DirectionalSum,
-    Everyone,
-    FixedSize,
-    GaussianNoise,
-    GradientCount,
+from skdp.oracle.releases.base import (
+    Contribution,
+    NotAudited,
+    PublicContext,
+    Release,
+    Statistic,
+    audited,
+)
+from skdp.oracle.releases.counts import GradientCount, ResidualCount, SquaredNormSum
+from skdp.oracle.releases.directional import DirectionalSum
+from skdp.oracle.releases.gradients import (
     GradientDifference,
     GradientSum,
-    GramSum,
-    LaplaceNoise,
-    LargestEigenvalue,
-    LastIterate,
-    MagnitudeCounts,
-    NewtonDirection,
-    NoisySum,
-    NotAudited,
-    PerturbedMinimum,
-    Poisson,
-    Release,
-    ResidualCount,
-    ResidualSquares,
-    Sampler,
-    ShrunkGradientSum,
-    ShuffledPass,
-    SmallestEigenvalue,
-    SquaredNormSum,
-    Sum,
-    SVRGPass,
+    noisy_gradient,
     smoothness,
+)
+from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
+from skdp.oracle.releases.last_iterate import LastIterate
+from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise, mechanism_by_name
+from skdp.oracle.releases.moments import (
+    Coordinates,
+    GramSum,
+    ResidualSquares,
+    ShrunkGradientSum,
     unpack_gram,
 )
+from skdp.oracle.releases.noisy_statistic import NoisyStatistic
+from skdp.oracle.releases.perturbed import PerturbedMinimum
+from skdp.oracle.releases.samplers import (
+    AllRows,
+    Bin,
+    Block,
+    Cut,
+    FixedSize,
+    IndexSampler,
+    Poisson,
+    Sampler,
+)
+from skdp.oracle.releases.shuffled_pass import ShuffledPass
+from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection, SmallestEigenvalue
+from skdp.oracle.releases.svrg_pass import SVRGPass
 from skdp.oracle.scaling import Columns, Scaling
-from skdp.oracle.session import Plan, Solution, Solves, make_plan, noise_per_mu, run
+from skdp.oracle.session import (
+    Plan,
+    Solution,
+    SolverStage,
+    Stage,
+    make_plan,
+    public_after,
+    rehearse,
+    run,
+)
 
 __all__ = [
+    "AllRows",
     "Bin",
     "BinCounts",
     "Block",
     "BudgetError",
     "Columns",
+    "Contribution",
     "Coordinates",
     "Cut",
     "DirectionalSum",
     "Entry",
-    "Everyone",
     "FixedSize",
     "GaussianNoise",
     "GradientCount",
     "GradientDifference",
     "GradientSum",
     "GramSum",
+    "IndexSampler",
     "LaplaceNoise",
     "LargestEigenvalue",
     "LastIterate",
     "MagnitudeCounts",
     "NewtonDirection",
     "NoiseSource",
-    "NoisySum",
+    "NoisyStatistic",
     "NotAudited",
     "Oracle",
     "PerturbedMinimum",
@@ -74,6 +90,7 @@ __all__ = [
     "PlanError",
     "Poisson",
     "Public",
+    "PublicContext",
     "Release",
     "ResidualCount",
     "ResidualSquares",
@@ -84,12 +101,17 @@ __all__ = [
     "ShuffledPass",
     "SmallestEigenvalue",
     "Solution",
-    "Solves",
+    "SolverStage",
     "SquaredNormSum",
-    "Sum",
+    "Stage",
+    "Statistic",
+    "audited",
     "make_plan",
-    "noise_per_mu",
+    "mechanism_by_name",
     "noise_source",
+    "noisy_gradient",
+    "public_after",
+    "rehearse",
     "run",
     "smoothness",
     "unpack_gram",

@@ -115,14 +115,14 @@ class Ledger:
         self._guard = guard
         self._entries: list[Entry] = []
 
-    def charge(self, kind: str, event: Event) -> None:
+    def charge(self, kind: str, event: Event, count: int = 1) -> None:
         """Write a debt down, if the guard admits it. There is no way to take it back."""
         self._guard.admit(kind, event)
         last = self._entries[-1] if self._entries else None
         if last is not None and last.kind == kind and last.event == event:
-            self._entries[-1] = Entry(kind, event, last.count + 1)
+            self._entries[-1] = Entry(kind, event, last.count + count)
         else:
-            self._entries.append(Entry(kind, event))
+            self._entries.append(Entry(kind, event, count))
 
     @property
     def entries(self) -> tuple[Entry, ...]:

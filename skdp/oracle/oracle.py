@@ -7,26 +7,25 @@ from dataclasses import replace
 
 import numpy as np
 
-from skdp.accounting import Gaussian
 from skdp.objective import Problem
 from skdp.oracle.ledger import Ledger
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
-from skdp.oracle.releases import (
-    GaussianNoise,
-    LargestEigenvalue,
-    NoisySum,
+from skdp.oracle.releases.base import (
+    NotAudited,
+    PublicContext,
     Release,
-    Sampler,
-    Sum,
-    Terms,
-    noisy_gradient,
+    Statistic,
     require_audited,
 )
-from skdp.oracle.releases import noise as noise_law
-from skdp.oracle.releases.base import Array, NotAudited
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.gradients import noisy_gradient
+from skdp.oracle.releases.mechanisms import GaussianNoise, mechanism_by_name
+from skdp.oracle.releases.noisy_statistic import NoisyStatistic
+from skdp.oracle.releases.samplers import Sampler
+from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.scaling import Columns, Scaling
+from skdp.oracle.sources.base import REPEATABLE, RepeatableSource, Source, require
+from skdp.oracle.sources.records import Array
 
 
 class Oracle:
@@ -38,7 +37,7 @@ class Oracle:
         What anyone may know.
     problem : Problem
         The loss, penalty and constraint of the fit.
-    coins : numpy.random.Generator
+    rng : numpy.random.Generator
         For a solver's own choices that need no secrecy, such as which iterate to return.
     n_gradients : float
         Gradients of single records taken so far, samples counted by their expected size.
@@ -48,19 +47,20 @@ class Oracle:
 
     def __init__(
         self,
-        terms: Terms,
+        context: PublicContext,
         ledger: Ledger,
-        coins: np.random.Generator,
-        rows: Rows | None = None,
-        source: NoiseSource | None = None,
+        rng: np.random.Generator,
+        source: Source | None = None,
+        noise_source: NoiseSource | None = None,
     ) -> None:
-        self.public: Public = terms.public
-        self.problem: Problem = terms.problem
-        self.coins = coins
+        self.public: Public = context.public
+        self.problem: Problem = context.problem
+        self.rng = rng
         self.n_gradients: float = 0.0
         self.gradient_lengths: list[float] = []
-        self._terms, self._ledger, self._rows, self._source = terms, ledger, rows, source
-        self._noise = 1.0
+        self._context, self._ledger = context, ledger
+        self._source, self._noise_source = source, noise_source
+        self._scale, self._noise_unit = context.scale, 1.0
 
     def ask(self, release: Release) -> Array:
         """Charge a release to the ledger, then answer it.
@@ -79,18 +79,28 @@ class Oracle:
         ------
         NotAudited
             If the release or a part of it is not on the list. Nothing is charged.
+        ValueError
+            If it needs something that the place where the rows live does not provide. Nothing is
+            charged.
         PlanError, BudgetError
             If the guard refuses the debt. Nothing is charged or released.
         """
         require_audited(release)
         for part in release.parts():
             require_audited(part)
-        release.std(self._terms)  # raises where no such noise can be drawn, before the debt
-        self._ledger.charge(release.kind, release.event(self._terms).scaled(self._noise))
-        self.n_gradients += release.n_gradients(self._terms)
-        if self._rows is None or self._source is None:
-            return release.stand_in(self._terms, self.coins)
-        return release.answer(self._rows, self._terms, self._source)
+        missing = release.needs - self.public.provides
+        if missing:
+            raise ValueError(
+                f"a {release.kind!r} release needs {' and '.join(sorted(missing))}, which this "
+                "fit does not have. Nothing was released for it."
+            )
+        context = self._context
+        release.std(context)  # raises where no such noise can be drawn, before the debt
+        self._ledger.charge(release.kind, release.event(context).scaled(self._noise_unit))
+        self.n_gradients += release.n_gradients(context)
+        if self._source is None or self._noise_source is None:
+            return release.placeholder(context, self.rng)
+        return release.answer(self._source, context, self._noise_source)
 
     def gradient(
         self,
@@ -110,7 +120,7 @@ class Oracle:
             noise.
         noise : float, default=1.0
             How noisy, relative to the solver's other releases.
-        sampler : Sampler, default=Everyone()
+        sampler : Sampler, default=AllRows()
             Which rows take part.
         mechanism : {"gaussian", "laplace"}, default="gaussian"
             Law of the noise.
@@ -120,14 +130,14 @@ class Oracle:
         array of shape ``public.shape``
         """
         release = noisy_gradient(point, clip_norm, noise, sampler, mechanism)
-        gradient = self.ask(release) / release.divisor(self._terms)
+        gradient = self.ask(release) / release.divisor(self._context)
         self.note_direction(gradient)
         return gradient
 
     def note_direction(self, direction: Array) -> None:
         """Keep the length of a gradient, or of the mean direction of many steps, without noise.
 
-        A run without noise that diverges is told by them; see :func:`skdp.oracle.session.run`.
+        They show a run without noise that diverges; see :func:`skdp.oracle.session.run`.
         """
         if not self.is_noisy:
             self.gradient_lengths.append(float(np.linalg.norm(direction)))
@@ -135,13 +145,16 @@ class Oracle:
     def gradient_std(
         self,
         clip_norm: float,
-        noise: float = 1.0,
-        sampler: Sampler | None = None,
+        noise: float,
+        sampler: Sampler | None,
         mechanism: str = "gaussian",
     ) -> float:
-        """Return the standard deviation of the noise on :meth:`gradient`, in each coordinate."""
+        """Return the standard deviation of the noise on :meth:`gradient`, in each coordinate.
+
+        All that it depends on has to be given: on a batch the noise is larger than on all rows.
+        """
         release = noisy_gradient(self.start(), clip_norm, noise, sampler, mechanism)
-        return release.std(self._terms) / release.divisor(self._terms)
+        return release.std(self._context) / release.divisor(self._context)
 
     def standardise(self, scaling: Scaling, share: float = 1.0) -> None:
         """Answer for standardised records from here on, and say so in :attr:`public`.
@@ -159,26 +172,35 @@ class Oracle:
         NotAudited
             If a part of it is of another type, which could hold code that would run over rows.
         """
+        if REPEATABLE not in self.public.provides:
+            raise ValueError(
+                "standardise: rows that are read once are taken as they are. Nothing was released."
+            )
         parts = [part for part in (scaling.columns, scaling.targets) if part is not None]
         if type(scaling) is not Scaling or any(type(part) is not Columns for part in parts):
             raise NotAudited("standardise: only Scaling and Columns, no subclasses, map records.")
         public = self.public.standardised(scaling.columns is not None, scaling.targets is not None)
         public = replace(public, share=share)
-        if self._rows is not None:
-            self._rows = self._rows.standardised(scaling, public.row_bound)
+        if self._source is not None:
+            rows = require(self._source, RepeatableSource)
+            self._source = rows.transformed(scaling, public.row_bound)
         self.public = public
-        self._terms = replace(self._terms, public=public)
+        self._context = replace(self._context, public=public)
 
-    def relate_noise(self, factor: float) -> None:
-        """Take noise 1 for ``factor`` times what it was, in all that is asked from here on."""
-        if not 0 < factor < math.inf:
-            raise ValueError(f"relate_noise: factor must be positive and finite; got {factor!r}.")
-        self._noise *= float(factor)
-        self._terms = replace(self._terms, scale=self._terms.scale * float(factor))
+    def set_noise_unit(self, unit: float) -> None:
+        """Take relative noise 1 for ``unit``, in all that is asked from here on.
+
+        Stages speak of noise relative to their own releases; their shares of the budget say how
+        the noise of one relates to that of another.
+        """
+        if not 0 < unit < math.inf:
+            raise ValueError(f"set_noise_unit: unit must be positive and finite; got {unit!r}.")
+        self._noise_unit = float(unit)
+        self._context = replace(self._context, scale=self._scale * float(unit))
 
     def std(self, release: Release) -> float:
         """Return the standard deviation of the noise in each coordinate of an answer."""
-        return release.std(self._terms)
+        return release.std(self._context)
 
     def largest_eigenvalue(
         self, noise: float = 1.0, mechanism: str = "gaussian"
@@ -192,18 +214,18 @@ class Oracle:
         mechanism : {"gaussian", "laplace"}, default="gaussian"
             Law of the noise.
         """
-        hidden = noise_law(mechanism, noise)
-        release = NoisySum(LargestEigenvalue(hidden.order), hidden)
-        std = release.std(self._terms)
+        added = mechanism_by_name(mechanism, noise)
+        release = NoisyStatistic(LargestEigenvalue(added.order), added)
+        std = release.std(self._context)
         answer = float(self.ask(release)[0])
         return answer / self.public.n_rows, std / self.public.n_rows
 
-    def sum_of(self, what: Sum, share: float) -> tuple[Array, float]:
-        """Noisy sum over all rows, and the standard deviation of its noise in a coordinate.
+    def with_share(self, statistic: Statistic, share: float) -> tuple[Array, float]:
+        """Noisy statistic of all rows, and the standard deviation of its noise in a coordinate.
 
         Parameters
         ----------
-        what : Sum
+        statistic : Statistic
         share : float
             Of the squared Gaussian-DP parameter of the plan, next to the shares of the other
             releases; the noise that it takes depends on the adjacency.
@@ -213,20 +235,22 @@ class Oracle:
         answer : array
         std : float
         """
-        spread = what.contribution(self._terms, self.public.n_rows).spread
-        unit = Gaussian(1.0, spread).sensitivity(self.public.adjacency)
-        release = NoisySum(what, GaussianNoise(unit / math.sqrt(share)))
-        return self.ask(release), release.std(self._terms)
+        spread = statistic.contribution(self._context, self.public.n_rows).spread
+        # In units of the noise on a gradient, which is what solvers and filters count in.
+        sensitivity = GaussianNoise().event(spread).sensitivity(self.public.adjacency)
+        sensitivity /= self.public.sensitivity_factor
+        release = NoisyStatistic(statistic, GaussianNoise(sensitivity / math.sqrt(share)))
+        return self.ask(release), release.std(self._context)
 
     @property
     def is_rehearsal(self) -> bool:
-        """Whether there are no rows: answers are stand-ins that need no careful reading."""
-        return self._rows is None
+        """Whether there are no rows: answers are placeholders that need no careful reading."""
+        return self._source is None
 
     @property
     def is_noisy(self) -> bool:
         """Whether answers carry noise: always, unless epsilon is infinite."""
-        return self._terms.scale > 0
+        return self._context.scale > 0
 
     def start(self) -> Array:
         """Return the zero parameter, where solvers begin."""

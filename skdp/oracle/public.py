@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from skdp.accounting import Adjacency
+from skdp.accounting import Adjacency, Event, Gaussian, calibrate, gaussian_mu
+from skdp.oracle.sources.base import IN_MEMORY, REPEATABLE
 
 # Chosen among 1 to 4: from here on a few tens of rows with extreme class weights, as in
 # scikit-learn's own check, mostly give a sensible intercept at epsilon 1; larger sizes cost small
@@ -18,6 +19,10 @@ LONG_ROW = 2.0
 
 # Standardised targets lie within this many of their sizes.
 TARGET_RANGE = 4.0
+
+# Budgets beyond these are taken for these where a default follows from mu: the difference would not
+# be seen.
+LARGEST_EPSILON, LEAST_DELTA = 1e4, 1e-12
 
 
 @dataclass(frozen=True)
@@ -51,9 +56,8 @@ class Public:
         Whether rows carry weights. *That* they do is public, the weights are not.
     share : float
         Share of the budget, in mu squared, that a stage before the solver has left to it.
-    streamed : bool
-        Whether rows arrive in an order of their own and can be read once only. They are not
-        shuffled then, so nothing is amplified by shuffling.
+    provides : frozenset of str
+        What the place where the rows live can do, in the words of `skdp.oracle.sources.base`.
     """
 
     n_rows: int
@@ -69,7 +73,66 @@ class Public:
     sparse: bool = False
     weighted: bool = False
     share: float = 1.0
-    streamed: bool = False
+    provides: frozenset[str] = IN_MEMORY
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether answers carry noise: always, unless epsilon is infinite."""
+        return not math.isinf(self.epsilon)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether pure differential privacy is asked for (delta = 0), which takes Laplace noise."""
+        return self.delta == 0
+
+    @property
+    def streamed(self) -> bool:
+        """Whether rows can be read once only, as they arrive.
+
+        They are not shuffled then, so nothing is amplified by shuffling.
+        """
+        return REPEATABLE not in self.provides
+
+    @property
+    def mu(self) -> float:
+        """Gaussian-DP parameter of the budget, for defaults; a large one if there is no noise."""
+        return gaussian_mu(min(self.epsilon, LARGEST_EPSILON), max(self.delta, LEAST_DELTA))
+
+    @property
+    def sensitivity_factor(self) -> float:
+        """How far a sum of vectors moves with one record, in units of the bound on its part."""
+        return Gaussian(1.0).sensitivity(self.adjacency)
+
+    @property
+    def gradient_mu(self) -> float:
+        """Inverse noise multiplier of one gradient sum that takes all of the budget that is left.
+
+        Stages before the solver may have taken a share of it.
+        """
+        return self.mu * math.sqrt(self.share) / self.sensitivity_factor
+
+    @property
+    def signal_to_noise(self) -> float:
+        """How far a fit stands out of its noise: ``mu n / (p sqrt(K))``.
+
+        p is the number of parameters for each of the K outputs. One private step of least squares
+        loses about ``(1 - R2)`` over the square of it.
+        """
+        return self.gradient_mu * self.n_rows / (self.n_parameters * math.sqrt(self.n_outputs))
+
+    @property
+    def laplace_budget(self) -> float:
+        """What the epsilons of releases with Laplace noise may add up to; inf without noise."""
+        return self.epsilon
+
+    @property
+    def tail_probability(self) -> float:
+        """Probability with which a bound on noise may fail that accuracy alone depends on."""
+        return max(self.delta, 1e-300)
+
+    def noise_for(self, event: Event) -> float:
+        """Return the factor on the noise of an event that makes it spend the whole budget."""
+        return calibrate(event, self.epsilon, self.delta, self.adjacency).scale
 
     @property
     def n_parameters(self) -> int:
@@ -102,7 +165,7 @@ class Public:
     @property
     def long_row(self) -> float | None:
         """Row bound where none is declared: a few times what columns of unit size give."""
-        if math.isinf(self.epsilon):
+        if not self.is_noisy:
             return None
         return LONG_ROW * math.sqrt(self.n_parameters)
 
@@ -118,6 +181,5 @@ class Public:
         if columns:
             public = replace(public, data_norm=None, row_bound=public.long_row)
         if targets:
-            is_noisy = not math.isinf(self.epsilon)
-            public = replace(public, target_bound=TARGET_RANGE if is_noisy else None)
+            public = replace(public, target_bound=TARGET_RANGE if self.is_noisy else None)
         return public

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.oracle.kernels import block_rows, parts
+from skdp.oracle.sources.records import block_rows, row_parts
 
 Array = NDArray[np.float64]
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -106,7 +106,7 @@ class Columns:
                     np.clip(block, -largest, largest, out=block)
 
         n_rows, n_columns = X.shape
-        list(spread(over, parts(n_rows, n_columns, X.dtype.itemsize, is_sparse=False)))
+        list(spread(over, row_parts(n_rows, n_columns, X.dtype.itemsize, is_sparse=False)))
         return result
 
     def _apply_to_sparse(self, X: Any) -> Any:

@@ -1,9 +1,10 @@
-"""From a solver to its answer: rehearse without rows, calibrate, then run on the rows once."""
+"""From stages to a solution: rehearse without rows, calibrate, then run on the rows once."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -23,17 +24,18 @@ from skdp.oracle.ledger import Anything, Entry, FollowPlan, Guard, Ledger, Withi
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.oracle import Oracle
 from skdp.oracle.public import Public
-from skdp.oracle.releases import Terms
-from skdp.oracle.releases.base import Array
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.scaling import Scaling
+from skdp.oracle.sources.base import Source
+from skdp.oracle.sources.records import Array
 
-RUNAWAY = 10.0  # growth of gradients that tells divergence, where no noise can be the reason
+# Gradients that grow by this factor mean divergence, where no noise can be the reason.
+DIVERGENCE_RATIO = 10.0
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver returns.
+    """What a solver returns, and the stages around it complete.
 
     Attributes
     ----------
@@ -53,15 +55,71 @@ class Solution:
     scaling: Scaling | None = None
 
 
-class Solves(Protocol):
+class Stage(ABC):
+    """A part of a fit that asks releases and changes what follows.
+
+    Attributes
+    ----------
+    share : float or None
+        Share of the budget, in mu squared, next to the stages inside of it; None for the solver,
+        which gets what the others leave.
+    adaptive : bool
+        Whether it decides its noise from earlier answers, so that there is no plan to rehearse.
+    """
+
+    share: float | None
+    adaptive: bool = False
+
+    @abstractmethod
+    def run(self, oracle: Oracle, solution: Solution) -> Solution:
+        """Ask, and return the solution that follows.
+
+        The relative noise of a release says how much of the stage's own share it takes.
+        """
+
+    def public_after(self, public: Public) -> Public:
+        """Return the public facts once it has run; no function of answers."""
+        return public
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what the privacy statement says was assumed, or done, by this stage."""
+        return ()
+
+
+class SolverProtocol(Protocol):
     """The part of a solver that a session needs."""
 
     @property
     def adaptive(self) -> bool:
-        """Whether it decides its noise on the way."""
+        """Whether it decides its noise from earlier answers."""
 
     def solve(self, oracle: Oracle) -> Solution:
         """Ask releases of the oracle and return a solution."""
+
+
+@dataclass(frozen=True, eq=False)
+class SolverStage(Stage):
+    """A solver as the stage that gets what the others leave of the budget."""
+
+    solver: SolverProtocol
+    share: float | None = None
+
+    @property
+    def adaptive(self) -> bool:  # type: ignore[override]
+        return self.solver.adaptive
+
+    def run(self, oracle: Oracle, solution: Solution) -> Solution:
+        return replace(self.solver.solve(oracle), scaling=solution.scaling)
+
+
+Stages = tuple[Stage, ...]
+
+
+def public_after(stages: Stages, public: Public) -> Public:
+    """Return the public facts once these stages have run."""
+    for stage in stages:
+        public = stage.public_after(public)
+    return public
 
 
 @dataclass(frozen=True)
@@ -73,6 +131,8 @@ class Plan:
     entries : tuple of Entry
         Debts in order, noise in relative units. For a solver that decides its noise on the way:
         one entry which stands for the whole budget.
+    units : tuple of float
+        What relative noise 1 of each stage is in units of the plan.
     calibration : Calibration
         The factor on the noise, and the epsilon it is certified for.
     adaptive : bool
@@ -80,6 +140,7 @@ class Plan:
     """
 
     entries: tuple[Entry, ...]
+    units: tuple[float, ...]
     calibration: Calibration
     adaptive: bool
 
@@ -136,83 +197,122 @@ def _mechanisms(event: Event) -> Iterator[Event]:
         yield from _mechanisms(inner)
 
 
-def rehearse(solver: Solves, public: Public, problem: Problem) -> tuple[Entry, ...]:
-    """Run a solver against an oracle without rows and return the debts that it makes.
+def rehearse(
+    ask: Callable[[Oracle], object], public: Public, problem: Problem
+) -> tuple[Entry, ...]:
+    """Ask an oracle without rows and return the debts that were made.
 
-    The stand-in answers come from a fixed, public seed: they hold no secret, and a plan should not
-    change from one call to the next.
+    The placeholder answers come from a fixed, public seed: they hold no secret, and a plan should
+    not change from one call to the next.
     """
     ledger = Ledger(Anything())
-    terms = Terms(public, problem, scale=1.0)
-    solver.solve(Oracle(terms, ledger, coins=np.random.default_rng(0)))
+    context = PublicContext(public, problem, scale=1.0)
+    ask(Oracle(context, ledger, rng=np.random.default_rng(0)))
     return ledger.entries
 
 
-def noise_per_mu(
-    solver: Solves, public: Public, problem: Problem, accountant: str = "auto"
-) -> float:
-    """Return the noise that makes a solver spend a Gaussian-DP parameter of 1, relative to its own.
+def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str = "auto") -> Plan:
+    """Find out what stages are going to ask, and how much noise the budget needs for it.
 
-    Stages that share a budget in mu squared relate their noise by it. It comes from calibrating the
-    solver's plan alone; where that is not exact, for batches, shares come out approximate, and the
-    price of the whole is exact all the same.
-    """
-    entries = rehearse(solver, public, problem)
-    event = Composed(tuple((entry.event, entry.count) for entry in entries))
-    scale = calibrate(event, public.epsilon, public.delta, public.adjacency, accountant).scale
-    return scale * gaussian_mu(public.epsilon, public.delta)
-
-
-def make_plan(solver: Solves, public: Public, problem: Problem, accountant: str = "auto") -> Plan:
-    """Find out what a solver is going to ask, and how much noise the budget needs for it.
+    Each stage is rehearsed by itself. Stages with a share speak of noise next to the whole budget:
+    a release of share q has ``1 / sqrt(q)`` times the noise of a gradient sum that takes it all.
+    The solver speaks of noise in a unit of its own; calibrating it alone shows how much of it costs
+    what such a gradient sum costs, and so which unit leaves the others their shares. Where that is
+    not exact, for batches, shares come out approximate, and the price of the whole is exact all the
+    same.
 
     Raises
     ------
     UnknownCost
         If no accountant can price the plan, or no amount of noise meets the budget.
     """
-    if solver.adaptive:
-        entries: tuple[Entry, ...] = (Entry("adaptive", WithinBudget.whole_budget()),)
-    else:
-        entries = rehearse(solver, public, problem)
-    event = Composed(tuple((entry.event, entry.count) for entry in entries))
-    found = calibrate(event, public.epsilon, public.delta, public.adjacency, accountant)
-    return Plan(entries, found, solver.adaptive)
+    adaptive = any(stage.adaptive for stage in stages)
+    solver = next((i for i, stage in enumerate(stages) if stage.share is None), 0)
+    inside_out = [*range(solver, len(stages)), *reversed(range(solver))]
+    units = [1.0] * len(stages)
+    asked: dict[int, tuple[Entry, ...]] = {}
+    for number in inside_out:
+        stage, share = stages[number], stages[number].share
+        if share and number != solver and (adaptive or public.is_noisy):
+            unit = 1 / math.sqrt(1 - share)
+            if not adaptive:
+                unit *= _noise_for_gradients(_in_order(asked, units), public, accountant)
+            for inner in asked:
+                units[inner] *= unit
+        asked[number] = () if adaptive else _rehearsed(stage, stages[:number], public, problem)
+    entries = _in_order(asked, units)
+    if adaptive:
+        entries = (Entry("adaptive", WithinBudget.whole_budget()),)
+    found = calibrate(_event(entries), public.epsilon, public.delta, public.adjacency, accountant)
+    return Plan(entries, tuple(units), found, adaptive)
+
+
+def _rehearsed(stage: Stage, before: Stages, public: Public, problem: Problem) -> tuple[Entry, ...]:
+    def ask(oracle: Oracle) -> None:
+        stage.run(oracle, Solution(oracle.start(), 0))
+
+    return rehearse(ask, public_after(before, public), problem)
+
+
+def _in_order(asked: dict[int, tuple[Entry, ...]], units: list[float]) -> tuple[Entry, ...]:
+    """Return the debts of all stages in the order of the run, their noise in one unit."""
+    ledger = Ledger(Anything())
+    for number, entries in sorted(asked.items()):
+        for entry in entries:
+            ledger.charge(entry.kind, entry.event.scaled(units[number]), entry.count)
+    return ledger.entries
+
+
+def _event(entries: tuple[Entry, ...]) -> Composed:
+    return Composed(tuple((entry.event, entry.count) for entry in entries))
+
+
+def _noise_for_gradients(entries: tuple[Entry, ...], public: Public, accountant: str) -> float:
+    """Return the factor on the noise of a plan that makes it cost as much as one gradient sum.
+
+    That is one with noise 1.
+    """
+    epsilon, delta = public.epsilon, public.delta
+    scale = calibrate(_event(entries), epsilon, delta, public.adjacency, accountant).scale
+    return scale * gaussian_mu(epsilon, delta) / public.sensitivity_factor
 
 
 def run(
     plan: Plan,
-    solver: Solves,
+    stages: Stages,
     public: Public,
     problem: Problem,
-    rows: Rows,
-    source: NoiseSource,
-    coins: np.random.Generator,
+    source: Source,
+    noise_source: NoiseSource,
+    rng: np.random.Generator,
 ) -> Solution:
-    """Run a solver on rows, guarded by its plan.
+    """Run stages on rows, guarded by their plan.
 
     Raises
     ------
     PlanError, BudgetError
-        If the solver asks for something else than it announced, or for more than it has.
+        If a stage asks for something else than it announced, or for more than it has.
     FloatingPointError
         If the solver diverged: to nan or inf, or, without noise, to ever longer gradients.
     """
-    terms = Terms(public, problem, plan.calibration.scale)
-    oracle = Oracle(terms, Ledger(plan.guard(public)), coins, rows, source)
-    # Runaway iterates are told by the check below, not by warnings on the way.
+    context = PublicContext(public, problem, plan.calibration.scale)
+    oracle = Oracle(context, Ledger(plan.guard(public)), rng, source, noise_source)
+    solution = Solution(oracle.start(), 0)
+    # Divergence is checked below; no overflow warnings here.
     with np.errstate(over="ignore", invalid="ignore"):
-        solution = solver.solve(oracle)
+        for stage, unit in zip(stages, plan.units, strict=True):
+            oracle.set_noise_unit(unit)
+            solution = stage.run(oracle, solution)
     if not np.isfinite(solution.coef).all():
         raise FloatingPointError(
             "the solver diverged: its parameter holds nan or inf. Lower learning_rate. "
             "The budget of this fit is spent."
         )
-    _refuse_runaway(oracle.gradient_lengths, public, problem)
+    _refuse_divergence(oracle.gradient_lengths, public, problem)
     return replace(solution, n_gradients=oracle.n_gradients)
 
 
-def _refuse_runaway(lengths: list[float], public: Public, problem: Problem) -> None:
+def _refuse_divergence(lengths: list[float], public: Public, problem: Problem) -> None:
     """Raise FloatingPointError if gradients grew, where no noise can be the reason.
 
     All of the last tenth have to be long, as those of small batches differ. A start outside of the
@@ -220,9 +320,10 @@ def _refuse_runaway(lengths: list[float], public: Public, problem: Problem) -> N
     """
     inside = problem.constraint.contains(np.zeros(public.n_features))
     compared = [length for length in lengths[not inside :] if length > 0]
-    if compared and min(compared[-max(1, len(compared) // 10) :]) > RUNAWAY * compared[0]:
+    last = compared[-max(1, len(compared) // 10) :]
+    if compared and min(last) > DIVERGENCE_RATIO * compared[0]:
         raise FloatingPointError(
-            f"the solver ran away: without noise, its last gradients are more than {RUNAWAY:g} "
-            "times as long as the first. Lower learning_rate (where there is none: step, or raise "
-            "smoothness), or standardise the columns."
+            "the solver ran away: without noise, its last gradients are more than "
+            f"{DIVERGENCE_RATIO:g} times as long as the first. Lower learning_rate (where there is "
+            "none: step, or raise smoothness), or standardise the columns."
         )

@@ -10,28 +10,21 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import shown
 from skdp.accounting import Adjacency, PrivacyStatement
-from skdp.linear_model.assumptions import about_noise, about_rows
-from skdp.linear_model.budget import PrivacyBudget
-from skdp.linear_model.charging import charge
-from skdp.linear_model.parameters import (
-    check_budget,
-    check_counts,
-    check_noise_source,
-    warn_about_budget,
-    warn_about_seed,
+from skdp.linear_model._estimator import (
+    Prepared,
+    PrivateEstimatorMixin,
+    noise_assumptions,
+    row_assumptions,
 )
-from skdp.linear_model.standardising import check_scaling, declared_columns
-from skdp.linear_model.travelling import ELSEWHERE, Travels, validated
+from skdp.linear_model.parameters import check_counts
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Columns, Plan, Public, Scaling, make_plan, run
-from skdp.oracle.rows import Rows, canonical
-from skdp.oracle.threads import spread_over_threads
-from skdp.scaling import Located, ScalingStage, whole_budget
+from skdp.oracle import Columns, Public, make_plan
+from skdp.oracle.sources.memory import Map, MemorySource
+from skdp.stages.choice import check_stages, scaling_alone
 
 
-class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
+class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMixin):
     """Differentially private standardisation of columns.
 
     ``fit`` finds the range, centre and size of every column by noisy histograms and is (epsilon,
@@ -136,24 +129,22 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        who = type(self).__name__
         self._check_parameters()
-        source, seed = self._noise()
-        X = canonical(self._read(X, reset=True))
+        X = self._read("X", X, reset=True)
         n_rows, n_features = X.shape
-        public, problem, stage, plan = self._prepare(n_rows, n_features, sparse.issparse(X))
-        warn_about_budget(who, self.epsilon, self.delta, n_rows)
-        warn_about_seed(who, self.noise_source, self.epsilon)
-        statement = plan.statement(public, self._assumptions(public, stage), source.name)
-        with spread_over_threads() as spread:
-            rows = Rows(X, np.zeros((n_rows, 1), dtype=X.dtype), None, None, 0.0, spread)
-            rows.reserve(standardised=False)
-            charge(who, statement, self.budget, seed, vars(self).get(ELSEWHERE))
-            coins = np.random.default_rng(0)
-            scaling = run(plan, Located(stage), public, problem, rows, source, coins).scaling
-        assert scaling is not None
-        assert scaling.columns is not None
-        found = scaling.columns
+        prepared = self._prepare(n_rows, n_features, sparse.issparse(X))
+
+        def rows(spread: Map) -> MemorySource:
+            source = MemorySource.of(
+                X, np.zeros((X.shape[0], 1), dtype=X.dtype), constant=0.0, spread=spread
+            )
+            source.reserve(transformed=False)
+            return source
+
+        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        assert solution.scaling is not None
+        assert solution.scaling.columns is not None
+        found = solution.scaling.columns
         self.low_, self.high_ = found.low.copy(), found.high.copy()
         self.mean_, self.scale_ = found.centre.copy(), found.size.copy()
         self.privacy_ = statement
@@ -175,8 +166,9 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         """
         self._check_parameters()
         check_counts("plan", n_samples=n_samples, n_features=n_features)
-        public, _, stage, plan = self._prepare(n_samples, n_features, sparse)
-        return plan.statement(public, self._assumptions(public, stage), self.noise_source)
+        prepared = self._prepare(n_samples, n_features, sparse)
+        public, assumptions = prepared.public, self._assumptions(prepared)
+        return prepared.plan.statement(public, assumptions, self.noise_source)
 
     def transform(self, X: Any) -> Any:
         """Clip to the ranges, centre and divide.
@@ -190,10 +182,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         array or CSR matrix of the same shape and type
         """
         check_is_fitted(self, "scale_")
-        X = self._read(X, reset=False)
-        scaled = self._columns().apply(canonical(X))
+        is_matrix = isinstance(X, sparse.spmatrix)
+        scaled = self._columns().apply(self._read("X", X, reset=False))
         # Of the kind that came in: "*" means another product for a matrix.
-        return sparse.csr_matrix(scaled) if isinstance(X, sparse.spmatrix) else scaled
+        return sparse.csr_matrix(scaled) if is_matrix else scaled
 
     def inverse_transform(self, X: Any) -> Any:
         """Return what standardised values stand for.
@@ -207,7 +199,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
         array or CSR matrix of the same shape
         """
         check_is_fitted(self, "scale_")
-        X = self._read(X, reset=False)
+        X = self._read("X", X, reset=False)
         if sparse.issparse(X):
             if self.mean_.any():
                 raise ValueError(
@@ -221,25 +213,16 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
     def _columns(self) -> Columns:
         return Columns(self.low_, self.high_, self.mean_, self.scale_)
 
-    def _read(self, X: Any, reset: bool) -> Any:
-        return validated(self, "X", X, reset=reset)
-
     def _check_parameters(self) -> None:
-        check_budget(self.epsilon, self.delta)
+        self._check_shared_parameters()
         if self.delta == 0 and self.bounds is None and self.epsilon != np.inf:
             raise ValueError(
                 "DPStandardScaler: Gaussian noise needs delta > 0; declare bounds for delta=0. "
                 "Nothing was released."
             )
-        check_noise_source(self.noise_source, self.random_state)
-        check_scaling("auto", self.bounds, None, None)
-        Adjacency.parse(self.adjacency)
-        if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
-            raise ValueError(f"budget must be None or a PrivacyBudget; got {shown(self.budget)}.")
+        check_stages("auto", self.bounds, None, None, "none")
 
-    def _prepare(
-        self, n_rows: int, n_features: int, is_sparse: bool
-    ) -> tuple[Public, Problem, ScalingStage, Plan]:
+    def _prepare(self, n_rows: int, n_features: int, is_sparse: bool) -> Prepared:
         public = Public(
             n_rows=n_rows,
             n_features=n_features,
@@ -251,22 +234,16 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, Travels):
             sparse=bool(is_sparse),
         )
         problem = Problem(SquaredError(), fit_intercept=False)
-        stage = self._stage(public)
-        return public, problem, stage, make_plan(Located(stage), public, problem, self.accountant)
+        stages = (scaling_alone(public, self.bounds),)
+        plan = make_plan(stages, public, problem, self.accountant)
+        return Prepared(public, problem, stages, plan)
 
-    def _stage(self, public: Public) -> ScalingStage:
-        centred = not public.sparse
-        if self.bounds is None:
-            return ScalingStage(whole_budget(public), (centred, centred))
-        columns = declared_columns(self.bounds, public.n_features, centred)
-        return ScalingStage(whole_budget(public, asked=False), known=Scaling(columns))
-
-    def _assumptions(self, public: Public, stage: ScalingStage) -> tuple[str, ...]:
-        noise = about_noise(self.noise_source, self.epsilon)
-        return (*about_rows(public), *stage.said(), *noise)
+    def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
+        found = row_assumptions(prepared.public)
+        found += [text for stage in prepared.stages for text in stage.assumptions()]
+        return (*found, *noise_assumptions(self.noise_source, self.epsilon))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -10,14 +10,13 @@ import numpy as np
 
 from skdp._docstrings import fill
 from skdp._numbers import is_real, shown
-from skdp.accounting import Gaussian, gaussian_mu
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
 from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
 from skdp.solvers.checks import check_choice, check_count, check_share, is_auto
 from skdp.solvers.defaults import TARGET_UNITS, descent_defaults
-from skdp.solvers.laplace_defaults import laplace_descent_defaults, noise_law
+from skdp.solvers.laplace_defaults import composition_kind, laplace_descent_defaults
 from skdp.solvers.public_smoothness import public_smoothness
 from skdp.steps import (
     ClippingRule,
@@ -136,7 +135,7 @@ class Accelerated(Solver):
             )
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        values: dict[str, Any] = {"mechanism": self.mechanism_for(public.delta)}
+        values: dict[str, Any] = {"mechanism": self.mechanism_for(public.is_pure)}
         check_choice("mechanism", values["mechanism"], self.mechanisms)
         pure = values["mechanism"] == "laplace"
         defaults = laplace_descent_defaults if pure else descent_defaults
@@ -204,27 +203,26 @@ class Accelerated(Solver):
         return "uniform" if plain else "optimal"
 
     def _law(self, public: Public) -> str:
-        return noise_law(self.mechanism, public.delta)
+        return composition_kind(self.mechanism, public)
 
     def _spent(self, public: Public) -> tuple[float, str]:
         """Squared length of the noise if one step took the whole budget; and how costs add up."""
         size = math.prod(public.shape)
-        sensitivity = Gaussian(1.0).sensitivity(public.adjacency)
         clip = float(clip_norms(self.clip_norm, 1)[0])
-        unit = sensitivity * clip / public.n_rows
+        unit = clip / public.n_rows
         law = self._law(public)
-        if math.isinf(public.epsilon):
+        if not public.is_noisy:
             return 0.0, law
-        if unit / min(public.epsilon, 1.0) > 1e100:
+        if unit * public.sensitivity_factor / min(public.laplace_budget, 1.0) > 1e100:
             raise ValueError(
-                f"solver {self.name!r}: clip_norm={clip:g} at epsilon={public.epsilon:g} asks for "
-                "more noise than numbers can hold; lower clip_norm. Nothing was released."
+                f"solver {self.name!r}: clip_norm={clip:g} asks for more noise at this budget than "
+                "numbers can hold; lower clip_norm. Nothing was released."
             )
         if law == "laplace":
-            return 2 * size * (unit / public.epsilon) ** 2, law
+            scale = unit * public.sensitivity_factor / public.laplace_budget
+            return 2 * size * scale**2, law
         tails = 2.0 if self.mechanism == "laplace" else 1.0
-        mu = gaussian_mu(public.epsilon, public.delta) * math.sqrt(public.share)
-        return tails * size * (unit / mu) ** 2, law
+        return tails * size * (unit / public.gradient_mu) ** 2, law
 
     def _noises(self, smoothness: float, public: Public, problem: Problem) -> Array:
         """Relative noise of the steps."""
@@ -236,8 +234,8 @@ class Accelerated(Solver):
         power = 3 if law == "laplace" else 4
         logs = np.maximum(logs, logs.max() - power * math.log(NOISIEST))
         rate = self._amplification(public)
-        if law == "laplace" and rate < 1 and not math.isinf(public.epsilon):
-            return sampled_laplace_noise(logs, public.epsilon, rate)
+        if law == "laplace" and rate < 1 and public.is_noisy:
+            return sampled_laplace_noise(logs, public.laplace_budget, rate)
         return relative_noise(CustomNoise(logs, logarithmic=True), self.max_iter, law)
 
     def _amplification(self, public: Public) -> float:
@@ -269,8 +267,8 @@ class Accelerated(Solver):
         # 1. What the steps cost together, in units of a full-batch release with noise 1.
         power = 1 if self._law(public) == "laplace" else 2
         amplification = self._amplification(public)
-        if power == 1 and amplification < 1 and not math.isinf(public.epsilon):
-            left = public.epsilon * (1 - self.smoothness_share)
+        if power == 1 and amplification < 1 and public.is_noisy:
+            left = public.laplace_budget * (1 - self.smoothness_share)
             steps = left * sampled_laplace_factor(noises, left, amplification)
         else:
             rate = 1.0
@@ -279,7 +277,7 @@ class Accelerated(Solver):
             steps = float(np.sum((rate / noises) ** power))
         # 2. The noise for a share; one record moves the eigenvalue by one bound, never by two.
         share = self.smoothness_share / (1 - self.smoothness_share)
-        noise = (share * steps) ** (-1 / power) / Gaussian(1.0).sensitivity(public.adjacency)
+        noise = (share * steps) ** (-1 / power) / public.sensitivity_factor
         found, std = oracle.largest_eigenvalue(noise, self.mechanism)
         # 3. On the safe side, and between what is known without asking.
         least = (public.intercept_size * public.has_intercept) ** 2

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._numbers import is_real, shown
-from skdp.accounting import Gaussian, gaussian_mu
 from skdp.objective import L1Ball, Problem, Simplex
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
@@ -198,7 +197,7 @@ def mirror_defaults(
     # 1. The clipping norm of gradient descent, and some more: noise weighs less here.
     if clip_norm is None:
         clip_norm = descent_defaults(public, problem)["clip_norm"]
-        if not math.isinf(public.epsilon):
+        if public.is_noisy:
             clip_norm *= BOLDER_CLIP
             if problem.loss.residual_bound is not None and public.row_norm is not None:
                 clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
@@ -207,14 +206,10 @@ def mirror_defaults(
     own *= 2.0 if public.has_intercept else 1.0
     own = BOLDER_STEPS * own + problem.strong_convexity * mirror.reach**2
     # 3. Steps, and the smoothness that suits the noise.
-    mu = gaussian_mu(min(public.epsilon, 1e4), max(public.delta, 1e-12))
-    mu *= math.sqrt(public.share)
-    mu /= Gaussian(1.0).sensitivity(public.adjacency)
-    rate = (
-        BOLDER_IN_NOISE * clip_norm * width / (mu * public.n_rows * math.sqrt(48 * mirror.spread))
-    )
-    if math.isinf(public.epsilon):
-        rate = 0.0
+    rate = 0.0
+    if public.is_noisy:
+        noise = public.gradient_mu * public.n_rows * math.sqrt(48 * mirror.spread)
+        rate = BOLDER_IN_NOISE * clip_norm * width / noise
     if max_iter is None:
         enough = math.sqrt(own / rate) if rate > own / MOST**2 else MOST
         max_iter = min(max(math.ceil(enough), FEWEST), MOST)

@@ -12,7 +12,7 @@ from skdp.objective import Problem
 from skdp.oracle import (
     Cut,
     GaussianNoise,
-    NoisySum,
+    NoisyStatistic,
     Oracle,
     Public,
     ResidualCount,
@@ -170,11 +170,11 @@ class AdaptiveShuffledSGD(OnePass):
         n_steps, share = self._blocks(public, guess)
         batch = public.n_rows / n_steps * (1 - share)
         factor = CLIP_FACTOR if problem.loss.residual_bound is None else 1.0
-        if math.isinf(public.epsilon):
+        if not public.is_noisy:
             factor = UNCLIPPED
         if not is_auto(self.clip_factor):
             factor = positive("clip_factor", self.clip_factor)
-        loud = 0.0 if math.isinf(public.epsilon) else factor * noise_of_one(public)
+        loud = factor * noise_of_one(public)
         values = {
             "clip_factor": factor,
             "max_iter": n_steps,
@@ -243,7 +243,7 @@ class AdaptiveShuffledSGD(OnePass):
         cuts = self._cuts(public.n_rows)
         noise = self._pass_noise()
         row_norm = self._row_norm(oracle, cuts, noise)
-        average = IterateAverage(self.averaging, self.max_iter, oracle.coins)
+        average = IterateAverage(self.averaging, self.max_iter, oracle.rng)
         point, clips = oracle.start(), []
         for t in range(self.max_iter):
             # 1. The threshold, on the first rows of the block.
@@ -266,7 +266,7 @@ class AdaptiveShuffledSGD(OnePass):
         limit = oracle.public.row_norm or 2.0 * expected_row_norm(oracle.public)
         rows = Cut(0, cuts, 0)
         hidden = GaussianNoise(noise * count_ratio(oracle.public))
-        found = float(oracle.ask(NoisySum(SquaredNormSum(limit), hidden, rows))[0])
+        found = float(oracle.ask(NoisyStatistic(SquaredNormSum(limit), hidden, rows))[0])
         share = found / rows.divisor(oracle.public)
         return limit * math.sqrt(min(max(share, 1e-4), 1.0))
 
@@ -276,7 +276,7 @@ class AdaptiveShuffledSGD(OnePass):
         hidden = GaussianNoise(noise * count_ratio(oracle.public) * math.sqrt(n_counts))
 
         def count(limit: float) -> float:
-            return float(oracle.ask(NoisySum(ResidualCount(point, limit), hidden, rows))[0])
+            return float(oracle.ask(NoisyStatistic(ResidualCount(point, limit), hidden, rows))[0])
 
         start, stop = rows.cuts[rows.index], rows.cuts[rows.index + 1]
         candidates = thresholds(self.search, self.domain_bound, self.resolution)

@@ -73,7 +73,7 @@ class AdaptiveSufficientStatistics(Solver):
         self.target_bound = target_bound
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        noisy = not math.isinf(public.epsilon)
+        noisy = public.is_noisy
         largest = TARGET_UNITS * target_unit(public) * math.sqrt(public.n_outputs)
         values = {
             "row_norm": gram_row_norm(public, 1.0),
@@ -92,14 +92,14 @@ class AdaptiveSufficientStatistics(Solver):
         public = oracle.public
         size = public.n_parameters
         # 1. Three releases, of equal cost.
-        answer, std = oracle.sum_of(GramSum(self.row_norm), 1 / 3)
-        least, least_std = oracle.sum_of(SmallestEigenvalue(self.row_norm), 1 / 3)
+        answer, std = oracle.with_share(GramSum(self.row_norm), 1 / 3)
+        least, least_std = oracle.with_share(SmallestEigenvalue(self.row_norm), 1 / 3)
         start = ShrunkGradientSum(
             oracle.start(), self.row_norm, self.target_bound, whole_records=True
         )
-        minus_moments, _ = oracle.sum_of(start, 1 / 3)
+        minus_moments, _ = oracle.with_share(start, 1 / 3)
         # 2. A lower bound on the smallest eigenvalue, and the ridge that makes up for it.
-        quantile = math.sqrt(math.log(QUANTILE / max(public.delta, 1e-300)))
+        quantile = math.sqrt(math.log(QUANTILE / public.tail_probability))
         known = max(0.0, float(least[0]) - quantile * least_std)
         noise = std * math.sqrt(size * math.log(2 * size**2 / FAILURE))
         ridge = max(0.0, noise - known)

@@ -136,7 +136,7 @@ class AdaptiveNoiseSGD(Solver):
         rule = self.learning_rate
         adaptive = AdaptiveSizes(rule) if isinstance(rule, AdaptiveStep) else None
         clips = ClipTracker(self.clip_norm, noises, oracle.public)
-        average = IterateAverage(self.averaging, n_steps, oracle.coins)
+        average = IterateAverage(self.averaging, n_steps, oracle.rng)
         batches = samplers(self.batch_size, self.sampling, oracle.public)
         point = oracle.start()
         for size, noise, batch in zip(expected, clips.noises, batches, strict=False):

@@ -53,13 +53,13 @@ class Solver(BaseEstimator):
     @property
     def pure_dp(self) -> bool:
         """Whether Laplace noise is what it uses if delta is 0."""
-        return "laplace" in self.mechanisms and self.mechanism_for(0.0) == "laplace"
+        return "laplace" in self.mechanisms and self.mechanism_for(pure=True) == "laplace"
 
-    def mechanism_for(self, delta: float) -> str:
+    def mechanism_for(self, pure: bool) -> str:
         """Name of the noise that it uses: "auto" is Laplace if, and only if, delta is 0."""
         asked: str = getattr(self, "mechanism", self.mechanisms[0])
         if asked == "auto":
-            return "laplace" if delta == 0 and "laplace" in self.mechanisms else "gaussian"
+            return "laplace" if pure and "laplace" in self.mechanisms else "gaussian"
         return asked
 
     def check(self, problem: Problem) -> None:

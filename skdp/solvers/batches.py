@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from skdp._numbers import is_integer, is_real, shown
-from skdp.oracle import Bin, Block, Everyone, FixedSize, Poisson, Public, Sampler
+from skdp.oracle import AllRows, Bin, Block, FixedSize, IndexSampler, Poisson, Public
 
 
 def batch_rows(batch_size: Any, n_rows: int) -> int:
@@ -28,18 +28,18 @@ def batch_rows(batch_size: Any, n_rows: int) -> int:
     )
 
 
-def _poisson(size: int, n_rows: int) -> Iterator[Sampler]:
+def _poisson(size: int, n_rows: int) -> Iterator[IndexSampler]:
     while True:
         yield Poisson(size / n_rows)
 
 
-def _fixed_size(size: int, n_rows: int) -> Iterator[Sampler]:
+def _fixed_size(size: int, n_rows: int) -> Iterator[IndexSampler]:
     while True:
         yield FixedSize(size)
 
 
-def _divided(kind: type[Block] | type[Bin]) -> Callable[[int, int], Iterator[Sampler]]:
-    def samplers(size: int, n_rows: int) -> Iterator[Sampler]:
+def _divided(kind: type[Block] | type[Bin]) -> Callable[[int, int], Iterator[IndexSampler]]:
+    def samplers(size: int, n_rows: int) -> Iterator[IndexSampler]:
         n_blocks, epoch = max(1, n_rows // size), 0
         while True:
             for index in range(n_blocks):
@@ -49,7 +49,7 @@ def _divided(kind: type[Block] | type[Bin]) -> Callable[[int, int], Iterator[Sam
     return samplers
 
 
-SAMPLINGS: dict[str, Callable[[int, int], Iterator[Sampler]]] = {
+SAMPLINGS: dict[str, Callable[[int, int], Iterator[IndexSampler]]] = {
     "poisson": _poisson,
     "fixed_size": _fixed_size,
     "shuffled": _divided(Block),
@@ -57,9 +57,9 @@ SAMPLINGS: dict[str, Callable[[int, int], Iterator[Sampler]]] = {
 }
 
 
-def samplers(batch_size: Any, sampling: str, public: Public) -> Iterator[Sampler]:
+def samplers(batch_size: Any, sampling: str, public: Public) -> Iterator[IndexSampler]:
     """Yield the sampler of one step after the other, without end."""
     if batch_size is None:
         while True:
-            yield Everyone()
+            yield AllRows()
     yield from SAMPLINGS[sampling](batch_rows(batch_size, public.n_rows), public.n_rows)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from skdp.objective import Problem
 from skdp.oracle import GradientSum, GramSum, Oracle, Public, ResidualSquares, Solution, unpack_gram
-from skdp.oracle.releases.base import Array
+from skdp.oracle.sources.records import Array
 from skdp.solvers.base import Solver
 from skdp.solvers.checks import check_count, check_positive, check_share, is_auto
 from skdp.solvers.gram_defaults import (
@@ -17,7 +17,6 @@ from skdp.solvers.gram_defaults import (
     gram_row_norm,
     growth,
     penalty_hessian,
-    signal_to_noise,
     target_unit,
 )
 from skdp.steps.shrinkage import bayes_step, spectrum
@@ -90,11 +89,11 @@ class BoostedSufficientStatistics(Solver):
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         clip_norm = UNBOUNDED
-        if not math.isinf(public.epsilon):
+        if public.is_noisy:
             unit = target_unit(public) * math.sqrt(public.n_outputs)
             clip_norm = 0.9 * gram_row_norm(public, 1.0, power=0.0) * unit * growth(public, 1 / 3)
         values = {
-            "rounds": 4 if signal_to_noise(public) > SCARCE else 0,
+            "rounds": 4 if public.signal_to_noise > SCARCE else 0,
             "row_norm": gram_row_norm(public, 0.8),
             "clip_norm": clip_norm,
         }
@@ -128,7 +127,7 @@ class BoostedSufficientStatistics(Solver):
             unit /= TARGET_RATIO * self.row_norm
         bound = TARGET_UNITS * target_unit(public) if oracle.is_noisy else math.inf
         norm = self.row_norm * math.hypot(1.0, TARGET_RATIO)
-        answer, std = oracle.sum_of(GramSum(norm, unit, bound), 1.0)
+        answer, std = oracle.with_share(GramSum(norm, unit, bound), 1.0)
         joint = unpack_gram(answer, size + public.n_outputs)
         found = spectrum(joint[:size, :size], std, penalty_hessian(oracle.problem, public))
         moments = joint[:size, size:] * unit
@@ -136,7 +135,7 @@ class BoostedSufficientStatistics(Solver):
 
     def _in_rounds(self, oracle: Oracle) -> Solution:
         public, problem = oracle.public, oracle.problem
-        answer, std = oracle.sum_of(GramSum(self.row_norm), self.gram_share)
+        answer, std = oracle.with_share(GramSum(self.row_norm), self.gram_share)
         gram = unpack_gram(answer, public.n_parameters)
         found = spectrum(gram, std, penalty_hessian(problem, public))
         share = (1 - self.gram_share - SQUARES_SHARE * (self.rounds - 1)) / self.rounds
@@ -144,7 +143,7 @@ class BoostedSufficientStatistics(Solver):
         for step in range(self.rounds):
             if step > 0:
                 clip_norm = min(clip_norm, self.clip_norm * self._residual_size(oracle, point))
-            gradient, noise = oracle.sum_of(GradientSum(point, clip_norm), share)
+            gradient, noise = oracle.with_share(GradientSum(point, clip_norm), share)
             push = -gradient - public.n_rows * problem.penalty_gradient(point)
             point = point + bayes_step(found, push, noise, std)
         return Solution(point, self.rounds)
@@ -155,7 +154,7 @@ class BoostedSufficientStatistics(Solver):
         public = oracle.public
         unit = target_unit(public) * math.sqrt(public.n_outputs)
         bound = TARGET_UNITS * unit if oracle.is_noisy else UNBOUNDED
-        squares, _ = oracle.sum_of(ResidualSquares(point, bound), SQUARES_SHARE)
+        squares, _ = oracle.with_share(ResidualSquares(point, bound), SQUARES_SHARE)
         if not oracle.is_noisy:
             return 1.0
         # Not below a tenth: a private figure near zero says little.

@@ -18,11 +18,9 @@ from typing import Any
 import numpy as np
 
 from skdp._numbers import is_real, shown
-from skdp.accounting import Gaussian
 from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.planning import (
-    exact_budget,
     largest_momentum_step,
     momentum_step_limit,
     noise_constant,
@@ -60,7 +58,7 @@ def bound_rules(
     _require_bounded_steps(solver)
     smoothness = loss_curvature(public, problem)
     rule, pace = _steps(solver, kappa, smoothness)
-    if gap is not None and not math.isinf(public.epsilon) and is_auto(solver.max_iter):
+    if gap is not None and public.is_noisy and is_auto(solver.max_iter):
         alpha = _noise(solver, public, smoothness, gap, values)
         rule["max_iter"] = _best_number(solver, alpha, kappa, rule["noise_schedule"], pace)
     return rule
@@ -157,8 +155,7 @@ def _noise(
             "max_iter='auto' with condition_number needs one clip_norm throughout; got "
             f"{shown(clip)}",
         )
-    unit = Gaussian(1.0).sensitivity(public.adjacency)
-    budget = exact_budget(public.epsilon, max(public.delta, 1e-300)) / unit**2
+    budget = (public.mu / public.sensitivity_factor) ** 2
     return noise_constant(
         math.prod(public.shape), float(norms[0]), budget, smoothness, public.n_rows, gap
     )

@@ -7,7 +7,7 @@
 3. "gd" otherwise: the noise of a Gram matrix costs more than its use.
 
 a is the signal-to-noise ratio ``mu n / (p sqrt(K))`` of
-:func:`skdp.solvers.gram_defaults.signal_to_noise`. What was measured is in ``docs/defaults.rst``.
+:attr:`skdp.oracle.Public.signal_to_noise`. What was measured is in ``docs/defaults.rst``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.solvers.base import REGISTRY
-from skdp.solvers.gram_defaults import signal_to_noise
 
 AMPLE = 150.0
 MOST_COLUMNS = 500
@@ -56,6 +55,6 @@ def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | N
 
 
 def _best(public: Public) -> str:
-    if public.delta == 0 or public.weighted or public.sparse or public.n_parameters > MOST_COLUMNS:
+    if public.is_pure or public.weighted or public.sparse or public.n_parameters > MOST_COLUMNS:
         return "gd"
-    return "whitened" if signal_to_noise(public) >= AMPLE else "gd"
+    return "whitened" if public.signal_to_noise >= AMPLE else "gd"

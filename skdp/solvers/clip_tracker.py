@@ -8,7 +8,15 @@ from typing import Any
 from sklearn.base import clone
 
 from skdp._numbers import shown
-from skdp.oracle import Everyone, GaussianNoise, GradientCount, NoisySum, Oracle, Public, Sampler
+from skdp.oracle import (
+    AllRows,
+    GaussianNoise,
+    GradientCount,
+    NoisyStatistic,
+    Oracle,
+    Public,
+    Sampler,
+)
 from skdp.solvers.checks import is_auto
 from skdp.solvers.one_pass import count_ratio
 from skdp.steps import AdaptiveClipping, clip_norms
@@ -69,15 +77,16 @@ class ClipTracker:
         self._norm = float(self._rule.initial)
         self.noises = noises * (1 - share) ** -0.5
         whole = float((noises**-2.0).sum())
-        self._hidden = GaussianNoise(count_ratio(public) * math.sqrt(len(noises) / (share * whole)))
+        noise = count_ratio(public) * math.sqrt(len(noises) / (share * whole))
+        self._mechanism = GaussianNoise(noise)
 
     def next(self, oracle: Oracle, point: Array, batch: Sampler | None) -> float:
         """Return the norm for the step from ``point`` on the rows that ``batch`` draws."""
         if self._rule is None:
             self._step += 1
             return float(self._norms[self._step - 1])
-        rows = Everyone() if batch is None else batch
-        count = NoisySum(GradientCount(point, self._norm), self._hidden, rows)
+        rows = AllRows() if batch is None else batch
+        count = NoisyStatistic(GradientCount(point, self._norm), self._mechanism, rows)
         share = float(oracle.ask(count)[0]) / rows.divisor(oracle.public)
         self._norm = self._rule.next_norm(self._norm, share)
         return self._norm

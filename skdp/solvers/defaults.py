@@ -29,7 +29,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from skdp.accounting import Gaussian, gaussian_mu
 from skdp.objective import Problem
 from skdp.oracle import Public, smoothness
 
@@ -75,13 +74,10 @@ def descent_defaults(
     if public.data_norm is not None:
         row_norm = min(row_norm, public.data_norm)
     # 0. Signal to noise; a fit without noise is treated as a very large budget.
-    if mu is None:
-        mu = gaussian_mu(min(public.epsilon, 1e4), max(public.delta, 1e-12))
-        mu *= math.sqrt(public.share)
-    mu /= Gaussian(1.0).sensitivity(public.adjacency)
+    mu = public.gradient_mu if mu is None else mu / public.sensitivity_factor
     ratio = mu * public.n_rows / (n_columns * math.sqrt(n_outputs))
     # 1. The clipping norm, in the targets' unit; never above what a gradient can reach.
-    if math.isinf(public.epsilon):
+    if not public.is_noisy:
         clip_norm = UNCLIPPED * row_norm
     else:
         clip_norm = clipping * ratio ** (1 / 3) * row_norm

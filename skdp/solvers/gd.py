@@ -16,7 +16,7 @@ from skdp.solvers.bound_rules import bound_rules
 from skdp.solvers.checks import check_choice, check_interval, given_steps, is_auto
 from skdp.solvers.clip_tracker import ClipTracker, adaptive_clip, check_clip
 from skdp.solvers.defaults import descent_defaults, hidden_descent_defaults
-from skdp.solvers.laplace_defaults import laplace_descent_defaults, noise_law
+from skdp.solvers.laplace_defaults import composition_kind, laplace_descent_defaults
 from skdp.steps import (
     AVERAGES,
     MOMENTA,
@@ -152,13 +152,13 @@ class GradientDescent(Solver):
         self.initial_gap = initial_gap
         self.mechanism = mechanism
 
-    def mechanism_for(self, delta: float) -> str:
+    def mechanism_for(self, pure: bool) -> str:
         hidden = self.release == "last" and self.mechanism == "auto"
-        return "gaussian" if hidden else super().mechanism_for(delta)
+        return "gaussian" if hidden else super().mechanism_for(pure)
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         max_iter, size = given_steps(self.max_iter, self.learning_rate)
-        mechanism = self.mechanism_for(public.delta)
+        mechanism = self.mechanism_for(public.is_pure)
         defaults = laplace_descent_defaults if mechanism == "laplace" else descent_defaults
         if self.release == "last":
             defaults = hidden_descent_defaults
@@ -219,11 +219,11 @@ class GradientDescent(Solver):
         if self.release == "last":
             return Solution(oracle.ask(self._hidden_run()), n_steps)
         sizes = step_sizes(self.learning_rate, n_steps)
-        law = noise_law(self.mechanism, oracle.public.delta)
+        law = composition_kind(self.mechanism, oracle.public)
         noises = relative_noise(self.noise_schedule, n_steps, law, sizes)
         clips = ClipTracker(self.clip_norm, noises, oracle.public)
         momentum = MOMENTA[self.momentum_kind](self.momentum)
-        average = IterateAverage(self.averaging, n_steps, oracle.coins)
+        average = IterateAverage(self.averaging, n_steps, oracle.rng)
         point = oracle.start()
         batches = samplers(self.batch_size, self.sampling, oracle.public)
         for size, noise, batch in zip(sizes, clips.noises, batches, strict=False):

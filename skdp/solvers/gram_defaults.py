@@ -16,7 +16,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting import Gaussian, gaussian_mu
 from skdp.objective import Problem
 from skdp.oracle import Public
 
@@ -38,17 +37,9 @@ def check_columns(solver: str, public: Public) -> None:
         )
 
 
-def signal_to_noise(public: Public) -> float:
-    """Return a; a fit without noise is treated as a very large budget."""
-    mu = gaussian_mu(min(public.epsilon, 1e4), max(public.delta, 1e-12))
-    mu *= math.sqrt(public.share)
-    mu /= Gaussian(1.0).sensitivity(public.adjacency)
-    return mu * public.n_rows / (public.n_parameters * math.sqrt(public.n_outputs))
-
-
 def growth(public: Public, power: float, start: float = AMPLE) -> float:
     """Return ``(a / start)**power``, at least 1."""
-    return float(max(1.0, signal_to_noise(public) / start) ** power)
+    return float(max(1.0, public.signal_to_noise / start) ** power)
 
 
 def expected_row_norm(public: Public) -> float:
@@ -61,7 +52,7 @@ def expected_row_norm(public: Public) -> float:
 
 def gram_row_norm(public: Public, factor: float, power: float = 0.25) -> float:
     """Bound that rows are shrunk to before their Gram matrix is taken."""
-    if math.isinf(public.epsilon):
+    if not public.is_noisy:
         return UNBOUNDED
     bound = factor * expected_row_norm(public) * growth(public, power)
     return bound if public.row_norm is None else min(bound, public.row_norm)

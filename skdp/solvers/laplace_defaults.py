@@ -22,9 +22,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from skdp.accounting import gaussian_mu
 from skdp.objective import Problem
 from skdp.oracle import Public
+from skdp.oracle.public import LARGEST_EPSILON
 from skdp.solvers import defaults
 from skdp.solvers.defaults import descent_defaults
 
@@ -33,17 +33,16 @@ FEWEST, FEWEST_UNBOUNDED, MOST, GROWTH = 1, 8, 60, 3.0
 GETTING_GOING = 5  # steps that are spent on building up speed
 
 
-def noise_law(mechanism: str, delta: float) -> str:
+def composition_kind(mechanism: str, public: Public) -> str:
     """How costs add up: epsilons with pure Laplace noise, their squares with anything else."""
-    return "laplace" if mechanism == "laplace" and delta == 0 else "gaussian"
+    return "laplace" if mechanism == "laplace" and public.is_pure else "gaussian"
 
 
 def equivalent_mu(public: Public, n_steps: int) -> float:
     """Return the mu of a Gaussian release with the noise of ``n_steps`` Laplace ones, averaged."""
-    epsilon = min(public.epsilon, 1e4)
-    mu = epsilon / math.sqrt(n_steps)
-    if public.delta > 0:
-        mu = max(mu, gaussian_mu(epsilon, max(public.delta, 1e-12)))
+    mu = min(public.laplace_budget, LARGEST_EPSILON) / math.sqrt(n_steps)
+    if not public.is_pure:
+        mu = max(mu, public.mu)
     return mu / math.sqrt(2 * public.n_parameters)
 
 
@@ -61,7 +60,7 @@ def laplace_descent_defaults(
 ) -> dict[str, Any]:
     """Hyperparameters of gradient descent with Laplace noise for this shape and budget."""
     factor = residual_factor(public, problem)
-    pure = public.delta == 0 and not math.isinf(public.epsilon)
+    pure = public.is_pure and public.is_noisy
     if max_iter is None and pure:
         spread = public.n_parameters * math.sqrt(public.n_outputs)
         ratio = equivalent_mu(public, 1) / factor * public.n_rows / spread

@@ -14,7 +14,6 @@ from skdp.solvers.gram_defaults import (
     check_columns,
     gram_row_norm,
     growth,
-    signal_to_noise,
     target_unit,
 )
 
@@ -82,7 +81,7 @@ class Newton(Solver):
         self.direction_share = direction_share
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        noisy, reach = not math.isinf(public.epsilon), problem.loss.residual_bound
+        noisy, reach = public.is_noisy, problem.loss.residual_bound
         if is_auto(self.max_iter):
             n_steps = 8 if noisy else 60
         else:
@@ -113,10 +112,10 @@ class Newton(Solver):
         part in the Hessian and sigma the noise multiplier; the gradient follows it with the
         largest eigenvalue of the Hessian, taken for that of correlated columns of unit size.
         """
-        if math.isinf(public.epsilon):
+        if not public.is_noisy:
             return 1e-9 * public.n_rows * problem.loss.curvature
         root = math.sqrt(public.n_parameters * public.n_outputs)
-        mu = signal_to_noise(public) * public.n_parameters * math.sqrt(public.n_outputs)
+        mu = public.signal_to_noise * public.n_parameters * math.sqrt(public.n_outputs)
         mu *= math.sqrt(self.direction_share / n_steps) / public.n_rows
         noise = problem.loss.curvature * row_norm**2 * root / mu
         widest = max(public.n_parameters / 4.0, public.intercept_size**2)
@@ -137,9 +136,9 @@ class Newton(Solver):
         point = oracle.start()
         for _ in range(n_steps):
             what = ShrunkGradientSum(point, self.row_norm, self.residual_bound, whole_records=True)
-            gradient, _ = oracle.sum_of(what, (1 - self.direction_share) / n_steps)
+            gradient, _ = oracle.with_share(what, (1 - self.direction_share) / n_steps)
             gradient = gradient + oracle.public.n_rows * problem.penalty_gradient(point)
             where = NewtonDirection(point, gradient, self.damping, self.row_norm)
-            direction, _ = oracle.sum_of(where, self.direction_share / n_steps)
+            direction, _ = oracle.with_share(where, self.direction_share / n_steps)
             point = point - direction
         return Solution(point, n_steps)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
-from skdp.accounting import Gaussian
 from skdp.objective import Problem
 from skdp.oracle import Oracle, PerturbedMinimum, Public, Solution
+from skdp.oracle.releases.perturbed import perturbation_damping
 from skdp.solvers.base import Solver
 from skdp.solvers.checks import check_positive, is_auto
 from skdp.solvers.gram_defaults import check_columns, gram_row_norm
 
-SPENT_ON_CURVATURE = 0.2  # of epsilon
+CURVATURE_SHARE = 0.2  # of epsilon, for the curvature of a record
 
 
 class ObjectivePerturbation(Solver):
@@ -71,13 +70,7 @@ class ObjectivePerturbation(Solver):
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         row_norm = gram_row_norm(public, 0.8) if is_auto(self.row_norm) else self.row_norm
-        if math.isinf(public.epsilon):
-            damping = 1e-9 * public.n_rows
-        else:
-            # Group privacy for two halves epsilon under replace-one.
-            epsilon = public.epsilon / Gaussian(1.0).sensitivity(public.adjacency)
-            ratio = -math.expm1(-SPENT_ON_CURVATURE * min(epsilon, 10.0))
-            damping = problem.loss.curvature * row_norm**2 * (1 + 1e-6) / ratio
+        damping = perturbation_damping(public, problem.loss.curvature, row_norm, CURVATURE_SHARE)
         values = {"row_norm": row_norm, "damping": damping}
         return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
 

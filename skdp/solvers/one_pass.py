@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdp._numbers import is_real, shown
-from skdp.accounting import Gaussian, gaussian_mu
+from skdp.accounting import Gaussian
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
@@ -97,16 +97,13 @@ class OnePass(Solver):
 
 def noise_of_one(public: Public) -> float:
     """Noise multiplier of one release that takes the whole budget; 0 if there is no noise."""
-    if math.isinf(public.epsilon):
-        return 0.0
-    mu = gaussian_mu(public.epsilon, max(public.delta, 1e-300)) * math.sqrt(public.share)
-    return Gaussian(1.0).sensitivity(public.adjacency) / mu
+    return 1 / public.gradient_mu if public.is_noisy else 0.0
 
 
 def count_ratio(public: Public) -> float:
     """Noise that a count takes next to a gradient of the same price, each in its own unit."""
     unit = Gaussian(1.0, spread=1.0).sensitivity(public.adjacency)
-    return unit / Gaussian(1.0).sensitivity(public.adjacency)
+    return unit / public.sensitivity_factor
 
 
 @dataclass(frozen=True)

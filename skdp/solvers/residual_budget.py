@@ -141,7 +141,7 @@ class ResidualBudget(Solver):
         costs = relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
         shares = costs / costs.sum()
         momentum = MOMENTA[self.momentum_kind](self.momentum)
-        average = IterateAverage(self.averaging, n_steps, oracle.coins)
+        average = IterateAverage(self.averaging, n_steps, oracle.rng)
         point = oracle.start()
         left, factor, done = 1.0, 1.0, 0
         for size, clip_norm, planned in zip(sizes, clips, shares, strict=True):
@@ -157,7 +157,7 @@ class ResidualBudget(Solver):
             average.add(point)
             # 3. What the next step asks for follows from answers that were released.
             if self.boost > 1:
-                expected = gradient.size * oracle.gradient_std(clip_norm, noise) ** 2
+                expected = gradient.size * oracle.gradient_std(clip_norm, noise, sampler=None) ** 2
                 if np.sum(gradient * gradient) < 2 * expected:
                     factor *= self.boost
         return Solution(self._chosen(average, point, done), done)

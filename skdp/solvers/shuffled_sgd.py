@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar
 
 from skdp._numbers import is_integer, is_real, shown
-from skdp.accounting import Gaussian, Shuffled, calibrate
+from skdp.accounting import Gaussian, Shuffled
 from skdp.objective import Problem
 from skdp.oracle import GaussianNoise, Oracle, Public, ShuffledPass, Solution
 from skdp.solvers.checks import check_count, check_positive, is_auto
@@ -125,9 +125,9 @@ class ShuffledSGD(OnePass):
     def _size(public: Public, problem: Problem, guess: Guess, n_steps: int) -> float:
         """Return the step size that the noise of a step bears, amplified where that is cheaper."""
         alpha = noise_of_one(public)
-        if alpha > 0 and public.delta > 0 and n_steps == public.n_rows and not public.streamed:
-            single = Shuffled(n_steps, Gaussian(1.0))
-            alpha = calibrate(single, public.epsilon, public.delta, public.adjacency).scale
+        one_by_one = n_steps == public.n_rows and not public.streamed
+        if alpha > 0 and not public.is_pure and one_by_one:
+            alpha = public.noise_for(Shuffled(n_steps, Gaussian(1.0)))
         return step_size(public, problem, guess, public.n_rows / n_steps, alpha)
 
     def _blocks(self, public: Public, guess: Guess) -> int:

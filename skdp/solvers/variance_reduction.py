@@ -15,13 +15,13 @@ from skdp._docstrings import fill
 from skdp._numbers import is_real, shown
 from skdp.objective import Problem
 from skdp.oracle import (
-    Everyone,
+    AllRows,
     GaussianNoise,
     GradientSum,
-    NoisySum,
+    IndexSampler,
+    NoisyStatistic,
     Oracle,
     Public,
-    Sampler,
     Solution,
     SVRGPass,
 )
@@ -170,7 +170,7 @@ class VarianceReduced(Solver):
                 return lengths
         return lengths
 
-    def _batches(self, public: Public) -> Iterator[Sampler]:
+    def _batches(self, public: Public) -> Iterator[IndexSampler]:
         return samplers(self.batch_size, self.sampling, public)
 
     def solve(self, oracle: Oracle) -> Solution:
@@ -189,7 +189,7 @@ class VarianceReduced(Solver):
                 snapshot = oracle.gradient(anchor, clip_norm, snapshots)
             else:
                 what, noise = GradientSum(anchor, clip_norm), GaussianNoise(snapshots)
-                snapshot = NoisySum(what, noise, Everyone())
+                snapshot = NoisyStatistic(what, noise, AllRows())
             if step is not None:
                 size = step.next(anchor, snapshot, length, size)
             # 2. the inner steps

@@ -105,7 +105,7 @@ class Whitened(Solver):
         self.residual_bound = residual_bound
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        noisy = not math.isinf(public.epsilon)
+        noisy = public.is_noisy
         reach = problem.loss.residual_bound
         if reach is None:
             unit = target_unit(public) * math.sqrt(public.n_outputs)
@@ -137,7 +137,7 @@ class Whitened(Solver):
         n_rows, n_steps = public.n_rows, self.max_iter
         curvature = _typical_curvature(public, problem)
         # 1. The Gram matrix, and coordinates in which it is round.
-        answer, std = oracle.sum_of(GramSum(self.row_norm), self.gram_share)
+        answer, std = oracle.with_share(GramSum(self.row_norm), self.gram_share)
         known = penalty_hessian(problem, public) / curvature
         found = spectrum(unpack_gram(answer, public.n_parameters), std, known)
         lifted = found.values + found.edge
@@ -153,7 +153,7 @@ class Whitened(Solver):
         for step in range(n_steps):
             coef = transform @ point
             what = ShrunkGradientSum(coef, row_norm, self._cap(step, problem), coordinates)
-            gradient, _ = oracle.sum_of(what, share)
+            gradient, _ = oracle.with_share(what, share)
             gradient = gradient + transform.T @ (n_rows * problem.penalty_gradient(coef))
             velocity = self.momentum * velocity - gradient / curvature
             point = point + velocity

@@ -1,4 +1,4 @@
-"""What a release is, and the list of the audited ones.
+"""What a release is, the list of the audited ones, and checks that their fields go through.
 
 Everything in this folder is trusted: its classes read rows. A class is answered only if it carries
 the mark of :func:`audited`, which is given to classes of this folder alone.
@@ -6,22 +6,22 @@ the mark of :func:`audited`, which is given to classes of this folder alone.
 
 from __future__ import annotations
 
+import math
+import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM
 from skdp.accounting import Event
 from skdp.objective import Problem
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
+from skdp.oracle.sources.base import REPEATABLE, RepeatableSource, Source
+from skdp.oracle.sources.records import Array
 
-if TYPE_CHECKING:
-    from skdp.oracle.rows import Rows
-
-Array = NDArray[np.float64]
 Class = TypeVar("Class", bound=type)
 
 _AUDITED: set[type] = set()
@@ -32,7 +32,7 @@ class NotAudited(TypeError):  # noqa: N818  reads as what it says
 
 
 @dataclass(frozen=True)
-class Terms:
+class PublicContext:
     """What an answer may depend on besides the rows: all of it public.
 
     Attributes
@@ -79,29 +79,153 @@ class Release(ABC):
     def kind(self) -> str:
         """What was asked, in the words of the privacy statement."""
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it needs of the place where rows live, in the words of its sources."""
+        return frozenset({REPEATABLE})
+
     @abstractmethod
     def parts(self) -> tuple[object, ...]:
         """Objects this release is made of; each of them must be audited, too."""
 
     @abstractmethod
-    def event(self, terms: Terms) -> Event:
-        """Return what the answer costs, noise in relative units (without ``terms.scale``)."""
+    def event(self, context: PublicContext) -> Event:
+        """Return what the answer costs, noise in relative units (without ``context.scale``)."""
 
     @abstractmethod
-    def std(self, terms: Terms) -> float:
+    def std(self, context: PublicContext) -> float:
         """Return the standard deviation of the noise in one coordinate of the answer."""
 
-    def n_gradients(self, terms: Terms) -> float:
+    def n_gradients(self, context: PublicContext) -> float:
         """Gradients of single records that the answer takes: a public, expected number.
 
         One of every row, unless a release knows better.
         """
-        return float(terms.public.n_rows)
+        return float(context.public.n_rows)
 
     @abstractmethod
-    def answer(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
+    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
         """Read the rows and return the noisy answer. Only the oracle calls this."""
 
     @abstractmethod
-    def stand_in(self, terms: Terms, rng: np.random.Generator) -> Array:
+    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
         """Return an array like an answer, made without rows, for a rehearsal."""
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """How a computed statistic may depend on one record; all figures are public.
+
+    Attributes
+    ----------
+    bound : float
+        Norm of what one record adds, at most, rounding errors included.
+    spread : float
+        Largest distance between two such contributions, in units of ``bound``.
+    size : int
+        Number of coordinates of the statistic.
+    total : float
+        Bound on the absolute value of any coordinate of the statistic.
+    order : {1, 2}, default=2
+        Of the norm that ``bound`` is in: L1 or L2.
+    """
+
+    bound: float
+    spread: float
+    size: int
+    total: float
+    order: int = 2
+
+
+class Statistic(ABC):
+    """A function of the records that one record can move by a bounded amount.
+
+    Most are sums over records: `total` hands a block function to the source, which adds up what
+    comes of every block. The bound, the function and the proof stand on one page, in one file.
+
+    Attributes
+    ----------
+    kind : str
+        What is computed, in the words of the privacy statement.
+    gradients : int
+        Gradients that are taken of each record, for the count of a fit's cost.
+    """
+
+    kind: ClassVar[str]
+    gradients: ClassVar[int] = 1
+
+    @abstractmethod
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+        """Return the bound on one record's part in a statistic of at most ``n_rows`` rows."""
+
+    @abstractmethod
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        """Return the shape of the statistic."""
+
+    @abstractmethod
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        """Return the statistic of all rows, each contribution cut down to the bound."""
+
+
+# ---------------------------------------------------------------- checks of fields
+
+
+def store_points(record: object, *names: str) -> None:
+    """Put plain, read-only float64 copies in place of these fields, or refuse them.
+
+    A point with inf or nan would turn margins into nan, and a nan in a sum shows that a row is
+    there. A copy, because a solver must not be able to change it between the check and the use.
+    """
+    for name in names:
+        point: Array = np.array(getattr(record, name), dtype=np.float64, copy=True, subok=False)
+        if not np.isfinite(point).all():
+            raise ValueError(
+                f"{type(record).__name__}: the {name} must be finite; it holds nan or inf. Nothing "
+                "was released for it. If a fit diverged, lower its learning_rate."
+            )
+        point.setflags(write=False)
+        object.__setattr__(record, name, point)
+
+
+def store_positive(record: object, *names: str) -> None:
+    """Turn these fields into floats, or raise ValueError where one is not positive and finite."""
+    for name in names:
+        value = float(getattr(record, name))
+        if not 0 < value < math.inf:
+            who = type(record).__name__
+            raise ValueError(f"{who}: {name} must be positive and finite; got {value!r}.")
+        object.__setattr__(record, name, value)
+
+
+def store_bounds(record: object, *names: str) -> None:
+    """Turn these fields into floats, or raise ValueError unless they lie in [1e-100, 1e100].
+
+    Limits that follow from them, such as a clipping norm over the norm of a row, lose their
+    relative precision where numbers are subnormal: a record could then add more than its bound.
+    """
+    for name in names:
+        value = float(getattr(record, name))
+        if not LEAST_CLIP_NORM <= value <= LARGEST_CLIP_NORM:
+            raise ValueError(
+                f"{type(record).__name__}: {name} must be positive and finite, from "
+                f"{LEAST_CLIP_NORM:g} to {LARGEST_CLIP_NORM:g}; got {value!r}. Nothing was "
+                "released for it."
+            )
+        object.__setattr__(record, name, value)
+
+
+def store_integers(record: object, *names: str) -> None:
+    """Turn these fields into integers; what is not one raises TypeError."""
+    for name in names:
+        object.__setattr__(record, name, operator.index(getattr(record, name)))
+
+
+def require_shape(record: object, context: PublicContext, *names: str) -> None:
+    """Raise ValueError unless these fields have the shape of the parameter."""
+    for name in names:
+        given = getattr(record, name).shape
+        if given != context.public.shape:
+            raise ValueError(
+                f"{type(record).__name__}: the {name} must have shape {context.public.shape}; got "
+                f"{given}. Nothing was released for it."
+            )

@@ -8,31 +8,71 @@ rest on the 0 of the null record, as amplification compares a record with its ab
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from skdp.objective import Loss
-from skdp.oracle.releases.base import Array, Terms, audited
-from skdp.oracle.releases.fields import require_shape, store_points, store_positive
-from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.releases.sums import Sum
+from skdp.oracle.kernels.clipped_gradients import residuals_at
+from skdp.oracle.releases.base import (
+    Contribution,
+    PublicContext,
+    Statistic,
+    audited,
+    require_shape,
+    store_points,
+    store_positive,
+)
+from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.sources.records import Array, Records
 
-if TYPE_CHECKING:
-    from skdp.oracle.rows import Rows
+SQUARE_BITS = 20  # squared norms are rounded to this many bits, so that their sum is exact
 
 
-class _Count(Sum):
-    """What the counts share: one number, exact in float64, that a record moves by at most 1."""
+class _Count(Statistic):
+    """One number, exact in float64, that a record moves by at most 1."""
 
-    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
         # A sum of at most 2**53 ones is exact: rounding adds nothing.
         return Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
 
-    def shape(self, terms: Terms) -> tuple[int, ...]:
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
         return (1,)
+
+
+def count_within(
+    records: Records, loss: Loss, point: Array, limit: float, of_gradients: bool
+) -> float:
+    """Count the records whose weighted residual, or gradient, is at most ``limit`` long.
+
+    A residual that is not a number, or too large for float64, is not counted, so each row adds 0 or
+    1 whatever it holds. A row of weight 0 is a null record, and adds 0.
+    """
+    found = 0
+    for block in records.cached_blocks():
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            residuals = residuals_at(block, loss, point, block.X.dtype)
+            if block.weights is not None:
+                residuals *= block.weights[:, None]
+            limits = limit * block.inverse_norms if of_gradients else limit
+            within = _lengths(residuals) <= limits
+            if block.weights is not None:
+                within &= block.weights != 0
+            found += int(np.count_nonzero(within))
+    return float(found)
+
+
+def _lengths(residuals: Array) -> Array:
+    """L2 norm of each row; not a number where an entry is not."""
+    sizes = np.abs(residuals)
+    if sizes.shape[1] == 1:
+        return np.asarray(sizes[:, 0])
+    # Divided by the largest entry first: squares do not leave float64's range.
+    largest = sizes.max(axis=1)
+    scale = np.where(largest > 0, largest, 1.0)
+    sizes /= scale[:, None]
+    return np.asarray(scale * np.sqrt(np.einsum("ij,ij->i", sizes, sizes)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +81,16 @@ class _CountWithin(_Count):
 
     point: Array = field(repr=False)
     limit: float
+    of_gradients: ClassVar[bool]
 
     def __post_init__(self) -> None:
         store_points(self, "point")
         store_positive(self, "limit")
 
-    def total(self, rows: Rows, terms: Terms) -> Array:
-        require_shape(self, terms, "point")
-        return np.array([float(self._count(rows, terms.problem.loss))])
-
-    @abstractmethod
-    def _count(self, rows: Rows, loss: Loss) -> int:
-        """Count the records."""
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        require_shape(self, context, "point")
+        loss = context.problem.loss
+        return np.array([rows.total(count_within, loss, self.point, self.limit, self.of_gradients)])
 
 
 @audited
@@ -73,9 +111,7 @@ class ResidualCount(_CountWithin):
     """
 
     kind: ClassVar[str] = "residual_count"
-
-    def _count(self, rows: Rows, loss: Loss) -> int:
-        return rows.count_residuals(loss, self.point, self.limit)
+    of_gradients: ClassVar[bool] = False
 
 
 @audited
@@ -94,9 +130,22 @@ class GradientCount(_CountWithin):
     """
 
     kind: ClassVar[str] = "gradient_count"
+    of_gradients: ClassVar[bool] = True
 
-    def _count(self, rows: Rows, loss: Loss) -> int:
-        return rows.count_gradients(loss, self.point, self.limit)
+
+def squared_norms(records: Records, limit: float) -> float:
+    """Sum of ``min(1, (norm / limit)**2)``, in units of 2**-20, each a whole number of them.
+
+    Rows of weight 0 are null records and add 0.
+    """
+    total = 0.0
+    for block in records.cached_blocks():
+        with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            shares = np.minimum(1.0, (1.0 / block.inverse_norms / limit) ** 2)
+        if block.weights is not None:
+            shares[block.weights == 0] = 0.0
+        total += float(np.rint(2.0**SQUARE_BITS * shares).sum())
+    return total
 
 
 @audited
@@ -120,5 +169,6 @@ class SquaredNormSum(_Count):
     def __post_init__(self) -> None:
         store_positive(self, "limit")
 
-    def total(self, rows: Rows, terms: Terms) -> Array:
-        return np.array([rows.sum_squared_norms(self.limit)])
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        units = rows.total(squared_norms, self.limit)
+        return np.array([units / 2.0**SQUARE_BITS])

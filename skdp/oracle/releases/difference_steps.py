@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot, dscal
 
 from skdp.objective import Loss, scalar_residual
-from skdp.oracle import kernels
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases.base import Array, Terms
-from skdp.oracle.releases.samplers import Numbers, Sampler
-
-if TYPE_CHECKING:
-    from skdp.oracle.rows import Rows
-    from skdp.oracle.rows.records import Records
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.releases.samplers import IndexSampler, Indices
+from skdp.oracle.sources.memory import MemorySource
+from skdp.oracle.sources.records import Array, block_rows
 
 SumUp = Callable[[int, int, Array, float, float, Array], None]
 """sum_up(first, stop, away, bound, factor, out): write into ``out``, flat, ``factor`` times the sum
@@ -25,69 +22,72 @@ to ``bound``."""
 
 LARGEST_CLIP = 1e20
 LARGEST_QUOTIENT = 1e280  # no product with a clip, nor one with a row after it, leaves float64
-BYTES_AT_ONCE = 1 << 20
+BYTES_AT_ONCE = 1 << 20  # of rows copied side by side
 ROWS_AT_ONCE = 1 << 12
-FEW, MANY = 3, 8  # batches of so few rows take them one by one, where few batches have so many
+# Row by row where a batch has at most FEW rows, unless batches have MANY rows on average.
+FEW, MANY = 3, 8
 
 
 def difference_steps(
-    samplers: tuple[Sampler, ...],
+    samplers: tuple[IndexSampler, ...],
     n_steps: int,
-    rows: Rows,
-    terms: Terms,
+    rows: MemorySource,
+    context: PublicContext,
     anchor: Array,
-    source: NoiseSource,
+    noise_source: NoiseSource,
 ) -> Iterator[tuple[SumUp, list[int], list[float]]]:
     """Yield blocks of steps: how to sum up a batch, where batches begin and end, their divisors.
 
     Parameters
     ----------
-    samplers : tuple of Sampler
+    samplers : tuple of IndexSampler
         One for all steps, or one for each.
     n_steps : int
-    rows, terms, anchor, source
+    rows, context, anchor, noise_source
         As the release has them.
     """
-    public = terms.public
+    public = context.public
     divisors = [item.divisor(public) for item in samplers]
-    largest = kernels.block_rows(rows.n_rows, public.n_features, 8, False)
+    largest = block_rows(rows.n_rows, public.n_features, 8, False)
     room = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // (8 * public.n_parameters)))
     at_once = max(1, min(int(room / max(divisors)), ROWS_AT_ONCE, 2**46 // public.n_rows))
-    dense = not rows.is_sparse and public.n_outputs == 1
+    dense = not rows.records.is_sparse and public.n_outputs == 1
     for start in range(0, n_steps, at_once):
         count = min(at_once, n_steps - start)
         if len(samplers) == 1:
-            numbers, edges = samplers[0].draws(rows, count, source)
+            indices, edges = samplers[0].draw_many(rows, count, noise_source)
             shares = divisors * count
         else:
-            drawn = [item.numbers(rows, source) for item in samplers[start : start + count]]
-            numbers = np.concatenate(drawn)
+            chosen = samplers[start : start + count]
+            drawn = [item.indices(rows, noise_source) for item in chosen]
+            indices = np.concatenate(drawn)
             edges = np.concatenate(([0], np.cumsum([len(one) for one in drawn])))
             shares = divisors[start : start + count]
         widest = int(np.diff(edges).max())
         if dense and widest <= min(largest, rows.n_rows - 1):
-            records = rows.records(numbers)
-            one_by_one = len(numbers) < MANY * count
-            sum_up = _side_by_side(records, terms.problem.loss, anchor[:, 0], one_by_one)
+            one_by_one = len(indices) < MANY * count
+            sum_up = _side_by_side(rows, indices, context.problem.loss, anchor[:, 0], one_by_one)
         else:
-            sum_up = _through_the_kernel(rows, numbers, terms.problem.loss, anchor)
+            sum_up = _through_the_kernel(rows, indices, context.problem.loss, anchor)
         yield sum_up, edges.tolist(), shares
 
 
-def _through_the_kernel(rows: Rows, numbers: Numbers, loss: Loss, anchor: Array) -> SumUp:
+def _through_the_kernel(rows: MemorySource, indices: Indices, loss: Loss, anchor: Array) -> SumUp:
     """Any rows, by the pass that full gradients take."""
 
     def sum_up(first: int, stop: int, away: Array, bound: float, factor: float, out: Array) -> None:
         everyone = stop - first == rows.n_rows
-        chosen = rows if everyone else rows.take(numbers[first:stop])
+        chosen = rows if everyone else rows.take(indices[first:stop])
         point = anchor + away.reshape(anchor.shape)
-        total = chosen.clipped_gradient_sum(loss, point, bound, precise=True, anchor=anchor)
+        total = chosen.total(clipped_gradients, loss, point, bound, True, anchor)
         np.multiply(total.ravel(), factor, out)
 
     return sum_up
 
 
-def _side_by_side(records: Records, loss: Loss, anchor: Array, one_by_one: bool) -> SumUp:
+def _side_by_side(
+    source: MemorySource, indices: Indices, loss: Loss, anchor: Array, one_by_one: bool
+) -> SumUp:
     """Dense rows and one output, copied side by side.
 
     A record's part is its row times its difference of residuals c, cut to ``|c| <= bound / |row|``;
@@ -95,8 +95,10 @@ def _side_by_side(records: Records, loss: Loss, anchor: Array, one_by_one: bool)
     quotient of at most 1e280 and a clip of at most 1e20 every factor is finite, so that a null row
     adds 0.
     """
-    rows, targets, weights = records.rows, records.targets, records.weights
-    inverse = np.minimum(records.inverse_norms, LARGEST_QUOTIENT)
+    records = source.records
+    rows, targets = records.written_out(indices), records.targets[indices, 0].astype(np.float64)
+    weights = None if records.weights is None else records.weights[indices]
+    inverse = np.minimum(records.inverse_norms[indices], LARGEST_QUOTIENT)
     base = np.dot(rows, anchor)
     there = loss.residual(base[:, None], targets[:, None])[:, 0]
     one_residual = scalar_residual(loss) if one_by_one else None

@@ -1,36 +1,205 @@
-"""The noisy gradient of a solver, by the name of its noise."""
+"""Sums of clipped gradients, and of differences of gradients between two points."""
 
 from __future__ import annotations
 
-from skdp.oracle.releases.base import Array
-from skdp.oracle.releases.laplace import LaplaceNoise
-from skdp.oracle.releases.mechanisms import GaussianNoise, Mechanism
-from skdp.oracle.releases.noisy_sum import NoisySum
-from skdp.oracle.releases.samplers import Everyone, Sampler
-from skdp.oracle.releases.sums import GradientSum
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-MECHANISMS: dict[str, type[GaussianNoise] | type[LaplaceNoise]] = {
-    "gaussian": GaussianNoise,
-    "laplace": LaplaceNoise,
-}
+import numpy as np
+
+from skdp.objective import Problem
+from skdp.oracle.kernels.clipped_gradients import (
+    clipped_gradients,
+    gradient_rounding,
+    l1_clipped_gradients,
+)
+from skdp.oracle.public import Public
+from skdp.oracle.releases.base import (
+    Contribution,
+    PublicContext,
+    Statistic,
+    audited,
+    require_shape,
+    store_bounds,
+    store_points,
+)
+from skdp.oracle.releases.mechanisms import mechanism_by_name
+from skdp.oracle.releases.noisy_statistic import NoisyStatistic
+from skdp.oracle.releases.samplers import AllRows, Sampler
+from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.sources.records import Array, inverse_l1_norms
+
+NORM_SLACK = 1e-9  # relative; covers the rounding of a row's norm up to a million columns
+# The bound of a difference never falls below this share of its clipping norm: between equal points
+# it would be 0.
+LEAST_BOUND = 2.0**-40
 
 
-def noise(mechanism: str, relative: float) -> Mechanism:
-    """Return the noise of this name; ValueError if there is none."""
-    if mechanism not in MECHANISMS:
-        known = ", ".join(repr(name) for name in sorted(MECHANISMS))
-        raise ValueError(f"mechanism must be one of {known}; got {mechanism!r}.")
-    return MECHANISMS[mechanism](relative)
+def gradient_contribution(
+    norm: float, context: PublicContext, n_rows: int, order: int = 2
+) -> Contribution:
+    """Bound on a record's part in a sum of vectors cut to ``norm``, with what rounding adds."""
+    public = context.public
+    slack = gradient_rounding(n_rows, public.n_features, public.n_outputs, public.sparse)
+    bound = norm * (1 + slack)
+    size = math.prod(public.shape)
+    return Contribution(bound, spread=2.0, size=size, total=n_rows * bound, order=order)
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class GradientSum(Statistic):
+    """Sum of the records' gradients at ``point``, each clipped to norm ``clip_norm``.
+
+    Sensitivity: a record adds ``g * min(1, clip_norm / |g|)``, the gradient of its loss alone,
+    whose norm over all ``d * K`` coordinates, L2 or, with ``order=1``, L1, is at most
+    ``clip_norm``; a null record adds 0. So zero-out moves the sum, in the same norm, by at most
+    ``clip_norm`` and replace-one by at most twice that (Abadi et al. 2016, sec. 3.1; the triangle
+    inequality is all that it takes). The L1 norm of a gradient, an outer product of row and
+    residual, is ``|x|_1 |residual|_1``, the row's constant included. Weights act before clipping,
+    so the bound does not depend on them. Floating point adds what
+    :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding` proves.
+
+    Parameters
+    ----------
+    point : array of shape (n_parameters, n_outputs)
+        Where the gradient is taken; finite.
+    clip_norm : float
+        From 1e-100 to 1e100: limits on residuals, which are this over the norm of a row, lose
+        their relative precision where numbers are subnormal. It is a number, fixed here: a solver
+        knows no rows, so whatever it names is public, and the very number that bounds the noise is
+        the one that clips.
+    order : {1, 2}, default=2
+        Of the norm: 2 for Gaussian noise, 1 for Laplace noise.
+    """
+
+    point: Array = field(repr=False)
+    clip_norm: float
+    order: int = 2
+    kind: ClassVar[str] = "gradient"
+
+    def __post_init__(self) -> None:
+        store_points(self, "point")
+        store_bounds(self, "clip_norm")
+        if type(self.order) is not int or self.order not in (1, 2):
+            raise ValueError(f"GradientSum: order must be 1 or 2; got {self.order!r}.")
+
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+        return gradient_contribution(self.clip_norm, context, n_rows, self.order)
+
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        return context.public.shape
+
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        require_shape(self, context, "point")
+        loss = context.problem.loss
+        if self.order == 2:
+            return np.asarray(rows.total(clipped_gradients, loss, self.point, self.clip_norm))
+        inverse = rows.per_row(inverse_l1_norms)
+        return np.asarray(
+            rows.total(l1_clipped_gradients, loss, self.point, self.clip_norm, rows=(inverse,))
+        )
 
 
 def noisy_gradient(
     point: Array,
     clip_norm: float,
-    relative: float = 1.0,
+    relative_noise: float = 1.0,
     sampler: Sampler | None = None,
     mechanism: str = "gaussian",
-) -> NoisySum:
-    """Sum of gradients, clipped in the norm of the noise that hides it."""
-    hidden = noise(mechanism, relative)
-    what = GradientSum(point, clip_norm, hidden.order)
-    return NoisySum(what, hidden, Everyone() if sampler is None else sampler)
+) -> NoisyStatistic:
+    """Return the release of a sum of gradients, clipped in the norm of its noise."""
+    noise = mechanism_by_name(mechanism, relative_noise)
+    gradients = GradientSum(point, clip_norm, noise.order)
+    return NoisyStatistic(gradients, noise, AllRows() if sampler is None else sampler)
+
+
+# ---------------------------------------------------------------- differences
+
+
+def smoothness(public: Public, problem: Problem) -> float | None:
+    """Public bound on the curvature of the mean loss, clipped or not; None if there is none."""
+    if public.row_norm is None:
+        return None
+    return problem.loss.curvature * public.row_norm**2 * (1 + NORM_SLACK)
+
+
+def difference_smoothness(context: PublicContext) -> float | None:
+    """Public bound on the curvature of one record's loss; None if there is none.
+
+    Nothing public bounds weights. Were differences of heavy records cut as those of records of
+    weight 1, their gradients would seem to change too little from the snapshot on: steps between
+    two snapshots would go too far, and further from one snapshot to the next.
+    """
+    return None if context.public.weighted else smoothness(context.public, context.problem)
+
+
+def difference_bound(clip_norm: float, smoothness: float | None, distance: float) -> float:
+    """Bound to which a record's difference of gradients is cut: public, as its arguments are."""
+    if smoothness is None or not distance * smoothness < clip_norm:
+        return clip_norm
+    return max(distance * smoothness, LEAST_BOUND * clip_norm)
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class GradientDifference(Statistic):
+    """Sum of the records' gradients at ``point`` minus at ``anchor``, each difference clipped.
+
+    Sensitivity: with ``beta = curvature * row_norm**2`` and ``C = clip_norm``, a record adds
+    ``v * min(1, bound / |v|)``, v its difference of gradients and
+
+        bound = min(C, beta * |point - anchor|),
+
+    over all ``d * K`` coordinates; a null record adds 0. The bound is a function of the solver's
+    number, of `Public` and of the two points, which are post-processing of earlier answers, and it
+    is *enforced* on v whatever the record holds. So zero-out moves the sum by at most ``bound`` and
+    replace-one by at most twice that, as for `GradientSum`.
+
+    If records have weights the bound is C alone, see :func:`difference_smoothness`.
+
+    *Nothing is lost by it*: for a record without weight, of a row x no longer than ``row_norm``,
+    which the oracle enforces, the gradient in the parameter is ``x r(x'w)`` with a residual r that
+    is ``curvature``-Lipschitz in the margins (the largest eigenvalue of a record's Hessian, Loss),
+    so ``|v| <= |x| curvature |x'(point - anchor)| <= beta |point - anchor|`` and the second term
+    clips nothing. Were each gradient clipped to C by itself, the first could not exceed 2C; the
+    clip may be any number the solver names, such as that one. Weights act before clipping.
+
+    Floating point adds what :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding` proves:
+    it bounds the sum after clipping, so cancellation in v costs accuracy near the anchor, never
+    privacy.
+
+    Parameters
+    ----------
+    point, anchor : array of shape (n_parameters, n_outputs)
+        Finite.
+    clip_norm : float
+        From 1e-100 to 1e100.
+    """
+
+    point: Array = field(repr=False)
+    anchor: Array = field(repr=False)
+    clip_norm: float
+    kind: ClassVar[str] = "gradient_difference"
+    gradients: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        store_points(self, "point", "anchor")
+        store_bounds(self, "clip_norm")
+
+    def bound(self, context: PublicContext) -> float:
+        """Return the bound to which differences are cut."""
+        distance = float(np.linalg.norm(self.point - self.anchor))
+        return difference_bound(self.clip_norm, difference_smoothness(context), distance)
+
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+        return gradient_contribution(self.bound(context), context, n_rows)
+
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        return context.public.shape
+
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        require_shape(self, context, "point", "anchor")
+        loss, bound = context.problem.loss, self.bound(context)
+        return np.asarray(rows.total(clipped_gradients, loss, self.point, bound, True, self.anchor))

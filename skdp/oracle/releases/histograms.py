@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.oracle import kernels
-from skdp.oracle.histograms import N_MAGNITUDES
-from skdp.oracle.releases.base import Array, Terms, audited
-from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.releases.sums import Sum
+from skdp.oracle.kernels.histograms import N_MAGNITUDES, bin_counts, magnitude_counts
+from skdp.oracle.releases.base import Contribution, PublicContext, Statistic, audited
+from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.sources.records import UNIT_ROUNDOFF, Array
 
-if TYPE_CHECKING:
-    from skdp.oracle.rows import Rows
-
-MOST_LOG_WEIGHT = 30
+MAX_LOG_WEIGHT = 30  # keeps weighted counts of up to 2**33 rows exact in float64
 
 
 def _contribution(log_weights: tuple[int, ...], n_bins: int, n_rows: int) -> Contribution:
@@ -30,30 +26,30 @@ def _contribution(log_weights: tuple[int, ...], n_bins: int, n_rows: int) -> Con
     what is rounded is the bound itself, which is charged.
     """
     squares = math.fsum(4.0**weight for weight in log_weights)
-    bound = math.sqrt(squares) * (1 + 8 * kernels.UNIT_ROUNDOFF)
+    bound = math.sqrt(squares) * (1 + 8 * UNIT_ROUNDOFF)
     size = n_bins * len(log_weights)
     return Contribution(bound, math.sqrt(2), size, total=n_rows * 2.0 ** max(log_weights))
 
 
 def _checked_weights(who: str, log_weights: object, asked: int) -> tuple[int, ...]:
     weights = tuple(int(weight) for weight in np.asarray(log_weights).ravel())
-    if len(weights) != asked or not all(0 <= weight <= MOST_LOG_WEIGHT for weight in weights):
+    if len(weights) != asked or not all(0 <= weight <= MAX_LOG_WEIGHT for weight in weights):
         raise ValueError(
-            f"{who}: log_weights must hold {asked} integers from 0 to {MOST_LOG_WEIGHT}. Nothing "
+            f"{who}: log_weights must hold {asked} integers from 0 to {MAX_LOG_WEIGHT}. Nothing "
             "was released."
         )
     return weights
 
 
-def _asked(terms: Terms, features: bool, targets: bool) -> int:
+def _asked(context: PublicContext, features: bool, targets: bool) -> int:
     """Return the number of columns that are asked for."""
-    public = terms.public
+    public = context.public
     return features * public.n_features + targets * public.n_outputs
 
 
 @audited
 @dataclass(frozen=True, eq=False)
-class MagnitudeCounts(Sum):
+class MagnitudeCounts(Statistic):
     """Counts of values by sign and magnitude, for each column.
 
     Sensitivity: see :func:`_contribution`; the spread is sqrt(2), as in any histogram. A record
@@ -73,25 +69,25 @@ class MagnitudeCounts(Sum):
     log_weights: tuple[int, ...]
     kind: ClassVar[str] = "magnitudes"
 
-    def _weights(self, terms: Terms) -> tuple[int, ...]:
-        asked = _asked(terms, self.features, self.targets)
+    def _weights(self, context: PublicContext) -> tuple[int, ...]:
+        asked = _asked(context, self.features, self.targets)
         return _checked_weights(type(self).__name__, self.log_weights, asked)
 
-    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
-        return _contribution(self._weights(terms), N_MAGNITUDES, n_rows)
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+        return _contribution(self._weights(context), N_MAGNITUDES, n_rows)
 
-    def shape(self, terms: Terms) -> tuple[int, ...]:
-        return len(self._weights(terms)), N_MAGNITUDES
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        return len(self._weights(context)), N_MAGNITUDES
 
-    def total(self, rows: Rows, terms: Terms) -> Array:
-        weights = np.array(self._weights(terms))[:, None]
-        counts = rows.magnitude_counts(self.features, self.targets)
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        weights = np.array(self._weights(context))[:, None]
+        counts = rows.total(magnitude_counts, self.features, self.targets)
         return np.asarray(np.ldexp(counts.astype(np.float64), weights))
 
 
 @audited
 @dataclass(frozen=True, eq=False)
-class BinCounts(Sum):
+class BinCounts(Statistic):
     """Counts of values in equal bins between public edges, for each column.
 
     Sensitivity as in `MagnitudeCounts`: the outermost bins are open, so every value, of whatever
@@ -127,19 +123,20 @@ class BinCounts(Sum):
         if not (usable and (self.width > 0).all() and self.n_bins >= 1):
             raise ValueError("BinCounts: edges must be finite, and widths positive.")
 
-    def _weights(self, terms: Terms) -> tuple[int, ...]:
-        asked = _asked(terms, self.features, self.targets)
+    def _weights(self, context: PublicContext) -> tuple[int, ...]:
+        asked = _asked(context, self.features, self.targets)
         if self.low.shape != (asked,) or self.width.shape != (asked,):
             raise ValueError(f"BinCounts: low and width must have shape ({asked},).")
         return _checked_weights(type(self).__name__, self.log_weights, asked)
 
-    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
-        return _contribution(self._weights(terms), self.n_bins, n_rows)
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+        return _contribution(self._weights(context), self.n_bins, n_rows)
 
-    def shape(self, terms: Terms) -> tuple[int, ...]:
-        return len(self._weights(terms)), self.n_bins
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        return len(self._weights(context)), self.n_bins
 
-    def total(self, rows: Rows, terms: Terms) -> Array:
-        weights = np.array(self._weights(terms))[:, None]
-        counts = rows.bin_counts(self.features, self.targets, self.low, self.width, self.n_bins)
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        weights = np.array(self._weights(context))[:, None]
+        arguments = self.features, self.targets, self.low, self.width, self.n_bins
+        counts = rows.total(bin_counts, *arguments)
         return np.asarray(np.ldexp(counts.astype(np.float64), weights))

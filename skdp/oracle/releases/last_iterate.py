@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.objective import L2Ball
-from skdp.oracle.kernels import UNIT_ROUNDOFF
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.public import Public
-from skdp.oracle.releases.base import Array, Release, Terms, audited
-from skdp.oracle.releases.fields import store_positive
-from skdp.oracle.releases.mechanisms import Contribution, GaussianNoise
-from skdp.oracle.releases.sums import GradientSum
-
-if TYPE_CHECKING:
-    from skdp.objective import Problem
-    from skdp.oracle.rows import Rows
-
-NORM_SLACK = 1e-9  # relative; covers the rounding of a row's norm up to a million columns
-
-
-def smoothness(public: Public, problem: Problem) -> float | None:
-    """Public bound on the curvature of the mean loss, clipped or not; None if there is none."""
-    if public.row_norm is None:
-        return None
-    return problem.loss.curvature * public.row_norm**2 * (1 + NORM_SLACK)
+from skdp.oracle.releases.base import (
+    Contribution,
+    PublicContext,
+    Release,
+    audited,
+    store_positive,
+)
+from skdp.oracle.releases.gradients import NORM_SLACK, gradient_contribution, smoothness
+from skdp.oracle.releases.mechanisms import GaussianNoise
+from skdp.oracle.sources.base import Source, require
+from skdp.oracle.sources.memory import MemorySource
+from skdp.oracle.sources.records import UNIT_ROUNDOFF, Array
 
 
 @audited
@@ -105,23 +99,23 @@ class LastIterate(Release):
 
     # ------------------------------------------------------------------ the cost
 
-    def event(self, terms: Terms) -> HiddenIterates:
+    def event(self, context: PublicContext) -> HiddenIterates:
         """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
-        self._require(terms)
-        public, constraint = terms.public, terms.problem.constraint
+        self._require(context)
+        public, constraint = context.public, context.problem.constraint
         reach = math.inf
         if constraint.bounded:
             widest = constraint.diameter(math.prod(public.shape)) * (1 + NORM_SLACK)
             reach = widest * public.n_rows / (self.step_size * self.clip_norm)
         step = self.mechanism.event(spread=2.0)
-        return HiddenIterates(step, self.n_steps, self._contraction(terms), reach)
+        return HiddenIterates(step, self.n_steps, self._contraction(context), reach)
 
-    def _contraction(self, terms: Terms) -> float:
-        exact = 1 / (1 + self.step_size * terms.problem.strong_convexity)
+    def _contraction(self, context: PublicContext) -> float:
+        exact = 1 / (1 + self.step_size * context.problem.strong_convexity)
         return min(1.0, exact * (1 + 1e-12))  # the divisor is rounded
 
-    def _require(self, terms: Terms) -> None:
-        public, problem = terms.public, terms.problem
+    def _require(self, context: PublicContext) -> None:
+        public, problem = context.public, context.problem
         provides, beta = problem.provides, smoothness(public, problem)
         if public.n_outputs != 1 or "separable_loss" not in provides:
             self._refuse(
@@ -165,11 +159,11 @@ class LastIterate(Release):
 
     # ------------------------------------------------------------------ the size of things
 
-    def _rate(self, terms: Terms) -> float:
+    def _rate(self, context: PublicContext) -> float:
         """Return r, from answers to points."""
-        return self.step_size / terms.public.n_rows
+        return self.step_size / context.public.n_rows
 
-    def _ball(self, terms: Terms) -> L2Ball:
+    def _ball(self, context: PublicContext) -> L2Ball:
         """Return the ball that holds points before their prox.
 
         Without noise ``|prox(w - r S)|`` is at most ``c (|w| + step_size * clip_norm)`` plus the
@@ -177,18 +171,19 @@ class LastIterate(Release):
         ``c^t``, is allowed for some ten standard deviations. Being a public function of numbers,
         any radius is right; a small one makes for less rounding.
         """
-        size, c = math.prod(terms.public.shape), self._contraction(terms)
+        size, c = math.prod(context.public.shape), self._contraction(context)
         steps = float(self.n_steps) if c == 1 else min(self.n_steps, 1 / (1 - c))
-        noise = self.mechanism.relative * terms.scale * self.clip_norm * (math.sqrt(size) + 8)
-        pushed = self.step_size * self.clip_norm * (1 + 1e-6) + self._first(terms)
-        return L2Ball(steps * pushed + 4 * math.sqrt(steps) * self._rate(terms) * noise)
+        multiplier = self.mechanism.relative_noise * context.scale
+        noise = multiplier * self.clip_norm * (math.sqrt(size) + 8)
+        pushed = self.step_size * self.clip_norm * (1 + 1e-6) + self._first(context)
+        return L2Ball(steps * pushed + 4 * math.sqrt(steps) * self._rate(context) * noise)
 
-    def _first(self, terms: Terms) -> float:
+    def _first(self, context: PublicContext) -> float:
         """Length of the prox of zero."""
-        origin = np.zeros(terms.public.shape)
-        return float(np.linalg.norm(terms.problem.prox(origin, self.step_size)))
+        origin = np.zeros(context.public.shape)
+        return float(np.linalg.norm(context.problem.prox(origin, self.step_size)))
 
-    def _rounding(self, terms: Terms, longest: float) -> float:
+    def _rounding(self, context: PublicContext, longest: float) -> float:
         """L2 norm of what floating point adds to M, at most, of two runs together.
 
         Points are no longer than ``longest``; u is the unit roundoff. For n rows at one point:
@@ -196,76 +191,73 @@ class LastIterate(Release):
         and residuals by ``curvature`` times that and by their own evaluation; the sum's rounding
         is in the contribution of `GradientSum`. Points: the product with r, the division by it, the
         norm in the ball, and the prox, which is elementwise but for balls and simplices, whose
-        levels are sums of d terms.
+        levels are sums of d context.
         """
-        public, loss = terms.public, terms.problem.loss
+        public, loss = context.public, context.problem.loss
         size, row_norm = math.prod(public.shape), public.row_norm or 0.0
         margins = loss.curvature * row_norm**2 * (size + 8) * longest
         residuals = 16 * (self.clip_norm + row_norm * (loss.residual_bound or 0.0))
         operations = float(size + 16)
-        if "unconstrained" not in terms.problem.provides:
+        if "unconstrained" not in context.problem.provides:
             operations += 4 * size * (size + 8)
-        points = operations * longest / self._rate(terms)
+        points = operations * longest / self._rate(context)
         one = UNIT_ROUNDOFF * (public.n_rows * (margins + residuals) + points)
         return 2.02 * one  # of two runs; the rest covers higher orders
 
-    def _contribution(self, terms: Terms) -> Contribution:
-        public = terms.public
-        plain = GradientSum(np.zeros(public.shape), self.clip_norm).contribution(
-            terms, public.n_rows
-        )
-        longest = self._ball(terms).radius + self._first(terms)
-        total = plain.total + longest / self._rate(terms)
-        exact = plain.bound + self._rounding(terms, longest)
+    def _contribution(self, context: PublicContext) -> Contribution:
+        public = context.public
+        plain = gradient_contribution(self.clip_norm, context, public.n_rows)
+        longest = self._ball(context).radius + self._first(context)
+        total = plain.total + longest / self._rate(context)
+        exact = plain.bound + self._rounding(context, longest)
         # The noise's rounding depends on the grid, which depends on the noise: a fixed point.
         bound = exact
         for _ in range(16):
             found = Contribution(bound, plain.spread, plain.size, total)
-            rounded = exact + self.mechanism._grid(found, terms.scale) * math.sqrt(plain.size)
+            rounded = exact + self.mechanism._grid(found, context.scale) * math.sqrt(plain.size)
             if rounded <= bound:
                 return found
             bound = rounded
         raise ValueError(
-            f"release='last' needs less noise than {self.mechanism.relative * terms.scale:g} "
-            "times the clipping norm, which its rounding errors would outgrow; ask for a larger "
-            "epsilon. Nothing was released."
+            "release='last' needs less noise than "
+            f"{self.mechanism.relative_noise * context.scale:g} times the clipping norm, which its "
+            "rounding errors would outgrow; ask for a larger epsilon. Nothing was released."
         )
 
-    def std(self, terms: Terms) -> float:
+    def std(self, context: PublicContext) -> float:
         """Return the standard deviation that one step's noise gives a point, before its prox."""
-        self._require(terms)
-        return self._rate(terms) * self.mechanism.std(self._contribution(terms), terms.scale)
+        self._require(context)
+        return self._rate(context) * self.mechanism.std(self._contribution(context), context.scale)
 
     # ------------------------------------------------------------------ the run
 
-    def n_gradients(self, terms: Terms) -> float:
-        return float(self.n_steps * terms.public.n_rows)
+    def n_gradients(self, context: PublicContext) -> float:
+        return float(self.n_steps * context.public.n_rows)
 
-    def answer(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
-        self._require(terms)
-        found = (rows.n_rows, rows.row_bound, rows.weighted)
-        if found != (terms.public.n_rows, terms.public.row_bound, False):
+    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
+        self._require(context)
+        rows = require(source, MemorySource)
+        found = (rows.n_rows, rows.row_bound, rows.records.weights is not None)
+        if found != (context.public.n_rows, context.public.row_bound, False):
             raise ValueError(
                 "release='last' needs the public number of rows, kept to the public bound and "
-                f"without weights, ({terms.public.n_rows}, {terms.public.row_bound}, False); "
+                f"without weights, ({context.public.n_rows}, {context.public.row_bound}, False); "
                 f"got {found}. Nothing was released."
             )
-        rate, ball = self._rate(terms), self._ball(terms)
-        contribution = self._contribution(terms)
-        point = np.zeros(terms.public.shape)
+        rate, ball = self._rate(context), self._ball(context)
+        contribution = self._contribution(context)
+        point = np.zeros(context.public.shape)
         for _ in range(self.n_steps):
             # 1. the whole step, point included, in units of the sum
-            total = rows.clipped_gradient_sum(
-                terms.problem.loss, point, self.clip_norm, precise=True
-            )
+            total = rows.total(clipped_gradients, context.problem.loss, point, self.clip_norm, True)
             statistic = total - point / rate
             # 2. noise
-            hidden = self.mechanism.hide(statistic, contribution, terms.scale, source)
+            noisy = self.mechanism.add_noise(statistic, contribution, context.scale, noise_source)
             # 3. back to a point
-            point = terms.problem.prox(ball.project(-rate * hidden), self.step_size)
+            point = context.problem.prox(ball.project(-rate * noisy), self.step_size)
         return point
 
-    def stand_in(self, terms: Terms, rng: np.random.Generator) -> Array:
-        noise = rng.standard_normal(terms.public.shape)
-        push = self._rate(terms) * self.clip_norm / math.sqrt(noise.size)
-        return terms.problem.prox(push * noise, self.step_size)
+    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
+        noise = rng.standard_normal(context.public.shape)
+        push = self._rate(context) * self.clip_norm / math.sqrt(noise.size)
+        return context.problem.prox(push * noise, self.step_size)

@@ -1,4 +1,4 @@
-"""How a sum is hidden: noise on a power-of-two grid, exact after rounding."""
+"""Mechanisms: Gaussian and Laplace noise on a power-of-two grid, exact after rounding."""
 
 from __future__ import annotations
 
@@ -9,71 +9,48 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.accounting import Event, Gaussian
+from skdp.accounting import Event, Gaussian, Laplace
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases.base import Array, audited
+from skdp.oracle.releases.base import Contribution, audited
+from skdp.oracle.sources.records import Array
 
 GRID_BITS = 30  # the grid is at most 2**-30 standard deviations wide
 LEAST_GRID, LARGEST_GRID = 2.0**-900, 2.0**900  # where it is neither subnormal nor nearly infinite
 
 
-@dataclass(frozen=True)
-class Contribution:
-    """How a computed sum may depend on one record; all figures are public.
-
-    Attributes
-    ----------
-    bound : float
-        Norm of what one record adds, at most, rounding errors of the sum included.
-    spread : float
-        Largest distance between two such contributions, in units of ``bound``.
-    size : int
-        Number of coordinates of the sum.
-    total : float
-        Bound on the absolute value of any coordinate of the sum.
-    order : {1, 2}, default=2
-        Of the norm that ``bound`` is in: L1 or L2.
-    """
-
-    bound: float
-    spread: float
-    size: int
-    total: float
-    order: int = 2
-
-
 class Mechanism(ABC):
-    """A law of noise. It hides sums that are bounded in its own norm, and refuses others.
+    """Noise for statistics that are bounded in the norm of this noise; others are refused.
 
     Attributes
     ----------
     order : {1, 2}
         Of the norm in which sensitivity is measured.
-    relative : float
+    relative_noise : float
         How noisy, relative to the solver's other releases.
     """
 
     order: ClassVar[int]
-    relative: float
+    relative_noise: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "relative", float(self.relative))
-        if not (0 < self.relative < math.inf):
+        object.__setattr__(self, "relative_noise", float(self.relative_noise))
+        if not (0 < self.relative_noise < math.inf):
             raise ValueError(
-                f"{type(self).__name__}: relative must be positive; got {self.relative!r}."
+                f"{type(self).__name__}: relative_noise must be positive; got "
+                f"{self.relative_noise!r}."
             )
 
     @abstractmethod
     def event(self, spread: float) -> Event:
-        """Return what hiding one sum costs, in relative units."""
+        """Return what one answer costs, in relative units."""
 
     @abstractmethod
     def std(self, contribution: Contribution, scale: float) -> float:
         """Return the standard deviation of the noise on each coordinate."""
 
     @abstractmethod
-    def hide(
-        self, statistic: Array, contribution: Contribution, scale: float, source: NoiseSource
+    def add_noise(
+        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
     ) -> Array:
         """Return the statistic plus noise; with scale 0 the statistic itself."""
 
@@ -81,32 +58,32 @@ class Mechanism(ABC):
         """Raise ValueError unless the sum is bounded in the norm of this noise."""
         if contribution.order != self.order:
             raise ValueError(
-                f"{type(self).__name__} hides sums whose records are bounded in the L{self.order} "
-                f"norm; this one is bounded in the L{contribution.order} norm. Nothing was "
-                "released for it."
+                f"{type(self).__name__} is for statistics whose records are bounded in the "
+                f"L{self.order} norm; this one is bounded in the L{contribution.order} norm. "
+                "Nothing was released for it."
             )
 
     def _grid(self, contribution: Contribution, scale: float) -> float:
         """Grid width: fine next to the noise, coarse enough that sums on it are exact."""
         finest = max(
-            self.relative * scale * contribution.bound * 2.0**-GRID_BITS,
+            self.relative_noise * scale * contribution.bound * 2.0**-GRID_BITS,
             contribution.total * 2.0**-51,
         )
         if not LEAST_GRID <= finest <= LARGEST_GRID:
             raise ValueError(
                 f"{type(self).__name__}: what one record can add, {contribution.bound:g}, times a "
-                f"noise multiplier of {self.relative * scale:g} is out of the range in which "
+                f"noise multiplier of {self.relative_noise * scale:g} is out of the range in which "
                 "numbers keep their precision. Choose bounds and clipping norms of a common size, "
                 "or another unit. Nothing was released for it."
             )
         return 2.0 ** math.ceil(math.log2(finest))
 
     def _check_grid(self, noise: float, grid: float, scale: float) -> None:
-        """Raise ValueError if the noise is finer than what it has to hide."""
+        """Raise ValueError if the noise is finer than the grid."""
         if noise < grid:
             raise ValueError(
-                f"{type(self).__name__}: a noise multiplier of {self.relative * scale:g} is too "
-                "fine to be told from rounding errors; ask for a smaller epsilon, or for "
+                f"{type(self).__name__}: a noise multiplier of {self.relative_noise * scale:g} is "
+                "too fine to be told from rounding errors; ask for a smaller epsilon, or for "
                 "epsilon=inf, which adds no noise. Nothing was released."
             )
 
@@ -114,7 +91,7 @@ class Mechanism(ABC):
 @audited
 @dataclass(frozen=True)
 class GaussianNoise(Mechanism):
-    """Isotropic Gaussian noise; ``relative`` says how noisy next to the other releases.
+    """Isotropic Gaussian noise; ``relative_noise`` says how noisy next to the other releases.
 
     The sum s is rounded to k = rint(s / g) on a grid g = 2**j, and what is released is
     g * (k + round(N(0, (std/g)**2))). As k is an integer, that is a rounding of
@@ -125,12 +102,12 @@ class GaussianNoise(Mechanism):
     ``bound + g sqrt(size)``, which covers both adjacencies since spread >= 1.
     """
 
-    relative: float = 1.0
+    relative_noise: float = 1.0
     order: ClassVar[int] = 2
 
     def event(self, spread: float) -> Gaussian:
-        """Return what hiding one sum costs, in relative units."""
-        return Gaussian(self.relative, spread)
+        """Return what one answer costs, in relative units."""
+        return Gaussian(self.relative_noise, spread)
 
     def std(self, contribution: Contribution, scale: float) -> float:
         """Return the standard deviation of the noise on each coordinate."""
@@ -138,17 +115,81 @@ class GaussianNoise(Mechanism):
         if scale == 0:
             return 0.0
         grid = self._grid(contribution, scale)
-        std = self.relative * scale * (contribution.bound + grid * math.sqrt(contribution.size))
+        rounded = contribution.bound + grid * math.sqrt(contribution.size)
+        std = self.relative_noise * scale * rounded
         self._check_grid(std, grid, scale)
         return std
 
-    def hide(
-        self, statistic: Array, contribution: Contribution, scale: float, source: NoiseSource
+    def add_noise(
+        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
     ) -> Array:
         """Return the statistic plus noise; with scale 0 the statistic itself."""
         self.require_norm(contribution)
         if scale == 0:
             return statistic
         grid = self._grid(contribution, scale)
-        noise = source.gaussian(self.std(contribution, scale) / grid, statistic.shape)
+        noise = noise_source.gaussian(self.std(contribution, scale) / grid, statistic.shape)
         return grid * (np.rint(statistic / grid) + noise)
+
+
+@audited
+@dataclass(frozen=True)
+class LaplaceNoise(Mechanism):
+    """Independent Laplace noise on every coordinate; ``relative_noise`` is multiplied by the scale.
+
+    The sum S is rounded to g k on a grid of width g, a power of two, and ``g * round(b/g * L)`` is
+    added, L with density ``exp(-|x|)/2``. As ``round(k + x) = k + round(x)`` for whole k, the
+    answer is a function of ``g k + b L``: continuous Laplace noise of *scale* b, whose standard
+    deviation is ``sqrt(2) b``, on the rounded sum.
+    Sums that differ by s in L1 norm differ by at most ``s + g * size`` once they are rounded: each
+    of the ``size`` coordinates by g more. That is paid for: b is the noise multiplier times
+    ``bound + g * size``, which covers both adjacencies since spread >= 1. The ratio of densities
+    is then at most ``exp(sensitivity / multiplier)`` everywhere (Dwork, McSherry, Nissim, Smith
+    2006, Prop. 1; Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, Thm A.1).
+    """
+
+    relative_noise: float = 1.0
+    order: ClassVar[int] = 1
+
+    def event(self, spread: float) -> Laplace:
+        """Return what one answer costs, in relative units."""
+        return Laplace(self.relative_noise, spread)
+
+    def scale_of_noise(self, contribution: Contribution, scale: float) -> float:
+        """Return b, the scale of the noise on each coordinate; *not* its standard deviation."""
+        self.require_norm(contribution)
+        if scale == 0:
+            return 0.0
+        grid = self._grid(contribution, scale)
+        noise = self.relative_noise * scale * (contribution.bound + grid * contribution.size)
+        self._check_grid(noise, grid, scale)
+        return noise
+
+    def std(self, contribution: Contribution, scale: float) -> float:
+        """Return the standard deviation of the noise on each coordinate, ``sqrt(2) b``."""
+        return math.sqrt(2) * self.scale_of_noise(contribution, scale)
+
+    def add_noise(
+        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
+    ) -> Array:
+        """Return the statistic plus noise; with scale 0 the statistic itself."""
+        noise = self.scale_of_noise(contribution, scale)
+        if scale == 0:
+            return statistic
+        grid = self._grid(contribution, scale)
+        drawn = noise_source.laplace(noise / grid, statistic.shape)
+        return grid * (np.rint(statistic / grid) + drawn)
+
+
+MECHANISMS: dict[str, type[GaussianNoise] | type[LaplaceNoise]] = {
+    "gaussian": GaussianNoise,
+    "laplace": LaplaceNoise,
+}
+
+
+def mechanism_by_name(name: str, relative_noise: float) -> GaussianNoise | LaplaceNoise:
+    """Return the mechanism of this name; ValueError if there is none."""
+    if name not in MECHANISMS:
+        known = ", ".join(repr(word) for word in sorted(MECHANISMS))
+        raise ValueError(f"mechanism must be one of {known}; got {name!r}.")
+    return MECHANISMS[name](relative_noise)

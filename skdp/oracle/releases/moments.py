@@ -1,28 +1,35 @@
-"""Sums of second moments: Gram matrices, gradients of shrunk rows, squares."""
+"""Statistics of second moments: Gram matrices, gradients of shrunk rows, squared residuals."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from skdp.oracle import kernels, moments
-from skdp.oracle.releases.base import Array, Terms, audited
-from skdp.oracle.releases.fields import require_shape, store_bounds, store_points, store_positive
-from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.releases.sums import Sum
-
-if TYPE_CHECKING:
-    from skdp.oracle.rows import Rows
+from skdp.objective import Loss
+from skdp.oracle.kernels import second_moments as moments
+from skdp.oracle.kernels.clipped_gradients import gradient_rounding
+from skdp.oracle.releases.base import (
+    Contribution,
+    PublicContext,
+    Statistic,
+    audited,
+    require_shape,
+    store_bounds,
+    store_points,
+    store_positive,
+)
+from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.sources.records import Array, Records
 
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
 
 
 @audited
 @dataclass(frozen=True, eq=False)
-class GramSum(Sum):
+class GramSum(Statistic):
     """Sum of ``v v'`` over the records' vectors v, each shrunk to L2 norm ``row_norm``.
 
     v is the row with its constant, times the root of its weight; with ``target_unit``, the targets
@@ -34,7 +41,7 @@ class GramSum(Sum):
     a null record, of weight 0, adds 0. Under replace-one,
     ``|u u' - v v'|_F**2 = |u|**4 + |v|**4 - 2 (u'v)**2 <= 2 row_norm**4``: the spread is sqrt(2).
     The rows are shrunk by the sum itself. Floating point adds what
-    :func:`skdp.oracle.moments.gram_rounding` proves.
+    :func:`skdp.oracle.kernels.second_moments.gram_rounding` proves.
 
     Parameters
     ----------
@@ -59,23 +66,25 @@ class GramSum(Sum):
         if not self.target_bound > 0:
             raise ValueError(f"GramSum: target_bound must be positive; got {self.target_bound!r}.")
 
-    def _columns(self, terms: Terms) -> int:
-        extra = 0 if self.target_unit is None else terms.public.n_outputs
-        return terms.public.n_parameters + extra
+    def _columns(self, context: PublicContext) -> int:
+        extra = 0 if self.target_unit is None else context.public.n_outputs
+        return context.public.n_parameters + extra
 
-    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
-        columns, n_features = self._columns(terms), terms.public.n_features
-        slack = moments.gram_rounding(n_rows, n_features, columns - n_features, terms.public.sparse)
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+        columns, public = self._columns(context), context.public
+        more = columns - public.n_features
+        slack = moments.gram_rounding(n_rows, public.n_features, more, public.sparse)
         bound = self.row_norm**2 * (1 + slack)
         size = columns * (columns + 1) // 2
         return Contribution(bound, spread=ROOT_TWO, size=size, total=n_rows * bound)
 
-    def shape(self, terms: Terms) -> tuple[int, ...]:
-        columns = self._columns(terms)
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        columns = self._columns(context)
         return (columns * (columns + 1) // 2,)
 
-    def total(self, rows: Rows, terms: Terms) -> Array:
-        return moments.pack(rows.gram_sum(self.row_norm, self.target_unit, self.target_bound))
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        arguments = self.row_norm, self.target_unit, self.target_bound
+        return moments.pack(rows.total(moments.bounded_gram, *arguments))
 
 
 def unpack_gram(answer: Array, size: int) -> Array:
@@ -111,7 +120,7 @@ class Coordinates:
 
 @audited
 @dataclass(frozen=True, eq=False)
-class ShrunkGradientSum(Sum):
+class ShrunkGradientSum(Statistic):
     """Sum of the records' gradients at ``point``, the rows shrunk and the residuals capped.
 
     In ``coordinates`` of a public matrix T, row z is ``u = T'z``. A record adds
@@ -126,7 +135,7 @@ class ShrunkGradientSum(Sum):
     Sensitivity: ``|f u| |r| <= row_norm * residual_bound``, over the matrix ``f u r'``;
     a null record adds 0; so zero-out moves the sum by at most that, replace-one by twice that.
     T is fixed here, finite, and public, as whatever a solver names; it has a say in how much
-    floating point may add, :func:`skdp.oracle.moments.transform_rounding`.
+    floating point may add, :func:`skdp.oracle.kernels.second_moments.transform_rounding`.
 
     Parameters
     ----------
@@ -157,11 +166,9 @@ class ShrunkGradientSum(Sum):
             )
         object.__setattr__(self, "whole_records", bool(self.whole_records))
 
-    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
-        public = terms.public
-        slack = kernels.gradient_rounding(
-            n_rows, public.n_features, public.n_outputs, public.sparse
-        )
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+        public = context.public
+        slack = gradient_rounding(n_rows, public.n_features, public.n_outputs, public.sparse)
         if self.coordinates is not None:
             slack += moments.transform_rounding(
                 self.coordinates.condition,
@@ -174,31 +181,49 @@ class ShrunkGradientSum(Sum):
         size = math.prod(public.shape)
         return Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
 
-    def shape(self, terms: Terms) -> tuple[int, ...]:
-        return terms.public.shape
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        return context.public.shape
 
-    def total(self, rows: Rows, terms: Terms) -> Array:
-        require_shape(self, terms, "point")
-        n_parameters = terms.public.n_parameters
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        require_shape(self, context, "point")
+        n_parameters = context.public.n_parameters
         transform = None if self.coordinates is None else self.coordinates.matrix
         if transform is not None and len(transform) != n_parameters:
             raise ValueError(
                 f"ShrunkGradientSum: coordinates must have {n_parameters} entries; got "
                 f"{len(transform)}. Nothing was released for it."
             )
-        return rows.shrunk_gradient_sum(
-            terms.problem.loss,
+        arguments = (
+            context.problem.loss,
             self.point,
             self.row_norm,
             self.residual_bound,
-            transform,
             self.whole_records,
         )
+        if transform is None:
+            return np.asarray(rows.total(moments.shrunk_gradients, *arguments))
+        inverse = rows.per_row(moments.inverse_norms_in, transform)
+        total = rows.total(moments.shrunk_gradients_in, *arguments, rows=(inverse,))
+        return np.asarray(transform.T @ total)
+
+
+def residual_squares(records: Records, loss: Loss, point: Array, bound: float) -> float:
+    """Sum of squared residuals, each record's weighted and cut to ``bound**2``."""
+    total = 0.0
+    for block in records.float64_blocks():
+        margins = block.margins(point)
+        with np.errstate(over="ignore", invalid="ignore"):
+            residuals = loss.residual(margins, block.targets)
+            squares = np.einsum("ij,ij->i", residuals, residuals)
+            if block.weights is not None:
+                squares = squares * block.weights
+        total += float(np.minimum(np.nan_to_num(squares), bound * bound).sum())
+    return total
 
 
 @audited
 @dataclass(frozen=True, eq=False)
-class ResidualSquares(Sum):
+class ResidualSquares(Statistic):
     """Sum of the records' squared residuals at ``point``, each cut to ``bound**2``.
 
     Sensitivity: a record adds its weighted ``|r|**2``, at least 0 and at most ``bound**2``, so both
@@ -219,14 +244,15 @@ class ResidualSquares(Sum):
         store_points(self, "point")
         store_bounds(self, "bound")
 
-    def contribution(self, terms: Terms, n_rows: int) -> Contribution:
-        slack = kernels.gradient_rounding(n_rows, 1, 1, terms.public.sparse)
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+        slack = gradient_rounding(n_rows, 1, 1, context.public.sparse)
         bound = self.bound**2 * (1 + slack)
         return Contribution(bound, spread=1.0, size=1, total=n_rows * bound)
 
-    def shape(self, terms: Terms) -> tuple[int, ...]:
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
         return (1,)
 
-    def total(self, rows: Rows, terms: Terms) -> Array:
-        require_shape(self, terms, "point")
-        return np.array([rows.residual_squares(terms.problem.loss, self.point, self.bound)])
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        require_shape(self, context, "point")
+        total = rows.total(residual_squares, context.problem.loss, self.point, self.bound)
+        return np.array([total])

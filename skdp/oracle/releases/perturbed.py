@@ -4,26 +4,42 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg
 
 from skdp.accounting import ObjectivePerturbed
 from skdp.objective import Logistic
-from skdp.oracle import moments
-from skdp.oracle.kernels import UNIT_ROUNDOFF
+from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases.base import Array, Release, Terms, audited
-from skdp.oracle.releases.fields import store_positive
-from skdp.oracle.releases.mechanisms import GRID_BITS, Contribution, GaussianNoise
-
-if TYPE_CHECKING:
-    from skdp.oracle.rows import Rows
+from skdp.oracle.public import Public
+from skdp.oracle.releases.base import (
+    Contribution,
+    PublicContext,
+    Release,
+    audited,
+    store_positive,
+)
+from skdp.oracle.releases.mechanisms import GRID_BITS, GaussianNoise
+from skdp.oracle.sources.base import RepeatableSource, Source, require
+from skdp.oracle.sources.records import UNIT_ROUNDOFF, Array
 
 OUTPUT_NOISE = 30.0  # relative to the noise on the objective, each in its own unit
 SLACK = 4.0  # tolerance in units of what rounding can do to a gradient
 WORTH_A_STEP = 0.5  # so much nearer to the minimiser a further step has to come
+
+
+def perturbation_damping(public: Public, curvature: float, row_norm: float, share: float) -> float:
+    """Return the damping that leaves a share of epsilon to the curvature of a record.
+
+    By the theorem that `PerturbedMinimum` stands on, the curvature costs ``-log(1 - ratio)`` of
+    epsilon; under replace-one that is counted twice. Without noise there is next to no damping.
+    """
+    if not public.is_noisy:
+        return 1e-9 * public.n_rows
+    epsilon = public.epsilon / public.sensitivity_factor
+    ratio = -math.expm1(-share * min(epsilon, 10.0))
+    return curvature * row_norm**2 * (1 + 1e-6) / ratio
 
 
 @audited
@@ -82,9 +98,9 @@ class PerturbedMinimum(Release):
 
     # ------------------------------------------------------------------ the cost
 
-    def event(self, terms: Terms) -> ObjectivePerturbed:
+    def event(self, context: PublicContext) -> ObjectivePerturbed:
         """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
-        loss, public = terms.problem.loss, terms.public
+        loss, public = context.problem.loss, context.public
         if not isinstance(loss, Logistic) or public.n_outputs != 1:
             raise ValueError(
                 f"PerturbedMinimum is for the logistic loss; got {loss.name!r} with "
@@ -105,11 +121,11 @@ class PerturbedMinimum(Release):
             1.0,
             min(ratio, 1 - 1e-12),
             OUTPUT_NOISE,
-            failure=math.exp(-(self._excess(terms) ** 2) / 2),
+            failure=math.exp(-(self._excess(context) ** 2) / 2),
         )
 
-    def _grid(self, terms: Terms) -> float:
-        return float(2.0 ** math.ceil(math.log2(terms.scale * self._lipschitz * 2.0**-GRID_BITS)))
+    def _grid(self, context: PublicContext) -> float:
+        return float(2.0 ** math.ceil(math.log2(context.scale * self._lipschitz * 2.0**-GRID_BITS)))
 
     @property
     def _lipschitz(self) -> float:
@@ -117,18 +133,18 @@ class PerturbedMinimum(Release):
         return self.row_norm * (1 + 1e-9)
 
     @staticmethod
-    def _excess(terms: Terms) -> float:
+    def _excess(context: PublicContext) -> float:
         """Return t: b is longer than std (sqrt(p) + t) with probability below exp(-t**2 / 2)."""
-        public = terms.public
+        public = context.public
         certain = math.log(1 / max(public.delta, 1e-300)) + min(public.epsilon, 300.0)
         return math.sqrt(2 * (certain + 14))
 
-    def _longest(self, terms: Terms) -> float:
+    def _longest(self, context: PublicContext) -> float:
         """Return the length that b is cut to."""
-        size = terms.public.n_parameters
-        return terms.scale * self._lipschitz * (math.sqrt(size) + self._excess(terms))
+        size = context.public.n_parameters
+        return context.scale * self._lipschitz * (math.sqrt(size) + self._excess(context))
 
-    def _farthest(self, terms: Terms) -> float:
+    def _farthest(self, context: PublicContext) -> float:
         """Bound on the length of the minimiser w: the smaller one of two.
 
         The objective at w is not above its value at 0: ``damping/2 |w|**2 <= h n log(2) + |b| |w|``
@@ -136,7 +152,7 @@ class PerturbedMinimum(Release):
         norm of a row, its constant's. And by strong convexity ``damping |w|`` is at most the length
         of the gradient at 0, where residuals are 1/2 and the penalty adds nothing.
         """
-        b, public = self._longest(terms), terms.public
+        b, public = self._longest(context), context.public
         by_slope = (0.5 * public.n_rows * self._lipschitz + b) / self.damping
         heaviest = 1.0
         if public.weighted:
@@ -146,50 +162,50 @@ class PerturbedMinimum(Release):
         by_value = (b + math.sqrt(inner)) / self.damping
         return min(by_slope, by_value) * (1 + 1e-6)
 
-    def _rounding(self, terms: Terms, longest: float) -> float:
+    def _rounding(self, context: PublicContext, longest: float) -> float:
         """Longest error of a computed gradient at a point no longer than ``longest``.
 
         Margins are off by ``(p + 8) u |z| longest``, residuals by a quarter of that and by their
         own evaluation; the sum by
-        :func:`skdp.oracle.moments.weighted_gradient_rounding`; the three other terms by a few
-        roundings of their own.
+        :func:`skdp.oracle.kernels.second_moments.accurate_gradient_rounding`; the three other terms
+        by a few roundings of their own.
         """
-        public, problem = terms.public, terms.problem
+        public, problem = context.public, context.problem
         size, n_rows = public.n_parameters, public.n_rows
         long_row = self.row_norm * max(1.0, (public.row_norm or self.row_norm) / self.row_norm)
         each = problem.loss.curvature * self.row_norm * long_row * (size + 8) * longest
-        return 1.01 * UNIT_ROUNDOFF * n_rows * each + self._rounding_of_sums(terms, longest)
+        return 1.01 * UNIT_ROUNDOFF * n_rows * each + self._rounding_of_sums(context, longest)
 
-    def _rounding_of_sums(self, terms: Terms, longest: float) -> float:
+    def _rounding_of_sums(self, context: PublicContext, longest: float) -> float:
         """Longest error of a computed gradient, if margins were exact."""
-        public = terms.public
+        public = context.public
         residuals = 32 * UNIT_ROUNDOFF * public.n_rows * self.row_norm
-        sums = moments.weighted_gradient_rounding(public.n_rows) * public.n_rows * self.row_norm
-        rest = UNIT_ROUNDOFF * 8 * (self._strength(terms) * longest + self._longest(terms))
+        sums = moments.accurate_gradient_rounding(public.n_rows) * public.n_rows * self.row_norm
+        rest = UNIT_ROUNDOFF * 8 * (self._strength(context) * longest + self._longest(context))
         return 1.01 * (residuals + sums + rest)
 
-    def _half_grid(self, terms: Terms) -> float:
+    def _half_grid(self, context: PublicContext) -> float:
         """Longest rounding of b."""
-        if terms.scale == 0:
+        if context.scale == 0:
             return 0.0
-        return 0.5 * self._grid(terms) * math.sqrt(terms.public.n_parameters)
+        return 0.5 * self._grid(context) * math.sqrt(context.public.n_parameters)
 
-    def _goal(self, terms: Terms) -> float:
+    def _goal(self, context: PublicContext) -> float:
         """How short a computed gradient has to be; without noise, as short as is of use."""
-        if terms.scale == 0:
-            return 1e-9 * terms.public.n_rows
-        rounding = self._rounding(terms, self._farthest(terms))
-        return (SLACK - 1) * rounding + self._half_grid(terms)
+        if context.scale == 0:
+            return 1e-9 * context.public.n_rows
+        rounding = self._rounding(context, self._farthest(context))
+        return (SLACK - 1) * rounding + self._half_grid(context)
 
-    def _distances(self, terms: Terms) -> list[float]:
+    def _distances(self, context: PublicContext) -> list[float]:
         """How far from the minimiser, at most, the search ends, and each step after it."""
-        rounding = self._rounding(terms, self._farthest(terms))
-        found = [(self._goal(terms) + rounding) / self.damping]
-        while (nearer := self._nearer(terms, found[-1])) < WORTH_A_STEP * found[-1]:
+        rounding = self._rounding(context, self._farthest(context))
+        found = [(self._goal(context) + rounding) / self.damping]
+        while (nearer := self._nearer(context, found[-1])) < WORTH_A_STEP * found[-1]:
             found.append(nearer)
         return found
 
-    def _nearer(self, terms: Terms, distance: float) -> float:
+    def _nearer(self, context: PublicContext, distance: float) -> float:
         """How far from w, at most, Newton's step ends that starts within ``distance`` of it.
 
         Let A be the matrix of rows ``f z``, W the second derivatives at the point v where the step
@@ -209,18 +225,18 @@ class PerturbedMinimum(Release):
         4. the rounding of the Hessian and of its Cholesky factors (Higham 2002, Thm 10.3 and 10.4),
            which over ``damping`` is a relative error of the step, and that of the new point.
         """
-        public, loss = terms.public, terms.problem.loss
+        public, loss = context.public, context.problem.loss
         size, n_rows = public.n_parameters, public.n_rows
-        longest = self._farthest(terms) + distance
+        longest = self._farthest(context) + distance
         long_row = max(self.row_norm, public.row_norm or 0.0) * (1 + 1e-9)
         off = UNIT_ROUNDOFF * (size + 8) * longest
-        if terms.scale == 0 or long_row * max(distance, off) > 1:
+        if context.scale == 0 or long_row * max(distance, off) > 1:
             return math.inf
         entries = distance * math.expm1(long_row * distance) + off * math.exp(long_row * off)
-        missed = self._gain(terms) * self._lipschitz * entries
-        missed += self._rounding_of_sums(terms, longest) / self.damping
+        missed = self._gain(context) * self._lipschitz * entries
+        missed += self._rounding_of_sums(context, longest) / self.damping
         most = self._lipschitz**2
-        steepest = n_rows * loss.curvature * most + self._strength(terms)
+        steepest = n_rows * loss.curvature * most + self._strength(context)
         hessian = moments.gram_rounding(n_rows, public.n_features, 1, public.sparse) * most
         hessian += n_rows * most * (16 * UNIT_ROUNDOFF + math.expm1(long_row * off))
         hessian += 16 * size * (size + 1) * UNIT_ROUNDOFF * steepest
@@ -230,63 +246,68 @@ class PerturbedMinimum(Release):
         step = distance + missed
         return 1.01 * (missed + 2 * relative * step + 2 * UNIT_ROUNDOFF * longest)
 
-    def _gain(self, terms: Terms) -> float:
+    def _gain(self, context: PublicContext) -> float:
         """How long ``H^-1 A'M x`` is, at most, for entries of x of 1; see :meth:`_nearer`."""
-        return 0.5 * math.sqrt(terms.public.n_rows * terms.problem.loss.curvature / self.damping)
+        curvature = context.problem.loss.curvature
+        return 0.5 * math.sqrt(context.public.n_rows * curvature / self.damping)
 
-    def _strength(self, terms: Terms) -> float:
+    def _strength(self, context: PublicContext) -> float:
         """Largest eigenvalue of the Hessian's public part."""
-        return self.damping + terms.problem.strong_convexity * terms.public.n_rows
+        return self.damping + context.problem.strong_convexity * context.public.n_rows
 
-    def contribution(self, terms: Terms) -> Contribution:
+    def contribution(self, context: PublicContext) -> Contribution:
         """Return what the noise on the answer hides: points within D of each other."""
-        half_grid = self._half_grid(terms) / self.damping  # b's, which moves the minimiser itself
-        distance = 2 * (self._distances(terms)[-1] + half_grid) * (1 + 1e-9)
-        total = self._farthest(terms) + distance
-        return Contribution(distance, 1.0, terms.public.n_parameters, total)
+        half_grid = self._half_grid(context) / self.damping  # b's, which moves the minimiser itself
+        distance = 2 * (self._distances(context)[-1] + half_grid) * (1 + 1e-9)
+        total = self._farthest(context) + distance
+        return Contribution(distance, 1.0, context.public.n_parameters, total)
 
-    def std(self, terms: Terms) -> float:
+    def std(self, context: PublicContext) -> float:
         """Return the standard deviation of the perturbation b, in units of the mean gradient."""
-        self.event(terms)
-        if terms.scale > 0:
-            GaussianNoise(OUTPUT_NOISE).std(self.contribution(terms), terms.scale)
-        return terms.scale * self._lipschitz / terms.public.n_rows
+        self.event(context)
+        if context.scale > 0:
+            GaussianNoise(OUTPUT_NOISE).std(self.contribution(context), context.scale)
+        return context.scale * self._lipschitz / context.public.n_rows
 
     # ------------------------------------------------------------------ the run
 
-    def answer(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
-        found = self._minimum(rows, terms, self._perturbation(terms, source))
+    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
+        rows = require(source, RepeatableSource)
+        found = self._minimum(rows, context, self._perturbation(context, noise_source))
         noise = GaussianNoise(OUTPUT_NOISE)
-        return noise.hide(found, self.contribution(terms), terms.scale, source)
+        return noise.add_noise(found, self.contribution(context), context.scale, noise_source)
 
-    def _perturbation(self, terms: Terms, source: NoiseSource) -> Array:
-        shape = terms.public.shape
-        if terms.scale == 0:
+    def _perturbation(self, context: PublicContext, noise_source: NoiseSource) -> Array:
+        shape = context.public.shape
+        if context.scale == 0:
             return np.zeros(shape)
-        grid = self._grid(terms)
-        b = grid * source.gaussian(terms.scale * self._lipschitz / grid, shape)
-        return b * min(1.0, self._longest(terms) / max(float(np.linalg.norm(b)), 1e-300))
+        grid = self._grid(context)
+        b = grid * noise_source.gaussian(context.scale * self._lipschitz / grid, shape)
+        return b * min(1.0, self._longest(context) / max(float(np.linalg.norm(b)), 1e-300))
 
-    def _gradient(self, rows: Rows, terms: Terms, b: Array, factors: Array, point: Array) -> Array:
-        data = rows.weighted_gradient_sum(terms.problem.loss, point, factors)
-        penalty = terms.public.n_rows * terms.problem.penalty_gradient(point)
+    def _gradient(
+        self, rows: RepeatableSource, context: PublicContext, b: Array, point: Array
+    ) -> Array:
+        problem = context.problem
+        data = rows.total(moments.accurate_gradients, problem.loss, point, self.row_norm)
+        penalty = context.public.n_rows * problem.penalty_gradient(point)
         return np.asarray(data + penalty + self.damping * point + b)
 
-    def _minimum(self, rows: Rows, terms: Terms, b: Array) -> Array:
-        public = terms.public
-        factors = rows.record_factors(self.row_norm, gentle=True)
+    def _minimum(self, rows: RepeatableSource, context: PublicContext, b: Array) -> Array:
+        public, loss = context.public, context.problem.loss
         lifted = np.full(public.n_parameters, self.damping)
-        lifted += terms.problem.strong_convexity * public.n_rows
+        lifted += context.problem.strong_convexity * public.n_rows
         if public.has_intercept:
             lifted[-1] = self.damping
-        steepest = public.n_rows * terms.problem.loss.curvature * self.row_norm**2 + lifted.max()
-        goal = self._goal(terms)
+        steepest = public.n_rows * loss.curvature * self.row_norm**2 + lifted.max()
+        goal = self._goal(context)
 
         def hessian_at(point: Array) -> Array:
-            return rows.hessian_sum(terms.problem.loss, point, factors) + np.diag(lifted)
+            found = rows.total(moments.bounded_hessian, loss, point, self.row_norm, True)
+            return np.asarray(found + np.diag(lifted))
 
         point = np.zeros(public.shape)
-        gradient = self._gradient(rows, terms, b, factors, point)
+        gradient = self._gradient(rows, context, b, point)
         length = float(np.linalg.norm(gradient))
         while length > goal:
             # 1. Newton's direction
@@ -295,25 +316,25 @@ class PerturbedMinimum(Release):
             step = 1.0
             while step > 2.0**-30:
                 trial = point - step * direction
-                there = self._gradient(rows, terms, b, factors, trial)
+                there = self._gradient(rows, context, b, trial)
                 shorter = float(np.linalg.norm(there))
                 if shorter <= (1 - step / 4) * length:
                     break
                 step /= 2
             else:
-                if terms.scale == 0:
+                if context.scale == 0:
                     return point
                 # 3. rounding is in the way: a step that is right for any smooth function
                 trial = point - gradient / steepest
-                there = self._gradient(rows, terms, b, factors, trial)
+                there = self._gradient(rows, context, b, trial)
                 shorter = float(np.linalg.norm(there))
             point, gradient, length = trial, there, shorter
         # 4. as many whole steps as the distance that is promised takes
-        for left in reversed(range(len(self._distances(terms)) - 1)):
+        for left in reversed(range(len(self._distances(context)) - 1)):
             point = point - linalg.solve(hessian_at(point), gradient, assume_a="pos")
             if left:
-                gradient = self._gradient(rows, terms, b, factors, point)
+                gradient = self._gradient(rows, context, b, point)
         return point
 
-    def stand_in(self, terms: Terms, rng: np.random.Generator) -> Array:
-        return rng.standard_normal(terms.public.shape) / math.sqrt(terms.public.n_parameters)
+    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
+        return rng.standard_normal(context.public.shape) / math.sqrt(context.public.n_parameters)

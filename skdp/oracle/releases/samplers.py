@@ -1,4 +1,4 @@
-"""Which rows take part in a sum. The fields of a sampler are public, its draw is not.
+"""Which rows take part in a statistic. The fields of a sampler are public, its draw is not.
 
 Draws use the same source as the noise, because amplification by sampling rests on their secrecy.
 The number that turns a sum into a mean is always public: the *expected* number of rows, never the
@@ -7,9 +7,12 @@ number that came out. An empty draw is answered like any other, with noise on a 
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,76 +20,93 @@ from numpy.typing import NDArray
 from skdp.accounting import Event, FixedSizeSampled, OnBlock, Partition, PoissonSampled
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
-from skdp.oracle.releases.base import audited
-from skdp.oracle.releases.fields import store_integers
+from skdp.oracle.releases.base import audited, store_integers
+from skdp.oracle.sources.base import (
+    ADDRESSABLE,
+    ORDERED,
+    REPEATABLE,
+    OrderedSource,
+    Source,
+    require,
+)
+from skdp.oracle.sources.memory import MemorySource
 
-if TYPE_CHECKING:
-    from skdp.oracle.rows import Rows
-
-Numbers = NDArray[np.int64]
-
-
-def _check_place(who: str, epoch: int, n_blocks: int, index: int) -> None:
-    if epoch < 0 or not 0 <= index < n_blocks:
-        raise ValueError(
-            f"{who}: epoch must be at least 0 and the index lie in [0, {n_blocks}); got epoch "
-            f"{epoch!r}, index {index!r}."
-        )
+Indices = NDArray[np.int64]
 
 
 class Sampler(ABC):
-    """A way to draw rows that does not look at them."""
+    """A way to draw rows that does not look at them.
+
+    Attributes
+    ----------
+    needs : str
+        What it needs of the place where rows live.
+    """
+
+    needs: ClassVar[str]
 
     @abstractmethod
     def event(self, inner: Event, public: Public) -> Event:
         """Return the cost of ``inner`` on the rows that are drawn."""
 
     @abstractmethod
-    def numbers(self, rows: Rows, source: NoiseSource) -> Numbers:
-        """Return the numbers of the rows that take part, in increasing order."""
-
-    def draw(self, rows: Rows, source: NoiseSource) -> Rows:
+    def draw(self, source: Source, noise_source: NoiseSource) -> Source:
         """Return the rows that take part."""
-        return rows.take(self.numbers(rows, source))
-
-    def draws(
-        self, rows: Rows, n_draws: int, source: NoiseSource
-    ) -> tuple[Numbers, NDArray[np.int64]]:
-        """Draw several times, one after the other, which may be quicker at one go.
-
-        Returns
-        -------
-        numbers : array
-            Row numbers of the first draw, then of the second, and so on.
-        edges : array of shape (n_draws + 1,)
-            Where each draw begins in ``numbers``, and where the last one ends.
-        """
-        parts = [self.numbers(rows, source) for _ in range(n_draws)]
-        edges = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
-        return np.concatenate([np.empty(0, np.int64), *parts]), edges
 
     @abstractmethod
     def divisor(self, public: Public) -> float:
         """Public number of rows that take part, in expectation."""
 
-    def most(self, public: Public) -> int:
+    def max_rows(self, public: Public) -> int:
         """Public bound on the number of rows that take part."""
         return public.n_rows
 
 
+class IndexSampler(Sampler):
+    """A sampler that draws rows by their numbers."""
+
+    needs = ADDRESSABLE
+
+    @abstractmethod
+    def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
+        """Return the numbers of the rows that take part, in increasing order."""
+
+    def draw(self, source: Source, noise_source: NoiseSource) -> Source:
+        rows = require(source, MemorySource)
+        return rows.take(self.indices(rows, noise_source))
+
+    def draw_many(
+        self, source: MemorySource, n_draws: int, noise_source: NoiseSource
+    ) -> tuple[Indices, Indices]:
+        """Draw several times, one after the other, which may be quicker at one go.
+
+        Returns
+        -------
+        indices : array
+            Row numbers of the first draw, then of the second, and so on.
+        edges : array of shape (n_draws + 1,)
+            Where each draw begins in ``indices``, and where the last one ends.
+        """
+        parts = [self.indices(source, noise_source) for _ in range(n_draws)]
+        edges = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
+        return np.concatenate([np.empty(0, np.int64), *parts]), edges
+
+
 @audited
 @dataclass(frozen=True)
-class Everyone(Sampler):
+class AllRows(IndexSampler):
     """All rows, every time."""
+
+    needs: ClassVar[str] = REPEATABLE
 
     def event(self, inner: Event, public: Public) -> Event:
         return inner
 
-    def numbers(self, rows: Rows, source: NoiseSource) -> Numbers:
-        return np.arange(rows.n_rows)
+    def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
+        return np.arange(source.n_rows)
 
-    def draw(self, rows: Rows, source: NoiseSource) -> Rows:
-        return rows
+    def draw(self, source: Source, noise_source: NoiseSource) -> Source:
+        return source
 
     def divisor(self, public: Public) -> float:
         return float(public.n_rows)
@@ -94,7 +114,7 @@ class Everyone(Sampler):
 
 @audited
 @dataclass(frozen=True)
-class Poisson(Sampler):
+class Poisson(IndexSampler):
     """Every row independently with probability ``rate``; amplifies under both adjacencies.
 
     A draw takes time and memory in proportion to the rows that are drawn.
@@ -110,16 +130,16 @@ class Poisson(Sampler):
     def event(self, inner: Event, public: Public) -> Event:
         return PoissonSampled(self.rate, inner)
 
-    def numbers(self, rows: Rows, source: NoiseSource) -> Numbers:
-        return source.bernoulli_subset(rows.n_rows, self.rate)
+    def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
+        return noise_source.bernoulli_subset(source.n_rows, self.rate)
 
-    def draws(
-        self, rows: Rows, n_draws: int, source: NoiseSource
-    ) -> tuple[Numbers, NDArray[np.int64]]:
+    def draw_many(
+        self, source: MemorySource, n_draws: int, noise_source: NoiseSource
+    ) -> tuple[Indices, Indices]:
         # A coin for every row of every draw: one subset of the pairs, with the very same law.
-        chosen = source.bernoulli_subset(rows.n_rows * n_draws, self.rate)
-        which, numbers = np.divmod(chosen, rows.n_rows)
-        return numbers, np.searchsorted(which, np.arange(n_draws + 1)).astype(np.int64)
+        chosen = noise_source.bernoulli_subset(source.n_rows * n_draws, self.rate)
+        which, indices = np.divmod(chosen, source.n_rows)
+        return indices, np.searchsorted(which, np.arange(n_draws + 1)).astype(np.int64)
 
     def divisor(self, public: Public) -> float:
         return self.rate * public.n_rows
@@ -127,7 +147,7 @@ class Poisson(Sampler):
 
 @audited
 @dataclass(frozen=True)
-class FixedSize(Sampler):
+class FixedSize(IndexSampler):
     """``size`` rows without replacement; its theorem holds under replace-one only."""
 
     size: int
@@ -140,31 +160,39 @@ class FixedSize(Sampler):
     def event(self, inner: Event, public: Public) -> Event:
         return FixedSizeSampled(self.size, public.n_rows, inner)
 
-    def numbers(self, rows: Rows, source: NoiseSource) -> Numbers:
-        return source.choose(rows.n_rows, self.size)
+    def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
+        return noise_source.choose(source.n_rows, self.size)
 
-    def draws(
-        self, rows: Rows, n_draws: int, source: NoiseSource
-    ) -> tuple[Numbers, NDArray[np.int64]]:
-        if self.size**2 > rows.n_rows:
-            return super().draws(rows, n_draws, source)
+    def draw_many(
+        self, source: MemorySource, n_draws: int, noise_source: NoiseSource
+    ) -> tuple[Indices, Indices]:
+        if self.size**2 > source.n_rows:
+            return super().draw_many(source, n_draws, noise_source)
         # Samples with replacement that hold no row twice are uniform among those without; the few
         # others are drawn afresh, whatever they were.
-        drawn = np.sort(source.integers(rows.n_rows, (n_draws, self.size)), axis=1)
+        drawn = np.sort(noise_source.integers(source.n_rows, (n_draws, self.size)), axis=1)
         for i in np.flatnonzero((drawn[:, 1:] == drawn[:, :-1]).any(axis=1)):
-            drawn[i] = source.choose(rows.n_rows, self.size)
+            drawn[i] = noise_source.choose(source.n_rows, self.size)
         return drawn.ravel(), np.arange(n_draws + 1, dtype=np.int64) * self.size
 
     def divisor(self, public: Public) -> float:
         return float(self.size)
 
-    def most(self, public: Public) -> int:
+    def max_rows(self, public: Public) -> int:
         return min(self.size, public.n_rows)
+
+
+def _check_place(who: str, epoch: int, n_blocks: int, index: int) -> None:
+    if epoch < 0 or not 0 <= index < n_blocks:
+        raise ValueError(
+            f"{who}: epoch must be at least 0 and the index lie in [0, {n_blocks}); got epoch "
+            f"{epoch!r}, index {index!r}."
+        )
 
 
 @audited
 @dataclass(frozen=True)
-class Block(Sampler):
+class Block(IndexSampler):
     """Block ``index`` of a division of the rows that is drawn once for every ``epoch``.
 
     Each epoch shuffles the row numbers and cuts them in ``n_blocks`` half-open blocks of equal
@@ -183,19 +211,19 @@ class Block(Sampler):
     def event(self, inner: Event, public: Public) -> Event:
         return OnBlock(Partition(self.epoch, self.n_blocks), self.index, inner)
 
-    def numbers(self, rows: Rows, source: NoiseSource) -> Numbers:
-        return rows.shuffled_block(self.epoch, self.n_blocks, self.index, source)
+    def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
+        return source.shuffled_block(self.epoch, self.n_blocks, self.index, noise_source)
 
     def divisor(self, public: Public) -> float:
         return max(1.0, public.n_rows / self.n_blocks)
 
-    def most(self, public: Public) -> int:
+    def max_rows(self, public: Public) -> int:
         return -(-public.n_rows // self.n_blocks)
 
 
 @audited
 @dataclass(frozen=True)
-class Bin(Sampler):
+class Bin(IndexSampler):
     """Bin ``index``: in each ``epoch`` every row picks one of ``n_bins`` bins, alone and in secret.
 
     Sizes are random and never shown. This is the one-pass sampling that amplifies (Chua et al.
@@ -213,8 +241,72 @@ class Bin(Sampler):
     def event(self, inner: Event, public: Public) -> Event:
         return OnBlock(Partition(self.epoch, self.n_bins, allocation=True), self.index, inner)
 
-    def numbers(self, rows: Rows, source: NoiseSource) -> Numbers:
-        return rows.random_bin(self.epoch, self.n_bins, self.index, source)
+    def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
+        return source.random_bin(self.epoch, self.n_bins, self.index, noise_source)
 
     def divisor(self, public: Public) -> float:
         return public.n_rows / self.n_bins
+
+
+@audited
+@dataclass(frozen=True)
+class Cut(Sampler):
+    """Block ``[cuts[index], cuts[index + 1])`` of the rows in an order that is drawn once.
+
+    Rows in memory are shuffled once for every ``epoch`` and ``cuts``; a stream of rows is cut as it
+    arrives. In neither case does the order look at the rows, and a record keeps its place under
+    both relations. It lies in one block, as the blocks are half-open and do not overlap; so
+    blocks of the same epoch and cuts cost their maximum (McSherry 2009, Thm 4). The cuts are part
+    of the partition's identity: blocks of other cuts, which would overlap, add up.
+
+    Parameters
+    ----------
+    epoch : int
+        At least 0.
+    cuts : tuple of int
+        At least two places, from 0 on, not falling, none above the number of rows.
+    index : int
+        Which block.
+    """
+
+    epoch: int
+    cuts: tuple[int, ...]
+    index: int
+    needs: ClassVar[str] = ORDERED
+
+    def __post_init__(self) -> None:
+        store_integers(self, "epoch", "index")
+        object.__setattr__(self, "cuts", _checked_cuts(tuple(self.cuts)))
+        _check_place("Cut", self.epoch, len(self.cuts) - 1, self.index)
+
+    def event(self, inner: Event, public: Public) -> Event:
+        if self.cuts[-1] > public.n_rows:
+            raise ValueError(
+                f"Cut: the last cut must not be above the number of rows, {public.n_rows}; got "
+                f"{self.cuts[-1]}."
+            )
+        partition = Partition(self.epoch, len(self.cuts) - 1, cuts=self.cuts)
+        return OnBlock(partition, self.index, inner)
+
+    def draw(self, source: Source, noise_source: NoiseSource) -> Source:
+        ordered = require(source, OrderedSource)
+        return ordered.block(self.epoch, self.cuts, self.index, noise_source)
+
+    def divisor(self, public: Public) -> float:
+        return float(self.max_rows(public))
+
+    def max_rows(self, public: Public) -> int:
+        return max(1, self.cuts[self.index + 1] - self.cuts[self.index])
+
+
+@functools.lru_cache(maxsize=16)
+def _checked_cuts(cuts: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the places as plain integers, the same object for the same places, or refuse them.
+
+    A run asks for blocks of the same cuts hundreds of times: to look at every place each time would
+    take time in the square of the number of blocks.
+    """
+    places = tuple(operator.index(place) for place in cuts)
+    if not places or places[0] < 0 or any(a > b for a, b in itertools.pairwise(places)):
+        raise ValueError(f"Cut: cuts must be at least 0 and not fall; got {places!r}.")
+    return places

@@ -5,23 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot
 
 from skdp.accounting import Event, OnePass, Shuffled
 from skdp.objective import Problem
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases.base import Array, Release, Terms, audited
-from skdp.oracle.releases.fields import store_integers, store_positive
-from skdp.oracle.releases.mechanisms import Contribution, GaussianNoise
+from skdp.oracle.releases.base import (
+    Contribution,
+    PublicContext,
+    Release,
+    audited,
+    store_integers,
+    store_positive,
+)
+from skdp.oracle.releases.gradients import gradient_contribution
+from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.step_noise import StepNoise
-from skdp.oracle.releases.sums import GradientSum
-
-if TYPE_CHECKING:
-    from skdp.oracle.rows import Rows
-    from skdp.oracle.rows.records import Singles
+from skdp.oracle.sources.base import ORDERED, OrderedSource, Source, require
+from skdp.oracle.sources.records import Array, Records
 
 AT_ONCE = 4096  # rows written out, and noises drawn, at once; fewer where rows are long
 PART_BYTES = 1 << 21
@@ -51,8 +56,8 @@ class ShuffledPass(Release):
     that is `Shuffled`, of which an accountant charges the smaller of both prices. A stream's order
     is not secret, so it is charged as `OnePass`.
     *Rounding.* Sums are put on a grid, and noise is a multiple of that grid, added exactly: see
-    `GaussianNoise`, and `StepNoise` for steps on one record. Nothing that is not on the grid and
-    hidden enters a point.
+    `GaussianNoise`, and `StepNoise` for steps on one record. Nothing enters a point that
+    is not on the grid and has its noise.
 
     Parameters
     ----------
@@ -85,87 +90,97 @@ class ShuffledPass(Release):
                 f"{self.n_steps!r}, {self.tail!r}."
             )
 
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({ORDERED})
+
     def parts(self) -> tuple[object, ...]:
         return (self.mechanism,)
 
     # ------------------------------------------------------------------ the cost
 
-    def _require(self, terms: Terms) -> None:
-        if self.n_steps > terms.public.n_rows:
+    def _require(self, context: PublicContext) -> None:
+        if self.n_steps > context.public.n_rows:
             raise ValueError(
                 f"ShuffledPass: {self.n_steps} steps need as many rows; there are "
-                f"{terms.public.n_rows}. Nothing was released."
+                f"{context.public.n_rows}. Nothing was released."
             )
 
-    def _most(self, terms: Terms) -> int:
-        return -(-terms.public.n_rows // self.n_steps)
+    def _most(self, context: PublicContext) -> int:
+        return -(-context.public.n_rows // self.n_steps)
 
-    def _contribution(self, terms: Terms) -> Contribution:
-        sums = GradientSum(np.zeros(terms.public.shape), self.clip_norm)
-        return sums.contribution(terms, self._most(terms))
+    def _contribution(self, context: PublicContext) -> Contribution:
+        return gradient_contribution(self.clip_norm, context, self._most(context))
 
-    def event(self, terms: Terms) -> Event:
-        self._require(terms)
+    def event(self, context: PublicContext) -> Event:
+        self._require(context)
         step = self.mechanism.event(spread=2.0)
-        if self.n_steps == terms.public.n_rows and not terms.public.streamed:
+        if self.n_steps == context.public.n_rows and not context.public.streamed:
             return Shuffled(self.n_steps, step)
         return OnePass(self.n_steps, step)
 
-    def std(self, terms: Terms) -> float:
+    def std(self, context: PublicContext) -> float:
         """Return the standard deviation of the noise on one step's sum, in each coordinate."""
-        self._require(terms)
-        return StepNoise(self.mechanism, self._contribution(terms), terms.scale).std
+        self._require(context)
+        return StepNoise(self.mechanism, self._contribution(context), context.scale).std
 
     # ------------------------------------------------------------------ the pass
 
-    def answer(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
-        found = (rows.n_rows, rows.streamed)
-        if found != (terms.public.n_rows, terms.public.streamed):
+    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
+        rows = require(source, OrderedSource)
+        found = (rows.n_rows, rows.arrives_in_order)
+        if found != (context.public.n_rows, context.public.streamed):
             raise ValueError(
                 "ShuffledPass: the rows are not as the public facts say, (n_rows, streamed) = "
-                f"{(terms.public.n_rows, terms.public.streamed)}; got {found}."
+                f"{(context.public.n_rows, context.public.streamed)}; got {found}."
             )
-        alone = self.n_steps == terms.public.n_rows and terms.public.n_outputs == 1
+        alone = self.n_steps == context.public.n_rows and context.public.n_outputs == 1
         steps = self._one_by_one if alone else self._in_batches
-        return steps(rows, terms, source)
+        return steps(rows, context, noise_source)
 
     def _first_kept(self) -> int:
         """Return the number, from 0, of the first step whose point is in the mean."""
         return self.n_steps - max(1, math.ceil(self.tail * self.n_steps))
 
-    def _in_batches(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
-        n_rows, n_steps = terms.public.n_rows, self.n_steps
+    def _in_batches(
+        self, rows: OrderedSource, context: PublicContext, noise_source: NoiseSource
+    ) -> Array:
+        n_rows, n_steps = context.public.n_rows, self.n_steps
         edges = (n_rows * t // n_steps for t in range(n_steps + 1))
-        contribution = self._contribution(terms)
+        contribution = self._contribution(context)
         factor = self.step_size * n_steps / n_rows
-        point = np.zeros(terms.public.shape)
+        point = np.zeros(context.public.shape)
         total, first = np.zeros_like(point), self._first_kept()
-        for step, block in enumerate(rows.one_pass(edges, source, in_order=False)):
-            # 1. The block's sum, enforced and hidden.
-            found = block.clipped_gradient_sum(terms.problem.loss, point, self.clip_norm)
-            hidden = self.mechanism.hide(found, contribution, terms.scale, source)
+        for step, block in enumerate(rows.one_pass(edges, noise_source, in_order=False)):
+            # 1. The block's sum, enforced and with noise.
+            loss = context.problem.loss
+            found = block.total(clipped_gradients, loss, point, self.clip_norm)
+            noisy = self.mechanism.add_noise(found, contribution, context.scale, noise_source)
             # 2. From here on it is post-processing.
-            point = terms.problem.prox(point - factor * hidden, self.step_size)
+            point = context.problem.prox(point - factor * noisy, self.step_size)
             if step >= first:
                 total += point
         return total / (n_steps - first)
 
-    def _one_by_one(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
+    def _one_by_one(
+        self, rows: OrderedSource, context: PublicContext, noise_source: NoiseSource
+    ) -> Array:
         """Return what `_in_batches` would: the same steps, in a microsecond or two each."""
-        n_rows, (size, _) = terms.public.n_rows, terms.public.shape
-        noise = StepNoise(self.mechanism, self._contribution(terms), terms.scale)
-        hide, shift, residual_of = noise.hide, noise.shift, terms.problem.loss.residual_of_one
-        prox = _prox_of_one(terms.problem, size, self.step_size)
+        n_rows, (size, _) = context.public.n_rows, context.public.shape
+        noise = StepNoise(self.mechanism, self._contribution(context), context.scale)
+        add_noise, shift = noise.add_noise, noise.shift
+        residual_of = context.problem.loss.residual_of_one
+        prox = _prox_of_one(context.problem, size, self.step_size)
         at_once = max(1, min(AT_ONCE, PART_BYTES // (8 * size)))
         edges = [*range(0, n_rows, at_once), n_rows]
         back, step, first = -self.step_size, 0, self._first_kept()
         point, total = np.zeros(size), np.zeros(size)
-        for block in rows.one_pass(edges, source, in_order=True):
+        for block in rows.one_pass(edges, noise_source, in_order=True):
             # 1. Rows, limits and noise of some thousand steps. A stream that ends early is filled
             #    up with null records.
             n_steps = min(at_once, n_rows - step)
-            singles = _filled(block.singles(self.clip_norm), n_steps)
-            noises = noise.draw(n_steps, source)
+            singles = _filled(block.records, self.clip_norm, n_steps)
+            noises = noise.draw(n_steps, noise_source)
             shifted = np.full((n_steps, size), shift)
             for row, target, weight, limit, answer, drawn in zip(
                 *singles, shifted, noises, strict=True
@@ -174,9 +189,9 @@ class ShuffledPass(Release):
                 cut = weight * residual_of(ddot(row, point), target)
                 if not -limit <= cut <= limit:
                     cut = limit if cut > limit else -limit if cut < -limit else 0.0
-                # 3. The gradient, on the grid and then hidden; exact from here to the answer.
+                # 3. The gradient, on the grid, and then its noise; exact from here to the answer.
                 daxpy(row, answer, size, cut)
-                hide(answer, drawn)
+                add_noise(answer, drawn)
                 # 4. Post-processing.
                 daxpy(answer, point, size, back)
                 if prox is not None:
@@ -186,26 +201,30 @@ class ShuffledPass(Release):
                 step += 1
         return (total / (n_rows - first))[:, None]
 
-    def stand_in(self, terms: Terms, rng: np.random.Generator) -> Array:
+    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
         # As far as a single step goes: enough to move a solver.
-        noise = rng.standard_normal(terms.public.shape)
-        push = self.step_size * self.clip_norm / (self._most(terms) * math.sqrt(noise.size))
-        return terms.problem.prox(push * noise, self.step_size)
+        noise = rng.standard_normal(context.public.shape)
+        push = self.step_size * self.clip_norm / (self._most(context) * math.sqrt(noise.size))
+        return context.problem.prox(push * noise, self.step_size)
 
 
-def _filled(singles: Singles, n_steps: int) -> tuple[Array, list[Any], list[Any], list[Any]]:
-    """Rows, targets, weights and limits of ``n_steps`` records, the missing ones null."""
-    vectors, missing = singles.vectors, n_steps - len(singles.limits)
-    weights = np.ones(len(singles.limits)) if singles.weights is None else singles.weights
+def _filled(
+    records: Records, clip_norm: float, n_steps: int
+) -> tuple[Array, list[Any], list[Any], list[Any]]:
+    """Rows, targets, weights and limits of ``n_steps`` records, the missing ones null.
+
+    A limit is what a residual, times its weight, may be at most for the gradient to be at most
+    ``clip_norm`` long.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        limits = np.minimum(clip_norm * records.inverse_norms, np.finfo(np.float64).max)
+    vectors, missing = records.written_out(), n_steps - records.n_rows
+    weights = np.ones(records.n_rows) if records.weights is None else records.weights
     if missing:
         vectors = np.vstack([vectors, np.zeros((missing, vectors.shape[1]))])
     null = [0.0] * missing
-    return (
-        vectors,
-        singles.targets[:, 0].tolist() + null,
-        weights.tolist() + null,
-        singles.limits.tolist() + null,
-    )
+    targets = records.targets[:, 0].tolist()
+    return vectors, targets + null, weights.tolist() + null, limits.tolist() + null
 
 
 def _prox_of_one(problem: Problem, size: int, step: float) -> Callable[[Array], Array] | None:

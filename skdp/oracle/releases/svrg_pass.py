@@ -5,32 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot, dscal
 
 from skdp.accounting import Composed, Event
-from skdp.objective import Unconstrained
+from skdp.objective import Problem, Unconstrained
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases.base import Array, Release, Terms, audited
+from skdp.oracle.releases.base import (
+    Contribution,
+    PublicContext,
+    Release,
+    audited,
+    store_bounds,
+    store_points,
+)
 from skdp.oracle.releases.difference_steps import LARGEST_CLIP, difference_steps
-from skdp.oracle.releases.differences import (
-    LEAST_CLIP,
+from skdp.oracle.releases.gradients import (
     GradientDifference,
+    GradientSum,
     difference_bound,
     difference_smoothness,
+    gradient_contribution,
 )
-from skdp.oracle.releases.fields import store_points
-from skdp.oracle.releases.mechanisms import Contribution, GaussianNoise
-from skdp.oracle.releases.noisy_sum import NoisySum
-from skdp.oracle.releases.samplers import Everyone, Sampler
-from skdp.oracle.releases.sums import GradientSum, gradient_contribution
-from skdp.oracle.releases.varying_noise import VaryingNoise
-
-if TYPE_CHECKING:
-    from skdp.objective import Problem
-    from skdp.oracle.rows import Rows
+from skdp.oracle.releases.mechanisms import GaussianNoise
+from skdp.oracle.releases.noisy_statistic import NoisyStatistic
+from skdp.oracle.releases.samplers import AllRows, IndexSampler
+from skdp.oracle.releases.step_noise import VaryingNoise
+from skdp.oracle.sources.base import ADDRESSABLE, Source, require
+from skdp.oracle.sources.memory import MemorySource
+from skdp.oracle.sources.records import Array
 
 
 @audited
@@ -45,8 +50,8 @@ class SVRGPass(Release):
 
     where D(w) is the sum over the batch of `GradientDifference` between w and w~.
 
-    *Cost.* D(w) is released with noise of ``mechanism.relative * scale`` times the bound on one
-    record's part at w, for which `GradientDifference` and `VaryingNoise` have the proofs. All
+    *Cost.* D(w) is released with noise of ``mechanism.relative_noise * scale`` times the bound on
+    one record's part at w, for which `GradientDifference` and `VaryingNoise` have the proofs. All
     else in a step is a function of numbers fixed beforehand and of noisy answers: w, its distance
     from w~, hence the next bound and grid, the prox. So the pass is an adaptive composition of
     ``n_steps`` Gaussian mechanisms, each seen through its sampler, and its event is the
@@ -66,35 +71,34 @@ class SVRGPass(Release):
     ----------
     start, anchor : array of shape (n_parameters, n_outputs)
         Finite.
-    snapshot : array of that shape, or NoisySum
+    snapshot : array of that shape, or NoisyStatistic
         Noisy mean gradient at the anchor, or the sum over all rows to draw fresh copies of.
     step_sizes : array of shape (n_steps,)
         Positive.
     clip_norm : float
         L2 bound of one record's difference of gradients, from 1e-100 to 1e20.
     mechanism : GaussianNoise, default=GaussianNoise()
-    sampler : Sampler or tuple of Sampler, default=Everyone()
+    sampler : IndexSampler or tuple of IndexSampler, default=AllRows()
         Which rows take part, at every step or step by step.
     """
 
     start: Array = field(repr=False)
     anchor: Array = field(repr=False)
-    snapshot: Array | NoisySum = field(repr=False)
+    snapshot: Array | NoisyStatistic = field(repr=False)
     step_sizes: Array = field(repr=False)
     clip_norm: float
     mechanism: GaussianNoise = field(default_factory=GaussianNoise)
-    sampler: Sampler | tuple[Sampler, ...] = field(default_factory=Everyone)
+    sampler: IndexSampler | tuple[IndexSampler, ...] = field(default_factory=AllRows)
     kind: ClassVar[str] = "svrg_pass"
 
     def __post_init__(self) -> None:
         store_points(self, "start", "anchor", "step_sizes")
-        if not isinstance(self.snapshot, NoisySum):
+        if not isinstance(self.snapshot, NoisyStatistic):
             store_points(self, "snapshot")
-        object.__setattr__(self, "clip_norm", float(self.clip_norm))
-        if not LEAST_CLIP <= self.clip_norm <= LARGEST_CLIP:
+        store_bounds(self, "clip_norm")
+        if self.clip_norm > LARGEST_CLIP:
             raise ValueError(
-                f"SVRGPass: clip_norm must lie in [{LEAST_CLIP:g}, {LARGEST_CLIP:g}]; "
-                f"got {self.clip_norm!r}."
+                f"SVRGPass: clip_norm must be at most {LARGEST_CLIP:g}; got {self.clip_norm!r}."
             )
         if type(self.mechanism) is not GaussianNoise:
             raise ValueError(f"SVRGPass: the noise of steps is Gaussian; got {self.mechanism!r}.")
@@ -111,67 +115,72 @@ class SVRGPass(Release):
         """Number of steps."""
         return len(self.step_sizes)
 
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({ADDRESSABLE})
+
     def parts(self) -> tuple[object, ...]:
         samplers = self._samplers()
         snapshot = self.snapshot
-        fresh = (snapshot, *snapshot.parts()) if isinstance(snapshot, NoisySum) else ()
+        fresh = (snapshot, *snapshot.parts()) if isinstance(snapshot, NoisyStatistic) else ()
         return self.mechanism, *samplers, *fresh
 
-    def _samplers(self) -> tuple[Sampler, ...]:
+    def _samplers(self) -> tuple[IndexSampler, ...]:
         return self.sampler if isinstance(self.sampler, tuple) else (self.sampler,)
 
     # ------------------------------------------------------------------ the cost
 
-    def event(self, terms: Terms) -> Composed:
-        self._require_shapes(terms)
+    def event(self, context: PublicContext) -> Composed:
+        self._require_shapes(context)
         step = self.mechanism.event(spread=2.0)
         if isinstance(self.sampler, tuple):
-            steps = Composed.of(item.event(step, terms.public) for item in self.sampler)
+            steps = Composed.of(item.event(step, context.public) for item in self.sampler)
         else:
-            steps = Composed(((self.sampler.event(step, terms.public), self.n_steps),))
-        if isinstance(self.snapshot, NoisySum):
-            copies: tuple[Event, int] = (self.snapshot.event(terms), self.n_steps)
+            steps = Composed(((self.sampler.event(step, context.public), self.n_steps),))
+        if isinstance(self.snapshot, NoisyStatistic):
+            copies: tuple[Event, int] = (self.snapshot.event(context), self.n_steps)
             return Composed((copies, *steps.parts))
         return steps
 
-    def _require_shapes(self, terms: Terms) -> None:
+    def _require_shapes(self, context: PublicContext) -> None:
         given = [self.start.shape, self.anchor.shape]
-        if isinstance(self.snapshot, NoisySum):
-            what = self.snapshot.what
-            if not (isinstance(what, GradientSum) and isinstance(self.snapshot.sampler, Everyone)):
+        if isinstance(self.snapshot, NoisyStatistic):
+            statistic = self.snapshot.statistic
+            of_all = isinstance(self.snapshot.sampler, AllRows)
+            if not (isinstance(statistic, GradientSum) and of_all):
                 raise ValueError("SVRGPass: snapshot must be a sum of gradients over all rows.")
-            given.append(what.point.shape)
+            given.append(statistic.point.shape)
         else:
             given.append(self.snapshot.shape)
-        if any(shape != terms.public.shape for shape in given):
+        if any(shape != context.public.shape for shape in given):
             raise ValueError(
-                f"SVRGPass: points must have shape {terms.public.shape}; got {given}. "
+                f"SVRGPass: points must have shape {context.public.shape}; got {given}. "
                 "Nothing was released for it."
             )
 
-    def _unit(self, terms: Terms) -> Contribution:
+    def _unit(self, context: PublicContext) -> Contribution:
         """Contribution to a step's sum, were its bound 1."""
-        most = max(item.most(terms.public) for item in self._samplers())
-        return gradient_contribution(1.0, terms, most)
+        most = max(item.max_rows(context.public) for item in self._samplers())
+        return gradient_contribution(1.0, context, most)
 
-    def std(self, terms: Terms) -> float:
+    def std(self, context: PublicContext) -> float:
         """Return the standard deviation of a step's noise in D, were the bound ``clip_norm``."""
-        if isinstance(self.snapshot, NoisySum):
-            self.snapshot.std(terms)
-        noise = VaryingNoise(self.mechanism, self._unit(terms), terms.scale)
+        if isinstance(self.snapshot, NoisyStatistic):
+            self.snapshot.std(context)
+        noise = VaryingNoise(self.mechanism, self._unit(context), context.scale)
         return noise.std * self.clip_norm / noise.cells
 
-    def n_gradients(self, terms: Terms) -> float:
+    def n_gradients(self, context: PublicContext) -> float:
         samplers = self._samplers()
-        mean = sum(item.divisor(terms.public) for item in samplers) / len(samplers)
+        mean = sum(item.divisor(context.public) for item in samplers) / len(samplers)
         total = GradientDifference.gradients * self.n_steps * mean
-        if isinstance(self.snapshot, NoisySum):
-            total += self.snapshot.n_gradients(terms)
+        if isinstance(self.snapshot, NoisyStatistic):
+            total += self.snapshot.n_gradients(context)
         return total
 
-    def stand_in(self, terms: Terms, rng: np.random.Generator) -> Array:
-        self._require_shapes(terms)
-        divisor = min(item.divisor(terms.public) for item in self._samplers())
+    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
+        self._require_shapes(context)
+        divisor = min(item.divisor(context.public) for item in self._samplers())
         push = self.clip_norm / math.sqrt(self.start.size) / max(divisor, 1.0)
         push *= float(self.step_sizes.mean())
         noise = rng.standard_normal((2, *self.start.shape))
@@ -179,17 +188,20 @@ class SVRGPass(Release):
 
     # ------------------------------------------------------------------ the run
 
-    def answer(self, rows: Rows, terms: Terms, source: NoiseSource) -> Array:
-        self._require_shapes(terms)
-        noise = VaryingNoise(self.mechanism, self._unit(terms), terms.scale, source, self.n_steps)
-        beta = difference_smoothness(terms)
-        move, copies = _Move(terms.problem, self.anchor), self._copies(rows, terms, source)
+    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
+        self._require_shapes(context)
+        rows = require(source, MemorySource)
+        unit = self._unit(context)
+        noise = VaryingNoise(self.mechanism, unit, context.scale, noise_source, self.n_steps)
+        beta = difference_smoothness(context)
+        move = _Move(context.problem, self.anchor)
+        copies = self._copies(rows, context, noise_source)
         away = (self.start - self.anchor).ravel()  # from the anchor, where differences are small
         answer, mean = np.zeros(away.size), np.zeros(away.size)
         sizes = iter(self.step_sizes.tolist())
         with np.errstate(all="ignore"):
             for sum_up, edges, divisors in difference_steps(
-                self._samplers(), self.n_steps, rows, terms, self.anchor, source
+                self._samplers(), self.n_steps, rows, context, self.anchor, noise_source
             ):
                 for first, stop, divisor in zip(edges, edges[1:], divisors, strict=False):
                     # 1. the bound, from points that are public
@@ -202,7 +214,7 @@ class SVRGPass(Release):
                     bound = difference_bound(self.clip_norm, beta, distance)
                     # 2. the sum, in units of the grid, and its noise
                     sum_up(first, stop, away, bound, noise.cells / bound, answer)
-                    noise.hide(answer)
+                    noise.add_noise(answer)
                     # 3. the step
                     size = next(sizes)
                     dscal(-size * bound / (noise.cells * divisor), answer)
@@ -212,16 +224,18 @@ class SVRGPass(Release):
         points = np.stack([away, mean]) + self.anchor.ravel()
         return points.reshape(2, *self.start.shape)
 
-    def _copies(self, rows: Rows, terms: Terms, source: NoiseSource) -> Iterator[Array]:
+    def _copies(
+        self, rows: MemorySource, context: PublicContext, noise_source: NoiseSource
+    ) -> Iterator[Array]:
         """Yield the noisy mean gradient at the anchor for every step: the same, or fresh ones."""
-        if not isinstance(self.snapshot, NoisySum):
+        if not isinstance(self.snapshot, NoisyStatistic):
             while True:
                 yield self.snapshot
-        release, total = self.snapshot, self.snapshot.what.total(rows, terms)
-        contribution = release.what.contribution(terms, terms.public.n_rows)
+        release, total = self.snapshot, self.snapshot.statistic.total(rows, context)
+        contribution = release.statistic.contribution(context, context.public.n_rows)
         while True:
-            hidden = release.mechanism.hide(total, contribution, terms.scale, source)
-            yield hidden / release.divisor(terms)
+            noisy = release.mechanism.add_noise(total, contribution, context.scale, noise_source)
+            yield noisy / release.divisor(context)
 
 
 class _Move:

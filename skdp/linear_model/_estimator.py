@@ -1,0 +1,256 @@
+"""The one path that every private estimator takes: check, read, prepare, charge, run, keep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from skdp._numbers import shown
+from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.accounting.release_lines import release_lines
+from skdp.linear_model.budget import (
+    PrivacyBudget,
+    charge,
+    is_this_process,
+    process_of_open_budget,
+    seed_fingerprint,
+)
+from skdp.linear_model.noise_warning import warn_about_noise
+from skdp.linear_model.parameters import (
+    check_budget,
+    check_noise_source,
+    warn_about_budget,
+    warn_about_seed,
+)
+from skdp.objective import Problem
+from skdp.oracle import NoiseSource, Plan, Public, Solution, noise_source, public_after, run
+from skdp.oracle.session import Stages
+from skdp.oracle.sources.base import Source
+from skdp.oracle.sources.memory import Map, row_threads
+from skdp.oracle.sources.records import canonical
+from skdp.solvers import Solver
+
+GENERATORS = (np.random.RandomState, np.random.Generator)
+
+# What scikit-learn's refusals contain, and what is said instead: some of them quote cells, and the
+# advice to impute missing values would have rows read without privacy.
+UNUSABLE = {
+    "Complex data not supported": "must hold real numbers (Complex data not supported)",
+    "could not convert string": "holds text where numbers are needed",
+    "contains NaN": (
+        "holds missing values (NaN), which are not supported. Fill them with constants that are "
+        "chosen without looking at the rows, and add a column that marks them, or leave such rows "
+        "out; means or medians of the rows, as an imputer takes them, would not be private"
+    ),
+    "contains infinity": "holds infinity (inf), or values that are too large for their type",
+}
+
+# Attribute of an estimator that was pickled inside the block of a budget of another process.
+_FOREIGN_BUDGET = "_foreign_budget"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that is settled about a fit before any row is read.
+
+    Attributes
+    ----------
+    public : Public
+    problem : Problem
+    stages : tuple of Stage
+    plan : Plan
+    solver : Solver or None
+        The solver among the stages, resolved; None for a scaler alone.
+    """
+
+    public: Public
+    problem: Problem
+    stages: Stages
+    plan: Plan
+    solver: Solver | None = None
+
+    @property
+    def public_after(self) -> Public:
+        """Public facts about the records that the solver answers for."""
+        return public_after(self.stages, self.public)
+
+
+class PrivateEstimatorMixin(BaseEstimator):
+    """Base of all that is fitted privately.
+
+    Copies of an estimator draw no noise twice and forget no open budget; pickles hold no generator.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    accountant: str
+    budget: PrivacyBudget | None
+    noise_source: str
+    random_state: Any
+
+    # ------------------------------------------------------------------ check and read
+
+    def _check_shared_parameters(self) -> None:
+        check_budget(self.epsilon, self.delta)
+        Adjacency.parse(self.adjacency)
+        check_noise_source(self.noise_source, self.random_state)
+        if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
+            raise ValueError(f"budget must be None or a PrivacyBudget; got {shown(self.budget)}.")
+
+    def _read(self, what: str, *arrays: Any, **checks: Any) -> Any:
+        """Validate X, or X and y; a refusal does not quote what a cell holds."""
+        with without_cells(type(self).__name__, what):
+            found = validate_data(
+                self, *arrays, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
+            )
+        return (canonical(found[0]), found[1]) if len(arrays) > 1 else canonical(found)
+
+    # ------------------------------------------------------------------ charge and run
+
+    def _carry_out(
+        self,
+        prepared: Prepared,
+        assumptions: tuple[str, ...],
+        make_source: Callable[[Map], Source],
+    ) -> tuple[Solution, PrivacyStatement]:
+        """Charge the budgets and run a prepared fit on its rows, once.
+
+        Parameters
+        ----------
+        prepared : Prepared
+        assumptions : tuple of str
+        make_source : callable
+            Returns the place where the rows live, from a ``map`` over threads. Whatever can fail
+            for its size fails in there, before the budget is charged.
+        """
+        who, public = type(self).__name__, prepared.public
+        warn_about_budget(who, self.epsilon, self.delta, public.n_rows)
+        warn_about_seed(who, self.noise_source, self.epsilon)
+        self._warn_and_report(prepared)
+        drawn_from, seed = self._noise()
+        statement = prepared.plan.statement(public, assumptions, self.noise_source)
+        with row_threads() as spread:
+            source = make_source(spread)
+            charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
+            # A scaler alone makes no choices of its own.
+            rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
+            plan, stages, problem = prepared.plan, prepared.stages, prepared.problem
+            solution = run(plan, stages, public, problem, source, drawn_from, rng)
+            source.finish()
+        return solution, statement
+
+    def _warn_and_report(self, prepared: Prepared) -> None:
+        """Say what a plan means before it is carried out."""
+        who = type(self).__name__
+        if prepared.solver is not None:
+            warn_about_noise(who, prepared.plan, prepared.public, prepared.problem)
+        if getattr(self, "verbose", 0):
+            statement = prepared.plan.statement(prepared.public, (), "system")
+            for line in release_lines(statement.releases):
+                print(
+                    f"[{who}] {line}, epsilon {statement.epsilon:.4g}, "
+                    f"accountant {statement.accountant}"
+                )
+
+    def _noise(self) -> tuple[NoiseSource, str | None]:
+        """Return the source of a fit's noise, and a fingerprint of its seed if it has one."""
+        if self.noise_source == "system":
+            return noise_source(None), None
+        return noise_source(self.random_state), seed_fingerprint(self.random_state)
+
+    # ------------------------------------------------------------------ copies and pickles
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without generators: their state would let a reader subtract the noise.
+
+        A generator given as ``random_state`` is dropped, so that two workers which receive the same
+        pickled estimator do not draw the same noise; a seed is kept, as any parameter.
+        """
+        state = dict(super().__getstate__())
+        if isinstance(state.get("random_state"), GENERATORS):
+            state["random_state"] = None
+        # An open budget cannot follow the estimator to a worker, so the estimator remembers it.
+        process = process_of_open_budget(state.get(_FOREIGN_BUDGET))
+        if process is not None:
+            state[_FOREIGN_BUDGET] = process
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickle; back in the process of the open budget there is nothing to remember."""
+        process = state.get(_FOREIGN_BUDGET)
+        if process is not None and is_this_process(process):
+            state = {name: value for name, value in state.items() if name != _FOREIGN_BUDGET}
+        super().__setstate__(state)
+
+    def __sklearn_clone__(self) -> Self:
+        """Clone; meta-estimators in a worker clone what they were sent.
+
+        A generator is shared with the clone, not copied: two copies would draw the same noise.
+        """
+        twin: Self = super().__sklearn_clone__()
+        if isinstance(self.random_state, GENERATORS):
+            twin.random_state = self.random_state
+        if _FOREIGN_BUDGET in vars(self):
+            setattr(twin, _FOREIGN_BUDGET, vars(self)[_FOREIGN_BUDGET])
+        return twin
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = self.noise_source == "system"
+        return tags
+
+
+@contextmanager
+def without_cells(who: str, what: str) -> Iterator[None]:
+    """Validate arrays in the block; neither a refusal nor a warning quotes what a cell holds.
+
+    Parameters
+    ----------
+    who : str
+        The estimator.
+    what : str
+        Names of the arrays.
+    """
+    try:
+        # Sums of extreme values may overflow in there: a warning would tell of single records.
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
+    except (ValueError, TypeError, OverflowError) as refusal:
+        message = str(refusal)
+        why = next((why for sign, why in UNUSABLE.items() if sign in message), None)
+        if isinstance(refusal, OverflowError):
+            why = "holds a number that is too large for float64"
+        if why is None:
+            raise
+        raise ValueError(f"{who}: {what} {why}. Nothing was released.") from None
+
+
+def row_assumptions(public: Public) -> list[str]:
+    """Return what the statement of any fit says everybody may know of the rows."""
+    return [
+        f"One record is one row; the number of rows, n = {public.n_rows}, is public.",
+        f"The number of columns, {public.n_features}, their names and the type of X are public.",
+        "That no value is missing or infinite is public: such rows are refused.",
+    ]
+
+
+def noise_assumptions(noise_source: str, epsilon: float) -> list[str]:
+    """Return what a seed does to the guarantee, and what no noise does."""
+    found = []
+    if noise_source == "seeded":
+        found.append(
+            "The noise follows from a seed, which stays secret: whoever knows it can subtract the "
+            "noise."
+        )
+    if math.isinf(epsilon):
+        found.append("There is NO privacy: epsilon is infinite and no noise was added.")
+    return found

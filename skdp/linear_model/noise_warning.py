@@ -1,0 +1,169 @@
+"""Warn where noise outweighs what the rows, or batches of them, can tell."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from skdp.accounting import (
+    Composed,
+    Event,
+    FixedSizeSampled,
+    Gaussian,
+    OnBlock,
+    OnePass,
+    PoissonSampled,
+    Shuffled,
+)
+from skdp.objective import Problem
+from skdp.oracle import Plan, Public
+
+WASTEFUL = 0.2  # of what larger batches tell for the same budget
+# Signal over noise, mu n / p for p parameters: one private step of least squares loses about
+# (1 - R2) / (mu n / p)**2 of R2. Below the first figure it loses all; at the second, a ninth of
+# what the model does not explain.
+LEAST_SIGNAL, ENOUGH_SIGNAL = 1.0, 3.0
+
+
+class NoiseWarning(UserWarning):
+    """A plan needs so much noise that another one would learn far more for the same budget."""
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """So many Gaussian answers on a share of the rows; whether their batches are disjoint."""
+
+    count: int
+    share: float
+    noise: float
+    disjoint: bool = False
+    spread: float = 2.0
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether they tell of a mean by part of the rows; counts, of spread 1, are aside."""
+        return self.share < 1 and not (self.disjoint and self.spread <= 1)
+
+    @property
+    def told(self) -> float:
+        """Squared inverse noise of the one answer on all rows that tells as much of a mean."""
+        return self.count * (self.share / self.noise) ** 2
+
+    @property
+    def cost(self) -> float:
+        """Inverse squared noise that a row meets, as most rows do."""
+        return self.count * (self.share if self.disjoint else 1.0) / self.noise**2
+
+
+def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> None:
+    """Warn if batches tell little of what their part of the budget could buy.
+
+    All figures are public: the plan's noise multipliers, n, the shape and the budget. Measured in
+    units of one record's bound over n, answers on a share q of the rows with noise multiplier s
+    tell of a mean as much as one answer on all rows with the noise ``1 / sqrt(sum (q / s)**2)``;
+    answers on all rows, each step costing the same budget, would need no more than ``1 / mu``.
+
+    *Random samples.* Once s falls below about 1, amplification by sampling is lost, and smaller
+    batches need nearly the same noise for ever fewer rows: with mu what a budget is in Gaussian
+    differential privacy, ``q = mu / sqrt(T)`` is about where that sets in (Dong, Roth, Su 2019,
+    Cor. 5.4, whose ``mu**2 = q**2 T (exp(1 / s**2) - 1)`` gives s = 1.2 there).
+
+    *Disjoint batches*, which cost their maximum, tell ``mu sqrt(q)`` in whole passes, and less in
+    a part of one. That is the price of many steps for one; a warning is due where besides the noise
+    on a step is longer than the clipping norm, so that steps go where the noise points.
+    """
+    scale = plan.calibration.scale
+    if scale == 0:
+        return
+    if "unconstrained" in problem.provides:  # in a small set, noise may count for less
+        _warn_about_signal(who, public)
+    if plan.adaptive or public.is_pure:
+        return
+    found = [part for entry in plan.entries for part in _answers(entry.event, entry.count, scale)]
+    batches = [part for part in found if part.is_batch]
+    if not batches:
+        return
+    mu = public.mu / public.sensitivity_factor
+    elsewhere = sum(part.cost for part in found if not part.is_batch)
+    left = math.sqrt(max(mu**2 - elsewhere, 0.0))
+    told = math.sqrt(sum(part.told for part in batches))
+    steps = sum(part.count for part in batches)
+    noise = max(part.noise for part in batches)
+    share = min(part.share for part in batches)
+    rows, disjoint = share * public.n_rows, any(part.disjoint for part in batches)
+    length = noise * math.sqrt(math.prod(public.shape)) / rows
+    if told >= WASTEFUL * left or (disjoint and length <= 1):
+        return
+    enough = max(WASTEFUL / math.sqrt(steps), WASTEFUL**2) if disjoint else left / math.sqrt(steps)
+    sensible = min(public.n_rows, max(2, math.ceil(enough * public.n_rows - 1e-6)))
+    advice = (
+        f"Larger batches, of about {sensible} rows each, are sensible."
+        if disjoint
+        else f"With so many steps a batch_size of about {sensible} is sensible."
+    )
+    warnings.warn(
+        f"{who}: {steps} steps on batches of about {rows:.0f} of {public.n_rows} rows need noise "
+        f"of {noise:.3g} times the clipping norm on every coordinate of a sum, so that the noise "
+        f"on a step's mean gradient is {length:.3g} times as long as the clipping norm. They tell "
+        f"{100 * told / left:.2g} per cent of what this part of the budget buys with larger "
+        f"batches. {advice} These figures come from the plan alone; no budget has been spent.",
+        NoiseWarning,
+        stacklevel=3,
+    )
+
+
+def signal_to_noise(public: Public) -> float:
+    """Return ``mu n / p``: how far a fit of p parameters to n rows stands out of its noise.
+
+    With pure differential privacy, mu is that of Gaussian noise of the same standard deviation.
+    """
+    mu = public.laplace_budget / math.sqrt(2) if public.is_pure else public.mu
+    return mu / public.sensitivity_factor * public.n_rows / public.n_parameters
+
+
+def _warn_about_signal(who: str, public: Public) -> None:
+    """Warn if there are so few rows, for the budget and the columns, that nothing can be learnt."""
+    signal = signal_to_noise(public)
+    if signal >= LEAST_SIGNAL:
+        return
+    enough = math.ceil(ENOUGH_SIGNAL / signal * public.n_rows)
+    warnings.warn(
+        f"{who}: at epsilon={public.epsilon:g} and delta={public.delta:g} the noise drowns what "
+        f"{public.n_rows} rows tell of {public.n_parameters} parameters; do not expect better "
+        f"predictions than those of a constant. About {enough} rows would do, or fewer columns, or "
+        "a larger epsilon. These figures come from the budget and the shape of X alone; no budget "
+        "has been spent.",
+        NoiseWarning,
+        stacklevel=4,
+    )
+
+
+def _answers(event: Event, count: int, scale: float) -> Iterator[_Answers]:
+    """Yield the Gaussian answers in an event, in the calibrated noise; others are left out."""
+    match event:
+        case Composed(parts=parts):
+            for part, times in parts:
+                yield from _answers(part, count * times, scale)
+        case Gaussian(noise_multiplier=noise, spread=spread):
+            yield _Answers(count, 1.0, scale * noise, spread=spread)
+        case (
+            PoissonSampled(event=Gaussian() as answer)
+            | FixedSizeSampled(event=Gaussian() as answer)
+        ):
+            noise = scale * answer.noise_multiplier
+            yield _Answers(count, event.rate, noise, spread=answer.spread)
+        case OnBlock(partition=partition, block=block, event=Gaussian() as answer):
+            share = 1 / partition.n_blocks
+            if partition.cuts is not None:
+                cuts = partition.cuts
+                share = (cuts[block + 1] - cuts[block]) / max(1, cuts[-1] - cuts[0])
+            noise = scale * answer.noise_multiplier
+            yield _Answers(count, share, noise, share < 1, answer.spread)
+        case OnePass(n_steps=n, event=Gaussian() as answer):
+            noise = scale * answer.noise_multiplier
+            yield _Answers(n * count, 1 / n, noise, n > 1, answer.spread)
+        case Shuffled(n=n, randomiser=Gaussian() as answer):
+            noise = scale * answer.noise_multiplier
+            yield _Answers(n * count, 1 / n, noise, n > 1, answer.spread)

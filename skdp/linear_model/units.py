@@ -1,0 +1,110 @@
+"""Targets and weights of a fit; coefficients and scores in the user's units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array, check_consistent_length
+
+from skdp._numbers import is_real
+from skdp.linear_model._estimator import without_cells
+from skdp.oracle import Scaling
+from skdp.oracle.sources.records import quotient, row_norms
+
+Array = NDArray[np.float64]
+
+BLOCK_VALUES = 1 << 20  # values of sparse records that are made dense at once
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets as the loss wants them, and what else comes out of y.
+
+    Attributes
+    ----------
+    values : array, first axis n_rows
+    n_outputs : int
+        Columns of the parameter.
+    weights : array of shape (n_rows,) or None
+        Weights that follow from the targets, such as class weights.
+    classes : array of shape (n_classes,) or None
+        Labels, sorted, of a classifier.
+    is_column : bool
+        Whether y was one-dimensional.
+    """
+
+    values: NDArray[Any]
+    n_outputs: int
+    weights: Array | None = None
+    classes: NDArray[Any] | None = None
+    is_column: bool = True
+
+
+def joint_weights(
+    who: str, sample_weight: Any, target_weights: Array | None, X: Any
+) -> Array | None:
+    """Product of the weights of records and of targets; None if neither is given."""
+    if sample_weight is None:
+        return target_weights
+    if is_real(sample_weight):
+        sample_weight = np.full(X.shape[0], float(sample_weight))
+    with without_cells(who, "sample_weight"):
+        weights = check_array(
+            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+        )
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar; got {weights.ndim}D.")
+    check_consistent_length(weights, X)
+    if (weights < 0).any():
+        raise ValueError("sample_weight must not be negative.")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every record.")
+    if target_weights is None:
+        return np.asarray(weights)
+    return np.asarray(np.minimum(weights * target_weights, np.finfo(np.float64).max))
+
+
+def in_raw_units(coef: Array, intercept: Array, scaling: Scaling | None) -> tuple[Array, Array]:
+    """Coefficients (features by outputs) and intercept for records in the user's units."""
+    if scaling is None:
+        return coef, intercept
+    if scaling.targets is not None:
+        coef = coef * scaling.targets.size
+        intercept = intercept * scaling.targets.size + scaling.targets.centre
+    if scaling.columns is not None:
+        coef = coef / scaling.columns.size[:, None]
+        intercept = intercept - scaling.columns.centre @ coef
+    return coef, intercept
+
+
+def scaled_scores(
+    X: Any, coef: Array, intercept: Any, scaling: Scaling | None, row_bound: float | None
+) -> Array:
+    """Scores of records that are clipped, and scaled down where they are long, as in the fit."""
+    columns = None if scaling is None else scaling.columns
+    if columns is not None:
+        if sparse.issparse(X) and not columns.keeps_zeros:
+            return _in_dense_blocks(X, coef, intercept, scaling, row_bound)
+        X = columns.apply(X)
+        intercept = intercept + columns.centre @ coef
+        coef = coef * columns.size[:, None]
+    scores = np.asarray(X @ coef)
+    if row_bound is not None:
+        scores *= np.minimum(1.0, quotient(row_bound, row_norms(X)))[:, None]
+    return np.asarray(scores + intercept)
+
+
+def _in_dense_blocks(
+    X: Any, coef: Array, intercept: Any, scaling: Scaling | None, row_bound: float | None
+) -> Array:
+    """Scores of sparse records by a fit that moved the zeros of its columns."""
+    rows = max(1, BLOCK_VALUES // max(1, X.shape[1]))
+    starts = range(0, X.shape[0], rows)
+    blocks = (X[start : start + rows].toarray() for start in starts)
+    return np.concatenate(
+        [scaled_scores(block, coef, intercept, scaling, row_bound) for block in blocks]
+    )

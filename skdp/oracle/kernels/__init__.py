@@ -1,0 +1,1 @@
+"""Block functions: what is computed from a block of records, in numpy."""

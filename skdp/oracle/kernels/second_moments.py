@@ -1,0 +1,296 @@
+"""Passes over records for second moments: Gram matrices, Hessians, norms in other coordinates."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.objective import Loss
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
+from skdp.oracle.sources.records import (
+    MAX_PARTS,
+    UNIT_ROUNDOFF,
+    Array,
+    Records,
+    diagonal,
+    quotient,
+)
+
+FEW_ROWS = 1 << 9  # added up at once where a sum has to be accurate
+# Squares of larger numbers leave float64's range, and 0 times inf would be nan.
+LARGEST_TO_SQUARE = 1e150
+
+
+@functools.lru_cache(maxsize=64)
+def _triangle(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    rows, columns = np.triu_indices(size)
+    return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
+
+
+def pack(symmetric: Array) -> Array:
+    """Return the upper triangle as a vector, entries off the diagonal times sqrt(2).
+
+    The vector is as long as the matrix: its L2 norm is the Frobenius norm.
+    """
+    rows, columns, factors = _triangle(len(symmetric))
+    return symmetric[rows, columns] * factors
+
+
+def unpack(vector: Array, size: int) -> Array:
+    """Return the symmetric matrix that :func:`pack` makes this vector of."""
+    rows, columns, factors = _triangle(size)
+    matrix = np.zeros((size, size))
+    matrix[rows, columns] = vector / factors
+    matrix[columns, rows] = matrix[rows, columns]
+    return matrix
+
+
+# ---------------------------------------------------------------- Gram matrices
+
+
+def weighted_gram(records: Records, factors: Array, extra: Array | None = None) -> Array:
+    """Sum over records of ``v v'``, where ``v = factors[i] * (z_i, extra[i])``.
+
+    Parameters
+    ----------
+    records : Records
+    factors : array of shape (n_rows,)
+    extra : array of shape (n_rows, n_extra), optional
+        More columns, such as targets.
+
+    Returns
+    -------
+    array of shape (p, p), float64, p = n_parameters + n_extra
+    """
+    n_features, n_constant = records.n_features, int(records.constant != 0)
+    n_extra = 0 if extra is None else extra.shape[1]
+    size = n_features + n_constant + n_extra
+    total, start = np.zeros((size, size)), 0
+    for block in records.float64_blocks():
+        rows = slice(start, start + block.n_rows)
+        start = rows.stop
+        weights = factors[rows] if block.shrink is None else factors[rows] * block.shrink
+        # 1. The last columns, dense in any case.
+        last = np.empty((block.n_rows, n_constant + n_extra))
+        if n_constant:
+            last[:, 0] = block.constant
+        if extra is not None:
+            last[:, n_constant:] = extra[rows]
+        last *= factors[rows, None]
+        # 2. The products.
+        if block.is_sparse:
+            scaled = diagonal(weights) @ block.X.astype(np.float64, copy=False)
+            total[:n_features, :n_features] += (scaled.T @ scaled).toarray()
+            total[:n_features, n_features:] += scaled.T @ last
+            total[n_features:, n_features:] += last.T @ last
+        else:
+            vectors = np.empty((block.n_rows, size))
+            np.multiply(block.X, weights[:, None], out=vectors[:, :n_features])
+            vectors[:, n_features:] = last
+            total += vectors.T @ vectors
+    total[n_features:, :n_features] = total[:n_features, n_features:].T
+    return total
+
+
+def plain_gram(records: Records) -> Array:
+    """Sum over records of ``z z'``, rows with their constant; weights play no part."""
+    return weighted_gram(records, np.ones(records.n_rows))
+
+
+def bounded_gram(
+    records: Records,
+    row_norm: float,
+    target_unit: float | None = None,
+    target_bound: float = np.inf,
+) -> Array:
+    """Sum over records of ``v v'``, v weighted by its root and shrunk to L2 norm ``row_norm``.
+
+    v is the row with its constant; with ``target_unit``, the targets over that, cut to
+    ``target_bound`` before, are further columns of it.
+    """
+    inverse, extra = records.inverse_norms, None
+    if target_unit is not None:
+        targets = records.targets.astype(np.float64, copy=False).reshape(records.n_rows, -1)
+        largest = min(target_bound / target_unit, LARGEST_TO_SQUARE)
+        with np.errstate(over="ignore"):
+            extra = np.clip(targets / target_unit, -largest, largest)
+        with np.errstate(divide="ignore", over="ignore"):
+            lengths = np.hypot(1 / inverse, np.sqrt(np.einsum("ij,ij->i", extra, extra)))
+        inverse = quotient(1.0, lengths)
+    return weighted_gram(records, factors_within(row_norm, inverse, _root_weights(records)), extra)
+
+
+def factors_within(bound: float, inverse_norms: Array, root_weights: Array | None) -> Array:
+    """Return ``min(root weight, bound / norm)``: what makes a weighted row no longer than that."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        limits = bound * inverse_norms
+        most = 1.0 if root_weights is None else root_weights
+        factors = np.minimum(most, limits)
+    factors[~(factors >= 0)] = 0.0
+    return np.asarray(factors)
+
+
+def _root_weights(records: Records) -> Array | None:
+    return None if records.weights is None else np.sqrt(records.weights)
+
+
+def gentle_factors(records: Records, row_norm: float) -> Array:
+    """Factors f with neither ``f**2 |z|`` above ``row_norm`` nor ``f**2 |z|**2`` above its square.
+
+    Rows too long to be shrunk get 0: their margins may overflow, at some points and not at others,
+    which would make the sum of their gradients that of no loss.
+    """
+    factors = factors_within(row_norm, records.inverse_norms, _root_weights(records))
+    with np.errstate(over="ignore", under="ignore"):
+        factors = np.minimum(factors, np.sqrt(row_norm * records.inverse_norms))
+    return factors if records.shrink is None else np.where(records.shrink > 0, factors, 0.0)
+
+
+def bounded_hessian(
+    records: Records, loss: Loss, point: Array, row_norm: float, gentle: bool = False
+) -> Array:
+    """Sum of ``v v'``, v the row times its factor and the root of the loss's second derivative.
+
+    Factors make weighted rows no longer than ``row_norm``, or are those of `gentle_factors`. For
+    several outputs the second derivative is that of the first.
+    """
+    if gentle:
+        factors = gentle_factors(records, row_norm)
+    else:
+        factors = factors_within(row_norm, records.inverse_norms, _root_weights(records))
+    curvatures = np.empty(records.n_rows)
+    start = 0
+    for block in records.float64_blocks():
+        stop = start + block.n_rows
+        margins = np.nan_to_num(block.margins(point[:, :1]))
+        curvatures[start:stop] = loss.second_derivative(margins)[:, 0]
+        start = stop
+    return weighted_gram(records, factors * np.sqrt(curvatures))
+
+
+def gram_rounding(n_rows: int, n_features: int, n_more: int, is_sparse: bool) -> float:
+    """Relative amount by which rounding can raise the contribution of a record to a Gram sum.
+
+    ``n_more`` columns, such as the constant and targets, stand next to those of X, which alone say
+    how many rows are summed at once. A scaled record is longer than its bound R by a relative
+    ``(n_features + n_more + 17) u`` at most, its outer product by twice that. A sum of k terms in
+    floating point is off by ``k u sum |terms|`` in each entry (Higham 2002, eq. 3.4), and
+    ``|v| |v|'`` has the Frobenius norm ``|v|**2``, at most ``R**2``, so the whole matrix by
+    ``k u n R**2``, two neighbouring ones by twice as much.
+    """
+    return 2 * gradient_rounding(n_rows, n_features, n_more, is_sparse)
+
+
+# ---------------------------------------------------------------- gradients of shrunk rows
+
+
+def shrunk_gradients(
+    records: Records,
+    loss: Loss,
+    point: Array,
+    row_norm: float,
+    residual_bound: float,
+    whole_records: bool = False,
+) -> Array:
+    """Sum of the records' gradients, the rows shrunk to ``row_norm`` and residuals capped.
+
+    With ``whole_records`` a row's target is shrunk with it, as in `bounded_gram`, which for squared
+    error multiplies its residual once more.
+    """
+    inverse = records.inverse_norms
+    return shrunk_gradients_in(
+        records, inverse, loss, point, row_norm, residual_bound, whole_records
+    )
+
+
+def shrunk_gradients_in(
+    records: Records,
+    inverse_norms: Array,
+    loss: Loss,
+    point: Array,
+    row_norm: float,
+    residual_bound: float,
+    whole_records: bool = False,
+) -> Array:
+    """Sum of `shrunk_gradients`, the norms of rows being those in other coordinates."""
+    if whole_records:
+        limits = factors_within(row_norm, inverse_norms, _root_weights(records))
+        weights = limits * limits
+    else:
+        limits = factors_within(row_norm, inverse_norms, None)
+        with np.errstate(over="ignore", under="ignore"):
+            weights = limits if records.weights is None else limits * records.weights
+    return clipped_gradients(records.having(weights, limits), loss, point, residual_bound)
+
+
+def inverse_norms_in(records: Records, transform: Array) -> Array:
+    """One over the L2 norm of ``transform' z_i`` for every record, as `quotient` gives it.
+
+    Where products of huge entries overflow, a row counts as too long to be used.
+    """
+    n_features, found = records.n_features, []
+    for block in records.float64_blocks():
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            moved = np.asarray(block.X.astype(np.float64, copy=False) @ transform[:n_features])
+            if block.shrink is not None:
+                moved *= block.shrink[:, None]
+            if block.constant:
+                moved += block.constant * transform[n_features]
+            found.append(np.sqrt(np.einsum("ij,ij->i", moved, moved)))
+    return quotient(1.0, np.concatenate(found) if found else np.empty(0))
+
+
+def condition_number(transform: Array) -> float:
+    """``|T|_F`` over the least singular value of T, rounded up; inf for a singular matrix."""
+    size = float(np.linalg.norm(transform))
+    least = float(np.linalg.svd(transform, compute_uv=False)[-1])
+    if not least > size * len(transform) * 64 * UNIT_ROUNDOFF:
+        return np.inf
+    return size / (0.5 * least)
+
+
+def transform_rounding(
+    condition: float, n_rows: int, n_features: int, n_columns: int, is_sparse: bool
+) -> float:
+    """Relative rounding of a gradient sum that is taken in the rows' coordinates, then moved.
+
+    Norms there are off by ``(p + 4) u |T|_F |z|``, and ``|T'z| >= s |z|`` with s the least singular
+    value of T: a relative ``(p + 4) u k``, k = |T|_F / s. The sum's own error and that of the
+    last product, both of them bounds in terms of ``sum |z_i c_i|``, grow by the same factor.
+    """
+    plain = gradient_rounding(n_rows, n_features, 1 + n_columns - n_features, is_sparse)
+    return (plain + 4.0 * (n_columns + 4) * UNIT_ROUNDOFF * (n_rows + 1)) * condition
+
+
+# ---------------------------------------------------------------- accurate gradients
+
+
+def accurate_gradients(records: Records, loss: Loss, point: Array, row_norm: float) -> Array:
+    """Sum over records of ``f**2`` times the gradient, f from `gentle_factors`, in float64.
+
+    Few rows at once, as rounding errors grow with the longest chain of additions; and their sums
+    are added up with what rounding takes away on the side (Neumaier 1974).
+    """
+    factors = gentle_factors(records, row_norm)
+    most = np.full(records.n_rows, np.finfo(np.float64).max)
+    total, lost = np.zeros(point.shape), np.zeros(point.shape)
+    for block in records.having(factors * factors, most).blocks(FEW_ROWS):
+        few = clipped_gradients(block, loss, point, 1.0, precise=True)
+        after = total + few
+        taken = after - total
+        lost += (total - (after - taken)) + (few - taken)
+        total = after
+    return total + lost
+
+
+def accurate_gradient_rounding(n_rows: int) -> float:
+    """Error of such a sum in L2 norm, next to ``n_rows`` times the longest term.
+
+    That of k terms is ``k u sum |terms|`` in each entry (Higham 2002, eq. 3.4), k the rows that are
+    added up at once and the number of parts, with a few more for the products. The compensated sum
+    of m such sums is off by ``u |sum| + (m u)**2 sum |terms|``, about (ibid., sec. 4.3).
+    """
+    sums = 2.0 + UNIT_ROUNDOFF * (2.0 + n_rows / FEW_ROWS) ** 2 * 4
+    return 1.01 * UNIT_ROUNDOFF * (FEW_ROWS + sums + 2 * MAX_PARTS + 8)

@@ -1,0 +1,164 @@
+"""Derivatives of losses along one direction and along a shift, each record's clipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.objective import Loss
+from skdp.oracle.kernels.clipped_gradients import gradient_rounding
+from skdp.oracle.releases.base import (
+    Contribution,
+    PublicContext,
+    Statistic,
+    audited,
+    require_shape,
+    store_bounds,
+    store_points,
+)
+from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.sources.records import UNIT_ROUNDOFF, Array, Records, quotient
+
+VECTOR_ROUNDING = 64.0 * UNIT_ROUNDOFF  # relative error of a clipped vector of five entries
+
+# Number of entries of a record: first and second derivative along the direction; then along a shift
+# of the margin, the second derivative of both, and the second along the shift.
+ALONG, WITH_SHIFT = 2, 5
+
+
+def directional_derivatives(
+    records: Records,
+    loss: Loss,
+    point: Array,
+    direction: Array,
+    clip_norm: float,
+    with_shift: bool,
+) -> Array:
+    """Sum of the records' derivatives along a direction, each vector of them clipped."""
+    total = np.zeros(WITH_SHIFT if with_shift else ALONG)
+    for block in records.float64_blocks():
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            found = derivatives(
+                loss,
+                block.margins(point),
+                block.margins(direction),
+                block.targets,
+                block.weights,
+                with_shift,
+            )
+        total += clipped(found, clip_norm).sum(axis=0)
+    return total
+
+
+def derivatives(
+    loss: Loss,
+    margins: Array,
+    along: Array,
+    targets: NDArray[Any],
+    weights: Array | None,
+    with_shift: bool,
+) -> Array:
+    """Return derivatives of every record's loss as its margins move by ``a * along + b``.
+
+    Parameters
+    ----------
+    loss : Loss
+        Smooth; with one output if a shift is asked for.
+    margins, along : array of shape (n_rows, n_outputs)
+    targets : array, first axis n_rows
+    weights : array of shape (n_rows,) or None
+    with_shift : bool
+
+    Returns
+    -------
+    array of shape (n_rows, 2) or (n_rows, 5), float64
+        In ``a``, twice in ``a``; and in ``b``, in both, twice in ``b``.
+    """
+    residuals = loss.residual(margins, targets)
+    first = np.einsum("ij,ij->i", residuals, along)
+    second = loss.second_derivative_along(margins, along)
+    parts = [first, second]
+    if with_shift:
+        curvature = loss.second_derivative(margins)[:, 0]
+        parts += [residuals[:, 0], curvature * along[:, 0], curvature]
+    found = np.stack(parts, axis=1)
+    if weights is not None:
+        found *= weights[:, None]
+    return np.asarray(found)
+
+
+def clipped(vectors: Array, bound: float) -> Array:
+    """Scale vectors longer than the bound down to it, in place; what is not finite becomes 0."""
+    vectors[~np.isfinite(vectors).all(axis=1)] = 0.0
+    with np.errstate(over="ignore", under="ignore"):
+        # Divided by the largest entry first: neither lengths nor factors leave float64's range.
+        largest = np.abs(vectors).max(axis=1)
+        largest[largest == 0] = 1.0
+        units = vectors / largest[:, None]
+        lengths = np.sqrt(np.einsum("ij,ij->i", units, units))
+        too_long = largest * lengths > bound
+        vectors[too_long] = units[too_long] * quotient(bound, lengths[too_long])[:, None]
+    return vectors
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class DirectionalSum(Statistic):
+    """Sum of derivatives of the records' losses along a direction of the parameter, clipped.
+
+    At ``point + a * direction``, the margin shifted by b as well, a record's loss is a function
+    of (a, b). The record adds its weighted derivatives at (0, 0): in a, twice in a; and, with
+    ``with_shift``, in b, in both, and twice in b.
+
+    Sensitivity: the record's vector of 2 or 5 derivatives is scaled down to L2 norm ``clip_norm``
+    by the sum itself, and a null record, of weight 0, adds 0. So zero-out moves the sum by at most
+    ``clip_norm``, replace-one by twice that: the triangle inequality is all that it takes (Abadi et
+    al. 2016, sec. 3.1, of gradients). Point and direction are public, as whatever a solver names.
+    Floating point adds what :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding` proves
+    of sums over the same blocks.
+
+    Parameters
+    ----------
+    point, direction : array of shape (n_parameters, n_outputs)
+        Finite.
+    clip_norm : float
+        From 1e-100 to 1e100, in the derivatives' own scale.
+    with_shift : bool, default=False
+        For one output.
+    """
+
+    point: Array = field(repr=False)
+    direction: Array = field(repr=False)
+    clip_norm: float
+    with_shift: bool = False
+    kind: ClassVar[str] = "calibration"
+
+    def __post_init__(self) -> None:
+        store_points(self, "point", "direction")
+        store_bounds(self, "clip_norm")
+        object.__setattr__(self, "with_shift", bool(self.with_shift))
+
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+        size = self.shape(context)[0]
+        slack = VECTOR_ROUNDING + gradient_rounding(
+            n_rows, context.public.n_features, size, context.public.sparse
+        )
+        bound = self.clip_norm * (1 + slack)
+        return Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
+
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        return (WITH_SHIFT if self.with_shift else ALONG,)
+
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        if self.with_shift and context.public.n_outputs != 1:
+            raise ValueError(
+                "DirectionalSum: a shift is for one output; got "
+                f"{context.public.n_outputs}. Nothing was released for it."
+            )
+        require_shape(self, context, "point", "direction")
+        loss, bound = context.problem.loss, self.clip_norm
+        arguments = loss, self.point, self.direction, bound, self.with_shift
+        return np.asarray(rows.total(directional_derivatives, *arguments))

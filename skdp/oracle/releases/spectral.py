@@ -1,0 +1,239 @@
+"""Answers from second moments that are not shown themselves: eigenvalues, a Newton direction.
+
+None of them is a sum over records, but one record moves them by a bounded amount.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.oracle.kernels.second_moments import (
+    bounded_gram,
+    bounded_hessian,
+    gram_rounding,
+    plain_gram,
+)
+from skdp.oracle.releases.base import (
+    Contribution,
+    PublicContext,
+    Statistic,
+    audited,
+    require_shape,
+    store_bounds,
+    store_points,
+    store_positive,
+)
+from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.sources.records import BLOCK_BYTES, MAX_PARTS, UNIT_ROUNDOFF, Array
+
+MAX_GRAM_COLUMNS = 4000  # a Gram matrix of more takes over 128 MB and minutes for its eigenvalues
+
+
+def eigenvalue_rounding(n_rows: int, n_parameters: int) -> float:
+    """Amount by which rounding can move the eigenvalue, relative to a bound on ``|z|**2``.
+
+    A record's ``|z|**2`` exceeds its bound by a relative ``(n_parameters + 8) u`` at most (its
+    norm, the quotient, the product). The computed matrix is ``G + E`` with ``|E_jk| <= k u sum
+    |z_j z_k|`` to first order, k being the rows of a block plus the number of blocks and parts
+    (Higham 2002, eq. 3.13), so in spectral norm E is at most ``k u sum |z|**2 <= k u n R**2``. The
+    eigenvalue is that of a matrix ``100 n_parameters**2 u n R**2`` away, at most: the reduction to
+    tridiagonal form is ``n_parameters`` reflections, each off by a small multiple of
+    ``n_parameters u`` times the Frobenius norm (Higham 2002, Lemma 19.3), and the iteration that
+    follows does no worse. Two neighbouring data sets are off by twice as much.
+    """
+    # With or without the constant among the parameters, and parts that end in shorter blocks.
+    columns = max(n_parameters - 1, 1), n_parameters
+    most, fewest = (max(16, BLOCK_BYTES // (8 * n)) for n in columns)
+    blocks = n_rows // fewest + 2 * MAX_PARTS + 2
+    terms = min(most, n_rows) + blocks + 100 * n_parameters**2
+    return 1.01 * UNIT_ROUNDOFF * (n_parameters + 8 + 2.0 * terms * n_rows)
+
+
+def _solver_rounding(size: int) -> float:
+    """Relative backward error of LAPACK's symmetric eigensolver, with room to spare.
+
+    Its users' guide (3rd ed., sec. 4.7) bounds it by ``p(n) u`` with a "modestly growing" p, "such
+    as p(n) = n"; taken here is ``64 n**1.5``.
+    """
+    return float(64.0 * size**1.5 * UNIT_ROUNDOFF)
+
+
+@audited
+@dataclass(frozen=True)
+class LargestEigenvalue(Statistic):
+    """Largest eigenvalue of ``sum_i z_i z_i'``, z being rows with their constant; one number.
+
+    Write G for the matrix without the record, R for the enforced bound on ``|z|``. By Weyl's
+    inequality
+
+        lambda(G) <= lambda(G + z z') <= lambda(G) + |z|**2 <= lambda(G) + R**2,
+
+    so the answer lies in an interval of length ``R**2`` that the other records fix. Zero-out is
+    within it: the null row is there (with the constant, whose square is counted in R**2; the
+    constant of a null record does not vanish, and the interval is that of all z). Replace-one is
+    as well: ``lambda(G + z z')`` and ``lambda(G + v v')`` lie in the same interval. Hence the
+    sensitivity is ``R**2`` under both, in L1 as in L2 norm, and the spread is 1. Rounding
+    adds what :func:`eigenvalue_rounding` bounds. Weights and targets play no part.
+
+    Times ``curvature / n`` it bounds the smoothness of the mean loss without weights.
+
+    Parameters
+    ----------
+    order : {1, 2}, default=2
+        Of the norm of its noise: 2 for Gaussian, 1 for Laplace noise.
+    """
+
+    order: int = 2
+    kind: ClassVar[str] = "largest_eigenvalue"
+    gradients: ClassVar[int] = 0
+
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+        public = context.public
+        if public.row_norm is None:
+            raise ValueError(
+                "LargestEigenvalue: needs an enforced bound on the norm of rows; set data_norm. "
+                "Nothing was released."
+            )
+        if public.n_parameters > MAX_GRAM_COLUMNS:
+            raise ValueError(
+                f"LargestEigenvalue: {public.n_parameters} columns are too many for a Gram matrix; "
+                f"at most {MAX_GRAM_COLUMNS}. Nothing was released."
+            )
+        bound = public.row_norm**2 * (1 + eigenvalue_rounding(n_rows, public.n_parameters))
+        return Contribution(bound, 1.0, size=1, total=n_rows * bound, order=self.order)
+
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        return (1,)
+
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        return np.linalg.eigvalsh(rows.total(plain_gram))[-1:]
+
+
+@audited
+@dataclass(frozen=True)
+class SmallestEigenvalue(Statistic):
+    """The smallest eigenvalue of the Gram matrix of the rows, each shrunk to ``row_norm``.
+
+    Sensitivity: adding ``v v'`` to a symmetric matrix raises no eigenvalue by more than
+    ``|v|**2 <= row_norm**2``, and lowers none (Weyl); a null record adds nothing. Replacing one
+    record moves it up by at most that or down by at most that: the spread is 1. Rounding: that
+    of the matrix, and the eigensolver's, relative to ``n row_norm**2``.
+
+    Parameters
+    ----------
+    row_norm : float
+        Positive.
+    """
+
+    row_norm: float
+    kind: ClassVar[str] = "smallest_eigenvalue"
+
+    def __post_init__(self) -> None:
+        store_bounds(self, "row_norm")
+
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+        public = context.public
+        size = public.n_parameters
+        slack = gram_rounding(n_rows, public.n_features, 1, public.sparse)
+        slack += 2 * _solver_rounding(size) * n_rows
+        bound = self.row_norm**2 * (1 + slack)
+        return Contribution(bound, spread=1.0, size=1, total=(n_rows + 1) * bound)
+
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        return (1,)
+
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        return np.linalg.eigvalsh(rows.total(bounded_gram, self.row_norm))[:1]
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class NewtonDirection(Statistic):
+    """``(H + damping I)^-1 vector``, H the Hessian of the summed losses at ``point``.
+
+    H is the sum of ``v v'``, v the row with its constant, times the root of its weight, shrunk to
+    L2 norm ``row_norm``, times the root of the loss's second derivative, at most ``curvature``;
+    plus the Hessian of the problem's penalty, a constant.
+
+    Sensitivity: let ``B = row_norm**2 curvature``, at least ``|v|**2``, g the vector, and H' be H
+    without the record ``v v'``. By Sherman and Morrison, with ``M = (H' + damping)^-1``, whose
+    eigenvalues are at most 1 / damping,
+
+        ``(H + damping)^-1 g - M g = - M v v' M g / (1 + v' M v)``,
+
+    and ``|M v|**2 <= t / damping`` with ``t = v' M v <= B / damping``, so that the norm is at most
+    ``(|g| / damping) t / (1 + t) <= |g| B / (damping (damping + B))``: the bound under zero-out. A
+    null record, of weight 0, adds nothing to H. Replace-one is two such changes: the spread is 2.
+    The vector is public: an earlier answer. (Ganesh et al. 2023, "Faster differentially private
+    convex optimization via second-order methods", Lemma 3.3, for the rule "add", here with
+    constants.) With K columns the bound holds for each, ``|g|`` being the Frobenius norm of all;
+    a loss that is not quadratic takes one output.
+
+    Rounding: H is off by :func:`skdp.oracle.kernels.second_moments.gram_rounding` times B, and its
+    eigendecomposition by a relative ``e`` in norm; either moves the answer by the error times
+    ``|g| / damping**2``.
+
+    Parameters
+    ----------
+    point : array of shape (n_parameters, n_outputs)
+    vector : array of shape (n_parameters, n_outputs)
+    damping : float
+        Positive: added to all eigenvalues of H, which is a sum over n rows.
+    row_norm : float
+        Positive.
+    """
+
+    point: Array = field(repr=False)
+    vector: Array = field(repr=False)
+    damping: float
+    row_norm: float
+    kind: ClassVar[str] = "newton_direction"
+
+    def __post_init__(self) -> None:
+        store_points(self, "point", "vector")
+        store_positive(self, "damping")
+        store_bounds(self, "row_norm")
+
+    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+        public, loss = context.public, context.problem.loss
+        if not (loss.quadratic or (loss.separable and public.n_outputs == 1)):
+            raise ValueError(
+                f"NewtonDirection: the Hessian of {loss.name!r} with {public.n_outputs} outputs is "
+                "not that of one matrix of rows. Nothing was released."
+            )
+        size = public.n_parameters
+        most = self.row_norm**2 * loss.curvature
+        length = float(np.linalg.norm(self.vector)) * (1 + 1e-9) + 1e-300
+        exact = length * most / (self.damping * (self.damping + most))
+        slack = gram_rounding(n_rows, public.n_features, 1, public.sparse)
+        slack += (
+            2
+            * _solver_rounding(size)
+            * (n_rows + (self.damping + context.problem.strong_convexity * n_rows) / most)
+        )
+        if math.isinf(public.epsilon):
+            exact = min(exact, 1.0)  # no noise is measured against it
+            slack = 0.0
+        bound = exact + 1.01 * slack * most * length / self.damping**2
+        return Contribution(
+            bound, spread=2.0, size=math.prod(public.shape), total=2 * length / self.damping
+        )
+
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        return context.public.shape
+
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        require_shape(self, context, "point", "vector")
+        loss = context.problem.loss
+        hessian = rows.total(bounded_hessian, loss, self.point, self.row_norm)
+        public = context.public
+        penalty = np.full(public.n_parameters, context.problem.strong_convexity * public.n_rows)
+        if public.has_intercept:  # which is not penalised
+            penalty[-1] = 0.0
+        values, vectors = np.linalg.eigh(hessian + np.diag(penalty))
+        lifted = np.maximum(values, 0.0) + self.damping
+        return np.asarray(vectors @ ((vectors.T @ self.vector) / lifted[:, None]))

@@ -1,0 +1,1 @@
+"""Where rows live: in memory, or arriving one block after the other."""

@@ -1,0 +1,106 @@
+"""What a place where rows live can do; releases say what they need of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from skdp.oracle.noise import NoiseSource
+from skdp.oracle.scaling import Scaling
+from skdp.oracle.sources.records import Records
+
+# A function of records, of vectors with an entry for each of them, and of other arguments. It is
+# defined in a module and depends on its arguments alone, so that threads or processes can run it.
+BlockFunction = Callable[..., Any]
+
+# What a source may provide, in words.
+REPEATABLE = "rows that can be read more than once"
+ADDRESSABLE = "rows that can be taken by number"
+ORDERED = "rows in an order that does not depend on them, cut in blocks"
+
+IN_MEMORY = frozenset({REPEATABLE, ADDRESSABLE, ORDERED})
+STREAMED = frozenset({ORDERED})
+
+Kind = TypeVar("Kind", bound="Source")
+
+
+class Source(ABC):
+    """A place where rows live. Nothing outside the oracle reads it.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows, which is public.
+    """
+
+    n_rows: int
+
+    def __reduce__(self) -> Any:
+        raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
+
+    def finish(self) -> None:  # noqa: B027  most have nothing to check
+        """Raise ValueError if the rows were not as declared; called once a run is over."""
+
+
+class RepeatableSource(Source):
+    """Rows that can be read more than once."""
+
+    @abstractmethod
+    def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Any, ...] = ()) -> Any:
+        """Sum a function over blocks of the rows, in a fixed order.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(records, *row_vectors, *arguments)`` returns a number or an array.
+        *arguments
+            Public values, passed on.
+        rows : tuple
+            Vectors made by `per_row`; the function gets the entries of its records.
+        """
+
+    @abstractmethod
+    def per_row(self, function: BlockFunction, *arguments: Any) -> Any:
+        """Return a vector with a number for every row, to be handed to `total`."""
+
+    @abstractmethod
+    def transformed(self, scaling: Scaling, row_bound: float | None) -> RepeatableSource:
+        """Return the rows mapped by public numbers, one by one, with another bound on them."""
+
+
+class OrderedSource(Source):
+    """Rows in an order that does not depend on what they hold.
+
+    Attributes
+    ----------
+    arrives_in_order : bool
+        Whether the order is that of arrival; else it is random and secret.
+    """
+
+    arrives_in_order: bool
+
+    @abstractmethod
+    def block(
+        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
+    ) -> InMemory:
+        """Return the rows ``[cuts[index], cuts[index + 1])`` of the order of an epoch."""
+
+    @abstractmethod
+    def one_pass(
+        self, edges: Iterable[int], noise_source: NoiseSource, in_order: bool
+    ) -> Iterator[InMemory]:
+        """Yield the rows between each two edges of an order."""
+
+
+class InMemory(RepeatableSource):
+    """Rows whose records are at hand, all at once."""
+
+    records: Records
+
+
+def require(source: Source, kind: type[Kind]) -> Kind:
+    """Return the source, or raise TypeError if it is of another kind."""
+    if not isinstance(source, kind):
+        raise TypeError(f"{type(source).__name__} is not a {kind.__name__}. Nothing was released.")
+    return source

@@ -1,0 +1,261 @@
+"""Rows in memory, dense or CSR, in the caller's own array: threads pass over parts of them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import mmap
+import operator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from skdp.oracle.noise import NoiseSource
+from skdp.oracle.scaling import Scaling
+from skdp.oracle.sources.base import BlockFunction, InMemory, OrderedSource
+from skdp.oracle.sources.records import BLOCK_BYTES, Array, Records
+
+Indices = NDArray[np.int64]
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+class MemorySource(InMemory, OrderedSource):
+    """Records in memory: they can be passed over many times, and taken by number.
+
+    Parameters
+    ----------
+    records : Records
+    row_bound : float or None
+        Bound that longer rows are scaled down to, in ``records``.
+    spread : callable, default=map
+        Maps a function over parts of the rows; see :func:`row_threads`.
+    """
+
+    arrives_in_order = False
+
+    def __init__(self, records: Records, row_bound: float | None = None, spread: Map = map) -> None:
+        self.records, self.row_bound = records, row_bound
+        self.n_rows = records.n_rows
+        self._spread = spread
+        self._divisions = Divisions(records.n_rows)
+        self._block: tuple[object, MemorySource] | None = None
+        self._row_vectors: dict[BlockFunction, tuple[tuple[Any, ...], Array]] = {}
+        self._spare: NDArray[Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        targets: NDArray[Any],
+        weights: Array | None = None,
+        row_bound: float | None = None,
+        constant: float = 1.0,
+        spread: Map = map,
+    ) -> Self:
+        """Return a source of these rows; see `Records.of`."""
+        return cls(Records.of(X, targets, weights, row_bound, constant), row_bound, spread)
+
+    # ------------------------------------------------------------------ passes over all rows
+
+    def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
+        """Sum a function over parts of the rows, in their order, whichever is done first."""
+
+        def over(part: slice) -> Any:
+            return function(self.records[part], *(one[part] for one in rows), *arguments)
+
+        return functools.reduce(operator.add, self._spread(over, self.records.parts()))
+
+    def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
+        """Return a number for every row, for use in `total`; that of the last arguments is kept."""
+        known = self._row_vectors.get(function)
+        if known is None or not all(map(operator.is_, known[0], arguments)):
+
+            def over(part: slice) -> Array:
+                return np.asarray(function(self.records[part], *arguments))
+
+            found = np.concatenate(list(self._spread(over, self.records.parts())))
+            known = self._row_vectors[function] = arguments, found
+        return known[1]
+
+    def transformed(self, scaling: Scaling, row_bound: float | None) -> MemorySource:
+        """Return the rows mapped by public numbers, one by one, with another bound on them."""
+        old = self.records
+        X, targets = old.X, old.targets
+        if scaling.columns is not None:
+            X = scaling.columns.apply(X, self._spread, self._spare)
+            self._spare = None
+        if scaling.targets is not None:
+            targets = scaling.targets.apply(targets)
+        mapped = MemorySource.of(X, targets, old.weights, row_bound, old.constant, self._spread)
+        # The ledger takes blocks asked for before and after for those of one partition.
+        mapped._divisions = self._divisions
+        return mapped
+
+    def reserve(self, transformed: bool) -> None:
+        """Take hold of the memory that a run is going to need, while nothing has been charged.
+
+        Parameters
+        ----------
+        transformed : bool
+            Whether the rows are going to be standardised, which makes a copy of them.
+
+        Raises
+        ------
+        MemoryError
+            If there is not enough. A fit that ran out of memory later would have lost its budget.
+        """
+        X, is_sparse = self.records.X, self.records.is_sparse
+        if transformed and not is_sparse:
+            self._spare = np.empty(X.shape, dtype=X.dtype)
+        # Norms, factors and residuals of a whole pass; blocks of all threads; entries of a copy.
+        entries = 4 * len(X.data) if transformed and is_sparse else 0
+        blocks = min(32 * BLOCK_BYTES // 8, 6 * self.n_rows * X.shape[1])
+        _try_to_allocate(8 * (8 * self.n_rows + blocks + entries))
+
+    # ------------------------------------------------------------------ some of the rows
+
+    def take(self, indices: Indices) -> MemorySource:
+        """Return the rows with these numbers, copied."""
+        return MemorySource(self.records[indices], self.row_bound, self._spread)
+
+    def shuffled_block(
+        self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
+    ) -> Indices:
+        """Row numbers of a block of a division; see `Divisions`."""
+        return self._divisions.shuffled(epoch, n_blocks, index, noise_source)
+
+    def random_bin(self, epoch: int, n_bins: int, index: int, noise_source: NoiseSource) -> Indices:
+        """Row numbers of a bin that rows picked for themselves; see `Divisions`."""
+        return self._divisions.allocated(epoch, n_bins, index, noise_source)
+
+    def block(
+        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
+    ) -> MemorySource:
+        """Return the rows of one block of a secret, random order; the last block is kept."""
+        key = epoch, cuts, index
+        if self._block is None or self._block[0] != key:
+            self._block = None  # before the next one is copied
+            indices = self._divisions.cut(epoch, cuts, index, noise_source)
+            self._block = key, self.take(indices)
+        return self._block[1]
+
+    def one_pass(
+        self, edges: Iterable[int], noise_source: NoiseSource, in_order: bool
+    ) -> Iterator[MemorySource]:
+        """Yield the rows between each two edges of a secret, uniformly random order.
+
+        With ``in_order`` the rows of one block keep that order, too; else they are sorted by
+        number, which is quicker to read.
+        """
+        order = noise_source.permutation(self.n_rows)
+        for start, stop in itertools.pairwise(edges):
+            indices = order[start:stop]
+            yield self.take(indices if in_order else np.sort(indices))
+
+
+class Divisions:
+    """Row numbers in the order of their blocks, for each division that was asked for.
+
+    Only the latest epoch of a kind is kept: memory stays that of one division, and going back to an
+    earlier epoch is refused, as a new draw for it would put records in two blocks of one division.
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        self._n_rows = n_rows
+        self._latest: dict[tuple[str, object], tuple[int, Indices, Indices]] = {}
+
+    def shuffled(self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource) -> Indices:
+        """Row numbers of one of ``n_blocks`` blocks of equal size, up to one."""
+        order, edges = self._division("shuffled", epoch, n_blocks, noise_source)
+        return np.sort(order[edges[index] : edges[index + 1]])
+
+    def allocated(self, epoch: int, n_bins: int, index: int, noise_source: NoiseSource) -> Indices:
+        """Row numbers of one of ``n_bins`` bins that every row picked for itself."""
+        order, edges = self._division("allocated", epoch, n_bins, noise_source)
+        return np.sort(order[edges[index] : edges[index + 1]])
+
+    def cut(
+        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
+    ) -> Indices:
+        """Row numbers of a block ``[cuts[index], cuts[index + 1])`` of the shuffled rows."""
+        order, edges = self._division("cut", epoch, cuts, noise_source)
+        return np.sort(order[edges[index] : edges[index + 1]])
+
+    def _division(
+        self, kind: str, epoch: int, blocks: int | tuple[int, ...], noise_source: NoiseSource
+    ) -> tuple[Indices, Indices]:
+        latest, order, edges = self._latest.get((kind, blocks), (None, None, None))
+        if latest is not None and epoch < latest:
+            raise ValueError(
+                f"blocks of epoch {epoch} were asked for after those of epoch {latest}; a division "
+                "is drawn once and not kept."
+            )
+        if latest != epoch or order is None or edges is None:
+            if isinstance(blocks, tuple):
+                order, edges = noise_source.permutation(self._n_rows), np.array(blocks)
+            elif kind == "shuffled":
+                order = noise_source.permutation(self._n_rows)
+                edges = np.array([self._n_rows * i // blocks for i in range(blocks + 1)])
+            else:
+                bins = noise_source.integers(blocks, self._n_rows)
+                order = np.argsort(bins, kind="stable")
+                edges = np.searchsorted(bins[order], np.arange(blocks + 1))
+            self._latest[kind, blocks] = epoch, order, edges
+        return order, edges
+
+
+def _try_to_allocate(n_bytes: int) -> None:
+    """Raise MemoryError if this much memory is not to be had; none is used."""
+    try:
+        mmap.mmap(-1, n_bytes).close()
+    except OSError as refusal:
+        raise MemoryError(
+            f"a fit of this size needs about {n_bytes / 2**20:.0f} MB more memory than there is. "
+            "Nothing was released and nothing was charged."
+        ) from refusal
+
+
+@functools.cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _without_warnings(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the function with numpy's floating-point warnings off, in whatever thread it runs.
+
+    Threads do not inherit the setting of their caller, and an overflow shows that a record is
+    there.
+    """
+
+    def quiet(part: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(part)
+
+    return quiet
+
+
+@contextmanager
+def row_threads() -> Iterator[Map]:
+    """Hold BLAS to one thread, and give a ``map`` that uses the others.
+
+    Blocks that fit in a near cache are too small for BLAS to share out well; whole parts of the
+    rows are not. As many threads are used as BLAS was going to use, so that limits set by a user or
+    by joblib's workers hold.
+    """
+    blas = _controller().select(user_api="blas")
+    n_threads = max((library["num_threads"] for library in blas.info()), default=1)
+    with blas.limit(limits=1):
+        if n_threads == 1:
+            yield lambda function, parts: map(_without_warnings(function), parts)
+            return
+        with ThreadPoolExecutor(n_threads) as pool:
+            # Threads start here, not at their first task: the budget is charged in between.
+            together = threading.Barrier(n_threads)
+            list(pool.map(lambda _: together.wait(), range(n_threads)))
+            yield lambda function, parts: pool.map(_without_warnings(function), parts)

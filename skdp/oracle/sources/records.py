@@ -1,0 +1,259 @@
+"""Records: rows with every fact about each of them, in blocks that kernels can take."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[np.float64]
+
+BLOCK_BYTES = 1 << 22  # of a block of rows: threads that took less would queue for the interpreter
+PART_BYTES = 1 << 21  # of a part, which one thread takes as a whole; at least so many
+MAX_PARTS = 16
+UNIT_ROUNDOFF = 2.0**-53  # of float64
+# Quotients below this count as 0: numbers near the subnormal ones lose relative accuracy.
+LEAST_QUOTIENT = 2.0**-480
+
+
+def canonical(X: Any) -> Any:
+    """Return CSR rows with every entry given once; other rows as they are.
+
+    An entry given in parts, such as 1e30 and -1e30, passes for small in a norm and swallows the
+    other rows when the parts are added up one by one. Flags of the caller's matrix are not trusted.
+
+    Raises
+    ------
+    ValueError
+        If the parts of an entry add up to infinity.
+    """
+    if not sparse.issparse(X):
+        return X
+    rows = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+    if rows.has_canonical_format:
+        return rows
+    rows = rows.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows.sum_duplicates()
+    if not np.isfinite(rows.data).all():
+        raise ValueError(
+            "X holds a sparse entry that is given in several parts which add up to infinity. "
+            "Nothing was released."
+        )
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Rows with their targets and every other fact about each of them.
+
+    Row i stands for ``z_i = (shrink[i] * X[i], constant)``: scaled down to the bound on rows, with
+    one more feature of constant size.
+
+    Attributes
+    ----------
+    X : array or CSR of shape (n_rows, n_features), float32 or float64, finite
+    targets : array, first axis n_rows
+        As the loss wants them.
+    weights : array of shape (n_rows,) or None
+        Multiply a record's gradient before it is clipped.
+    shrink : array of shape (n_rows,) or None
+        Factors that make rows no longer than the bound on them.
+    inverse_norms : array of shape (n_rows,)
+        One over the L2 norm of ``z_i``, as :func:`quotient` gives it.
+    constant : float
+        Size of the constant feature; 0 for none.
+    """
+
+    X: Any
+    targets: NDArray[Any]
+    weights: Array | None
+    shrink: Array | None
+    inverse_norms: Array
+    constant: float
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        targets: NDArray[Any],
+        weights: Array | None = None,
+        row_bound: float | None = None,
+        constant: float = 1.0,
+    ) -> Self:
+        """Return the records of rows, none of them longer than ``row_bound``; X is not copied."""
+        X = canonical(X)
+        norms = row_norms(X)
+        shrink = None
+        if row_bound is not None:
+            shrink = np.minimum(1.0, quotient(row_bound, norms))
+            norms = np.minimum(norms, row_bound)
+        if constant:
+            norms = np.hypot(norms, constant)
+        return cls(X, targets, weights, shrink, quotient(1.0, norms), constant)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of X."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of columns with the constant feature."""
+        return self.n_features + bool(self.constant)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a sparse matrix."""
+        return bool(sparse.issparse(self.X))
+
+    def __getitem__(self, rows: Any) -> Self:
+        """Return some records: views for a slice of dense rows, copies for indices."""
+        if isinstance(rows, slice) and rows.start == 0 and rows.stop >= self.n_rows:
+            return self
+        return replace(
+            self,
+            X=self.X[rows],
+            targets=self.targets[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            shrink=None if self.shrink is None else self.shrink[rows],
+            inverse_norms=self.inverse_norms[rows],
+        )
+
+    def having(self, weights: Array | None, inverse_norms: Array) -> Self:
+        """Return the same records with other weights and norms."""
+        return replace(self, weights=weights, inverse_norms=inverse_norms)
+
+    def parts(self) -> list[slice]:
+        """Divide the rows in parts that threads can take; see :func:`row_parts`."""
+        return row_parts(self.n_rows, self.n_features, self.X.dtype.itemsize, self.is_sparse)
+
+    def blocks(self, n_rows: int) -> Iterator[Self]:
+        """Yield the records, ``n_rows`` at a time."""
+        for start in range(0, self.n_rows, max(1, n_rows)):
+            yield self[slice(start, min(start + max(1, n_rows), self.n_rows))]
+
+    def cached_blocks(self) -> Iterator[Self]:
+        """Yield blocks that stay in a cache between two products with them."""
+        yield from self.blocks(
+            block_rows(self.n_rows, self.n_features, self.X.dtype.itemsize, self.is_sparse)
+        )
+
+    def float64_blocks(self) -> Iterator[Self]:
+        """Yield blocks of which a dense copy in float64 stays in a cache."""
+        yield from self.blocks(max(16, BLOCK_BYTES // (8 * max(self.n_features, 1))))
+
+    def margins(self, point: Array) -> Array:
+        """Return ``z_i'point`` in float64; inf or nan where huge products overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins = np.asarray(self.X @ point[: self.n_features])
+            margins = margins.astype(np.float64, copy=False)
+            if self.shrink is not None:
+                margins *= self.shrink[:, None]
+            if self.constant:
+                margins += self.constant * point[-1]
+        return np.asarray(margins)
+
+    def written_out(self, indices: NDArray[np.int64] | None = None) -> Array:
+        """Return ``z_i`` as a dense array of float64, for all rows or those of the indices."""
+        rows = self.X.toarray() if self.is_sparse else self.X
+        taken = rows if indices is None else np.take(rows, indices, axis=0)
+        shrink = self.shrink if indices is None or self.shrink is None else self.shrink[indices]
+        vectors = np.empty((len(taken), self.n_parameters))
+        with np.errstate(over="ignore", under="ignore"):
+            if shrink is None:
+                vectors[:, : self.n_features] = taken
+            else:
+                np.multiply(taken, shrink[:, None], out=vectors[:, : self.n_features])
+        vectors[:, self.n_features :] = self.constant
+        return vectors
+
+
+def row_parts(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> list[slice]:
+    """Divide rows in parts that threads can take; shapes and types alone decide.
+
+    The same parts whatever the number of threads, so that a sum comes out the same, too. CSR stays
+    whole: slicing it would copy it.
+    """
+    n_bytes = n_rows * n_columns * itemsize
+    n_parts = 1 if is_sparse else min(max(1, n_bytes // PART_BYTES), MAX_PARTS)
+    edges = [n_rows * i // n_parts for i in range(n_parts + 1)]
+    return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
+
+
+def block_rows(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> int:
+    """Return how many rows to take at once: shapes and types decide, never values."""
+    if is_sparse:
+        # Sliced CSR gains nothing from the cache; chunks only bound the copies of a cast.
+        return n_rows if itemsize == 8 else 1 << 16
+    return min(n_rows, max(16, BLOCK_BYTES // (max(n_columns, 1) * itemsize)))
+
+
+def row_norms(X: Any) -> Array:
+    """L2 norm of every row in float64; neither over- nor underflows on finite rows."""
+    norms = np.empty(X.shape[0])
+    for rows, block in _blocks_in_float64(X):
+        with np.errstate(over="ignore", under="ignore"):
+            if sparse.issparse(block):
+                squares = np.asarray(block.multiply(block).sum(axis=1)).ravel()
+            else:
+                squares = np.einsum("ij,ij->i", block, block)
+        norms[rows] = np.sqrt(squares)
+    # Rows whose squares leave float64's range are taken again, divided by their largest entry.
+    for i in np.flatnonzero(~((norms > 1e-140) & (norms < np.inf))):
+        row = np.abs((X[[i]].toarray()[0] if sparse.issparse(X) else X[i]).astype(np.float64))
+        largest = row.max(initial=0.0)
+        with np.errstate(over="ignore"):
+            norms[i] = largest * np.sqrt(np.sum((row / largest) ** 2)) if largest > 0 else 0.0
+    return norms
+
+
+def inverse_l1_norms(records: Records) -> Array:
+    """One over the L1 norm of ``z_i``, as :func:`quotient` gives it."""
+    sums = np.empty(records.n_rows)
+    for rows, block in _blocks_in_float64(records.X):
+        with np.errstate(over="ignore"):
+            sums[rows] = np.asarray(np.abs(block).sum(axis=1)).ravel()
+    if records.shrink is not None:
+        # Rows too long to divide by count as null; their sum may be infinite.
+        sums = np.where(records.shrink > 0, sums, 0.0) * records.shrink
+    return quotient(1.0, sums + records.constant)
+
+
+def _blocks_in_float64(X: Any) -> Iterator[tuple[slice, Any]]:
+    """Yield slices and copies of blocks, small enough not to double the memory of float32 rows."""
+    n_rows, n_columns = X.shape
+    step = max(1, block_rows(n_rows, n_columns, 4, sparse.issparse(X)))
+    for start in range(0, n_rows, step):
+        rows = slice(start, min(start + step, n_rows))
+        whole = rows.start == 0 and rows.stop >= n_rows
+        yield rows, (X if whole else X[rows]).astype(np.float64, copy=False)
+
+
+def quotient(bound: float, norms: Array) -> Array:
+    """``bound / norms`` without ever being too large; 0 for rows too long to divide by.
+
+    Null rows get the largest float64: they add nothing, whatever they are multiplied by.
+    """
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):
+        result = np.minimum(bound / norms, np.finfo(np.float64).max)
+    result[~(result >= LEAST_QUOTIENT)] = 0.0  # not a number counts as too long, too
+    return result
+
+
+def diagonal(entries: Array) -> Any:
+    """Square sparse array with ``entries`` on its diagonal."""
+    return sparse.dia_array((entries[np.newaxis], [0]), shape=(len(entries), len(entries)))

@@ -1,0 +1,167 @@
+"""Which stages a fit has around its solver: a function of parameters and public facts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._numbers import shown
+from skdp.objective import Problem
+from skdp.oracle import Columns, Public, Scaling
+from skdp.oracle.public import TARGET_RANGE
+from skdp.stages.recalibration import Recalibration
+from skdp.stages.scaling.shares import shares, whole_budget
+from skdp.stages.scaling.stage import ScalingStage
+
+Array = NDArray[np.float64]
+
+CHOICES = ("auto", "private", "none")  # values of the parameters scaling and calibration
+
+
+def check_stages(
+    scaling: Any, bounds: Any, data_norm: Any, constraint: Any, calibration: Any
+) -> None:
+    """Raise ValueError unless the parameters of the stages are in order and agree."""
+    for name, value in (("scaling", scaling), ("calibration", calibration)):
+        if not isinstance(value, str) or value not in CHOICES:
+            known = ", ".join(repr(word) for word in CHOICES)
+            raise ValueError(f"{name} must be one of {known}; got {shown(value)}.")
+    if bounds is not None:
+        _ends(bounds)
+    asked = "scaling='private'" if scaling == "private" else "bounds"
+    if scaling == "private" or bounds is not None:
+        if scaling == "none":
+            raise ValueError("bounds are for scaling, and scaling='none' was asked for.")
+        if data_norm is not None:
+            raise ValueError(
+                f"{asked} standardises columns, and data_norm bounds rows as they are given; set "
+                "one of the two."
+            )
+        if constraint is not None:
+            raise ValueError(
+                f"{asked} standardises columns, and a constraint bounds coefficients of columns as "
+                "they are given; set one of the two."
+            )
+
+
+def _ends(bounds: Any) -> tuple[Array, Array]:
+    """Return the declared ends of columns."""
+    try:
+        low, high = (np.array(end, dtype=float) for end in bounds)
+    except (TypeError, ValueError):
+        low = high = np.array(np.nan)
+    fine = low.ndim <= 1 and high.ndim <= 1
+    if not (fine and np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise ValueError(
+            "bounds must be None or a pair (low, high) of numbers or of one number for each "
+            f"column, finite, low < high; got {shown(bounds)}."
+        )
+    return low, high
+
+
+def declared_columns(bounds: Any, n_features: int, centred: bool) -> Columns:
+    """Columns between declared ends, taken for evenly spread; costs nothing."""
+    low, high = _ends(bounds)
+    for end in (low, high):
+        if end.ndim == 1 and len(end) != n_features:
+            raise ValueError(f"bounds: {len(end)} ends were given for {n_features} columns.")
+    low, high = (np.broadcast_to(end, n_features).astype(float) for end in (low, high))
+    if not centred:
+        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    centre = low / 2 + high / 2 if centred else np.zeros(n_features)
+    size = (high / 2 - low / 2) / math.sqrt(3)
+    return Columns(low, high, centre, size)
+
+
+def scaling_stage(
+    who: str, scaling: str, bounds: Any, public: Public, problem: Problem, accountant: str = "auto"
+) -> ScalingStage | None:
+    """Return the scaling stage of a fit, None if records are taken as they are."""
+    if scaling == "none":
+        return None
+    pure = (public.is_pure or accountant == "pure") and public.is_noisy
+    if scaling == "auto" and bounds is None:
+        if pure or public.data_norm is not None or "unconstrained" not in problem.provides:
+            return None
+    elif pure and (bounds is None):
+        raise ValueError(
+            f"{who}: scaling='private' adds Gaussian noise, which needs delta > 0, and an "
+            "accountant other than 'pure'. Declare bounds, or set scaling='none'. Nothing was "
+            "released."
+        )
+    centred = (public.has_intercept and not public.sparse, public.has_intercept)
+    columns = targets = None
+    if bounds is not None:
+        columns = declared_columns(bounds, public.n_features, centred[0])
+    is_regression = "quadratic_loss" in problem.provides
+    if is_regression and public.target_bound is not None:
+        bound = np.full(public.n_outputs, float(public.target_bound))
+        targets = Columns(-bound, bound, np.zeros(public.n_outputs), bound / TARGET_RANGE)
+    asks = columns is None, is_regression and targets is None and not pure
+    asked = shares(public, *asks, insist=scaling == "private")
+    if asked.share == 0 and columns is None and targets is None:
+        return None
+    return ScalingStage(asked, centred, Scaling(columns, targets))
+
+
+def scaling_alone(public: Public, bounds: Any) -> ScalingStage:
+    """Return the stage that spends the whole budget on the columns, or none if they are known."""
+    centred = not public.sparse
+    if bounds is None:
+        return ScalingStage(whole_budget(public), (centred, centred), standardises=False)
+    columns = declared_columns(bounds, public.n_features, centred)
+    shares_of_none = whole_budget(public, asked=False)
+    return ScalingStage(shares_of_none, known=Scaling(columns), standardises=False)
+
+
+def recalibration_stage(
+    who: str,
+    calibration: str,
+    plain: bool,
+    public: Public,
+    problem: Problem,
+    accountant: str,
+    adaptive: bool,
+) -> Recalibration | None:
+    """Return the recalibration of a fit's probabilities, None if there is none.
+
+    Parameters
+    ----------
+    who : str
+        The estimator, for a refusal.
+    calibration : {"auto", "private", "none"}
+    plain : bool
+        Whether the solver and its hyperparameters are all "auto".
+    public : Public
+    problem : Problem
+    accountant : str
+    adaptive : bool
+        Whether the solver decides its noise on the way.
+
+    Raises
+    ------
+    ValueError
+        If it is asked for and cannot be had.
+    """
+    if calibration == "none" or not public.is_noisy:
+        return None
+    if calibration == "auto" and not plain:
+        return None
+    lacking = {"smooth_loss", "smooth_penalty", "unconstrained"} - problem.provides
+    why = None
+    if lacking:
+        why = "no L1 penalty, no constraint and a smooth loss"
+    elif public.is_pure or accountant == "pure":
+        why = "Gaussian noise: delta > 0, and an accountant other than 'pure'"
+    elif public.streamed:
+        why = "rows that can be read more than once"
+    elif adaptive:
+        why = "a solver that plans its noise beforehand"
+    if why is None:
+        return Recalibration.for_problem(public, problem)
+    if calibration == "private":
+        raise ValueError(f"{who}: calibration='private' needs {why}. Nothing was released.")
+    return None

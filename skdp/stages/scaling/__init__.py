@@ -1,0 +1,1 @@
+"""Range, centre and size of columns, found privately and paid for."""

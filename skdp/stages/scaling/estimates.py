@@ -1,0 +1,285 @@
+"""From noisy histograms to range, centre and size of each column. Post-processing only.
+
+The counts of a column are compared with shapes that columns may have. What the best of them leaves
+is kept where it stands out from the noise. So where there is little noise the counts speak for
+themselves, and where there is much a column is what columns usually are, in this data first of all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.oracle import Columns
+from skdp.oracle.kernels.histograms import SIDE, STEPS
+from skdp.stages.scaling.templates import (
+    Templates,
+    bin_templates,
+    magnitude_templates,
+    posterior_of,
+)
+
+Array = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise on a count
+# A magnitude that widens a range stands out by so much more for each bin that it lies beyond the
+# next, and by so much at most: noise alone widens a range by a bin or two, which is soon undone.
+FARTHER, MOST_FARTHER = 1.0, 5.0
+TRIM = 0.004  # share of the records left out of a range at each end
+MOST_TRIM = 0.49  # below a half, so that the two ends of a range cannot cross
+HIDDEN = 0.4  # the same of what a range is made smaller by, in units of the noise
+THIN = 0.05  # least size in units of half the range
+DOUBT = 8.0  # error of logarithmic sizes, and of means in sizes, in units of the noise
+OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the noise
+# Columns may be alike if so many of them have sizes so far apart at most, that being a multiple of
+# the noise.
+NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
+# Most size in bins of a column that shows one value only, and of one that does if its size is so
+# much smaller than that of others.
+LONE, NEARLY_LONE, SMALLER = 0.6, 1.5, 30.0
+OWN_VALUE = 0.25  # size of such a column next to its value, where columns differ: 0 and 1 have 0.5
+# Where so many columns have sizes so far apart at most, around 0, one that is so much narrower
+# shows its commonest values only.
+MANY_LIKE, LIKE, NARROW = 0.5, 4.0, 10.0
+AGAIN = 0.25  # most share of the bins of a range that is made smaller once more
+FINEST = 2.0**-40  # of widths of bins, next to the offset
+LEAST_SIZE = 0.2  # of a shape, in bins
+WIDE = 5.0  # least range in units of the size
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Ends of the range of every column."""
+
+    low: Array
+    high: Array
+
+    def of(self, part: slice) -> Ranges:
+        """Return the ranges of some columns."""
+        return Ranges(self.low[part], self.high[part])
+
+
+def _standing_out(
+    counts: Array, std: Array, n_rows: int, shapes: Array, more: Array | float = 0.0
+) -> Array:
+    """Share of the records in each bin beyond the expected shape; 0 where noise can be the reason.
+
+    As many counts as there are, noise alone hardly exceeds the limit anywhere. The limit is higher
+    by ``more``, in units of the noise.
+    """
+    rest = counts / n_rows - shapes
+    largest = np.sqrt(2 * np.log(counts.size)) + STANDS_OUT + more
+    rest[np.abs(rest) <= largest * (std[:, None] / n_rows)] = 0.0
+    return rest
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the bins of each column hold: probabilities, and their mean and size in bins."""
+
+    probabilities: Array
+    mean: Array
+    size: Array
+
+
+def denoised(
+    counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool
+) -> Found:
+    """Return the expected shape of each column, and what stands out from it.
+
+    Where several shapes come into question, sizes are averaged on a logarithmic scale, and means
+    by how much they matter next to the sizes.
+
+    Parameters
+    ----------
+    counts : array of shape (n_columns, n_bins)
+    std : array of shape (n_columns,)
+        Noise on the counts of each column.
+    n_rows : int
+    templates : Templates
+    in_common : bool
+        Whether columns are likely to be like each other.
+    """
+    posterior = posterior_of(counts, std, n_rows, templates, in_common)
+    shapes = posterior @ templates.shapes
+    found = np.maximum(shapes + _standing_out(counts, std, n_rows, shapes), 0.0)
+    found /= np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
+    means, sizes = _moments(templates.shapes)
+    sizes = np.maximum(sizes, LEAST_SIZE)
+    mixed_mean, mixed_size = _moments(shapes)
+    mean, size = _moments(found)
+    mean += (posterior @ (means / sizes)) / (posterior @ (1 / sizes)) - mixed_mean
+    size *= np.exp(posterior @ np.log(sizes)) / np.maximum(mixed_size, LEAST_SIZE)
+    return Found(found, mean, size)
+
+
+def _moments(shapes: Array) -> tuple[Array, Array]:
+    """Mean and size of shapes, in bins."""
+    places = np.arange(shapes.shape[1]) + 0.5
+    mean = shapes @ places
+    return mean, np.sqrt(np.sum(shapes * (places - mean[:, None]) ** 2, axis=1))
+
+
+def _inner(probabilities: Array, trim: Array | float) -> tuple[Places, Places]:
+    """First and last bin between the tails."""
+    first = np.argmax(np.cumsum(probabilities, axis=1) > trim, axis=1)
+    back = np.argmax(np.cumsum(probabilities[:, ::-1], axis=1) > trim, axis=1)
+    return first, probabilities.shape[1] - 1 - back
+
+
+def _median_end(posterior: Array, ends: Places) -> Places:
+    """Median, over the shapes that a column may have, of the bin in which they end."""
+    order = np.argsort(ends, kind="stable")
+    reached = np.cumsum(posterior[:, order], axis=1) >= 0.5
+    return np.asarray(ends[order][np.argmax(reached, axis=1)])
+
+
+def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Ranges:
+    """Ranges from counts of magnitudes: medians, since shapes of all sizes come into question."""
+    templates = magnitude_templates()
+    posterior = posterior_of(counts, std, n_rows, templates, in_common)
+    first, last = (_median_end(posterior, ends) for ends in _inner(templates.shapes, TRIM))
+    likeliest = templates.shapes[np.argmax(posterior, axis=1)]
+    bins = np.arange(counts.shape[1])
+    away = np.maximum(first[:, None] - bins, bins - last[:, None])
+    more = np.clip(FARTHER * (away - 1), 0.0, MOST_FARTHER)
+    beyond = _standing_out(counts, std, n_rows, likeliest, more) > TRIM
+    n_bins, somewhere = beyond.shape[1], beyond.any(axis=1)
+    lowest, highest = np.argmax(beyond, axis=1), n_bins - 1 - np.argmax(beyond[:, ::-1], axis=1)
+    if exact:
+        first, last = _inner(counts, 0.0)
+    else:
+        first = np.where(somewhere, np.minimum(first, lowest), first)
+        last = np.where(somewhere, np.maximum(last, highest), last)
+    # Noise may make the medians cross.
+    first, last = np.minimum(first, last), np.maximum(first, last)
+    ends = 4.0 ** (np.arange(SIDE + 1) - STEPS)
+    # Zero has no width; negative bins run from large to small.
+    low = np.concatenate([-ends[:0:-1], [0.0], ends[:-1]])[first]
+    high = np.concatenate([-ends[-2::-1], [0.0], ends[1:]])[last]
+    flat = high <= low
+    return Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
+
+
+def zoomed(
+    counts: Array,
+    std: Array,
+    n_rows: int,
+    exact: bool,
+    ranges: Ranges,
+    in_common: bool,
+    again: bool = False,
+) -> Ranges:
+    """Smaller ranges, where the bins that hold records are much fewer than there are.
+
+    A range that is smaller already is made smaller ``again`` only where it lies on one side of 0,
+    so that next to its offset its width is small: rare values far from common ones stay in it.
+    """
+    n_bins = counts.shape[1]
+    found = _found(counts, std, n_rows, exact, in_common)
+    trim: Array | float = 0.0 if exact else TRIM
+    if in_common and not exact:
+        # Shares that noise hides are no reason for a wide range.
+        trim = np.clip(HIDDEN * std / n_rows, TRIM, MOST_TRIM)[:, None]
+    first, last = _inner(found.probabilities, trim)
+    width = (ranges.high - ranges.low) / n_bins
+    start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
+    smaller = stop - start <= (AGAIN if again else 0.6) * n_bins
+    # Not beyond what numbers of this size can tell apart.
+    farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
+    smaller &= width > FINEST * farthest
+    if again:
+        smaller &= (ranges.low > 0) | (ranges.high < 0)
+    low = np.where(smaller, ranges.low + start * width, ranges.low)
+    high = np.where(smaller, ranges.low + stop * width, ranges.high)
+    return Ranges(low, high)
+
+
+def _found(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Found:
+    """Return what bins hold: the very counts where they are exact."""
+    if not exact:
+        return denoised(counts, std, n_rows, bin_templates(counts.shape[1]), in_common)
+    probabilities = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    return Found(probabilities, *_moments(probabilities))
+
+
+def columns_from(
+    counts: Array,
+    std: Array,
+    n_rows: int,
+    exact: bool,
+    ranges: Ranges,
+    in_common: bool,
+    centred: bool,
+) -> Columns:
+    """Range, centre and size of every column, from the counts of its last histogram."""
+    found = _found(counts, std, n_rows, exact, in_common)
+    width = (ranges.high - ranges.low) / counts.shape[1]
+    mean = ranges.low + found.mean * width
+    half = (ranges.high - ranges.low) / 2
+    size = np.maximum(found.size * width, THIN * half)
+    if exact:
+        # Of a column that holds one value, that one, or 1 if it is 0.
+        one = np.where(np.abs(mean) > half, np.abs(mean), 1.0)
+        size = np.where(found.size > 0, found.size * width, one)
+    elif in_common:
+        size = _of_lone_values(found, size, mean)
+        # Differences that noise alone can make are not worth their harm.
+        doubt = np.minimum(1.0, DOUBT * std / n_rows)
+        usual = float(np.median(size))
+        size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
+        mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
+        alike = _alike(mean, size, float(np.mean(std)) / n_rows)
+        size = np.where(alike, np.median(np.hypot(mean, size)[alike]) if alike.any() else 1.0, size)
+        mean = np.where(alike, 0.0, mean)
+    else:
+        mean = np.where(np.abs(mean) < OFF * (std / n_rows) * size, 0.0, mean)
+    if not centred:
+        size = np.hypot(size, mean)
+    first, last = _inner(found.probabilities, 0.0 if exact else TRIM)
+    low = ranges.low + first * width
+    high = ranges.low + (last + 1) * width
+    if not exact:
+        # A share of TRIM at either end makes for a size like this at least.
+        size = np.maximum(size, math.sqrt(TRIM) * (high - low - 2 * width))
+    low, high = np.minimum(low, mean - WIDE * size), np.maximum(high, mean + WIDE * size)
+    if centred:
+        return Columns(low, high, mean, size)
+    # 0 stays in the range, and where it is.
+    return Columns(np.minimum(low, 0.0), np.maximum(high, 0.0), np.zeros(len(mean)), size)
+
+
+def _of_lone_values(found: Found, size: Array, mean: Array) -> Array:
+    """Sizes, where a column that shows one value other than 0 is taken to be as wide as others.
+
+    What it holds beside that value drowns in noise; the bin of one value says nothing of a size.
+    """
+    lone = found.size <= LONE
+    if lone.all():
+        return size
+    usual = float(np.median(size[~lone]))
+    near = np.abs(mean) < 2 * usual
+    like = near & (np.abs(np.log(size / usual)) < math.log(LIKE))
+    alike = bool(np.mean(like[~lone]) >= MANY_LIKE)
+    if alike:
+        lone |= near & (size < usual / NARROW)
+    else:
+        lone |= (found.size <= NEARLY_LONE) & (size < usual / SMALLER)
+    lone &= np.abs(mean) > 2 * size
+    # Where columns are not like each other, its size is taken from the value itself.
+    return np.where(lone, np.maximum(size, usual if alike else OWN_VALUE * np.abs(mean)), size)
+
+
+def _alike(mean: Array, size: Array, noise: float) -> NDArray[np.bool_]:
+    """Which columns get one size around 0: nearly all, if as far as the noise lets us see they may.
+
+    Where there is much noise that is better than a size of its own for each.
+    """
+    apart = np.abs(np.log(size / np.median(size)))
+    most = min(math.log(MOST_APART), APART * noise)
+    alike = (apart < most) & (np.abs(mean) < 4 * size)
+    return np.asarray(alike & (alike.mean() >= NEARLY_ALL))

@@ -1,0 +1,145 @@
+"""How much of the budget the scaling gets: a function of public facts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from skdp.accounting import Gaussian
+from skdp.oracle import Public
+
+WANTED = 0.02  # noise on a count that is good enough, as a share of the rows
+LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.01, 0.2, 0.15
+# So many columns tell of each other, so that less of the budget will do.
+MANY, MOST_OF_MANY = 50, 0.06
+# Noise on a count, as a share of the rows, beyond which columns get fewer histograms; beyond which
+# they get more of the budget, as columns of unknown size are useless to a solver; and beyond which
+# they are not asked for.
+SCARCE, DROWNED, GIVEN_UP, MOST_IN_NEED = 0.15, 0.25, 0.5, 0.3
+# Histograms of each column: few where the signal is scarce, more where they cost next to nothing,
+# so that a small spread around a large offset is found by looking closer and closer. Features take
+# a pass over all rows each time, which a fit has to wait for.
+FEWEST, ROUNDS, MOST_ROUNDS, MOST_OF_FEATURES = 2, 3, 6, 3
+AMPLE_FOR_TARGETS = 0.02  # share of the budget that counts as next to nothing; LEAST for columns
+# Noise on the counts of targets, as a share of the rows, beyond which a fit is worse than none: the
+# targets get more of the budget then, as a solver would learn nothing from it anyway.
+USELESS, NEARLY_ALL = 0.15, 0.9
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Share of mu squared for the scaling, and the weights of the columns in it.
+
+    Attributes
+    ----------
+    share : float
+        Of all rounds together; 0 if nothing is asked for.
+    log_weights : tuple of int
+        Base-2 logarithm of the weight of each column asked for, features first.
+    features, targets : bool
+        Whether columns, and targets, are asked for.
+    noise : float
+        Largest noise on a count, as a share of the rows.
+    rounds : tuple of int
+        Histograms of each feature, and of each target.
+    n_features : int
+        Features asked for.
+    """
+
+    share: float
+    log_weights: tuple[int, ...]
+    features: bool
+    targets: bool
+    noise: float
+    rounds: tuple[int, int] = (ROUNDS, ROUNDS)
+    n_features: int = 0
+
+    def part(self, weights: tuple[int, ...]) -> float:
+        """Share of mu squared of one histogram of columns with these weights."""
+        n_targets = len(self.log_weights) - self.n_features
+        rounds = (self.rounds[0],) * self.n_features + (self.rounds[1],) * n_targets
+        whole = _squares(self.log_weights, rounds)
+        return self.share * _squares(weights, (1,) * len(weights)) / whole
+
+
+def _squares(log_weights: tuple[int, ...], rounds: tuple[int, ...]) -> float:
+    return math.fsum(n * 4.0**one for one, n in zip(log_weights, rounds, strict=True))
+
+
+def shares(public: Public, features: bool, targets: bool, insist: bool) -> Shares:
+    """Return shares that bring the noise on counts down to what is wanted, within limits.
+
+    Parameters
+    ----------
+    public : Public
+    features, targets : bool
+        Whether columns, and targets, are wanted.
+    insist : bool
+        Whether columns are asked for even if their counts drown in noise.
+    """
+    signal = mu_per_count(public) * public.n_rows
+    n_features, n_targets = public.n_features * features, public.n_outputs * targets
+
+    exact = not public.is_noisy
+
+    def part(n_columns: int, most: float, ample: float, most_rounds: int) -> tuple[float, int]:
+        each = n_columns / (signal * WANTED) ** 2
+        rounds = MOST_ROUNDS if exact else ROUNDS
+        while rounds < most_rounds and (rounds + 1) * each <= ample:
+            rounds += 1
+        return min(max(rounds * each, LEAST), most), rounds
+
+    most = MOST_OF_COLUMNS if n_features <= MANY else MOST_OF_MANY
+    of_features, feature_rounds = part(n_features, most, LEAST, MOST_OF_FEATURES)
+    of_targets, target_rounds = part(n_targets, MOST_OF_TARGETS, AMPLE_FOR_TARGETS, MOST_ROUNDS)
+    if features:
+        of_features, feature_rounds = _in_need(of_features, feature_rounds, n_features / signal**2)
+        if not insist and feature_rounds * n_features / of_features > (GIVEN_UP * signal) ** 2:
+            features, n_features = False, 0
+    if math.sqrt(ROUNDS * n_targets / of_targets) / signal > USELESS:
+        target_rounds = FEWEST
+        most = NEARLY_ALL - of_features * features
+        of_targets = min(max(FEWEST * n_targets / (signal * USELESS) ** 2, of_targets), most)
+    share = of_features * features + of_targets * targets
+    if share == 0:
+        return Shares(0.0, (), False, False, math.inf)
+    # The noise of a column falls with the root of its share, so weights are roots, too.
+    weight = [0, 0]
+    if features and targets:
+        each_target = of_targets / (n_targets * target_rounds)
+        ratio = math.log2(each_target) - math.log2(of_features / (n_features * feature_rounds))
+        weight[ratio > 0] = round(abs(ratio) / 2)
+    log_weights = (weight[0],) * n_features + (weight[1],) * n_targets
+    rounds = (feature_rounds,) * n_features + (target_rounds,) * n_targets
+    noise = math.sqrt(_squares(log_weights, rounds) / share) / signal / 2.0 ** min(log_weights)
+    return Shares(
+        share, log_weights, features, targets, noise, (feature_rounds, target_rounds), n_features
+    )
+
+
+def _in_need(share: float, rounds: int, variance: float) -> tuple[float, int]:
+    """Return the share of the columns and their rounds, where their counts would drown.
+
+    ``variance`` is that of the noise on a count, as a share of the rows, for all of the budget and
+    one round.
+    """
+    if rounds * variance / share > SCARCE**2:
+        share, rounds = share * FEWEST / rounds, FEWEST
+    return max(share, min(rounds * variance / DROWNED**2, MOST_IN_NEED)), rounds
+
+
+def whole_budget(public: Public, asked: bool = True) -> Shares:
+    """Return shares that spend the whole budget on columns, or nothing if none are asked for."""
+    if not asked:
+        return Shares(0.0, (), False, False, math.inf)
+    signal = mu_per_count(public) * public.n_rows
+    ample = math.sqrt(MOST_ROUNDS * public.n_features) / signal <= WANTED / 2
+    rounds = MOST_ROUNDS if ample or not public.is_noisy else ROUNDS
+    noise = math.sqrt(rounds * public.n_features) / signal
+    weights = (0,) * public.n_features
+    return Shares(1.0, weights, True, False, noise, (rounds, rounds), public.n_features)
+
+
+def mu_per_count(public: Public) -> float:
+    """Return the Gaussian-DP parameter of the budget, in the units of histograms."""
+    return public.mu / Gaussian(1.0, math.sqrt(2)).sensitivity(public.adjacency)

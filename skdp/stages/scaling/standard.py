@@ -1,0 +1,89 @@
+"""Columns that are standardised already: told from all their magnitudes together.
+
+One column's rare values drown in the noise of its counts; the counts of all columns together show
+them. Columns that have been standardised lie on both sides of 0 and are of about unit size.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.oracle import Columns
+from skdp.oracle.kernels.histograms import SIDE, STEPS
+
+Array = NDArray[np.float64]
+
+SURE, SURELY = 3.0, 2.0  # noises that are borne, and that a size must stand out by
+BEYOND_4, BEYOND_16, WITHIN_256TH = 1 / 16, 0.01, 0.1  # most shares of values: Chebyshev, and tails
+LEAST_NEGATIVE, MOST_ZERO = 0.35, 0.5
+LEAST_WITHIN = 0.5  # share of the values between 1/16 and 16 in size
+SMALLEST, LARGEST = 0.1, 1.8  # of the mean square of values cut at 2, those beyond 16 left out
+ELSEWHERE = 0.5  # share of a column's values out of reach that tells it from the others
+REACH = 4.0  # range of a standardised column: farther out lie outliers and the rarest labels
+MOST_NOISE = 0.06  # on the shares of all columns together, for any conclusion
+
+
+def standard_columns(counts: Array, std: Array, n_rows: int) -> NDArray[np.bool_]:
+    """Return which columns are taken to be standardised already.
+
+    Parameters
+    ----------
+    counts : array of shape (n_columns, n_magnitudes)
+        Noisy counts by sign and magnitude.
+    std : array of shape (n_columns,)
+        Noise on the counts of each column.
+    n_rows : int
+    """
+    n_columns = len(counts)
+    shares = counts / n_rows
+    noise = float(np.sqrt(np.mean(std**2) / n_columns)) / n_rows
+    if noise > MOST_NOISE:
+        return np.zeros(n_columns, dtype=bool)
+    together = shares.mean(axis=0)
+    low = _lower_ends()
+    usual = (low >= 1 / 256) & (low < 16)
+
+    def share(chosen: NDArray[np.bool_]) -> tuple[float, float]:
+        return float(together[chosen].sum()), SURE * noise * math.sqrt(chosen.sum())
+
+    beyond_4, slack_4 = share(low >= 4)
+    beyond_16, slack_16 = share(low >= 16)
+    tiny, slack_tiny = share((low > 0) & (low < 1 / 256))
+    squares = np.where(low < 16, np.minimum(3.0 * low**2, 4.0), 0.0)  # about those in a bin
+    square, slack_square = float(together @ squares), SURE * noise * float(np.linalg.norm(squares))
+    # Few bins, so that little noise adds up.
+    negative = float(together[:SIDE][usual[:SIDE]].sum())
+    within = float(together[(low >= 1 / 16) & (low < 16)].sum())
+    holds = (
+        beyond_4 <= BEYOND_4 + slack_4
+        and beyond_16 <= BEYOND_16 + slack_16
+        and tiny <= WITHIN_256TH + slack_tiny
+        and max(SMALLEST, slack_square * SURELY / SURE) <= square <= LARGEST + slack_square
+        and negative >= LEAST_NEGATIVE
+        and within >= LEAST_WITHIN
+        and together[SIDE] <= MOST_ZERO
+    )
+    if not holds:
+        return np.zeros(n_columns, dtype=bool)
+    out_of_reach = shares[:, (low >= 16) | ((low > 0) & (low < 1 / 1024))].sum(axis=1)
+    limit = ELSEWHERE + SURE * std / n_rows * math.sqrt(2 * SIDE)
+    return np.asarray(out_of_reach <= limit)
+
+
+def left_alone(columns: Columns, standard: NDArray[np.bool_]) -> Columns:
+    """Return the columns with those that are standardised taken as they are."""
+    return Columns(
+        np.where(standard, -REACH, columns.low),
+        np.where(standard, REACH, columns.high),
+        np.where(standard, 0.0, columns.centre),
+        np.where(standard, 1.0, columns.size),
+    )
+
+
+def _lower_ends() -> Array:
+    """Least magnitude of every bin: negative values from large to small, zero, positive ones."""
+    side = 4.0 ** (np.arange(SIDE) - STEPS)
+    return np.concatenate([side[::-1], [0.0], side])

@@ -1,0 +1,223 @@
+"""Shapes that columns may have, and how probable each is for a column, given its noisy counts."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, ndtr
+
+from skdp.oracle.kernels.histograms import SIDE, STEPS
+
+Array = NDArray[np.float64]
+
+ZEROS = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that hold many
+OFFSETS = (1.0, 2.0, 4.0, 8.0, 23.0)  # centres in units of the size; beyond, one bin holds all
+# Log prior of each power of 2 that a size lies away from 1, and of each power of 4 where a column
+# holds zeros and little else, which noise imitates most easily.
+UNUSUAL, UNUSUAL_ZEROS = -0.25, -0.8
+SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
+
+
+@dataclass(frozen=True, eq=False)
+class Templates:
+    """Bin probabilities of shapes, and how likely each is before anything is asked.
+
+    Attributes
+    ----------
+    shapes : array of shape (n_templates, n_bins)
+        Rows add up to 1.
+    log_prior : array of shape (n_templates,)
+    kinds, places : arrays of int, of shape (n_templates,)
+        What columns may have in common: the kind of a shape, and where it lies.
+    """
+
+    shapes: Array
+    log_prior: Array
+    kinds: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
+def magnitude_edges() -> Array:
+    """Upper ends of the magnitudes: of zero, then of each bin; the last one is open."""
+    return np.append(4.0 ** (np.arange(SIDE) - STEPS), np.inf)
+
+
+def _bell(centre: float, size: float) -> Array:
+    """Probabilities of the magnitude bins under a normal law."""
+    edges = magnitude_edges()
+    line = np.concatenate([-edges[::-1], edges])
+    return np.asarray(np.maximum(np.diff(ndtr((line - centre) / size)), 0.0))
+
+
+class _Collection:
+    """Templates in the making."""
+
+    def __init__(self) -> None:
+        self.shapes: list[Array] = []
+        self.log_prior: list[float] = []
+        self.kinds: dict[object, int] = {}
+        self.labels: list[tuple[int, int]] = []
+
+    def add(self, shape: Array, log_prior: float, kind: object, place: int) -> None:
+        """Add a shape of a kind at a place."""
+        self.shapes.append(shape / shape.sum())
+        self.log_prior.append(log_prior)
+        self.labels.append((self.kinds.setdefault(kind, len(self.kinds)), place))
+
+    def finished(self) -> Templates:
+        """Return them all."""
+        kinds, places = np.array(self.labels).T
+        return Templates(np.array(self.shapes), np.array(self.log_prior), kinds, places)
+
+
+@functools.cache
+def magnitude_templates() -> Templates:
+    """Shapes of columns of any size, centred or not, skewed or not, with or without zeros."""
+    made, middle = _Collection(), SIDE
+    for power in range(-36, 37):
+        size, place = 2.0**power, power + 2 * STEPS
+        usual = UNUSUAL * abs(power)
+        # 1. Bell-shaped columns. Many users standardise: unit size around 0 is likely.
+        made.add(_bell(0.0, size), usual + 1 + 5 * (power == 0), "bell", place)
+        for offset in OFFSETS:
+            further = min(place + round(math.log2(offset)), 4 * STEPS)
+            for sign in (-1.0, 1.0):
+                shape = _bell(sign * offset * size, size)
+                made.add(shape, usual - (sign < 0), ("bell", sign * offset), further)
+        # 2. Skewed ones, which have one sign.
+        for spread in SPREADS:
+            with np.errstate(divide="ignore"):
+                inner = ndtr((np.log2(magnitude_edges()) - power) / spread)
+            shape = np.zeros(2 * SIDE + 1)
+            shape[middle] = inner[0]
+            shape[middle + 1 :] = np.diff(inner)
+            made.add(shape, usual, ("skewed", spread, 1), place)
+            made.add(shape[::-1], usual - 1, ("skewed", spread, -1), place)
+            made.add((shape + shape[::-1]) / 2, usual - 1, ("heavy", spread), place)
+    # 3. Zeros and one other magnitude, as indicators have.
+    for step in range(SIDE):
+        for zeros in ZEROS:
+            for sign in (-1, 1):
+                shape = np.zeros(2 * SIDE + 1)
+                shape[middle], shape[middle + sign * (1 + step)] = zeros, 1 - zeros
+                usual = (
+                    UNUSUAL_ZEROS * abs(step - STEPS)
+                    - (sign < 0)
+                    + 2 * (step == STEPS and sign > 0)
+                )
+                made.add(shape, usual, ("zeros", zeros, sign), 2 * step + 1)
+    return made.finished()
+
+
+@functools.cache
+def bin_templates(n_bins: int) -> Templates:
+    """Shapes of columns inside their range: bells, blocks, and zeros with something else.
+
+    Narrow shapes have many places, so each of them is less likely.
+    """
+    edges = np.arange(n_bins + 1, dtype=float)
+    edges[0], edges[-1] = -np.inf, np.inf  # the outer bins are open
+    made = _Collection()
+    for size in n_bins / np.array([4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 64.0]):
+        centres = np.arange(0.0, n_bins + 1e-9, max(0.5, size / 3))
+        narrow = 0.5 * max(0.0, math.log2(n_bins / 5 / size))
+        for centre in centres:
+            shape = np.diff(ndtr((edges - centre) / size))
+            made.add(shape, -math.log(len(centres)) - narrow, ("bell", size), int(centre))
+    for width in (n_bins, 3 * n_bins // 4, n_bins // 2, n_bins // 3, n_bins // 4, n_bins // 6):
+        starts = range(0, n_bins - width + 1, max(1, width // 8))
+        for start in starts:
+            shape = np.zeros(n_bins)
+            shape[start : start + width] = 1.0
+            narrow = 0.5 * math.log2(n_bins / width)
+            place = start + width // 2
+            made.add(shape, -math.log(len(starts)) - narrow, ("block", width), place)
+    for rate in (1 / 3, 1 / 6, 1 / 12):  # falling away from one end
+        shape = np.exp(-np.arange(n_bins) / (rate * n_bins))
+        made.add(shape, -1.0, ("falling", rate), 0)
+        made.add(shape[::-1], -1.0, ("rising", rate), n_bins)
+    for zeros in ZEROS:
+        for place in range(1, n_bins):
+            shape = np.zeros(n_bins)
+            shape[0], shape[place] = zeros, 1 - zeros
+            usual = -math.log(n_bins) - 2.0
+            made.add(shape, usual, ("zeros", zeros), place)
+            made.add(shape[::-1], usual, ("zeros above", zeros), n_bins - place)
+    return made.finished()
+
+
+MISFIT = 0.01  # of shapes, as a share of the rows: no column is exactly one of them
+ROUNDS, MOST_COLUMNS = 6, 64  # of fitting what columns have in common
+OWN = 5.0  # weight of what is known beforehand, in columns
+
+
+def _log_likelihood(counts: Array, std: Array, n_rows: int, templates: Templates) -> Array:
+    """Of each column (row) under each shape (column), up to a constant."""
+    variance = std[:, None] ** 2 + (MISFIT * n_rows) ** 2
+    shapes = templates.shapes
+    fit = n_rows * (counts @ shapes.T) - n_rows**2 * np.einsum("ij,ij->i", shapes, shapes) / 2
+    return np.asarray(fit / variance)
+
+
+def _common_prior(log_likelihood: Array, templates: Templates) -> Array:
+    """Log prior with what the columns have in common: an empirical Bayes estimate.
+
+    Columns share how often each kind of shape and each place occur, the two on their own, as there
+    are too many shapes to count each of them. Each column gets a prior of its own, without what
+    the column itself adds: otherwise a find in mere noise would vouch for itself.
+    """
+    n_columns = len(log_likelihood)
+    some = np.arange(0, n_columns, -(-n_columns // MOST_COLUMNS))
+    likelihood = log_likelihood[some]
+    base = np.exp(templates.log_prior - logsumexp(templates.log_prior))
+    kinds, places = (
+        np.eye(labels.max() + 1)[labels] for labels in (templates.kinds, templates.places)
+    )
+    log_prior = np.log(base)[None, :]
+    of_kinds = of_places = base[None, :]
+    for _ in range(ROUNDS):
+        posterior = likelihood + log_prior
+        posterior = np.exp(posterior - logsumexp(posterior, axis=1, keepdims=True))
+        of_kinds, of_places = posterior @ kinds, posterior @ places
+        log_prior = _product(
+            templates,
+            OWN * (base @ kinds) + np.maximum(of_kinds.sum(axis=0) - of_kinds, 0.0),
+            OWN * (base @ places) + np.maximum(of_places.sum(axis=0) - of_places, 0.0),
+        )
+    result = np.empty((n_columns, len(base)))
+    result[:] = _product(
+        templates,
+        OWN * (base @ kinds) + of_kinds.sum(axis=0, keepdims=True),
+        OWN * (base @ places) + of_places.sum(axis=0, keepdims=True),
+    )
+    result[some] = log_prior
+    return result
+
+
+def _product(templates: Templates, of_kinds: Array, of_places: Array) -> Array:
+    """Log prior of every shape: that of its kind, and of its place among those of the kind."""
+    place = of_places[:, templates.places]
+    same_kind = np.zeros((len(place), of_kinds.shape[1]))
+    for kind in range(of_kinds.shape[1]):
+        same_kind[:, kind] = place[:, templates.kinds == kind].sum(axis=1)
+    kind = of_kinds / of_kinds.sum(axis=1, keepdims=True) / same_kind
+    return np.asarray(np.log(place * kind[:, templates.kinds]))
+
+
+def posterior_of(
+    counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool
+) -> Array:
+    """Probability of every shape (column) for every column of the data (row)."""
+    log_likelihood = _log_likelihood(counts, std, n_rows, templates)
+    log_prior = templates.log_prior
+    if in_common and len(counts) > 1:
+        log_prior = _common_prior(log_likelihood, templates)
+    found = log_likelihood + log_prior
+    found -= found.max(axis=1, keepdims=True)
+    np.exp(found, out=found)
+    found /= found.sum(axis=1, keepdims=True)
+    return found
