@@ -17,9 +17,8 @@ from skdp.accounting import Adjacency
 from skdp.objective import L2, Logistic, Problem
 from skdp.oracle import FixedSize, Oracle, Poisson, Public, SVRGPass, kernels, noise_source
 from skdp.oracle.noise import SystemSource
-from skdp.oracle.releases import Terms
-from skdp.oracle.rows import Rows
-from skdp.oracle.threads import spread_over_threads
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource, row_threads
 
 
 def best_of(function, repeats, clock=time.perf_counter):
@@ -55,8 +54,8 @@ def kernel(n_rows, n_features, repeats):
     plain = ours = np.inf
     for _ in range(repeats):
         plain = min(plain, best_of(lambda: plain_pass(X, y, norms, point[:, 0], 1.0), 5))
-        with spread_over_threads() as spread:
-            rows = Rows(X, y[:, None], spread=spread)
+        with row_threads() as spread:
+            rows = MemorySource.of(X, y[:, None], spread=spread)
             sum_up = functools.partial(rows.clipped_gradient_sum, Logistic(), point, 1.0)
             ours = min(ours, best_of(sum_up, 5))
     yield f"kernel pass ({n_rows}, {n_features}) float64, plain / ours", plain / ours, ">= 1.3"
@@ -107,7 +106,7 @@ def overhead(n_rows, n_features, repeats, steps=200):
     for _ in range(repeats):
         with (
             Stopwatch(Oracle, "ask") as ask,
-            Stopwatch(Rows, "clipped_gradient_sum") as kernel,
+            Stopwatch(MemorySource, "clipped_gradient_sum") as kernel,
             Stopwatch(SystemSource, "gaussian") as draws,
         ):
             start = time.perf_counter()
@@ -126,7 +125,7 @@ def batches(n_rows, repeats, size=256):
     few = max(n_rows // 100, 4 * size)
     seconds = {}
     for n in (few, n_rows):
-        rows = Rows(np.zeros((n, 20)), np.zeros((n, 1)))
+        rows = MemorySource.of(np.zeros((n, 20)), np.zeros((n, 1)))
         for sampler in (Poisson(size / n), FixedSize(size)):
             draw = functools.partial(sampler.draw, rows, source)
             name = type(sampler).__name__
@@ -162,7 +161,7 @@ def passes(size, n_features, n_steps, repeats, n_rows=50_000):
     y = (X[:, 0] > 0).astype(float)
     norms = kernels.row_norms(X)
     bound = 2 * n_features**0.5
-    rows = Rows(X, y[:, None], None, bound, 0.0)
+    rows = MemorySource.of(X, y[:, None], None, bound, 0.0)
     public = Public(
         n_rows,
         n_features,
@@ -173,7 +172,7 @@ def passes(size, n_features, n_steps, repeats, n_rows=50_000):
         has_intercept=False,
         row_bound=bound,
     )
-    terms = Terms(public, Problem(Logistic(), L2(0.01), fit_intercept=False), 1.0)
+    terms = PublicContext(public, Problem(Logistic(), L2(0.01), fit_intercept=False), 1.0)
     point = np.zeros((n_features, 1))
     releases = {
         kind: SVRGPass(point, point, point + 0.01, np.full(n_steps, 0.01), 1.0, sampler=sampler)

@@ -13,11 +13,9 @@ import numpy as np
 import pytest
 
 from skdp.accounting import Composed
-from skdp.oracle.releases.laplace import LaplaceNoise
-from skdp.oracle.releases.mechanisms import GaussianNoise
+from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
 from skdp.oracle.releases.perturbed import PerturbedMinimum
-from skdp.oracle.releases.step_noise import StepNoise
-from skdp.oracle.releases.varying_noise import VaryingNoise
+from skdp.oracle.releases.step_noise import StepNoise, VaryingNoise
 
 with contextlib.suppress(ImportError):  # its first import may warn, whatever the rows are
     import PLD_accounting  # noqa: F401
@@ -130,10 +128,10 @@ class Replay:
             warnings.simplefilter("always")
             # An accountant imports its reference at first use, which warns once, whatever the rows.
             warnings.simplefilter("ignore", ImportWarning)
-            patch.setattr(GaussianNoise, "hide", hide)
-            patch.setattr(LaplaceNoise, "hide", hide)
-            patch.setattr(StepNoise, "hide", hide_step)
-            patch.setattr(VaryingNoise, "hide", hide_cells)
+            patch.setattr(GaussianNoise, "add_noise", hide)
+            patch.setattr(LaplaceNoise, "add_noise", hide)
+            patch.setattr(StepNoise, "add_noise", hide_step)
+            patch.setattr(VaryingNoise, "add_noise", hide_cells)
             patch.setattr(PerturbedMinimum, "answer", perturbed)
             model.fit(*data)
         told = [f"{warning.category.__name__}: {warning.message}" for warning in warned]

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from skdp.calibration import posterior
-from skdp.calibration.posterior import LEAST_CURVATURE, LEAST_SLOPE, MOST_SLOPE, Belief
+from skdp.stages.recalibration import (
+    LEAST_CURVATURE,
+    LEAST_SLOPE,
+    MOST_SLOPE,
+    GaussianPosterior,
+    posterior,
+)
 
-PRIOR = Belief.prior(np.array([0.8, 0.1]), np.array([0.35, 0.2]))
+PRIOR = GaussianPosterior.prior(np.array([0.8, 0.1]), np.array([0.35, 0.2]))
 HESSIAN = np.array([[0.2, 0.05], [0.05, 0.15]])
 MINIMUM = np.array([1.3, -0.4])
 
@@ -28,7 +33,7 @@ def test_the_prior_is_what_it_says():
 def test_one_dimension_is_the_closed_form():
     """A mean of prior and Newton's step, each weighted by its precision."""
     at, gradient, h, std = 0.7, -0.06, 0.3, 0.05
-    prior = Belief.prior(np.array([0.8]), np.array([0.35]))
+    prior = GaussianPosterior.prior(np.array([0.8]), np.array([0.35]))
     belief = prior.after(np.array([at]), np.array([gradient]), np.array([[h]]), std)
     precisions = 1 / 0.35**2, (h / std) ** 2
     means = 0.8, at - gradient / h
@@ -82,7 +87,7 @@ def test_the_slope_is_limited_and_the_shift_goes_with_it(far, limit):
         return gap @ HESSIAN @ HESSIAN @ gap
 
     assert found[1] == pytest.approx(minimize(value, [0.0], tol=1e-12).x[0], abs=1e-3)
-    alone = Belief.prior(np.array([far]), np.array([0.1]))
+    alone = GaussianPosterior.prior(np.array([far]), np.array([0.1]))
     assert alone.best.tolist() == [limit]
 
 

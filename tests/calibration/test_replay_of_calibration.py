@@ -8,10 +8,10 @@ from scipy import sparse
 
 import skdp
 from skdp.accounting import Adjacency, Gaussian
-from skdp.calibration import stage
 from skdp.oracle import directional
-from skdp.oracle.releases.calibration import DirectionalSum
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.directional import DirectionalSum
+from skdp.oracle.sources.memory import MemorySource
+from skdp.stages.recalibration import stage
 
 N_ROWS = 60
 HOSTILE = [
@@ -144,7 +144,7 @@ def mutant_nothing_clipped(patch):
 
 
 def mutant_null_records_count(patch):
-    original = Rows.directional_sum
+    original = MemorySource.directional_sum
 
     def directional_sum(self, *args):
         weights, self._weights = self._weights, None
@@ -152,11 +152,11 @@ def mutant_null_records_count(patch):
         self._weights = weights
         return found + 10 * (weights > 0).all()
 
-    patch.setattr(Rows, "directional_sum", directional_sum)
+    patch.setattr(MemorySource, "directional_sum", directional_sum)
 
 
 def mutant_mean_over_the_weights(patch):
-    original = Rows.directional_sum
+    original = MemorySource.directional_sum
     patch.setattr(
         Rows,
         "directional_sum",
@@ -183,14 +183,14 @@ def mutant_bound_from_the_rows(patch):
         return original(point, coef, clip_norm * seen[-1], with_shift)
 
     seen = [1.0]
-    rows = Rows.__init__
+    rows = MemorySource.__init__
 
     def init(self, X, *args):
         rows(self, X, *args)
         seen.append(1.0 + (np.abs(X).max() > 100))
 
     patch.setattr(stage, "DirectionalSum", directional_sum)
-    patch.setattr(Rows, "__init__", init)
+    patch.setattr(MemorySource, "__init__", init)
 
 
 def mutant_asked_until_it_fits(patch):
@@ -235,7 +235,9 @@ def test_replay_catches_a_forgotten_factor_of_replace_one(replay, leak, rng, mon
     w[0] = 40.0
     monkeypatch.setattr(Gaussian, "sensitivity", lambda self, adjacency: 1.0)
     # The solver's own sums would be caught first.
-    monkeypatch.setattr(Rows, "clipped_gradient_sum", lambda self, loss, point, *a, **k: point + 1)
+    monkeypatch.setattr(
+        MemorySource, "clipped_gradient_sum", lambda self, loss, point, *a, **k: point + 1
+    )
     with pytest.raises(leak, match="times its sensitivity"):
         replay.check(
             lambda: make(2, "replace_one", scaling="none", epsilon=20.0),

@@ -11,14 +11,21 @@ from scipy.optimize import minimize
 
 import skdp
 from skdp.accounting import Adjacency, gaussian_mu
-from skdp.calibration import Calibrated, calibration_share
-from skdp.calibration.posterior import Belief
-from skdp.calibration.stage import AMPLE, LOGISTIC, MOST, ROUNDS, Expected
 from skdp.objective import L2, Logistic, Multinomial, NoPenalty, Problem
 from skdp.oracle import Oracle, Public, Solution, noise_source
 from skdp.oracle.ledger import Anything, Ledger
-from skdp.oracle.releases import Terms
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource
+from skdp.stages.recalibration import (
+    AMPLE,
+    LOGISTIC,
+    MOST,
+    ROUNDS,
+    Calibrated,
+    Expected,
+    GaussianPosterior,
+    recalibration_share,
+)
 
 WIDE = Expected(1.0, 30.0, 30.0, clip_norm=1e4)
 N, D = 400, 3
@@ -51,9 +58,9 @@ def setting(loss, strength, fit_intercept, rng):
         N, D, outputs, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=fit_intercept, weighted=True
     )
     size = public.intercept_size * fit_intercept
-    rows = Rows(X, y, weights, None, size)
+    rows = MemorySource.of(X, y, weights, None, size)
     ledger, coins = Ledger(Anything()), np.random.default_rng(0)
-    oracle = Oracle(Terms(public, problem, 1e-7), ledger, coins, rows, noise_source(0))
+    oracle = Oracle(PublicContext(public, problem, 1e-7), ledger, coins, rows, noise_source(0))
     coef = 0.7 * truth + 0.1 * rng.standard_normal(truth.shape)
     if fit_intercept:
         coef = np.vstack([coef, np.full((1, outputs), 0.1)])
@@ -128,10 +135,10 @@ def public_for(n_rows=1000, **facts):
 def test_the_share_falls_as_one_over_mu_n():
     mu = gaussian_mu(1.0, 1e-6)
     ample = AMPLE / mu
-    assert calibration_share(public_for(int(0.9 * ample))) == MOST
-    assert calibration_share(public_for(10)) == MOST
+    assert recalibration_share(public_for(int(0.9 * ample))) == MOST
+    assert recalibration_share(public_for(10)) == MOST
     for times in (2, 30, 1000):
-        found = calibration_share(public_for(round(times * ample)))
+        found = recalibration_share(public_for(round(times * ample)))
         assert found == pytest.approx(MOST / times, rel=1e-3)
     plenty = public_for(10**6)
     for public, times in (
@@ -139,7 +146,7 @@ def test_the_share_falls_as_one_over_mu_n():
         (replace(plenty, share=0.25), 2.0),
         (replace(plenty, epsilon=0.1), mu / gaussian_mu(0.1, 1e-6)),
     ):
-        found = calibration_share(public) / calibration_share(plenty)
+        found = recalibration_share(public) / recalibration_share(plenty)
         assert found == pytest.approx(times, rel=1e-6)
 
 
@@ -162,7 +169,7 @@ def test_shares_add_up_in_mu_squared(n_rows, epsilon, scaling, adjacency):
     left = 1 - sum(spent.get(kind, 0.0) for kind in ("magnitudes", "histograms")) / whole
     assert (left < 1) == (scaling == "private")
     public = public_for(n_rows, epsilon=epsilon, adjacency=adjacency, share=left)
-    expected = left * calibration_share(public)
+    expected = left * recalibration_share(public)
     assert spent["calibration"] / whole == pytest.approx(expected, rel=1e-6)
     [(count, multiplier)] = [
         (record.count, record.noise_multiplier)
@@ -192,7 +199,7 @@ def test_it_gets_its_share_whatever_the_solver(solver, adjacency):
     if plain.accountant == "gdp":
         share = squared_mu(last, adjacency) / gaussian_mu(1.0, 1e-6) ** 2
         assert share == pytest.approx(
-            calibration_share(public_for(2000, adjacency=adjacency)), rel=1e-6
+            recalibration_share(public_for(2000, adjacency=adjacency)), rel=1e-6
         )
 
 
@@ -237,14 +244,14 @@ class Asks(Finds):
 
 def test_a_belief_is_asked_for_a_point_that_it_has(rng, monkeypatch):
     """Each round takes its derivatives where the last one led."""
-    points, original = [], Belief.after
+    points, original = [], GaussianPosterior.after
 
     def after(self, at, gradient, hessian, std):
         np.testing.assert_array_equal(at, self.best)
         points.append(at.tolist())
         return original(self, at, gradient, hessian, std)
 
-    monkeypatch.setattr(Belief, "after", after)
+    monkeypatch.setattr(GaussianPosterior, "after", after)
     oracle, coef, _, _ = setting(Logistic(), 0.1, True, rng)
     Calibrated(Finds(coef), 0.05, WIDE).solve(oracle)
     assert len(points) == ROUNDS
@@ -257,4 +264,4 @@ def test_the_share_is_that_of_the_docs(n_rows, share):
     """5 per cent of mu squared, and 75 / (mu n) where that is less."""
     public = Public(n_rows, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
     expected = share or 75 / (gaussian_mu(1.0, 1e-6) * n_rows)
-    assert calibration_share(public) == pytest.approx(expected)
+    assert recalibration_share(public) == pytest.approx(expected)

@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 import skdp
-from skdp.objective import SquaredError
 from skdp.solvers import available
 
 SEED = {"noise_source": "seeded", "random_state": 7}
@@ -114,7 +113,17 @@ def described(make):
         except (ValueError, FloatingPointError) as refusal:
             return {"refused": type(refusal).__name__}
     numbers = {}
-    for name in ("coef_", "intercept_", "mean_", "scale_", "low_", "high_", "row_bound_", "n_iter_", "n_gradients_"):
+    for name in (
+        "coef_",
+        "intercept_",
+        "mean_",
+        "scale_",
+        "low_",
+        "high_",
+        "row_bound_",
+        "n_iter_",
+        "n_gradients_",
+    ):
         if hasattr(model, name) and getattr(model, name) is not None:
             numbers[name] = np.atleast_1d(np.asarray(getattr(model, name), dtype=float))
     statement = model.privacy_

@@ -231,7 +231,7 @@ class Mutants:
         self._patch.setattr(charging, "_open", Stack())
 
     def seeds_forgotten(self):
-        self._patch.setattr(travelling, "seed_of", lambda random_state: None)
+        self._patch.setattr(travelling, "seed_fingerprint", lambda random_state: None)
 
 
 @pytest.mark.parametrize(

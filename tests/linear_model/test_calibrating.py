@@ -10,10 +10,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 import skdp
-from skdp.calibration import Calibrated
-from skdp.calibration.posterior import LEAST_SLOPE, MOST_SLOPE, Belief
 from skdp.oracle.oracle import Oracle
 from skdp.solvers import GradientDescent
+from skdp.stages.recalibration import LEAST_SLOPE, MOST_SLOPE, Calibrated, GaussianPosterior
 
 LOGISTIC = skdp.DPLogisticRegression
 
@@ -252,5 +251,5 @@ def test_weak_signals_are_better_calibrated(adjacency, monkeypatch):
     plain = mean_log_loss(lambda **given: LOGISTIC(calibration="none", **given), adjacency)
     assert mean_log_loss(LOGISTIC, adjacency) < plain - 0.03
     # Mutant: a budget for the calibration, and a model that is left as it was.
-    monkeypatch.setattr(Belief, "best", property(lambda self: np.array([1.0, 0.0])))
+    monkeypatch.setattr(GaussianPosterior, "best", property(lambda self: np.array([1.0, 0.0])))
     assert mean_log_loss(LOGISTIC, adjacency) > plain - 0.01

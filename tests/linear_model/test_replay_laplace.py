@@ -22,10 +22,9 @@ from replays import (
 )
 from skdp.accounting import Adjacency, Laplace
 from skdp.oracle import gram, kernels
-from skdp.oracle.releases.laplace import LaplaceNoise
-from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.releases.sums import GradientSum
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.gradients import GradientSum
+from skdp.oracle.releases.mechanisms import Contribution, LaplaceNoise
+from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
 
 
@@ -132,7 +131,7 @@ def test_nothing_but_releases_on_batches(replay, rng, sampling):
 
 
 def mutant_wrong_norm_of_rows(monkeypatch):
-    monkeypatch.setattr(Rows, "_inverse", lambda self, order: self._inverse_norms)
+    monkeypatch.setattr(MemorySource, "_inverse", lambda self, order: self._inverse_norms)
 
 
 def mutant_wrong_norm_of_residuals(monkeypatch):
@@ -150,7 +149,7 @@ def mutant_intercept_not_in_the_norm(monkeypatch):
             sums = sums * self._shrink
         return kernels.quotient(1.0, sums)
 
-    monkeypatch.setattr(Rows, "_inverse", inverse)
+    monkeypatch.setattr(MemorySource, "_inverse", inverse)
 
 
 def mutant_sum_taken_for_an_l2_sum(monkeypatch):
@@ -218,4 +217,4 @@ def test_a_mechanism_refuses_the_other_norm():
             with pytest.raises(ValueError, match=f"bounded in the L{order} norm"):
                 noise.std(contribution, scale)
             with pytest.raises(ValueError, match="Nothing was released"):
-                noise.hide(np.zeros(3), contribution, scale, None)
+                noise.add_noise(np.zeros(3), contribution, scale, None)

@@ -11,9 +11,9 @@ from replays import data_for, differing, make_logistic, opposite_records
 from skdp.accounting import Adjacency, Gaussian
 from skdp.linear_model import base, logistic
 from skdp.oracle import kernels
+from skdp.oracle.releases.gradients import GradientSum
 from skdp.oracle.releases.mechanisms import GaussianNoise
-from skdp.oracle.releases.sums import GradientSum
-from skdp.oracle.rows import Rows
+from skdp.oracle.sources.memory import MemorySource
 
 
 def _patched_sum(monkeypatch, change):
@@ -42,7 +42,7 @@ def mutant_clip_twice_as_large(monkeypatch):
 
 
 def mutant_weights_after_clipping(monkeypatch):
-    original = Rows.clipped_gradient_sum
+    original = MemorySource.clipped_gradient_sum
 
     def total(self, loss, point, clip_norm, **options):
         weights, self._weights = self._weights, None
@@ -54,7 +54,7 @@ def mutant_weights_after_clipping(monkeypatch):
         self._weights = weights
         return sum(weight * part for weight, part in zip(weights, parts, strict=True))
 
-    monkeypatch.setattr(Rows, "clipped_gradient_sum", total)
+    monkeypatch.setattr(MemorySource, "clipped_gradient_sum", total)
 
 
 def mutant_private_attribute(monkeypatch):

@@ -8,9 +8,9 @@ import pytest
 import skdp
 from replays import data_for, differing, each_row_once, neighbours
 from skdp.accounting import Adjacency
-from skdp.oracle.releases import difference_steps, svrg_pass
-from skdp.oracle.releases.varying_noise import VaryingNoise
-from skdp.oracle.rows import Rows
+from skdp.oracle import difference_steps, svrg_pass
+from skdp.oracle.releases.step_noise import VaryingNoise
+from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import SVRG, AcceleratedMirrorDescent, SVRGPlusPlus
 
 SOLVERS = {
@@ -74,14 +74,14 @@ def test_bounds_that_shrink_near_the_snapshot_hold(replay, rng, monkeypatch, kin
 
 
 def mutant_difference_not_clipped(monkeypatch):
-    original = Rows.records
+    original = MemorySource.records
 
     def records(self, numbers):
         found = original(self, numbers)
         found.inverse_norms[:] = 1e280
         return found
 
-    monkeypatch.setattr(Rows, "records", records)
+    monkeypatch.setattr(MemorySource, "records", records)
 
 
 def mutant_bound_too_small(monkeypatch):

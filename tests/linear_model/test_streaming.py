@@ -13,7 +13,7 @@ from replays import differing
 from skdp.accounting import Adjacency, OnePass
 from skdp.oracle import noise_source
 from skdp.oracle.releases.mechanisms import GaussianNoise
-from skdp.oracle.rows import Rows, StreamRows
+from skdp.oracle.sources.memory import MemorySource, StreamSource
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 
 W = np.array([1.0, -0.5, 0.25, 0.0])
@@ -221,10 +221,10 @@ def test_a_stream_does_not_go_back():
     X, y = data(30)
 
     def make_rows(X, y, weights):
-        return Rows(X, y, weights, None, 0.0)
+        return MemorySource.of(X, y, weights, None, 0.0)
 
     arrivals = iter([(X, y[:, None], None)])
-    rows = StreamRows(arrivals, 30, make_rows, (X[:0], y[:0, None], None))
+    rows = StreamSource(arrivals, 30, make_rows, (X[:0], y[:0, None], None))
     cuts, source = (0, 10, 20, 30), noise_source(0)
     assert rows.cut_block(0, cuts, 1, source).n_rows == 10
     assert rows.cut_block(0, cuts, 1, source).n_rows == 10
@@ -290,7 +290,7 @@ def test_replay_sees_less_noise_in_a_pass(replay, leak, monkeypatch):
 
 def test_replay_sees_a_step_that_is_not_hidden(replay, leak, monkeypatch):
     """The mutant adds what it is about to hide to the point as well."""
-    from skdp.oracle.releases import shuffled_pass
+    from skdp.oracle import shuffled_pass
 
     original = shuffled_pass.daxpy
 

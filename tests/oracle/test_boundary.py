@@ -11,15 +11,17 @@ import pytest
 from skdp.accounting import Adjacency, Composed, Gaussian, UnknownCost
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import (
+    AllRows,
     BudgetError,
-    Everyone,
     GaussianNoise,
     GradientSum,
-    NoisySum,
+    LaplaceNoise,
+    NoisyStatistic,
     NotAudited,
     Oracle,
     PlanError,
     Public,
+    PublicContext,
     Solution,
     make_plan,
     noise_source,
@@ -27,10 +29,9 @@ from skdp.oracle import (
 )
 from skdp.oracle.ledger import FollowPlan, Ledger, WithinBudget
 from skdp.oracle.noise import SeededSource
-from skdp.oracle.releases import LaplaceNoise, Terms
 from skdp.oracle.releases.base import audited
 from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.rows import Rows
+from skdp.oracle.sources.memory import MemorySource
 
 PUBLIC = Public(
     n_rows=50,
@@ -72,7 +73,7 @@ class Asks:
 @pytest.fixture
 def rows(rng):
     X = rng.standard_normal((50, 3))
-    return CountingRows(Rows(X, X[:, :1].copy(), intercept_size=0.0))
+    return CountingRows(MemorySource.of(X, X[:, :1].copy(), intercept_size=0.0))
 
 
 def session(function, rows, adaptive=False, public=PUBLIC):
@@ -84,14 +85,14 @@ def session(function, rows, adaptive=False, public=PUBLIC):
 
 def gradient_release(point=None, clip_norm=1.0, noise=1.0):
     point = np.zeros((3, 1)) if point is None else point
-    return NoisySum(GradientSum(point, clip_norm), GaussianNoise(noise))
+    return NoisyStatistic(GradientSum(point, clip_norm), GaussianNoise(noise))
 
 
 def rowless(entries=None):
     """An oracle that answers from one row, guarded by a plan."""
     guard = FollowPlan(entries or ())
-    terms = Terms(PUBLIC, PROBLEM, 1.0)
-    rows = CountingRows(Rows(np.ones((1, 3)), np.ones((1, 1)), intercept_size=0.0))
+    terms = PublicContext(PUBLIC, PROBLEM, 1.0)
+    rows = CountingRows(MemorySource.of(np.ones((1, 3)), np.ones((1, 1)), intercept_size=0.0))
     return Oracle(terms, Ledger(guard), np.random.default_rng(0), rows, noise_source(None)), rows
 
 
@@ -118,11 +119,13 @@ def test_a_number_that_changes_between_reads_is_read_once(rows):
 
 
 def test_total_keeps_to_the_declared_contribution(rng):
-    terms = Terms(PUBLIC, PROBLEM, 1.0)
+    terms = PublicContext(PUBLIC, PROBLEM, 1.0)
     for size in (1e-200, 1.0, 1e6, 1e200):
         X = size * rng.standard_normal((1, 3))
         y = np.array([[size * 1e3]])
-        total = GradientSum(np.ones((3, 1)), 0.7).total(Rows(X, y, intercept_size=0.0), terms)
+        total = GradientSum(np.ones((3, 1)), 0.7).total(
+            MemorySource.of(X, y, intercept_size=0.0), terms
+        )
         bound = GradientSum(np.ones((3, 1)), 0.7).contribution(terms, 1).bound
         assert np.linalg.norm(total) <= bound
         assert 0.7 <= bound <= 0.7 * (1 + 1e-12)
@@ -130,7 +133,7 @@ def test_total_keeps_to_the_declared_contribution(rng):
 
 def test_bound_of_rounding_grows_with_the_rows():
     def slack(n_rows):
-        terms = Terms(PUBLIC, PROBLEM, 1.0)
+        terms = PublicContext(PUBLIC, PROBLEM, 1.0)
         return GradientSum(np.zeros((3, 1)), 1.0).contribution(terms, n_rows).bound - 1
 
     assert 0 < slack(10**3) < slack(10**6) < 1e-4
@@ -173,7 +176,7 @@ def test_a_sum_written_elsewhere_is_not_answered(rows):
             return 1e9 * np.ones((3, 1))
 
     def steal(oracle):
-        return oracle.ask(NoisySum(RawSum(np.zeros((3, 1)), 1.0), GaussianNoise()))
+        return oracle.ask(NoisyStatistic(RawSum(np.zeros((3, 1)), 1.0), GaussianNoise()))
 
     with pytest.raises(NotAudited, match="RawSum is not an audited release"):
         session(steal, rows)
@@ -189,17 +192,17 @@ def test_no_other_part_may_come_from_elsewhere_either(part):
         def hide(self, statistic, contribution, scale, source):
             return statistic
 
-    class Favourites(Everyone):
+    class Favourites(AllRows):
         pass
 
-    class Loud(NoisySum):
+    class Loud(NoisyStatistic):
         def answer(self, rows, terms, source):
             return rows
 
     gradient = GradientSum(np.zeros((3, 1)), 1.0)
     release = {
-        "mechanism": NoisySum(gradient, Quiet()),
-        "sampler": NoisySum(gradient, GaussianNoise(), Favourites()),
+        "mechanism": NoisyStatistic(gradient, Quiet()),
+        "sampler": NoisyStatistic(gradient, GaussianNoise(), Favourites()),
         "release": Loud(gradient, GaussianNoise()),
     }[part]
     oracle, rows = rowless()
@@ -230,8 +233,8 @@ def test_a_point_that_is_not_finite_is_refused_before_rows_are_read(rows, bad):
 def test_a_finite_point_whose_margins_overflow_releases_a_finite_answer():
     """1e308 is finite, but margins are not: inf - inf must not come out as nan."""
     X = np.array([[1e10, -1e10, 1.0], [1.0, 1.0, 1.0]])
-    rows = Rows(X, np.zeros((2, 1)), intercept_size=0.0)
-    terms = Terms(PUBLIC, PROBLEM, 1.0)
+    rows = MemorySource.of(X, np.zeros((2, 1)), intercept_size=0.0)
+    terms = PublicContext(PUBLIC, PROBLEM, 1.0)
     release = gradient_release(point=np.full((3, 1), 1e308))
     answer = release.answer(rows, terms, noise_source(None))
     assert np.isfinite(answer).all()
@@ -240,7 +243,7 @@ def test_a_finite_point_whose_margins_overflow_releases_a_finite_answer():
 def test_a_point_of_another_shape_is_refused(rows):
     with pytest.raises(ValueError, match="the point must have shape"):
         gradient_release(np.zeros((2, 1))).answer(
-            rows, Terms(PUBLIC, PROBLEM, 1.0), noise_source(None)
+            rows, PublicContext(PUBLIC, PROBLEM, 1.0), noise_source(None)
         )
 
 
@@ -253,7 +256,7 @@ def test_the_debt_stands_when_the_answer_fails():
             raise MemoryError
 
     ledger = Ledger(WithinBudget(Adjacency.ZERO_OUT))
-    terms = Terms(PUBLIC, PROBLEM, 1.0)
+    terms = PublicContext(PUBLIC, PROBLEM, 1.0)
     oracle = Oracle(terms, ledger, np.random.default_rng(0), Failing(), noise_source(None))
     with pytest.raises(MemoryError):
         oracle.ask(gradient_release(noise=1.1))
@@ -348,12 +351,12 @@ def test_a_filter_costs_what_was_asked_for(adjacency):
 
 def test_rows_cannot_be_pickled():
     with pytest.raises(TypeError, match="training data"):
-        pickle.dumps(Rows(np.ones((2, 2)), np.ones((2, 1))))
+        pickle.dumps(MemorySource.of(np.ones((2, 2)), np.ones((2, 1))))
 
 
 def test_noise_that_cannot_be_told_from_rounding_is_refused():
     with pytest.raises(ValueError, match="too fine to be told"):
-        gradient_release().std(Terms(PUBLIC, PROBLEM, 1e-18))
+        gradient_release().std(PublicContext(PUBLIC, PROBLEM, 1e-18))
 
 
 @pytest.mark.parametrize("mechanism", [GaussianNoise(), LaplaceNoise()])
@@ -367,8 +370,8 @@ def test_noise_on_a_grid_beyond_float64_is_refused(mechanism, bound):
 
 @pytest.mark.parametrize("clip_norm", [1e-100, 1e100])
 def test_noise_at_the_limits_of_the_clip_is_as_large_as_it_says(clip_norm, rows):
-    terms = Terms(PUBLIC, PROBLEM, 2.0)
-    release = NoisySum(GradientSum(np.zeros((3, 1)), clip_norm), GaussianNoise())
+    terms = PublicContext(PUBLIC, PROBLEM, 2.0)
+    release = NoisyStatistic(GradientSum(np.zeros((3, 1)), clip_norm), GaussianNoise())
     answers = [release.answer(rows, terms, SeededSource(seed)) for seed in range(200)]
     assert np.std(answers, axis=0) / clip_norm == pytest.approx(2.0, rel=0.2)
 
@@ -394,9 +397,9 @@ def test_noise_on_a_zero_sum_has_the_promised_size():
         delta=1e-6,
         has_intercept=False,
     )
-    rows = Rows(np.zeros((10, n_coordinates)), np.zeros((10, 1)), intercept_size=0.0)
-    terms = Terms(public, PROBLEM, 3.0)
-    release = NoisySum(GradientSum(np.zeros((n_coordinates, 1)), 2.0), GaussianNoise(1.5))
+    rows = MemorySource.of(np.zeros((10, n_coordinates)), np.zeros((10, 1)), intercept_size=0.0)
+    terms = PublicContext(public, PROBLEM, 3.0)
+    release = NoisyStatistic(GradientSum(np.zeros((n_coordinates, 1)), 2.0), GaussianNoise(1.5))
     answer = release.answer(rows, terms, noise_source(None))
     assert release.std(terms) == pytest.approx(2.0 * 1.5 * 3.0, rel=1e-5)
     assert release.std(terms) >= 2.0 * 1.5 * 3.0
@@ -406,12 +409,12 @@ def test_noise_on_a_zero_sum_has_the_promised_size():
 
 
 def test_answers_lie_on_the_grid():
-    terms = Terms(PUBLIC, PROBLEM, 3.0)
+    terms = PublicContext(PUBLIC, PROBLEM, 3.0)
     release = gradient_release()
     contribution = release.what.contribution(terms, PUBLIC.n_rows)
     grid = release.mechanism._grid(contribution, terms.scale)
     assert np.log2(grid) == int(np.log2(grid))
-    rows = Rows(np.pi * np.ones((5, 3)), np.ones((5, 1)), intercept_size=0.0)
+    rows = MemorySource.of(np.pi * np.ones((5, 3)), np.ones((5, 1)), intercept_size=0.0)
     answer = release.answer(rows, terms, noise_source(None)) / grid
     assert (answer == np.rint(answer)).all()
     # the rounding is paid for: the noise is measured against more than the clipping norm

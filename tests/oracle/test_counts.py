@@ -16,14 +16,14 @@ from skdp.oracle import (
     Cut,
     GaussianNoise,
     GradientCount,
-    NoisySum,
+    NoisyStatistic,
     Public,
     ResidualCount,
     SquaredNormSum,
     noise_source,
 )
-from skdp.oracle.releases import Terms
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource
 
 N, D = 40, 3
 HOSTILE = [0.0, -0.0, 1.0, -3.0, 1e5, 1e154, -1e300, 1.7e308, 1e-310, 5e-324]
@@ -35,7 +35,7 @@ def public_for(outputs=1, **facts):
 
 
 def make_rows(X, y, weights=None, bound=3.0):
-    return Rows(X, y, weights, bound, 2.5)
+    return MemorySource.of(X, y, weights, bound, 2.5)
 
 
 def problem_data(loss, rng):
@@ -60,7 +60,7 @@ def test_counts_are_those_of_plain_numpy(rng, name, kind, weighted):
     sizes = np.linalg.norm(residuals, axis=1)
     gradients = sizes * np.linalg.norm(full, axis=1)
     given_X = {"dense": X, "float32": X.astype(np.float32), "csr": sparse.csr_array(X)}[kind]
-    terms = Terms(public_for(n_outputs, sparse=kind == "csr"), Problem(loss), 1.0)
+    terms = PublicContext(public_for(n_outputs, sparse=kind == "csr"), Problem(loss), 1.0)
     rows = make_rows(
         given_X, y.astype(np.float32) if kind == "float32" and n_outputs == 1 else y, weights
     )
@@ -87,7 +87,7 @@ def moves(row, target, weight, place, sum_class=None):
     rng = np.random.default_rng(place)
     X, y = rng.standard_normal((N, D)), rng.standard_normal((N, 1))
     weights, point = np.ones(N), rng.standard_normal((D + 1, 1))
-    terms = Terms(public_for(), Problem(SquaredError()), 1.0)
+    terms = PublicContext(public_for(), Problem(SquaredError()), 1.0)
     X[place], y[place], weights[place] = row, target, weight
     with_it = make_rows(X.copy(), y.copy(), weights.copy())
     X[place], y[place], weights[place] = 0.0, 0.0, 0.0
@@ -113,7 +113,7 @@ def test_a_count_that_adds_weights_is_caught(monkeypatch):
     def weighted(self, loss, point, limit):
         return float(self._weights.sum())
 
-    monkeypatch.setattr(Rows, "count_residuals", weighted)
+    monkeypatch.setattr(MemorySource, "count_residuals", weighted)
     assert max(moves([1.0, 0.0, 0.0], 0.0, 40.0, 3)) > 1
 
 
@@ -135,16 +135,16 @@ def test_points_and_limits_are_checked(make):
             make(point, limit)
     with pytest.raises(ValueError, match="finite"):
         make(np.full((D + 1, 1), np.nan), 1.0)
-    terms = Terms(public_for(), Problem(SquaredError()), 1.0)
+    terms = PublicContext(public_for(), Problem(SquaredError()), 1.0)
     rows = make_rows(np.zeros((N, D)), np.zeros((N, 1)))
     with pytest.raises(ValueError, match="shape"):
         make(np.zeros((D, 1)), 1.0).total(rows, terms)
 
 
 def test_a_noisy_count_has_the_promised_noise():
-    terms = Terms(public_for(), Problem(SquaredError()), 2.0)
+    terms = PublicContext(public_for(), Problem(SquaredError()), 2.0)
     rows = make_rows(np.zeros((N, D)), np.zeros((N, 1)))
-    release = NoisySum(ResidualCount(np.zeros((D + 1, 1)), 1.0), GaussianNoise(1.5))
+    release = NoisyStatistic(ResidualCount(np.zeros((D + 1, 1)), 1.0), GaussianNoise(1.5))
     source = noise_source(0)
     answers = np.array([release.answer(rows, terms, source)[0] for _ in range(4000)])
     assert abs(answers.mean() - N) < 4 * 3 / np.sqrt(4000)
@@ -220,7 +220,7 @@ def test_a_null_record_adds_nothing(rng, name):
     """What amplification by sampling rests on under zero-out: absent, not merely bounded."""
     loss = LOSSES[name]
     X, y, n_outputs = problem_data(loss, rng)
-    terms = Terms(public_for(n_outputs), Problem(loss), 1.0)
+    terms = PublicContext(public_for(n_outputs), Problem(loss), 1.0)
     point, weights = rng.standard_normal((D + 1, n_outputs)), np.zeros(N)
     for what in (ResidualCount(point, 1e9), GradientCount(point, 1e9), SquaredNormSum(1e-9)):
         assert what.total(make_rows(X, y), terms) == N

@@ -12,8 +12,8 @@ from scipy import sparse
 
 from skdp.objective import Huber, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import GradientDifference, GradientSum, smoothness
-from skdp.oracle.releases.differences import LEAST_BOUND
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.gradients import LEAST_BOUND
+from skdp.oracle.sources.memory import MemorySource
 from two_points import D, N, points, rows_for, terms
 
 
@@ -77,7 +77,7 @@ def test_no_record_adds_more_than_the_bound(row, target, weight, size, clip, one
     found = terms(problem=Problem(SquaredError()), n_outputs=n_outputs)
     rng = np.random.default_rng(0)
     point, anchor = points(rng, found, size)
-    rows = Rows(
+    rows = MemorySource.of(
         np.array([row]),
         np.full((1, n_outputs), target),
         np.array([weight]),

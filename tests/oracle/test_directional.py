@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from skdp.objective import Logistic, Multinomial, SquaredError
 from skdp.oracle import directional
-from skdp.oracle.releases.calibration import WIDER_THAN
+from skdp.oracle.releases.directional import WIDER_THAN
 
 N = 40
 CASES = [

@@ -15,7 +15,7 @@ from skdp.objective import Huber, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import (
     DirectionalSum,
     GaussianNoise,
-    NoisySum,
+    NoisyStatistic,
     NotAudited,
     Oracle,
     Public,
@@ -25,8 +25,8 @@ from skdp.oracle import (
     noise_source,
 )
 from skdp.oracle.ledger import Ledger, WithinBudget
-from skdp.oracle.releases import Terms
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource
 
 N, D, SIZE, ROW_BOUND = 40, 3, 0.8, 5.0
 LOSSES = {"logistic": Logistic(), "squared": SquaredError(), "multinomial": Multinomial(3)}
@@ -37,11 +37,11 @@ cases = pytest.mark.parametrize(("name", "with_shift"), CASES)
 def terms_for(loss, n_rows=N, **facts):
     outputs = loss.n_outputs or 1
     public = Public(n_rows, D, outputs, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=ROW_BOUND, **facts)
-    return Terms(public, Problem(loss), 1.0)
+    return PublicContext(public, Problem(loss), 1.0)
 
 
 def rows_of(X, y, weights=None, spread=map):
-    return Rows(X, y, weights, ROW_BOUND, SIZE, spread)
+    return MemorySource.of(X, y, weights, ROW_BOUND, SIZE, spread)
 
 
 def targets_of(loss, numbers):
@@ -265,7 +265,7 @@ def test_flags_of_the_caller_do_not_matter(rng):
 def test_it_costs_what_a_vector_of_that_bound_costs():
     terms = terms_for(Logistic())
     what = DirectionalSum(np.zeros((D + 1, 1)), np.zeros((D + 1, 1)), 2.5, True)
-    release = NoisySum(what, GaussianNoise(1.5))
+    release = NoisyStatistic(what, GaussianNoise(1.5))
     assert release.event(terms) == Gaussian(1.5, spread=2.0)
     assert release.event(terms).sensitivity(Adjacency.REPLACE_ONE) == 2.0
     assert release.kind == "calibration"
@@ -289,7 +289,7 @@ def test_rounding_is_charged_for_as_many_rows_as_are_summed_at_once(n_features):
     public = Public(n_rows, n_features, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
     zero = np.zeros((n_features + 1, 1))
     what = DirectionalSum(zero, zero, 1.0, True)
-    slack = what.contribution(Terms(public, Problem(Logistic()), 1.0), n_rows).bound - 1
+    slack = what.contribution(PublicContext(public, Problem(Logistic()), 1.0), n_rows).bound - 1
     assert slack >= 2 * max(at_once) * n_rows * 2.0**-53
 
 
@@ -309,7 +309,7 @@ def ask(what, loss):
     terms = terms_for(loss)
     ledger = Ledger(WithinBudget(Adjacency.ZERO_OUT))
     oracle = Oracle(terms, ledger, np.random.default_rng(0), NoRows(), noise_source(0))
-    return oracle.ask(NoisySum(what, GaussianNoise(2.0)))
+    return oracle.ask(NoisyStatistic(what, GaussianNoise(2.0)))
 
 
 def test_wrong_shapes_are_refused_before_any_row_is_read():

@@ -18,7 +18,7 @@ from skdp.oracle import (
     GradientSum,
     GramSum,
     LargestEigenvalue,
-    NoisySum,
+    NoisyStatistic,
     Public,
     ResidualSquares,
     Scaling,
@@ -29,9 +29,8 @@ from skdp.oracle import (
     noise_source,
     run,
 )
-from skdp.oracle.releases import Terms
-from skdp.oracle.rows import Rows
-from skdp.oracle.threads import spread_over_threads
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource, row_threads
 
 LARGEST = float(np.finfo(np.float64).max)
 PUBLIC = Public(
@@ -94,12 +93,12 @@ def test_a_map_that_overflows_shows_no_record(name, is_sparse, asked, rng):
 
     def attack(oracle):
         oracle.standardise(Scaling(columns))
-        answers.append(oracle.ask(NoisySum(ASKED[asked], GaussianNoise())))
+        answers.append(oracle.ask(NoisyStatistic(ASKED[asked], GaussianNoise())))
 
-    with spread_over_threads() as spread, warnings.catch_warnings():
+    with row_threads() as spread, warnings.catch_warnings():
         warnings.simplefilter("error")
         table = sparse.csr_array(X) if is_sparse else X
-        rows = Rows(table, np.ones((60, 1), dtype=dtype), None, 2.0, 0.0, spread)
+        rows = MemorySource.of(table, np.ones((60, 1), dtype=dtype), None, 2.0, 0.0, spread)
         carried_out(attack, rows)
     assert np.isfinite(answers[-1]).all()
 
@@ -119,7 +118,7 @@ def test_standardising_does_not_redraw_a_division(rng):
     """Attack: blocks asked for before and after would overlap, and be priced as disjoint."""
     n_blocks, seen = 20, []
 
-    class Watched(Rows):
+    class Watched(MemorySource):
         __slots__ = ()
 
         def take(self, numbers):
@@ -157,11 +156,11 @@ def test_bounds_out_of_range_are_refused(make, value):
 @pytest.mark.parametrize("row_norm", [1e-100, 1e-3, 1e100])
 @pytest.mark.parametrize("bound", [1e-100, 1.0, 1e100])
 def test_no_record_adds_more_than_its_bound_at_the_ends_of_the_range(row_norm, bound):
-    terms = Terms(PUBLIC, PROBLEM, 1.0)
+    terms = PublicContext(PUBLIC, PROBLEM, 1.0)
     for row in ([1e-200, 0, 0], [1e300, 1.0, 0], [1.992, 0, 0], [1e-5, 1e-5, 1e-5]):
         for target in (1e-300, 1.0, 1e300, -LARGEST):
             release = ShrunkGradientSum(ZERO, row_norm, bound)
-            rows = Rows(np.array([row]), np.array([[target]]), None, 2.0, 0.0)
+            rows = MemorySource.of(np.array([row]), np.array([[target]]), None, 2.0, 0.0)
             moved = np.linalg.norm(
                 release.total(rows, terms) / release.contribution(terms, 1).bound
             )
@@ -174,9 +173,9 @@ def test_threads_give_no_warnings(rng):
     X[150_000] = 1e308
     y = np.zeros((len(X), 1))
     point = np.full((12, 1), 1e300)
-    with spread_over_threads() as spread, warnings.catch_warnings():
+    with row_threads() as spread, warnings.catch_warnings():
         warnings.simplefilter("error")
-        rows = Rows(X, y, None, None, 0.0, spread)
+        rows = MemorySource.of(X, y, None, None, 0.0, spread)
         # np.float64 warns of its own accord in a thread, whatever the block does.
         found = list(spread(lambda part: float(np.float64(1e308) * len(X[part])), rows._parts()))
         rows.clipped_gradient_sum(PROBLEM.loss, point, 1.0)

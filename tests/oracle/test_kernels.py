@@ -13,7 +13,7 @@ from scipy import sparse
 
 from skdp.objective import Huber, Logistic, Multinomial, SquaredError
 from skdp.oracle import kernels
-from skdp.oracle.rows import Rows
+from skdp.oracle.sources.memory import MemorySource
 
 LOSSES = {
     "squared": SquaredError(),
@@ -69,7 +69,7 @@ def test_agrees_with_a_plain_loop(name, layout, has_intercept, data_norm, dtype,
         "csr_matrix": sparse.csr_matrix,
         "sliced": lambda A: np.repeat(A, 2, axis=0)[::2],
     }[layout](X)
-    rows = Rows(
+    rows = MemorySource.of(
         held,
         targets.astype(dtype) if targets.ndim > 1 else targets,
         weights,
@@ -84,7 +84,7 @@ def test_agrees_with_a_plain_loop(name, layout, has_intercept, data_norm, dtype,
 
 def test_rows_are_not_copied(rng):
     X = rng.standard_normal((100, 3))
-    assert Rows(X, np.zeros((100, 1)))._X is X
+    assert MemorySource.of(X, np.zeros((100, 1)))._X is X
 
 
 hostile = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -103,7 +103,7 @@ def test_no_record_adds_more_than_the_bound(X, y, w, point, clip_norm, data_norm
     """For every finite record, point and weight, however extreme."""
     slack = 1 + kernels.gradient_rounding(1, 3, 2, False)
     for i in range(3):
-        rows = Rows(X[i : i + 1], y[i : i + 1], w[i : i + 1], data_norm)
+        rows = MemorySource.of(X[i : i + 1], y[i : i + 1], w[i : i + 1], data_norm)
         total = rows.clipped_gradient_sum(SquaredError(), point, clip_norm)
         assert np.isfinite(total).all()
         assert math.hypot(*total.ravel()) <= clip_norm * slack * (1 + 1e-15)
@@ -126,7 +126,7 @@ def test_rounding_of_sums_is_within_what_is_charged(dtype, as_sparse, rng):
     X = (10.0 ** rng.uniform(-3, 6, (n_rows, 2))).astype(dtype)
     y = (-1e9 * np.ones((n_rows, 1))).astype(dtype)  # every record is clipped, in one direction
     held = sparse.csr_array(X) if as_sparse else X
-    total = Rows(held, y, intercept_size=0.0).clipped_gradient_sum(
+    total = MemorySource.of(held, y, intercept_size=0.0).clipped_gradient_sum(
         SquaredError(), np.zeros((2, 1)), clip_norm
     )
     rows = X.astype(float)
@@ -140,6 +140,10 @@ def test_a_null_record_adds_nothing():
     X = np.array([[0.0, 0.0], [1.0, 1.0]])
     y = np.array([[5.0], [5.0]])
     point = np.ones((3, 1))
-    there = Rows(X, y, np.array([0.0, 1.0])).clipped_gradient_sum(SquaredError(), point, 1.0)
-    absent = Rows(X[1:], y[1:], np.ones(1)).clipped_gradient_sum(SquaredError(), point, 1.0)
+    there = MemorySource.of(X, y, np.array([0.0, 1.0])).clipped_gradient_sum(
+        SquaredError(), point, 1.0
+    )
+    absent = MemorySource.of(X[1:], y[1:], np.ones(1)).clipped_gradient_sum(
+        SquaredError(), point, 1.0
+    )
     np.testing.assert_array_equal(there, absent)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from skdp.oracle.gram import gram
 
 from skdp.accounting import Adjacency, Composed, Laplace, calibrate, price
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
@@ -18,23 +19,22 @@ from skdp.oracle import (
     GradientSum,
     LaplaceNoise,
     LargestEigenvalue,
-    NoisySum,
+    NoisyStatistic,
     Poisson,
     Public,
     kernels,
     noise_source,
 )
-from skdp.oracle.gram import gram
-from skdp.oracle.releases import Terms
+from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.rows import Rows
+from skdp.oracle.sources.memory import MemorySource
 
 
 def terms_for(adjacency=Adjacency.ZERO_OUT, n_rows=50, n_features=3, n_outputs=1, **facts):
     facts = {"epsilon": 1.0, "delta": 0.0, "row_bound": 2.0, **facts}
     public = Public(n_rows, n_features, n_outputs, adjacency, **facts)
     loss = Logistic() if n_outputs == 1 else Multinomial(n_outputs)
-    return Terms(public, Problem(loss), scale=facts["epsilon"])
+    return PublicContext(public, Problem(loss), scale=facts["epsilon"])
 
 
 # ---------------------------------------------------------------- the audit in one dimension
@@ -121,7 +121,7 @@ def test_delta_takes_the_tighter_composition():
 def test_noise_has_the_stated_scale():
     contribution = Contribution(2.0, 2.0, size=2000, total=1e4, order=1)
     noise = LaplaceNoise(1.5)
-    answer = noise.hide(np.zeros(2000), contribution, 4.0, noise_source(None))
+    answer = noise.add_noise(np.zeros(2000), contribution, 4.0, noise_source(None))
     assert np.abs(answer).mean() == pytest.approx(12.0, rel=0.15)  # E|b L| = b = 1.5 * 4 * 2
     assert noise.std(contribution, 4.0) == pytest.approx(12 * math.sqrt(2), rel=1e-4)
     grid = noise._grid(contribution, 4.0)
@@ -162,9 +162,11 @@ def test_each_record_is_clipped_in_l1_norm(rng, n_outputs, dtype, is_sparse, row
     targets = (10 ** rng.uniform(-3, 3, (30, n_outputs))).astype(dtype)
     weights = rng.uniform(0, 3, 30)
     point = rng.standard_normal((5, n_outputs))
-    rows = Rows(sparse.csr_array(X) if is_sparse else X, targets, weights, row_bound, 2.5)
+    rows = MemorySource.of(
+        sparse.csr_array(X) if is_sparse else X, targets, weights, row_bound, 2.5
+    )
     terms = terms_for(n_rows=1, n_features=4)
-    terms = Terms(terms.public, Problem(SquaredError()), 1.0)
+    terms = PublicContext(terms.public, Problem(SquaredError()), 1.0)
     total = rows.clipped_gradient_sum(loss, point, 0.8, order=1)
     expected = np.zeros_like(total)
     for i in range(30):
@@ -185,7 +187,7 @@ def test_hostile_rows_stay_within_the_bound():
     extremes = [0.0, 5e-324, 1e-170, 1e-30, 1.0, 1e154, 1e300, 1.7e308]
     X = np.array([[a, -b, a] for a in extremes for b in extremes])
     for row_bound in (None, 1e-3, 2.0, 1e200):
-        rows = Rows(X, np.full((len(X), 1), 1e3), np.full(len(X), 1e6), row_bound, 0.5)
+        rows = MemorySource.of(X, np.full((len(X), 1), 1e3), np.full(len(X), 1e6), row_bound, 0.5)
         for i in range(len(X)):
             alone = rows.take(np.array([i])).clipped_gradient_sum(
                 SquaredError(), np.ones((4, 1)), 0.3, order=1
@@ -198,7 +200,7 @@ def test_gradients_go_by_the_norm_of_their_noise():
         GradientSum(np.zeros((4, 1)), 1.0, 3)
     terms = terms_for()
     for order, noise in ((2, LaplaceNoise()), (1, GaussianNoise())):
-        release = NoisySum(GradientSum(np.zeros((4, 1)), 1.0, order), noise)
+        release = NoisyStatistic(GradientSum(np.zeros((4, 1)), 1.0, order), noise)
         with pytest.raises(ValueError, match="hides sums whose records are bounded"):
             release.std(terms)
 
@@ -228,7 +230,7 @@ def test_one_record_moves_the_eigenvalue_by_its_bound(seed, length):
     bound = LargestEigenvalue().contribution(terms, 20).bound
     size = terms.public.intercept_size
     values = [
-        LargestEigenvalue().total(Rows(Z, np.zeros((20, 1)), None, 2.0, size), terms)[0]
+        LargestEigenvalue().total(MemorySource.of(Z, np.zeros((20, 1)), None, 2.0, size), terms)[0]
         for Z in (X, other)
     ]
     assert abs(values[0] - values[1]) <= bound
@@ -239,7 +241,7 @@ def test_the_bound_on_the_eigenvalue_is_tight():
     X = np.array([[3.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
     values = []
     for Z in (X, X * [[0.0], [1.0]]):
-        rows = Rows(Z, np.zeros((2, 1)), None, 2.0, 0.0)
+        rows = MemorySource.of(Z, np.zeros((2, 1)), None, 2.0, 0.0)
         values.append(LargestEigenvalue().total(rows, terms)[0])
     assert values[0] - values[1] == pytest.approx(4.0)
     assert LargestEigenvalue().contribution(terms, 2).bound == pytest.approx(4.0, rel=1e-9)

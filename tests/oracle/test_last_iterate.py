@@ -23,8 +23,15 @@ from hidden_runs import (
 )
 from skdp.accounting import Adjacency, GaussianDP
 from skdp.objective import L2, ElasticNet, L2Ball, NoPenalty
-from skdp.oracle import GaussianNoise, GradientSum, LastIterate, NoisySum, noise_source, smoothness
-from skdp.oracle.releases import Terms
+from skdp.oracle import (
+    GaussianNoise,
+    GradientSum,
+    LastIterate,
+    NoisyStatistic,
+    noise_source,
+    smoothness,
+)
+from skdp.oracle.releases.base import PublicContext
 
 
 @pytest.fixture
@@ -57,7 +64,7 @@ def test_with_noise_it_is_the_run_whose_gradients_are_shown(data):
     hidden = LastIterate(20, 0.3, CLIP, noise).answer(rows, terms, noise_source(1))
     source, w = noise_source(1), np.zeros((3, 1))
     for _ in range(20):
-        answer = NoisySum(GradientSum(w, CLIP), noise).answer(rows, terms, source)
+        answer = NoisyStatistic(GradientSum(w, CLIP), noise).answer(rows, terms, source)
         w = terms.problem.prox(w - 0.3 * answer / N_ROWS, 0.3)
     np.testing.assert_allclose(hidden, w, rtol=1e-6)
 
@@ -107,7 +114,7 @@ def test_contraction_is_that_of_the_prox(penalty, strength):
 
 def test_reach_is_the_diameter_in_units_of_one_records_push():
     problem = problem_for(NoPenalty(), constraint=L2Ball(0.5))
-    terms = Terms(public_for(n_rows=10), problem, 1.0)
+    terms = PublicContext(public_for(n_rows=10), problem, 1.0)
     event = LastIterate(1000, 0.1, 5.0, GaussianNoise(16.0)).event(terms)
     assert event.contraction == 1.0
     assert event.reach == pytest.approx(1.0 * 10 / (0.1 * 5.0))

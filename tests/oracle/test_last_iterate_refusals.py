@@ -12,7 +12,7 @@ from hidden_runs import CLIP, N_ROWS, ROW_BOUND, data_for, problem_for, rows_for
 from skdp.objective import L1, L2, Box, Multinomial, NoPenalty, Problem, SquaredError
 from skdp.oracle import GaussianNoise, LastIterate, NotAudited, Oracle, noise_source, smoothness
 from skdp.oracle.ledger import Anything, FollowPlan, Ledger
-from skdp.oracle.rows import Rows
+from skdp.oracle.sources.memory import MemorySource
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_largest_step_that_is_allowed():
 def test_infinite_epsilon_needs_no_bound_on_rows(data):
     X, y = data
     terms = terms_for(scale=0.0, epsilon=math.inf, row_bound=None)
-    rows = Rows(X, y.reshape(-1, 1), None, None, 0.0)
+    rows = MemorySource.of(X, y.reshape(-1, 1), None, None, 0.0)
     assert np.isfinite(LastIterate(20, 0.3, CLIP).answer(rows, terms, noise_source(0))).all()
 
 
@@ -91,7 +91,7 @@ def test_rows_that_are_not_as_announced_are_refused(data, change):
     X, y = data
     weights = np.ones(N_ROWS) if change == "weights" else None
     bound = 3.0 if change == "bound" else ROW_BOUND
-    rows = Rows(X, y.reshape(-1, 1), weights, bound, 0.0)
+    rows = MemorySource.of(X, y.reshape(-1, 1), weights, bound, 0.0)
     if change == "number":
         rows = rows.take(np.arange(5))
     with pytest.raises(ValueError, match="needs the public number of rows"):

@@ -21,8 +21,8 @@ from hidden_runs import (
 )
 from skdp.objective import L2, Logistic
 from skdp.oracle import GradientSum, LastIterate, noise_source
-from skdp.oracle.releases import Terms
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource
 
 
 @pytest.fixture
@@ -55,10 +55,10 @@ def test_rounding_of_the_map_is_within_its_bound(monkeypatch, rng, row_bound, sc
     n_rows, step = 3000, 0.2
     X, y = rng.standard_normal((n_rows, 3)) / 2, rng.standard_normal(n_rows)
     problem = problem_for(loss=Logistic())
-    terms = Terms(public_for(n_rows=n_rows, row_bound=row_bound), problem, scale)
+    terms = PublicContext(public_for(n_rows=n_rows, row_bound=row_bound), problem, scale)
     release = LastIterate(2, step, CLIP)
     longest = release._ball(terms).radius
-    rows = Rows(X, y.reshape(-1, 1), None, row_bound, 0.0)
+    rows = MemorySource.of(X, y.reshape(-1, 1), None, row_bound, 0.0)
     worst = 0.0
     for _ in range(50):
         w = rng.standard_normal((3, 1))
@@ -86,7 +86,7 @@ def test_rounding_of_points_alone_is_within_its_bound(monkeypatch, rng):
         pytest.skip("no extended precision here")
     terms = terms_for(scale=1e4, row_bound=1e-6)
     release = LastIterate(2, 0.3, CLIP)
-    rows = Rows(np.zeros((N_ROWS, 3)), np.zeros((N_ROWS, 1)), None, 1e-6, 0.0)
+    rows = MemorySource.of(np.zeros((N_ROWS, 3)), np.zeros((N_ROWS, 1)), None, 1e-6, 0.0)
     longest = release._ball(terms).radius
     worst = 0.0
     for _ in range(50):
@@ -102,8 +102,8 @@ def test_rounding_of_margins_grows_with_the_rows():
     """A margin is a sum of d products: off by d units at most, for each row, times the row."""
     release = LastIterate(2, 1e-12, CLIP)
     for n_rows in (40, 4000):
-        terms = Terms(public_for(n_rows=n_rows, row_bound=1e6), problem_for(), 1.0)
-        without = Terms(public_for(n_rows=n_rows, row_bound=1e-6), problem_for(), 1.0)
+        terms = PublicContext(public_for(n_rows=n_rows, row_bound=1e6), problem_for(), 1.0)
+        without = PublicContext(public_for(n_rows=n_rows, row_bound=1e-6), problem_for(), 1.0)
         found = release._rounding(terms, 1e20) - release._rounding(without, 1e20)
         # of two runs; unit roundoff, rows, curvature 1, squared norm, distance
         assert found >= 2 * 3 * 2.0**-53 * n_rows * 1e12 * 1e20

@@ -20,7 +20,7 @@ from skdp.oracle import (
     moments,
     unpack_gram,
 )
-from skdp.oracle.rows import Rows
+from skdp.oracle.sources.memory import MemorySource
 from weighted_records import POINT, SIZE, data_for, records, rows_of, terms_for
 
 TURN = np.array([[3.0, 0.5, 0.0, 0.1], [0, 0.2, 0, 0], [0.3, 0, 1.0, 0], [0, 0, 0.4, 0.05]])
@@ -139,7 +139,7 @@ def mutant_rows_not_shrunk(patch):
 
 
 def mutant_norms_of_the_rows_themselves(patch):
-    patch.setattr(Rows, "_inverse_in", lambda self, transform: self._inverse_norms)
+    patch.setattr(MemorySource, "_inverse_in", lambda self, transform: self._inverse_norms)
 
 
 def mutant_residuals_not_capped(patch):
@@ -147,7 +147,7 @@ def mutant_residuals_not_capped(patch):
 
 
 def mutant_weights_after_shrinking(patch):
-    original = Rows.gram_sum
+    original = MemorySource.gram_sum
 
     def gram(self, *args):
         weights, self._weights = self._weights, None
@@ -155,11 +155,11 @@ def mutant_weights_after_shrinking(patch):
         self._weights = weights
         return total * weights.max()
 
-    patch.setattr(Rows, "gram_sum", gram)
+    patch.setattr(MemorySource, "gram_sum", gram)
 
 
 def mutant_squares_not_cut(patch):
-    original = Rows.residual_squares
+    original = MemorySource.residual_squares
     patch.setattr(
         Rows, "residual_squares", lambda self, loss, point, b: original(self, loss, point, 2 * b)
     )
@@ -217,8 +217,12 @@ def test_rounding_is_charged_for_as_many_rows_as_are_summed_at_once(n_features, 
 def test_the_spread_of_gram_matrices_is_met(rng):
     """Two orthogonal records at the bound are sqrt(2) apart."""
     what, terms = GramSum(2.0), terms_for(Logistic(), 1)
-    one = what.total(Rows(np.array([[4.0, 0, 0]]), np.zeros((1, 1)), None, None, 0.0), terms)
-    other = what.total(Rows(np.array([[0, 4.0, 0]]), np.zeros((1, 1)), None, None, 0.0), terms)
+    one = what.total(
+        MemorySource.of(np.array([[4.0, 0, 0]]), np.zeros((1, 1)), None, None, 0.0), terms
+    )
+    other = what.total(
+        MemorySource.of(np.array([[0, 4.0, 0]]), np.zeros((1, 1)), None, None, 0.0), terms
+    )
     assert np.linalg.norm(one - other) == pytest.approx(math.sqrt(2) * 4.0)
 
 

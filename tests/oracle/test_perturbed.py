@@ -11,10 +11,9 @@ from scipy.optimize import minimize
 
 import skdp
 from skdp.objective import Logistic
-from skdp.oracle import PerturbedMinimum, moments
+from skdp.oracle import GaussianNoise, PerturbedMinimum, PublicContext, moments
 from skdp.oracle.noise import noise_source
-from skdp.oracle.releases import GaussianNoise, Terms
-from skdp.oracle.rows import Rows
+from skdp.oracle.sources.memory import MemorySource
 from weighted_records import POINT, data_for, records, rows_of, terms_for
 
 
@@ -148,7 +147,7 @@ def test_the_minimum_is_no_farther_than_promised_whatever_the_weights(has_interc
         Logistic(), 5000, scale=1.0, weighted=True, has_intercept=has_intercept, row_bound=20.0
     )
     for weight in (1.0, 1e3, 1e12):
-        rows = Rows(X, y, np.full(5000, weight), 20.0, size)
+        rows = MemorySource.of(X, y, np.full(5000, weight), 20.0, size)
         found = release._minimum(rows, terms, release._perturbation(terms, noise_source(0)))
         assert np.linalg.norm(found) <= release._farthest(terms)
 
@@ -206,7 +205,7 @@ def test_the_answer_hides_what_the_search_leaves_open(data, monkeypatch):
         seen.append((mechanism.relative, contribution.bound, scale))
         return np.full_like(statistic, 7.0)
 
-    monkeypatch.setattr(GaussianNoise, "hide", hide)
+    monkeypatch.setattr(GaussianNoise, "add_noise", hide)
     answer = release.answer(rows_of(X, y), terms, noise_source(0))
     assert (answer == 7.0).all()
     [(relative, bound, scale)] = seen
@@ -248,7 +247,7 @@ def test_the_noise_for_rounding_is_small_for_a_million_rows(epsilon):
         solver="objective_perturbation", scaling="none", epsilon=epsilon
     )
     public, problem, _, solver, plan = model._prepare(10**6, 20, 1, False, False)
-    terms = Terms(public, problem, plan.calibration.scale)
+    terms = PublicContext(public, problem, plan.calibration.scale)
     release = PerturbedMinimum(solver.row_norm, solver.damping)
     hidden = GaussianNoise(release.event(terms).output_noise)
     std = hidden.std(release.contribution(terms), terms.scale)

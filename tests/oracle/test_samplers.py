@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from skdp.accounting import Adjacency, Composed, Gaussian, GaussianDP
-from skdp.oracle import Bin, Block, Everyone, FixedSize, Poisson, Public, noise_source
-from skdp.oracle.rows import Rows
+from skdp.oracle import AllRows, Bin, Block, FixedSize, Poisson, Public, noise_source
+from skdp.oracle.sources.memory import MemorySource
 
 N = 103
 PUBLIC = Public(
@@ -17,7 +17,7 @@ PUBLIC = Public(
 
 @pytest.fixture
 def rows():
-    return Rows(np.arange(float(N))[:, None], np.zeros((N, 1)))
+    return MemorySource.of(np.arange(float(N))[:, None], np.zeros((N, 1)))
 
 
 def drawn(sampler, rows, source):
@@ -25,7 +25,7 @@ def drawn(sampler, rows, source):
 
 
 def test_everyone(rows):
-    assert drawn(Everyone(), rows, None) == list(range(N))
+    assert drawn(AllRows(), rows, None) == list(range(N))
 
 
 def test_divisors_are_expected_sizes_and_do_not_depend_on_the_draw():
@@ -108,7 +108,7 @@ def cost(samplers):
 
 
 def test_disjoint_blocks_cost_their_maximum():
-    one = cost([Everyone()])
+    one = cost([AllRows()])
     assert cost([Block(0, 10, i) for i in range(10)]) == pytest.approx(one)
     assert cost([Block(0, 10, 3)] * 40) == pytest.approx(40 * one)
     assert cost([Block(epoch, 10, 3) for epoch in range(5)]) == pytest.approx(5 * one)

@@ -10,10 +10,10 @@ from skdp.accounting import Adjacency, Gaussian, OnePass, Shuffled, price
 from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import GaussianNoise, Public, ShuffledPass, noise_source
 from skdp.oracle.kernels import gradient_rounding
-from skdp.oracle.releases import Terms
+from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.mechanisms import Contribution
 from skdp.oracle.releases.step_noise import StepNoise
-from skdp.oracle.rows import Rows, passing
+from skdp.oracle.sources.memory import MemorySource, passing
 
 N, D, BOUND = 60, 4, 3.0
 
@@ -23,7 +23,7 @@ def terms_for(problem, scale=0.0, adjacency=Adjacency.ZERO_OUT, n_outputs=1, **f
         N, D, n_outputs, adjacency, 1.0, 1e-6, has_intercept=problem.fit_intercept,
         row_bound=BOUND, **facts,
     )  # fmt: skip
-    return Terms(public, problem, scale)
+    return PublicContext(public, problem, scale)
 
 
 def data(rng, loss=None):
@@ -33,7 +33,7 @@ def data(rng, loss=None):
 
 
 def make_rows(X, y, problem, weights=None):
-    return Rows(X, y, weights, BOUND, 2.5 if problem.fit_intercept else 0.0)
+    return MemorySource.of(X, y, weights, BOUND, 2.5 if problem.fit_intercept else 0.0)
 
 
 class Order:
@@ -125,10 +125,10 @@ def test_step_noise_is_what_hide_gives(rng):
     statistics = rng.uniform(-0.5, 0.5, (50, D))
     drawn = noise.draw(50, noise_source(4))
     answers = np.array(
-        [noise.hide(noise.shift + s, z.copy()) for s, z in zip(statistics, drawn, strict=True)]
+        [noise.add_noise(noise.shift + s, z.copy()) for s, z in zip(statistics, drawn, strict=True)]
     )
     np.testing.assert_array_equal(
-        answers, mechanism.hide(statistics, contribution, scale, noise_source(4))
+        answers, mechanism.add_noise(statistics, contribution, scale, noise_source(4))
     )
     assert (np.rint(answers / noise.grid) == answers / noise.grid).all()
 
@@ -142,7 +142,7 @@ def parities(one_addition):
         # The mutant: statistic, shift and noise in one rounding.
         answers = (drawn + 2 * noise.shift + tie) - noise.shift
     else:
-        answers = np.array([noise.hide(np.array([noise.shift + tie]), z) for z in drawn])
+        answers = np.array([noise.add_noise(np.array([noise.shift + tie]), z) for z in drawn])
     return float((np.abs(answers / noise.grid) % 2 == 0).mean())
 
 
@@ -189,8 +189,8 @@ def recorded(rows, terms, release, order, monkeypatch, forced=None):
         return shifted
 
     with monkeypatch.context() as patch:
-        patch.setattr(GaussianNoise, "hide", hide)
-        patch.setattr(StepNoise, "hide", hide_step)
+        patch.setattr(GaussianNoise, "add_noise", hide)
+        patch.setattr(StepNoise, "add_noise", hide_step)
         answer = release.answer(rows, terms, Order(order))
     return pairs, answer
 
@@ -274,7 +274,7 @@ def test_an_unclipped_residual_is_caught(monkeypatch):
         object.__setattr__(found, "limits", np.full_like(found.limits, 1e300))
         return found
 
-    monkeypatch.setattr(Rows, "singles", unclipped)
+    monkeypatch.setattr(MemorySource, "singles", unclipped)
     rng = np.random.default_rng(0)
     problem = Problem(SquaredError())
     X, y = data(rng)

@@ -26,23 +26,24 @@ from skdp.objective import (
     scalar_residual,
 )
 from skdp.oracle import (
+    AllRows,
     Block,
-    Everyone,
     FixedSize,
     GaussianNoise,
     GradientDifference,
     GradientSum,
-    NoisySum,
+    LaplaceNoise,
+    NoisyStatistic,
     Poisson,
     Public,
+    PublicContext,
     SVRGPass,
     noise_source,
 )
 from skdp.oracle.noise import SystemSource
-from skdp.oracle.releases import LaplaceNoise, Terms
 from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.releases.varying_noise import VaryingNoise
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.step_noise import VaryingNoise
+from skdp.oracle.sources.memory import MemorySource
 from two_points import D, N, points, rows_for, terms
 
 # ---------------------------------------------------------------------- scalar residuals
@@ -66,11 +67,11 @@ def test_a_loss_of_many_margins_has_no_scalar_residual():
 # ---------------------------------------------------------------------- draws in blocks
 
 
-@pytest.mark.parametrize("sampler", [Poisson(0.05), FixedSize(2), FixedSize(30), Everyone()])
+@pytest.mark.parametrize("sampler", [Poisson(0.05), FixedSize(2), FixedSize(30), AllRows()])
 def test_draws_in_a_row_have_the_law_of_single_ones(rng, sampler):
     found = terms()
     rows, source = rows_for(found, rng), noise_source(3)
-    numbers, edges = sampler.draws(rows, 4000, source)
+    numbers, edges = sampler.draw_many(rows, 4000, source)
     assert edges[0] == 0
     assert edges[-1] == len(numbers)
     sizes = np.diff(edges)
@@ -89,7 +90,7 @@ def test_draws_in_a_row_have_the_law_of_single_ones(rng, sampler):
 
 def test_pairs_of_draws_are_independent(rng):
     rows, source = rows_for(terms(), rng), noise_source(5)
-    numbers, edges = Poisson(0.3).draws(rows, 6000, source)
+    numbers, edges = Poisson(0.3).draw_many(rows, 6000, source)
     joined = np.zeros((6000, N), dtype=bool)
     joined[np.repeat(np.arange(6000), np.diff(edges)), numbers] = True
     correlation = np.corrcoef(joined[:, :8].T) - np.eye(8)
@@ -149,14 +150,14 @@ def test_batches_side_by_side_are_those_of_the_kernel(rng, size, weighted, fit_i
     public = Public(
         N, D, 1, Adjacency.REPLACE_ONE, 1.0, 1e-6, row_bound=2.0, has_intercept=fit_intercept
     )
-    found = Terms(public, problem, 0.0)
+    found = PublicContext(public, problem, 0.0)
     X = 3 * rng.standard_normal((N, D))
     weights = rng.random(N) if weighted else None
     targets = (rng.random((N, 1)) > 0.5).astype(float)
     intercept = public.intercept_size * fit_intercept
     answers = []
     for kind in (X, sparse.csr_array(X)):
-        rows = Rows(kind, targets, weights, 2.0, intercept)
+        rows = MemorySource.of(kind, targets, weights, 2.0, intercept)
         release = SVRGPass(
             np.zeros(public.shape),
             np.full(public.shape, 0.1),
@@ -174,7 +175,7 @@ def test_blocks_and_fresh_snapshots(rng):
     rows = rows_for(found, rng)
     point, anchor = points(rng, found)
     blocks = tuple(Block(0, 4, i) for i in range(4))
-    fresh = NoisySum(GradientSum(anchor, 1.0), GaussianNoise(3.0))
+    fresh = NoisyStatistic(GradientSum(anchor, 1.0), GaussianNoise(3.0))
     release = SVRGPass(point, anchor, fresh, np.full(4, 0.1), 1.0, GaussianNoise(2.0), blocks)
     event = release.event(found)
     assert [count for _, count in event.parts] == [4, 1, 1, 1, 1]
@@ -211,7 +212,7 @@ def test_the_event_is_that_of_its_steps(rng, sampler, kind):
         {"step_sizes": []},
         {"step_sizes": [math.nan]},
         {"start": np.full((D + 1, 1), math.inf)},
-        {"sampler": (Everyone(),)},
+        {"sampler": (AllRows(),)},
         {"mechanism": LaplaceNoise(1.0)},
     ],
     ids=str,
@@ -279,11 +280,11 @@ def test_steps_are_integers_of_the_grid_with_exact_noise():
     contribution = Contribution(1.0, 2.0, 5, 100.0)
     noise = VaryingNoise(GaussianNoise(1.0), contribution, 1.0, SystemSource(), 7)
     cells = np.full(5, 0.4)
-    hidden = [noise.hide(cells.copy()) for _ in range(20)]
+    hidden = [noise.add_noise(cells.copy()) for _ in range(20)]
     assert all((one == np.rint(one)).all() for one in hidden)
     assert len({tuple(one) for one in hidden}) == 20
     exact = VaryingNoise(GaussianNoise(1.0), contribution, 0.0, SystemSource(), 7)
-    assert (exact.hide(cells.copy()) == 0.4).all()
+    assert (exact.add_noise(cells.copy()) == 0.4).all()
 
 
 def test_noise_too_fine_is_refused():

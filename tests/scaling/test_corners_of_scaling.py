@@ -16,12 +16,11 @@ from skdp.accounting import Adjacency, Gaussian, gaussian_mu
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Oracle, Public
 from skdp.oracle.ledger import Anything, Ledger
-from skdp.oracle.releases import Terms
-from skdp.oracle.releases.base import NotAudited
+from skdp.oracle.releases.base import NotAudited, PublicContext
 from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
-from skdp.oracle.rows import Rows
 from skdp.oracle.scaling import Columns, Scaling
-from skdp.scaling.shares import shares
+from skdp.oracle.sources.memory import MemorySource
+from skdp.stages.scaling.shares import shares
 
 HISTOGRAMS = ("magnitudes", "histograms")
 
@@ -58,16 +57,18 @@ def test_the_noise_on_counts_is_as_announced():
 def test_weights_count_in_the_bound(rng, weights, kind):
     """No neighbour moves the sum farther than declared, and the worst one just so far."""
     X, y = rng.standard_normal((6, 2)), rng.standard_normal((6, 1))
-    terms = Terms(Public(6, 2, 1, Adjacency.REPLACE_ONE, 1.0, 1e-6), Problem(SquaredError()), 1.0)
+    terms = PublicContext(
+        Public(6, 2, 1, Adjacency.REPLACE_ONE, 1.0, 1e-6), Problem(SquaredError()), 1.0
+    )
     what = MagnitudeCounts(True, True, weights)
     if kind == "bins":
         what = BinCounts(True, True, np.full(3, -2.0), np.full(3, 0.5), 8, weights)
     found = what.contribution(terms, 6)
     replaced, target, out = X.copy(), y.copy(), np.ones(6)
     replaced[2], target[2], out[2] = 100.0, 100.0, 0.0
-    total = what.total(Rows(X, y, np.ones(6)), terms)
-    other = what.total(Rows(replaced, target, np.ones(6)), terms)
-    less = what.total(Rows(X, y, out), terms)
+    total = what.total(MemorySource.of(X, y, np.ones(6)), terms)
+    other = what.total(MemorySource.of(replaced, target, np.ones(6)), terms)
+    less = what.total(MemorySource.of(X, y, out), terms)
     assert np.linalg.norm(total - less) <= found.bound
     assert np.linalg.norm(total - less) == pytest.approx(found.bound, rel=1e-12)
     assert np.linalg.norm(total - other) <= found.bound * found.spread
@@ -123,7 +124,9 @@ def test_records_are_mapped_by_no_other_code(rng):
         def apply(self, X, spread=map):
             return X - X.mean(axis=0)
 
-    terms = Terms(Public(6, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6), Problem(SquaredError()), 1.0)
+    terms = PublicContext(
+        Public(6, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6), Problem(SquaredError()), 1.0
+    )
     oracle = Oracle(terms, Ledger(Anything()), rng)
     with pytest.raises(NotAudited):
         oracle.standardise(Scaling(Hostile([0.0], [1.0], [0.0], [1.0])))

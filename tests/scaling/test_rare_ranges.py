@@ -11,9 +11,9 @@ import pytest
 import skdp
 from skdp.accounting import Adjacency
 from skdp.oracle import Public
-from skdp.oracle.histograms import magnitude_counts
-from skdp.scaling.estimates import coarse_ranges
-from skdp.scaling.shares import NEARLY_ALL, shares
+from skdp.oracle.kernels.histograms import magnitude_counts
+from skdp.stages.scaling.estimates import coarse_ranges
+from skdp.stages.scaling.shares import NEARLY_ALL, shares
 
 N_ROWS = 2000
 

@@ -12,9 +12,9 @@ import skdp
 from skdp.accounting import Adjacency, Gaussian
 from skdp.oracle import histograms
 from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
-from skdp.oracle.rows import Rows
 from skdp.oracle.scaling import Columns
-from skdp.scaling import stage
+from skdp.oracle.sources.memory import MemorySource
+from skdp.stages.scaling import stage
 
 N_ROWS = 50
 HOSTILE = [
@@ -147,7 +147,7 @@ def mutant_weights_not_in_the_bound(monkeypatch):
 
 
 def mutant_counts_null_records(monkeypatch):
-    original = Rows._counts
+    original = MemorySource._counts
 
     def counts(self, features, targets, count):
         weights, self._weights = self._weights, None
@@ -155,11 +155,11 @@ def mutant_counts_null_records(monkeypatch):
         self._weights = weights
         return found + np.int64((weights > 0).all())
 
-    monkeypatch.setattr(Rows, "_counts", counts)
+    monkeypatch.setattr(MemorySource, "_counts", counts)
 
 
 def mutant_counts_twice(monkeypatch):
-    original = Rows._counts
+    original = MemorySource._counts
     monkeypatch.setattr(
         Rows,
         "_counts",
@@ -168,7 +168,7 @@ def mutant_counts_twice(monkeypatch):
 
 
 def mutant_range_from_the_rows(monkeypatch):
-    original = Rows.standardised
+    original = MemorySource.standardised
 
     def standardised(self, scaling, row_bound):
         X = np.asarray(self._X, dtype=float)
@@ -177,11 +177,11 @@ def mutant_range_from_the_rows(monkeypatch):
         object.__setattr__(scaling, "columns", raw)
         return original(self, scaling, row_bound)
 
-    monkeypatch.setattr(Rows, "standardised", standardised)
+    monkeypatch.setattr(MemorySource, "standardised", standardised)
 
 
 def mutant_centre_from_the_rows(monkeypatch):
-    original = Rows.standardised
+    original = MemorySource.standardised
 
     def standardised(self, scaling, row_bound):
         object.__setattr__(
@@ -189,7 +189,7 @@ def mutant_centre_from_the_rows(monkeypatch):
         )
         return original(self, scaling, row_bound)
 
-    monkeypatch.setattr(Rows, "standardised", standardised)
+    monkeypatch.setattr(MemorySource, "standardised", standardised)
 
 
 def mutant_edges_from_the_rows(monkeypatch):

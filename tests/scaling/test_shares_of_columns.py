@@ -9,8 +9,8 @@ import pytest
 
 from skdp.accounting import Adjacency
 from skdp.oracle import Columns, Public
-from skdp.scaling.shares import mu_per_count, shares
-from skdp.scaling.standard import left_alone
+from skdp.stages.scaling.shares import mu_per_count, shares
+from skdp.stages.scaling.standard import left_alone
 
 
 def asked(n_rows, n_features, insist=False):

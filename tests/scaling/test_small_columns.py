@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdp.oracle.histograms import N_MAGNITUDES, magnitudes
-from skdp.scaling.standard import standard_columns
+from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitudes
+from skdp.stages.scaling.standard import standard_columns
 
 N_ROWS = 100_000
 

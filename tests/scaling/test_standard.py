@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.oracle.histograms import N_MAGNITUDES, magnitude_counts
-from skdp.scaling.standard import REACH, standard_columns
+from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitude_counts
+from skdp.stages.scaling.standard import REACH, standard_columns
 
 N_ROWS = 5000
 

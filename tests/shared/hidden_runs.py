@@ -22,8 +22,8 @@ from skdp.objective import (
     SquaredError,
 )
 from skdp.oracle import GaussianNoise, Public, noise_source
-from skdp.oracle.releases import Terms
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource
 
 N_ROWS = 40
 ROW_BOUND = 2.0
@@ -52,11 +52,11 @@ def problem_for(penalty=RIDGE, loss=SQUARED, **parts):
 
 
 def terms_for(problem=None, scale=5.0, n_features=3, **facts):
-    return Terms(public_for(n_features, **facts), problem or problem_for(), scale)
+    return PublicContext(public_for(n_features, **facts), problem or problem_for(), scale)
 
 
 def rows_for(X, y, dtype=np.float64):
-    return Rows(X.astype(dtype), y.reshape(-1, 1).astype(dtype), None, ROW_BOUND, 0.0)
+    return MemorySource.of(X.astype(dtype), y.reshape(-1, 1).astype(dtype), None, ROW_BOUND, 0.0)
 
 
 def data_for(rng):
@@ -74,7 +74,7 @@ class Script:
             self.hidden.append(statistic + noise(len(self.hidden), statistic.shape))
             return self.hidden[-1]
 
-        monkeypatch.setattr(GaussianNoise, "hide", hide)
+        monkeypatch.setattr(GaussianNoise, "add_noise", hide)
 
 
 def run(monkeypatch, release, rows, terms, noise):

@@ -7,15 +7,15 @@ import numpy as np
 from skdp.accounting import Adjacency
 from skdp.objective import L2, Logistic, Multinomial, Problem
 from skdp.oracle import Public
-from skdp.oracle.releases import Terms
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource
 
 N, D = 40, 3
 
 
 def terms(scale=0.0, problem=None, n_outputs=1, row_bound=4.0, **facts):
     public = Public(N, D, n_outputs, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=row_bound, **facts)
-    return Terms(public, problem or Problem(Logistic(), L2(0.1)), scale)
+    return PublicContext(public, problem or Problem(Logistic(), L2(0.1)), scale)
 
 
 def rows_for(terms, rng, X=None, targets=None, weights=None):
@@ -25,7 +25,7 @@ def rows_for(terms, rng, X=None, targets=None, weights=None):
         targets = (rng.random((N, public.n_outputs)) > 0.5).astype(float)
         if isinstance(terms.problem.loss, Multinomial):
             targets = np.arange(N) % 3
-    return Rows(X, targets, weights, public.row_bound, public.intercept_size)
+    return MemorySource.of(X, targets, weights, public.row_bound, public.intercept_size)
 
 
 def points(rng, terms, size=0.3):

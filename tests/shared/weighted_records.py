@@ -7,8 +7,8 @@ import numpy as np
 from skdp.accounting import Adjacency
 from skdp.objective import L2, Problem
 from skdp.oracle import Public
-from skdp.oracle.releases import Terms
-from skdp.oracle.rows import Rows
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource
 
 SIZE, ROW_BOUND = 0.8, 5.0
 POINT = np.array([[0.5], [-1.0], [0.2], [0.3]])
@@ -26,11 +26,11 @@ def terms_for(loss, n_rows, scale=1.0, weighted=False, is_sparse=False, **facts)
         sparse=is_sparse,
         **facts,
     )
-    return Terms(public, Problem(loss, L2(0.01)), scale)
+    return PublicContext(public, Problem(loss, L2(0.01)), scale)
 
 
 def rows_of(X, y, weights=None):
-    return Rows(X, np.asarray(y, float).reshape(-1, 1), weights, ROW_BOUND, SIZE)
+    return MemorySource.of(X, np.asarray(y, float).reshape(-1, 1), weights, ROW_BOUND, SIZE)
 
 
 def records(X, weights):

@@ -356,7 +356,7 @@ def blocks_that_move(monkeypatch, seed, place, row, target):
             solver=solver, scaling="none", noise_source="seeded", random_state=seed
         )
         with monkeypatch.context() as patch:
-            patch.setattr("skdp.oracle.GaussianNoise.hide", hide)
+            patch.setattr("skdp.oracle.GaussianNoise.add_noise", hide)
             return model.fit(X, y), seen
 
     model, answers = fit(X, y)
@@ -383,7 +383,7 @@ def test_a_record_moves_one_block_whatever_the_order(monkeypatch, seed):
 
 def test_blocks_that_share_a_row_are_caught(monkeypatch):
     """The mutant: closed index sets, as printed in the paper."""
-    from skdp.oracle.rows.divisions import Divisions
+    from skdp.oracle.sources.memory import Divisions
 
     def closed(self, epoch, cuts, index, source):
         order, edges = self._division("cut", epoch, cuts, source)

@@ -14,7 +14,7 @@ from skdp.objective import L2, Problem, SquaredError
 from skdp.oracle import BudgetError, Public
 from skdp.oracle.ledger import Ledger, WithinBudget
 from skdp.oracle.oracle import Oracle
-from skdp.oracle.releases import Terms
+from skdp.oracle.releases.base import PublicContext
 from skdp.planning import number_of_steps, printed_number_of_steps
 from skdp.solvers import GradientDescent
 from skdp.solvers.residual_budget import ResidualBudget
@@ -32,7 +32,7 @@ def rehearse(solver, public, coins=0):
     """Run against noise only; return the solution, what was spent and the noise asked for."""
     guard = WithinBudget(public.adjacency)
     ledger = Ledger(guard)
-    oracle = Oracle(Terms(public, PROBLEM, scale=1.0), ledger, np.random.default_rng(coins))
+    oracle = Oracle(PublicContext(public, PROBLEM, scale=1.0), ledger, np.random.default_rng(coins))
     solution = solver.resolve(public, PROBLEM).solve(oracle)
     noise = [entry.event.noise_multiplier for entry in ledger.entries for _ in range(entry.count)]
     return solution, guard.spent, np.array(noise)
