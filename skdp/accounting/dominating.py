@@ -26,6 +26,7 @@ from skdp.accounting.accountant import UnknownCost
 from skdp.accounting.adjacency import Adjacency
 from skdp.accounting.events import (
     ApproximateDP,
+    Composed,
     Event,
     FixedSizeSampled,
     Gaussian,
@@ -88,8 +89,7 @@ def _(event: PoissonSampled, adjacency: Adjacency) -> Pair | None:
             "a guarantee under replace_one says nothing of a record left out of the sample, so "
             "PoissonSampled of ApproximateDP has no theorem under replace_one."
         )
-    parts = [part for part, _ in getattr(event.event, "parts", ((event.event, 1),))]
-    if any(isinstance(part, HiddenIterates) for part in parts):
+    if _hides_iterates(event):
         raise UnknownCost(
             "the antipodal pair is one of Gaussian sums; HiddenIterates only costs as much as one, "
             "so PoissonSampled of HiddenIterates has no theorem under replace_one."
@@ -121,6 +121,14 @@ def _(event: Selected, adjacency: Adjacency) -> Pair | None:
     except UnknownCost as refusal:
         raise UnknownCost(f"Selected has a dominating pair for pure runs only: {refusal}") from None
     return None if math.isinf(bound) else ResponsePair(bound)
+
+
+def _hides_iterates(event: Event) -> bool:
+    """Whether `HiddenIterates` stands anywhere inside ``event``."""
+    if isinstance(event, Composed):
+        return any(_hides_iterates(part) for part, _ in event.parts)
+    inner = getattr(event, "event", None)
+    return isinstance(event, HiddenIterates) or (inner is not None and _hides_iterates(inner))
 
 
 def _base(inner: Sequence, adjacency: Adjacency, sampled: Event) -> Pair | None:

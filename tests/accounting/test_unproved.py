@@ -10,6 +10,7 @@ from skdp.accounting import (
     Composed,
     FixedSizeSampled,
     Gaussian,
+    OnePass,
     PoissonSampled,
     Selected,
     UnknownCost,
@@ -37,7 +38,15 @@ def test_guarantees_under_replace_one_say_nothing_of_a_smaller_sample(inner, del
         price(PoissonSampled(0.1, inner), delta, REPLACE_ONE)
 
 
-@pytest.mark.parametrize("wrap", [lambda event: event, lambda event: Composed(((event, 1),))])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda event: event,
+        lambda event: Composed(((event, 1),)),
+        lambda event: Composed(((Composed(((event, 1),)), 1),)),
+        lambda event: OnePass(5, event),
+    ],
+)
 def test_hidden_runs_are_no_gaussian_sums(wrap):
     event = PoissonSampled(0.1, wrap(HiddenIterates(Gaussian(3.0), 100, 0.9)))
     with pytest.raises(UnknownCost):
