@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._numbers import is_real, shown
 from skdp.accounting import Adjacency, PrivacyStatement
-from skdp.accounting.release_lines import release_lines
+from skdp.accounting.statement import release_lines
 from skdp.calibration import Calibrated, calibration_share
 from skdp.linear_model.assumptions import about_noise, about_rows
 from skdp.linear_model.budget import PrivacyBudget

@@ -18,7 +18,6 @@ from skdp.accounting import (
     gaussian_delta,
 )
 from skdp.accounting.composition import delta_of, epsilon_of
-from skdp.accounting.dominating import dominating_pair
 from skdp.accounting.loss_distribution import FFT_ERROR, connect_the_dots
 from skdp.accounting.pairs import (
     AntipodalPair,
@@ -28,6 +27,7 @@ from skdp.accounting.pairs import (
     SampledPair,
     SymmetricSampledPair,
 )
+from skdp.accounting.pld import dominating_pair
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 EPSILONS = np.array([0.0, 0.05, 0.3, 1.0, 2.5])
@@ -135,9 +135,9 @@ def test_composed_mixtures_by_monte_carlo():
             total += moved if side == "remove" else -moved
     for epsilon in (0.3, 1.0, 2.0):
         found = [np.maximum(-np.expm1(epsilon - total), 0.0) for total in summed.values()]
-        dearer = max(found, key=np.mean)
+        costlier = max(found, key=np.mean)
         delta = delta_of(pairs, pairs, epsilon)
-        assert abs(dearer.mean() - delta) <= 5 * dearer.std() / math.sqrt(draws) + 1e-4 * delta
+        assert abs(costlier.mean() - delta) <= 5 * costlier.std() / math.sqrt(draws) + 1e-4 * delta
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=repr)
@@ -148,16 +148,16 @@ def test_connected_dots_lie_above_the_profile_and_hold_all_mass(pair):
     )
     losses, log_masses = atoms.log_masses()
     masses = np.exp(log_masses)
-    assert masses.sum() + atoms.infinite == pytest.approx(1.0, abs=1e-12)
+    assert masses.sum() + atoms.infinity_mass == pytest.approx(1.0, abs=1e-12)
     between = np.linspace(0, forward, 101)
     for epsilon, true in zip(between, pair.forward(between), strict=True):
-        above = masses @ np.maximum(-np.expm1(epsilon - losses), 0.0) + atoms.infinite
+        above = masses @ np.maximum(-np.expm1(epsilon - losses), 0.0) + atoms.infinity_mass
         assert above >= true - 1e-14
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=repr)
 def test_reach_is_where_the_profile_ends(pair):
-    leak = pair.leaking
+    leak = pair.infinity_mass
     for tail in (1e-3, 1e-9, 1e-15):
         forward, backward = pair.reach(tail)
         assert float(pair.forward(np.array([forward * (1 + 1e-12)]))[0]) <= leak + tail * 1.001

@@ -13,22 +13,22 @@ from skdp.accounting import (
     Composed,
     FixedSizeSampled,
     Gaussian,
-    GaussianDP,
+    GDPAccountant,
     Laplace,
     OnBlock,
     Partition,
+    PLDAccountant,
     PoissonSampled,
-    PrivacyLossDistribution,
-    PureDP,
-    RenyiDP,
+    PureDPAccountant,
+    RDPAccountant,
     UnknownCost,
     calibrate,
-    knowing,
     price,
+    supporting_accountants,
 )
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
-pld = PrivacyLossDistribution()
+pld = PLDAccountant()
 QUICK = settings(max_examples=40, deadline=None)
 # The lattice adds a few millionths; comparisons allow for it.
 CLOSE = 1 + 2e-5
@@ -134,7 +134,7 @@ def test_sampling_costs_no_more_than_all_rows(sigma, rate, delta):
 @given(st.data(), adjacencies, deltas)
 def test_delta_inverts_epsilon(data, adjacency, delta):
     plan = data.draw(plans(adjacency))
-    for accountant in knowing(plan, adjacency):
+    for accountant in supporting_accountants(plan, adjacency):
         if accountant.name == "pure":
             continue
         cost = accountant.epsilon(plan, delta, adjacency)
@@ -165,7 +165,7 @@ def test_calibration_ends_just_on_the_private_side(data, adjacency, budget, delt
 @given(noise, st.integers(1, 50), deltas, adjacencies)
 def test_pld_meets_the_exact_form_of_gaussians(sigma, count, delta, adjacency):
     plan = Composed(((Gaussian(sigma), count),))
-    exact = GaussianDP().epsilon(plan, delta, adjacency)
+    exact = GDPAccountant().epsilon(plan, delta, adjacency)
     found = pld.epsilon(plan, delta, adjacency)
     assert exact * (1 - 1e-9) <= found <= exact * (1 + 1e-5) + 1e-9
 
@@ -194,8 +194,8 @@ def test_pld_meets_the_exact_form_of_a_guarantee(bound, leak, delta):
 def test_pld_is_the_least_of_all(data, adjacency, delta):
     plan = data.draw(plans(adjacency))
     tight = pld.epsilon(plan, delta, adjacency)
-    for other in (PureDP(), RenyiDP()):
-        if other.objection(plan, adjacency) is None:
+    for other in (PureDPAccountant(), RDPAccountant()):
+        if other.why_unsupported(plan, adjacency) is None:
             assert tight <= other.epsilon(plan, delta, adjacency) * CLOSE
 
 
@@ -204,8 +204,8 @@ def test_pld_is_the_least_of_all(data, adjacency, delta):
 def test_blocks_cost_their_maximum_and_repeats_their_sum(sigmas, delta, adjacency):
     partition = Partition(0, len(sigmas))
     blocks = [OnBlock(partition, k, Gaussian(sigma)) for k, sigma in enumerate(sigmas)]
-    dearest = epsilon(Gaussian(min(sigmas)), delta, adjacency)
-    assert epsilon(Composed.of(blocks), delta, adjacency) == dearest
+    costliest = epsilon(Gaussian(min(sigmas)), delta, adjacency)
+    assert epsilon(Composed.of(blocks), delta, adjacency) == costliest
     twice = epsilon(Composed(((blocks[0], 2),)), delta, adjacency)
     assert twice == epsilon(Composed(((Gaussian(sigmas[0]), 2),)), delta, adjacency)
     other_epoch = OnBlock(Partition(1, len(sigmas)), 0, Gaussian(sigmas[0]))

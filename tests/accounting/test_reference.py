@@ -13,14 +13,14 @@ from skdp.accounting import (
     FixedSizeSampled,
     Gaussian,
     Laplace,
+    PLDAccountant,
     PoissonSampled,
-    PrivacyLossDistribution,
-    RenyiDP,
+    RDPAccountant,
 )
-from skdp.accounting.renyi import laplace_renyi, poisson_renyi, without_replacement_renyi
+from skdp.accounting.rdp import laplace_renyi, poisson_renyi, without_replacement_renyi
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
-pld, rdp = PrivacyLossDistribution(), RenyiDP()
+pld, rdp = PLDAccountant(), RDPAccountant()
 
 
 def close_to_reference(found, reference):
