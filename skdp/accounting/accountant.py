@@ -14,7 +14,7 @@ from skdp.accounting.events.base import Adjacency, Event
 
 _REGISTRY: dict[str, Accountant] = {}
 
-# exp of a larger number overflows float64, whose range ends at exp(709.78).
+# Largest argument of exp; the range of float64 ends at exp(709.78).
 MAX_EXPONENT = 700.0
 
 
@@ -147,7 +147,10 @@ def least_factor(
 
 
 def bisect(suffices: Callable[[float], bool], low: float, high: float, halvings: int) -> float:
-    """Halve the bracket so many times and return its upper end, which ``suffices``."""
+    """Halve the bracket ``halvings`` times and return its upper end.
+
+    ``high`` must suffice; the number returned does, too.
+    """
     for _ in range(halvings):
         middle = (low + high) / 2
         low, high = (low, middle) if suffices(middle) else (middle, high)

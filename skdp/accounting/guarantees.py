@@ -155,8 +155,8 @@ class OptimalCompositionAccountant(Accountant):
             for part in path:
                 if needs_delta(part, adjacency):
                     raise UnknownCost(
-                        f"{type(part).__name__} is known by a whole curve, not by one "
-                        "(epsilon, delta); ask 'pld'."
+                        f"{type(part).__name__} has a whole privacy curve, not one (epsilon, "
+                        "delta); use 'pld'."
                     )
         return None
 

@@ -45,7 +45,7 @@ class MixedAccountant(Accountant):
             _PLD.examine(Composed(tuple(rest.items())), adjacency)
             if len(special) == 1 and special[0][1] == 1 and not rest:
                 name = special[0][2].name
-                raise UnknownCost(f"the one part of this plan is supported by {name!r}; ask that.")
+                raise UnknownCost(f"the one part of this plan is supported by {name!r}; use that.")
         if not any(special for special, _ in found):
             raise UnknownCost("no part of this plan has a special accountant that supports it.")
         return found

@@ -1,4 +1,4 @@
-"""Reduce a plan to what a single record can take part in: by blocks, then by counts of events."""
+"""Reduce a plan to the events that a single record can meet, with their numbers of occurrences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def only_event(event: Event, kind: type[Kind], what: str) -> Kind:
     counts = counts_of(event)
     part = next(iter(counts), None)
     if not isinstance(part, kind) or counts != {part: 1}:
-        raise UnknownCost(f"only a single {what} is known here; ask 'mixed'.")
+        raise UnknownCost(f"only a single {what} is supported here; use 'mixed'.")
     return part
 
 

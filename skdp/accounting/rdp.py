@@ -161,8 +161,8 @@ def _quadrature_excess(order: float, mu: float, rate: float) -> float:
     shifted = mu * x - mu**2 / 2
     u = rate * np.expm1(np.minimum(shifted, 300.0))
     power = order * np.logaddexp(math.log1p(-rate), math.log(rate) + shifted)
-    held = np.clip(u, -1.0, 1e-2 / order)
-    series = (1 + (order - 2) / 3 * held * (1 + (order - 3) / 4 * held)) * held**2
+    small = np.clip(u, -1.0, 1e-2 / order)
+    series = (1 + (order - 2) / 3 * small * (1 + (order - 3) / 4 * small)) * small**2
     with np.errstate(divide="ignore", invalid="ignore"):
         near = math.log(order * (order - 1) / 2) + np.log(series)
         far = power + np.log1p(-(1 + order * u) * np.exp(-power))
@@ -266,7 +266,7 @@ def _(event: Sampled, adjacency: Adjacency, orders: Array) -> Array:
         return without_replacement_renyi(orders, mu, event.rate)
     if adjacency is Adjacency.REPLACE_ONE:
         raise UnknownCost(
-            "PoissonSampled of Gaussian has no Renyi theorem under replace_one; ask 'pld'."
+            "PoissonSampled of Gaussian has no Renyi theorem under replace_one; use 'pld'."
         )
     return poisson_renyi(orders, mu, event.rate)
 

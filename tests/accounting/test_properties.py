@@ -1,6 +1,5 @@
 """What must hold of every accountant and every plan."""
 
-import contextlib
 import math
 
 import pytest
@@ -148,17 +147,19 @@ def test_delta_inverts_epsilon(data, adjacency, delta):
 @given(st.data(), adjacencies, st.floats(0.05, 8.0), deltas)
 def test_calibration_ends_just_on_the_private_side(data, adjacency, budget, delta):
     plan = data.draw(plans(adjacency))
-    fixed = [part for part, _ in plan.flattened() if isinstance(part, ApproximateDP)]
-    if fixed and epsilon(plan.scaled(1e9), delta, adjacency) > 0.99 * budget:
-        with contextlib.suppress(UnknownCost):  # there may or may not be an answer
-            calibrate(plan, budget, delta, adjacency)
+    try:
+        found = calibrate(plan, budget, delta, adjacency)
+    except UnknownCost:  # parts whose noise cannot be scaled need nearly all of the budget
+        assert epsilon(plan.scaled(1e9), delta, adjacency) > 0.99 * budget
         return
-    found = calibrate(plan, budget, delta, adjacency)
     spent, _ = price(plan.scaled(found.scale), delta, adjacency, found.accountant)
     assert spent == found.epsilon <= budget
-    scalable = not all(isinstance(part, ApproximateDP) for part, _ in plan.flattened())
-    if scalable:
+    # Noise may not matter: other guarantees keep their cost, and a sample that is rarer than delta
+    # needs no noise at all.
+    if epsilon(plan.scaled(found.scale * 0.9), delta, adjacency) > budget:
         assert spent >= 0.999 * budget
+    else:
+        assert epsilon(plan.scaled(0.01), delta, adjacency) <= budget
 
 
 @QUICK

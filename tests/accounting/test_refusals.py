@@ -72,12 +72,10 @@ def test_refused_by_name(event, adjacency, named):
         ("mixed", Shuffled(9, G)),
         ("balls_and_bins", G),
         ("balls_and_bins", BallsAndBins(9, Laplace(1.0))),
-        ("rdp", Composed(((Selected(PoissonSampled(0.1, Laplace(0.0)), 5), 1), (BLOCK, 1)))),
+        ("rdp", PoissonSampled(0.1, Composed(((Laplace(1.0), 1), (G, 1))))),
     ],
 )
 def test_asked_by_name_each_says_what_it_does_not_know(accountant, event):
-    if accountant == "rdp":
-        event = PoissonSampled(0.1, Composed(((Laplace(1.0), 1), (G, 1))))
     with pytest.raises(UnknownCost, match=accountant):
         price(event, 1e-6, REPLACE_ONE, accountant)
 

@@ -66,7 +66,7 @@ class Event:
         """Yield, in order, the (event, count) pairs whose composition this event is.
 
         Sequences are opened. An event that is trivially a simpler one is replaced by it: a sample
-        of all rows by what is done to the sample, a sample of no rows by nothing.
+        of all rows by the event on the sample, a sample of no rows by nothing.
         """
         yield self, 1
 

@@ -16,7 +16,7 @@ def _check_noise(event: Event, *names: str) -> None:
 
 @dataclass(frozen=True)
 class _AdditiveNoise(Event):
-    """Base class of sums with additive noise; the subclasses say what the fields mean."""
+    """Base class of sums with additive noise; the subclasses explain the fields."""
 
     noise_multiplier: float
     spread: float = 2.0
