@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from skdp.accounting import Composed
+from skdp.accounting import walk
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
 from skdp.oracle.releases.perturbed import PerturbedMinimum
 from skdp.oracle.releases.step_noise import StepNoise, VaryingNoise
@@ -32,21 +32,6 @@ class Record:
     std: float
     answer: np.ndarray
     order: int = 2  # of the norm that the sensitivity is in
-
-
-def inside(event):
-    """Yield the mechanisms that an event is made of, and how often each was used."""
-    if isinstance(event, Composed):
-        for part, count in event.parts:
-            for inner, times in inside(part):
-                yield inner, count * times
-        return
-    # A run whose steps stay hidden, or a pass, is one release that hides several answers.
-    count = getattr(event, "n_steps", getattr(event, "n", 1))
-    while hasattr(event, "event") or hasattr(event, "randomiser"):
-        # samples, blocks and shuffled passes hold the event on their rows
-        event = getattr(event, "event", None) or event.randomiser
-    yield event, count
 
 
 class Replay:
@@ -171,7 +156,8 @@ class Replay:
         for record in statement.releases:
             # A pass is one release of several answers; the order within it is its own affair.
             for _ in range(record.count):
-                listed = [event for event, n in inside(record.event) for _ in range(n)]
+                parts = [(event, n) for event, n in walk(record.event) if not event.inner()]
+                listed = [mechanism for mechanism, n in parts for _ in range(n)]
                 found = list(itertools.islice(answers, len(listed)))
                 if len(found) != len(listed):
                     raise Leak("the statement lists more than there was")

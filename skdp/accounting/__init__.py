@@ -1,88 +1,87 @@
-"""What it costs: events, accountants, calibration and the statement. No rows, no randomness."""
+"""Privacy accounting: events, accountants, calibration and the privacy statement.
 
+Nothing here reads rows or draws random numbers.
+"""
+
+import warnings
+from typing import TYPE_CHECKING
+
+from skdp.accounting import events
 from skdp.accounting.accountant import Accountant, UnknownCost, available_accountants
-from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.advanced import AdvancedComposition, OptimalComposition
-from skdp.accounting.balls_and_bins import BallsAndBinsModel
-from skdp.accounting.calibration import Calibration, calibrate, knowing, price
-from skdp.accounting.events import (
-    ApproximateDP,
-    BallsAndBins,
-    Composed,
-    Event,
-    FixedSizeSampled,
-    Gaussian,
-    Laplace,
-    ObjectivePerturbed,
-    OnBlock,
-    OnePass,
-    Partition,
-    PoissonSampled,
-    Selected,
-    Shuffled,
-)
-from skdp.accounting.events.last_iterate import HiddenIterates
-from skdp.accounting.gaussian_tradeoff import gaussian_delta, gaussian_epsilon, gaussian_mu
-from skdp.accounting.gdp import GaussianDP
-from skdp.accounting.mixed import MixedComposition
-from skdp.accounting.objective import ObjectiveModel, objective_delta
-from skdp.accounting.parallel import ParallelComposition
-from skdp.accounting.pld import PrivacyLossDistribution
-from skdp.accounting.pure import PureDP
-from skdp.accounting.rdp import RenyiDP
-from skdp.accounting.release_lines import ReleaseRecord
-from skdp.accounting.selection import SelectionModel, selection_delta, selection_epsilon
-from skdp.accounting.shuffle import ShuffleModel
-from skdp.accounting.statement import PrivacyStatement, compose_statements
-from skdp.accounting.zcdp import ZeroConcentratedDP, zcdp_delta, zcdp_epsilon, zcdp_rho
+from skdp.accounting.balls_and_bins import BallsAndBinsAccountant
+from skdp.accounting.calibration import Calibration, calibrate, price, supporting_accountants
+from skdp.accounting.events import *  # noqa: F403 - all events, listed in events/__init__.py
+from skdp.accounting.gdp import GDPAccountant, gaussian_delta, gaussian_epsilon, gaussian_mu
+from skdp.accounting.guarantees import AdvancedCompositionAccountant, OptimalCompositionAccountant
+from skdp.accounting.mixed import MixedAccountant
+from skdp.accounting.objective import ObjectivePerturbationAccountant, objective_delta
+from skdp.accounting.pld import PLDAccountant
+from skdp.accounting.pure import PureDPAccountant
+from skdp.accounting.rdp import RDPAccountant
+from skdp.accounting.selection import SelectionAccountant, selection_delta, selection_epsilon
+from skdp.accounting.shuffle import ShuffleAccountant
+from skdp.accounting.statement import PrivacyStatement, ReleaseRecord, compose_statements
+from skdp.accounting.zcdp import ZCDPAccountant, zcdp_delta, zcdp_epsilon, zcdp_rho
 
 __all__ = [
     "Accountant",
-    "Adjacency",
-    "AdvancedComposition",
-    "ApproximateDP",
-    "BallsAndBins",
-    "BallsAndBinsModel",
+    "AdvancedCompositionAccountant",
+    "BallsAndBinsAccountant",
     "Calibration",
-    "Composed",
-    "Event",
-    "FixedSizeSampled",
-    "Gaussian",
-    "GaussianDP",
-    "HiddenIterates",
-    "Laplace",
-    "MixedComposition",
-    "ObjectiveModel",
-    "ObjectivePerturbed",
-    "OnBlock",
-    "OnePass",
-    "OptimalComposition",
-    "ParallelComposition",
-    "Partition",
-    "PoissonSampled",
-    "PrivacyLossDistribution",
+    "GDPAccountant",
+    "MixedAccountant",
+    "ObjectivePerturbationAccountant",
+    "OptimalCompositionAccountant",
+    "PLDAccountant",
     "PrivacyStatement",
-    "PureDP",
+    "PureDPAccountant",
+    "RDPAccountant",
     "ReleaseRecord",
-    "RenyiDP",
-    "Selected",
-    "SelectionModel",
-    "ShuffleModel",
-    "Shuffled",
+    "SelectionAccountant",
+    "ShuffleAccountant",
     "UnknownCost",
-    "ZeroConcentratedDP",
+    "ZCDPAccountant",
     "available_accountants",
     "calibrate",
     "compose_statements",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
-    "knowing",
     "objective_delta",
     "price",
     "selection_delta",
     "selection_epsilon",
+    "supporting_accountants",
     "zcdp_delta",
     "zcdp_epsilon",
     "zcdp_rho",
 ]
+__all__ += events.__all__
+
+_NEW_NAMES = {
+    "AdvancedComposition": "AdvancedCompositionAccountant",
+    "BallsAndBinsModel": "BallsAndBinsAccountant",
+    "GaussianDP": "GDPAccountant",
+    "MixedComposition": "MixedAccountant",
+    "ObjectiveModel": "ObjectivePerturbationAccountant",
+    "OnePass": "DisjointPass",
+    "OptimalComposition": "OptimalCompositionAccountant",
+    "PrivacyLossDistribution": "PLDAccountant",
+    "PureDP": "PureDPAccountant",
+    "RenyiDP": "RDPAccountant",
+    "SelectionModel": "SelectionAccountant",
+    "ShuffleModel": "ShuffleAccountant",
+    "ZeroConcentratedDP": "ZCDPAccountant",
+    "knowing": "supporting_accountants",
+}
+
+if not TYPE_CHECKING:  # type checkers report the old names as unknown
+
+    def __getattr__(name: str) -> object:
+        """Return the object that an old name stands for, with a warning."""
+        if name not in _NEW_NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        new = _NEW_NAMES[name]
+        message = f"skdp.accounting.{name} has been renamed to {new}; the old name will be removed."
+        warnings.warn(message, FutureWarning, stacklevel=2)
+        return globals()[new]

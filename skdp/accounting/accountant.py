@@ -1,4 +1,4 @@
-"""What an accountant is, and the registry of the accountants that can be asked for by name."""
+"""The base class of accountants, the searches that they share, and the registry of their names."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import Any, ClassVar
 from scipy.optimize import brentq
 
 from skdp._numbers import shown
-from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.events import Event
+from skdp.accounting.events.base import Adjacency, Event
 
 _REGISTRY: dict[str, Accountant] = {}
 
+# Largest argument of exp; the range of float64 ends at exp(709.78).
+MAX_EXPONENT = 700.0
+
 
 class UnknownCost(ValueError):  # noqa: N818 - an answer, not only an error
-    """No theorem at hand covers this event under this relation; the message names both."""
+    """No available theorem covers this event under this adjacency; the message names both."""
 
 
 class Accountant(ABC):
@@ -26,37 +28,44 @@ class Accountant(ABC):
     Attributes
     ----------
     name : str
-        The word by which users ask for it.
+        The name by which users ask for it.
     rank : int or None
-        Place in the order in which "auto" asks; None if "auto" never does.
-    settles : bool
-        Whether only special accountants can do better where this one knows the plan.
+        Position in the order in which "auto" tries accountants; None if "auto" never does.
+    is_tight : bool
+        Whether, for the plans that this accountant supports, only special accountants can do
+        better.
     special : tuple of event types
-        If not empty, it is for plans with such events only.
+        If not empty, the accountant is only meant for plans with such events.
+    tolerance : float
+        Relative width to which the search of `scale` narrows the factor down.
+    delta_precision : float
+        Relative width to which the search of `delta` narrows delta down.
     """
 
     name: ClassVar[str]
     rank: ClassVar[int | None] = None
-    settles: ClassVar[bool] = False
+    is_tight: ClassVar[bool] = False
     special: ClassVar[tuple[type[Event], ...]] = ()
+    tolerance: ClassVar[float] = 1e-5
+    delta_precision: ClassVar[float] = 1e-9
 
-    def objection(self, event: Event, adjacency: Adjacency) -> str | None:
-        """Say why this accountant has no theorem for ``event``, or None if it has one."""
+    @abstractmethod
+    def examine(self, event: Event, adjacency: Adjacency) -> Any:
+        """Raise `UnknownCost`, with a sentence that says why, if there is no theorem.
+
+        The value returned is for the accountant's own use.
+        """
+
+    def why_unsupported(self, event: Event, adjacency: Adjacency) -> str | None:
+        """Return why this accountant has no theorem for ``event``, or None if it has one."""
         try:
             self.examine(event, adjacency)
         except UnknownCost as refusal:
             return str(refusal)
         return None
 
-    @abstractmethod
-    def examine(self, event: Event, adjacency: Adjacency) -> Any:
-        """Raise `UnknownCost`, with a sentence that says why, if there is no theorem.
-
-        What is returned is for the accountant's own use.
-        """
-
-    def known(self, event: Event, adjacency: Adjacency) -> Any:
-        """Return what `examine` does; a refusal carries the accountant's name."""
+    def require(self, event: Event, adjacency: Adjacency) -> Any:
+        """Return the result of `examine`; a refusal is prefixed with the accountant's name."""
         try:
             return self.examine(event, adjacency)
         except UnknownCost as refusal:
@@ -66,25 +75,35 @@ class Accountant(ABC):
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
         """Return an epsilon such that ``event`` is (epsilon, delta)-DP; inf if there is none."""
 
-    @abstractmethod
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        """Return a delta such that ``event`` is (epsilon, delta)-DP."""
+        """Return a delta such that ``event`` is (epsilon, delta)-DP.
+
+        Found by bisection on `epsilon`; accountants that know the whole privacy curve override it.
+        """
+        self.require(event, adjacency)
+
+        def suffices(delta: float) -> bool:
+            return self.epsilon(event, delta, adjacency) <= epsilon
+
+        low, high = 1e-15, 1.0
+        if suffices(low):
+            return low
+        while high > low * (1 + self.delta_precision):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if suffices(middle) else (middle, high)
+        return high
 
     def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-        """Return a factor such that ``event.scaled(factor)`` is (epsilon, delta)-DP, nearly least.
+        """Return nearly the least factor such that ``event.scaled(factor)`` is (epsilon, delta)-DP.
 
-        The cost falls as the factor grows; the search brackets the answer and keeps the private
-        side. Accountants with a closed form override this.
+        The cost falls as the factor grows; the search brackets the answer and returns the private
+        end of the bracket. Accountants with a closed form override this.
         """
 
         def spent(factor: float) -> float:
             return self.epsilon(event.scaled(factor), delta, adjacency)
 
-        return least_factor(spent, epsilon, who=self.name, delta=delta)
-
-
-# Calibrated factors are this close, relatively, to where the cost meets the budget.
-TOLERANCE = 1e-5
+        return least_factor(spent, epsilon, who=self.name, delta=delta, tolerance=self.tolerance)
 
 
 def least_factor(
@@ -94,59 +113,57 @@ def least_factor(
     who: str,
     delta: float,
     guess: float = 1.0,
-    tolerance: float = TOLERANCE,
+    tolerance: float = Accountant.tolerance,
 ) -> float:
-    """Return about the least factor with ``spent(factor) <= epsilon``, never a smaller one.
+    """Return a factor with ``spent(factor) <= epsilon``, at most slightly above the least one.
 
-    ``spent`` must fall as the factor grows. The search works on logarithms of both, where costs are
-    nearly straight lines, and starts at ``guess``, which it returns if noise plays no part.
+    ``spent`` must fall as the factor grows. The search works on the logarithms of both, where costs
+    are nearly straight lines, and starts at ``guess``, which is returned if noise does not affect
+    the cost.
     """
 
     def excess(log_factor: float) -> float:
         cost = spent(math.exp(log_factor))
         return math.log(min(max(cost, 1e-300), 1e300)) - math.log(epsilon)
 
-    here = math.log(guess)
-    step = 0.25
-    if excess(here) > 0:
-        low, high = here, here + step
-        while excess(high) > 0:
-            step *= 2
-            low, high = high, high + step
-            if high > 64:
-                raise UnknownCost(
-                    f"accountant {who!r} finds no amount of noise that meets "
-                    f"epsilon={epsilon:g}, delta={delta:g} for this plan."
-                )
-    else:
-        low, high = here - step, here
-        while excess(low) <= 0:
-            step *= 2
-            low, high = low - step, low
-            if low < -64:
-                return guess  # noise plays no part in the cost
-    root = float(brentq(excess, low, high, xtol=tolerance))
+    near = math.log(guess)
+    upwards = excess(near) > 0
+    step = 0.25 if upwards else -0.25
+    far = near + step
+    while (excess(far) > 0) == upwards:
+        step *= 2
+        near, far = far, far + step
+        if far > 64:
+            raise UnknownCost(
+                f"accountant {who!r} finds no amount of noise that meets "
+                f"epsilon={epsilon:g}, delta={delta:g} for this plan."
+            )
+        if far < -64:
+            return guess  # noise does not affect the cost
+    root = float(brentq(excess, min(near, far), max(near, far), xtol=tolerance))
     while spent(math.exp(root)) > epsilon:
         root += tolerance
     return math.exp(root)
 
 
-def bisect_log_delta(suffices: Callable[[float], bool], precision: float = 1e-9) -> float:
-    """Return about the least delta that ``suffices``, never one that does not."""
-    low, high = 1e-15, 1.0
-    if suffices(low):
-        return low
-    while high > low * (1 + precision):
-        middle = math.sqrt(low * high)
-        if suffices(middle):
-            high = middle
-        else:
-            low = middle
+def bisect(suffices: Callable[[float], bool], low: float, high: float, halvings: int) -> float:
+    """Halve the bracket ``halvings`` times and return its upper end.
+
+    ``high`` must suffice; the number returned does, too.
+    """
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
     return high
 
 
+def one_plus_exp(epsilon: float) -> float:
+    """``1 + exp(epsilon)``, finite for every epsilon."""
+    return 1 + math.exp(min(epsilon, MAX_EXPONENT))
+
+
 def register(accountant: type[Accountant]) -> type[Accountant]:
-    """Make an accountant known by its name (class decorator)."""
+    """Make an accountant available by its name (class decorator)."""
     if accountant.name in _REGISTRY:
         raise ValueError(f"an accountant named {accountant.name!r} is registered already.")
     _REGISTRY[accountant.name] = accountant()
@@ -154,12 +171,12 @@ def register(accountant: type[Accountant]) -> type[Accountant]:
 
 
 def available_accountants() -> dict[str, str]:
-    """Names of the registered accountants, with one line on each."""
+    """Return the names of the registered accountants, each with a one-line description."""
     return {name: (item.__doc__ or "").splitlines()[0] for name, item in sorted(_REGISTRY.items())}
 
 
 def candidates(name: str) -> tuple[Accountant, ...]:
-    """Accountants that the word ``name`` stands for; "auto": those with a rank, in that order."""
+    """Return the accountant called ``name``; for "auto" all that have a rank, in that order."""
     if isinstance(name, str) and name == "auto":
         ranked = [(item.rank, item) for item in _REGISTRY.values() if item.rank is not None]
         return tuple(item for _, item in sorted(ranked, key=lambda pair: pair[0]))

@@ -9,20 +9,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from skdp.accounting.accountant import UnknownCost, least_factor, register
-from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.dominating import dominating_pair
-from skdp.accounting.events import BallsAndBins, Composed, Event, Gaussian, OnBlock
+from skdp.accounting.accountant import Accountant, UnknownCost, register
+from skdp.accounting.events.base import Adjacency, Composed, Event
+from skdp.accounting.events.blocks import BallsAndBins, OnBlock
+from skdp.accounting.events.mechanisms import Gaussian
 from skdp.accounting.pairs import Array, Pair
-from skdp.accounting.plan import Sequence, by_block, paths, sequence_of, squared_mu
-from skdp.accounting.pld import PrivacyLossDistribution
+from skdp.accounting.plan import EventCounts, by_block, counts_of, joint_mu, paths
+from skdp.accounting.pld import PLDAccountant, dominating_pair
 
-# One evaluation takes a second or more, so a calibrated factor may be off by this share.
-_TOLERANCE = 2e-4
-# Step of the discretised losses, for noise multipliers up to 1; smaller in proportion above. It
-# costs about 1 % of epsilon; a finer one takes time in proportion to its inverse square.
+# Step of the discretised losses for noise multipliers up to 1; above, it is inversely proportional
+# to the noise multiplier. It adds about 1 % to epsilon; the time is inversely proportional to its
+# square.
 _STEP = 0.05
-_TAIL = 1e-15  # mass that is counted as infinite loss
+_TAIL = 1e-15  # mass at either end that is counted as infinite loss
 
 
 @dataclass(frozen=True)
@@ -30,20 +29,17 @@ class AllocationPair(Pair):
     """``(mean over j of N(e_j), N(0))``, e_j the j-th of ``n_bins`` unit vectors, over ``sigma``.
 
     It dominates a Gaussian pass over bins under zero-out (Chua et al. 2025, arXiv:2412.16802; Dong,
-    Chen, Ma 2025). Its profile is that of losses rounded up (Feldman and Shenfeld 2026,
-    arXiv:2602.17284).
+    Chen, Ma 2025). Its profile is computed from losses that are rounded up (Feldman and Shenfeld
+    2026, arXiv:2602.17284).
     """
 
     sigma: float
     n_bins: int
+    symmetric = False
 
     @property
-    def symmetric(self) -> bool:
-        return False
-
-    @property
-    def leaking(self) -> float:
-        return max(self._losses(side).infinite for side in (True, False))
+    def infinity_mass(self) -> float:
+        return max(self._losses(forward).infinity_mass for forward in (True, False))
 
     def _losses(self, forward: bool) -> _Losses:
         return _losses(self.sigma, self.n_bins, forward)
@@ -60,21 +56,21 @@ class AllocationPair(Pair):
 
 @dataclass(frozen=True, eq=False)
 class _Losses:
-    """Discrete privacy losses of one direction: positive values, masses, mass at infinity."""
+    """Discrete privacy losses of one direction: positive values, their masses, mass at infinity."""
 
     values: Array
     masses: Array
-    infinite: float
+    infinity_mass: float
 
     def profile(self, epsilon: Array) -> Array:
         """``sum of masses * (1 - exp(epsilon - value))`` over values above epsilon."""
         first = np.searchsorted(self.values, epsilon, side="right")
-        # Suffix sums; exp(-value) is taken relative to epsilon, where it can't overflow.
+        # Suffix sums over the values above epsilon.
         above = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)[first]
         weighted = self.masses * np.exp(-self.values)
         below = np.append(np.cumsum(weighted[::-1])[::-1], 0.0)[first]
         finite = np.maximum(above - np.exp(epsilon) * below, 0.0) + 1e-15 * above
-        return np.asarray(self.infinite + finite)
+        return np.asarray(self.infinity_mass + finite)
 
     def reach(self, tail: float) -> float:
         """Epsilon beyond which the finite losses add less than ``tail`` to the profile."""
@@ -114,41 +110,37 @@ def _(event: BallsAndBins, adjacency: Adjacency) -> Pair | None:
         raise UnknownCost(
             "BallsAndBins needs the package PLD-accounting; install skdp[amplification]."
         )
-    sigma = _noise(sequence_of(event.event))
+    sigma = _noise(counts_of(event.event))
     return None if sigma == 0 else AllocationPair(sigma, event.n_bins)
 
 
 @register
-class BallsAndBinsModel(PrivacyLossDistribution):
-    """Plans with passes over bins that the records were thrown into, secretly and independently.
+class BallsAndBinsAccountant(PLDAccountant):
+    """Amplification of passes over bins to which records are assigned secretly and independently.
 
     Passes are `BallsAndBins` events, and blocks of a partition with ``allocation=True``. Under
-    zero_out each is replaced by its dominating pair; all other events of the plan are as for "pld".
+    zero_out each is replaced by its dominating pair; all other events are treated as by "pld".
     Needs the extra ``skdp[amplification]``.
     """
 
     name = "balls_and_bins"
     rank = 8
-    settles = False
+    is_tight = False
     special = (BallsAndBins, OnBlock)
+    tolerance = 2e-4  # coarser than elsewhere, since an evaluation takes a second or more
+    scale = Accountant.scale
 
-    def paths(self, event: Event, adjacency: Adjacency) -> list[Sequence]:
+    def paths(self, event: Event, adjacency: Adjacency) -> list[EventCounts]:
         found = paths(_with_passes(event), adjacency, keep=(BallsAndBins,))
         if not any(isinstance(part, BallsAndBins) for path in found for part in path):
             raise UnknownCost("there is no pass over bins in this plan.")
         return found
 
-    def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-        def spent(factor: float) -> float:
-            return self.epsilon(event.scaled(factor), delta, adjacency)
-
-        return least_factor(spent, epsilon, who=self.name, delta=delta, tolerance=_TOLERANCE)
-
 
 def _with_passes(event: Event) -> Composed:
-    """Return the same plan with the blocks of a secret random allocation as one pass over bins.
+    """Return the same plan with the blocks of each secret random allocation as a pass over bins.
 
-    Bins with more noise than others are charged as if they had the least of it.
+    All bins are charged as if they had the noise of the bin with the least of it.
     """
     common, partitions = by_block(event)
     parts = list(common.items())
@@ -165,9 +157,12 @@ def _with_passes(event: Event) -> Composed:
     return Composed(tuple(parts))
 
 
-def _noise(content: dict[Event, int]) -> float:
-    """Noise multiplier of the one Gaussian answer that ``content`` amounts to, under zero_out."""
-    if not content or not all(isinstance(part, Gaussian) for part in content):
+def _noise(content: EventCounts) -> float:
+    """Noise multiplier, under zero_out, of one Gaussian answer that costs as much as ``content``.
+
+    0 if there is an answer without noise.
+    """
+    mu = joint_mu(content, Adjacency.ZERO_OUT)
+    if not content or mu is None:
         raise UnknownCost("passes over bins are priced for Gaussian answers only.")
-    mu = math.sqrt(squared_mu(content, Adjacency.ZERO_OUT))
     return 0.0 if math.isinf(mu) else 1 / mu

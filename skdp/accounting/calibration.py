@@ -1,4 +1,4 @@
-"""Find the one factor on the noise of a plan that makes it cost what the user allows."""
+"""Choose accountants for a plan, price it, and find the noise factor at which it costs a budget."""
 
 from __future__ import annotations
 
@@ -6,62 +6,84 @@ import math
 from dataclasses import dataclass
 
 from skdp.accounting.accountant import Accountant, UnknownCost, candidates
-from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.events import Event
+from skdp.accounting.events.base import Adjacency, Event
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A noise factor, the accountant that vouches for it, and the epsilon it certifies."""
+    """A noise factor, the epsilon it guarantees, and the accountant that certifies it."""
 
     scale: float
     epsilon: float
     accountant: str
 
 
-def knowing(event: Event, adjacency: Adjacency, accountant: str = "auto") -> list[Accountant]:
-    """Accountants among those that ``accountant`` stands for which have a theorem for ``event``.
+def supporting_accountants(
+    event: Event, adjacency: Adjacency, accountant: str = "auto"
+) -> list[Accountant]:
+    """Return those of the accountants called ``accountant`` that have a theorem for ``event``.
 
-    "auto" goes through the accountants in the order of their ranks. The first that settles the
-    matter, being tight for what it knows, ends the search, but for special accountants of events
-    that the plan contains. So which ones are asked depends on the plan alone, never on how fast
-    the machine is, and the slow ones are asked only where no quick one is tight.
+    "auto" tries the accountants in the order of their ranks. After the first one that is tight for
+    the plan it tries only special accountants of events that the plan contains. So the choice
+    depends on the plan alone, never on the speed of the machine, and slow accountants are tried
+    only where no quick one is tight.
 
     Raises
     ------
     UnknownCost
-        If there is none; the message gives the objections of all that are for such plans.
+        If there is none; the message lists the reasons of all that are meant for such plans.
     """
-    able: list[Accountant] = []
-    objections: dict[str, list[str]] = {}
-    asked = candidates(accountant)
-    settled = False
-    for item in asked:
-        concerned = not settled
-        if item.special and len(asked) > 1:
-            concerned = any(isinstance(part, item.special) for part, _ in event.flattened())
-        if not concerned:
+    supporting: list[Accountant] = []
+    reasons: dict[str, list[str]] = {}
+    tried = candidates(accountant)
+    is_tight = False
+    for item in tried:
+        relevant = not is_tight
+        if item.special and len(tried) > 1:
+            relevant = any(isinstance(part, item.special) for part, _ in event.flattened())
+        if not relevant:
             continue
-        objection = item.objection(event, adjacency)
-        if objection is None:
-            able.append(item)
-            settled |= item.settles
+        reason = item.why_unsupported(event, adjacency)
+        if reason is None:
+            supporting.append(item)
+            is_tight |= item.is_tight
         else:
-            objections.setdefault(objection, []).append(item.name)
-    if not able:
-        reasons = [f"{', '.join(names)}: {why}" for why, names in objections.items()]
+            reasons.setdefault(reason, []).append(item.name)
+    if not supporting:
+        listed = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
         raise UnknownCost(
-            f"no accountant can price this plan under {adjacency}. {' '.join(reasons)}"
+            f"no accountant can price this plan under {adjacency}. {' '.join(listed)}"
         )
-    return able
+    return supporting
 
 
 def price(
     event: Event, delta: float, adjacency: Adjacency, accountant: str = "auto"
 ) -> tuple[float, str]:
-    """Least certified epsilon of ``event`` at ``delta``, and the accountant that certifies it."""
-    able = knowing(event, adjacency, accountant)
-    costs = [(item.epsilon(event, delta, adjacency), item.name) for item in able]
+    """Return the least certified epsilon of ``event``, and the accountant that certifies it.
+
+    Parameters
+    ----------
+    event : Event
+    delta : float
+        In [0, 1).
+    adjacency : Adjacency
+    accountant : str, default="auto"
+        A registered name, or "auto" for the one with the least epsilon.
+
+    Returns
+    -------
+    epsilon : float
+        inf where no finite epsilon holds.
+    accountant : str
+
+    Raises
+    ------
+    UnknownCost
+        If no accountant supports the plan.
+    """
+    supporting = supporting_accountants(event, adjacency, accountant)
+    costs = [(item.epsilon(event, delta, adjacency), item.name) for item in supporting]
     return min(costs, key=lambda cost: cost[0])
 
 
@@ -74,12 +96,13 @@ def calibrate(
 ) -> Calibration:
     """Find the least ``scale`` such that ``event.scaled(scale)`` is (epsilon, delta)-DP.
 
-    The answer errs on the private side: the certified epsilon never exceeds the one asked for.
+    Errors are on the private side: the certified epsilon never exceeds the requested one.
 
     Parameters
     ----------
     event : Event
-        The plan, with noise in relative units. Parts without noise of their own keep their cost.
+        The plan, with noise in relative units. The cost of parts whose noise cannot be scaled, such
+        as `ApproximateDP`, stays as it is.
     epsilon, delta : float
         The budget. ``epsilon=inf`` gives scale 0: no noise at all.
     adjacency : Adjacency
@@ -89,7 +112,7 @@ def calibrate(
     Raises
     ------
     UnknownCost
-        If no accountant knows the plan, or no amount of noise meets the budget.
+        If no accountant supports the plan, or no amount of noise meets the budget.
 
     Examples
     --------
@@ -105,7 +128,7 @@ def calibrate(
         return Calibration(1.0, 0.0, "none")
     refusals: list[str] = []
     found: list[Calibration] = []
-    for item in knowing(event, adjacency, accountant):
+    for item in supporting_accountants(event, adjacency, accountant):
         try:
             scale = item.scale(event, epsilon, delta, adjacency)
         except UnknownCost as refusal:
@@ -117,7 +140,7 @@ def calibrate(
                 f"delta={delta:g} beside parts that have none."
             )
             continue
-        # Rounding may leave the last digits on the wrong side; each try goes twice as far.
+        # Rounding may leave the cost just above the budget; each step up is twice the one before.
         step = 1e-9
         spent = item.epsilon(event.scaled(scale), delta, adjacency)
         while spent > epsilon:

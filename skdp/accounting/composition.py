@@ -1,4 +1,4 @@
-"""What a composition of dominating pairs costs: aim at the tail, compose by FFT, solve."""
+"""Epsilon and delta of composed dominating pairs: find the tail, sum losses by FFT, solve."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp.accounting.loss_distribution import (
-    Atoms,
+    AtomList,
     SummedLoss,
+    infinity_mass_of,
     lattice_atoms,
     log_heaviest,
     sketch_atoms,
@@ -18,24 +19,24 @@ from skdp.accounting.loss_distribution import (
 )
 from skdp.accounting.pairs import Array, Pair
 
-Pairs = tuple[tuple[Pair, int], ...]
-AtomList = list[tuple[Atoms, int]]
+Pairs = tuple[tuple[Pair, int], ...]  # dominating pairs with their numbers of occurrences
 
-# Mass cut off at the far end, as a share of delta; it is charged as lost.
+# Mass cut off at the far ends of all losses, as a share of delta; it is charged as infinite loss.
 _CUT = 1e-5
-# Width of a sum, in standard deviations, as far as it has to be held.
+# Least number of standard deviations of the sum that the lattice has to cover.
 _DEVIATIONS = 16.0
-# So often a tail is looked for again, if it was not where it was thought to be.
+# Maximum number of searches for the tail, which are repeated if it was not where it was expected.
 _ATTEMPTS = 5
-_LEAST = 1e-290  # below this, doubles lose their precision
+# Smaller positive numbers become subnormal in float64, and lose precision, in later operations.
+_LEAST = 1e-290
 
 
 @dataclass(frozen=True)
 class _Aim:
-    """Where to look in one direction.
+    """Where to look for the tail in one direction.
 
-    ``tilt`` brings the tail to the middle, where the sum then has about this ``deviation``;
-    ``bound`` is a bound on the answer, ``guess`` is about it.
+    Under ``tilt`` the tail is in the middle of the sum, whose standard deviation is then about
+    ``deviation``; ``bound`` is an upper bound on the answer, ``guess`` an estimate of it.
     """
 
     tilt: float
@@ -46,16 +47,25 @@ class _Aim:
 
 @dataclass(frozen=True)
 class Effort:
-    """How fine a lattice is: what share it may add to epsilon, how many atoms it may have.
+    """How fine a lattice is.
 
-    Both are a number and so much more for each distinct pair. The sum has about so many ``places``.
+    Attributes
+    ----------
+    precision, precision_each : float
+        Relative error of epsilon that the lattice may cause: the first, plus the second for each
+        distinct pair.
+    atoms, atoms_each : int
+        Number of atoms in all discretised losses: the first, plus the second for each distinct
+        pair.
+    points : int
+        Approximate number of lattice points of the sum.
     """
 
     precision: float
     precision_each: float
     atoms: int
     atoms_each: int
-    places: int
+    points: int
 
     def lattice(
         self, pairs: Pairs, aim: _Aim, epsilon: float, tail: float
@@ -63,20 +73,22 @@ class Effort:
         """Atoms of all pairs on one lattice, and its step.
 
         A step h adds at most ``h**2 / 8`` times ``tilt (1 + tilt)`` to the log moment of each loss,
-        and so much over ``tilt`` to epsilon.
+        and that over ``tilt`` to epsilon.
         """
         count = sum(times for _, times in pairs)
         precision = self.precision + self.precision_each * len(pairs)
         precise = math.sqrt(8 * precision * epsilon / (count * (1 + aim.tilt)))
         length = sum(sum(pair.reach(tail)) for pair, _ in pairs)
         step = max(precise, length / (self.atoms + self.atoms_each * len(pairs)), _LEAST)
-        step = max(step, _DEVIATIONS * aim.deviation / self.places)
+        step = max(step, _DEVIATIONS * aim.deviation / self.points)
         ends = [pair.reach(tail)[0] for pair, _ in pairs if pair.bounded]
         if ends and min(ends) > step:
-            step = min(ends) / math.ceil(min(ends) / step)  # mass at an end stays where it is
+            step = min(ends) / math.ceil(min(ends) / step)  # a bounded loss ends on the lattice
         return [(lattice_atoms(pair, step, tail), times) for pair, times in pairs], step
 
 
+# FULL is for certified figures: with it epsilon agrees with dp-accounting's to the precision of
+# theirs, 1e-5 (tests/accounting/test_reference.py). ROUGH is for searches.
 FULL = Effort(2e-6, 3e-8, 400_000, 2_500, 2_000_000)
 ROUGH = Effort(1e-4, 0.0, 40_000, 1_500, 200_000)
 
@@ -88,7 +100,7 @@ def epsilon_of(pairs: Pairs, coarse: Pairs, delta: float, effort: Effort = FULL)
     ----------
     pairs : tuple of (Pair, count)
     coarse : tuple of (Pair, count)
-        A shorter list that costs no less, to find where to look.
+        A shorter list that costs no less, with which the tail is found.
     delta : float
         Above 0.
     """
@@ -113,17 +125,17 @@ def epsilon_of(pairs: Pairs, coarse: Pairs, delta: float, effort: Effort = FULL)
             found = min(found, _solve(loss, log_delta, aims[side].bound))
             if found > aim.guess / 2 and loss.slack_share(found) < effort.precision:
                 break
-            # The tail lay elsewhere than aimed at: look again, from where it was found.
+            # The tail lies elsewhere than expected: look again, from where it was found.
             aim = _aim_at_epsilon(_seen_from(sketch, side), found, attempt)
         return found
 
-    dearer, *others = sorted(sides, key=lambda side: -aims[side].bound)
-    found = solved(dearer, pairs, effort)
+    costlier, *others = sorted(sides, key=lambda side: -aims[side].bound)
+    found = solved(costlier, pairs, effort)
     for side in others:
-        # Mostly a bound that is quick to find shows that the second direction cannot matter.
+        # Mostly a quick bound suffices to show that the second direction cannot matter.
         if aims[side].bound > found and solved(side, coarse, ROUGH) > found:
             found = max(found, solved(side, pairs, effort))
-    return min(found, _largest_loss(pairs)) if _leak(pairs) <= delta else found
+    return min(found, _largest_loss(pairs)) if infinity_mass_of(pairs) <= delta else found
 
 
 def delta_of(pairs: Pairs, coarse: Pairs, epsilon: float, effort: Effort = FULL) -> float:
@@ -131,15 +143,15 @@ def delta_of(pairs: Pairs, coarse: Pairs, epsilon: float, effort: Effort = FULL)
     if not pairs:
         return 0.0
     if epsilon >= _largest_loss(pairs):
-        return _leak(pairs)
+        return infinity_mass_of(pairs)
     count = sum(times for _, times in pairs)
     tail = 1e-30
-    for _ in range(2):  # the second time with a tail cut where the first bounds say
+    for _ in range(2):  # the first bounds tell where to cut the tail for the second
         sketch = [(sketch_atoms(pair, tail), times) for pair, times in coarse]
         bounds = {
             side: _aim_at_epsilon(_seen_from(sketch, side), epsilon).bound for side in _sides(pairs)
         }
-        # Delta may lie far below its first bound.
+        # The cube allows for a delta far below its first bound.
         tail = max(math.exp(min(0.0, max(bounds.values()))) * _CUT**3 / count, _LEAST)
     reach = sum(times * pair.reach(tail)[0] for pair, times in pairs) / count
 
@@ -156,28 +168,23 @@ def delta_of(pairs: Pairs, coarse: Pairs, epsilon: float, effort: Effort = FULL)
                 break
         return found
 
-    dearer, *others = sorted(bounds, key=lambda side: -bounds[side])
-    found = solved(dearer)
+    costlier, *others = sorted(bounds, key=lambda side: -bounds[side])
+    found = solved(costlier)
     for side in others:
         if bounds[side] > found:
             found = max(found, min(solved(side), bounds[side]))
     return math.exp(found)
 
 
-def _leak(pairs: Pairs) -> float:
-    """Mass at infinite loss of the composition, in the worse direction of each pair."""
-    return -math.expm1(sum(times * math.log1p(-pair.leaking) for pair, times in pairs))
-
-
 def _largest_loss(pairs: Pairs) -> float:
-    """Least epsilon that covers every finite loss, in either direction; mostly infinite."""
+    """Least epsilon that covers every finite loss in either direction; inf if there is none."""
     if not all(pair.bounded for pair, _ in pairs):
         return math.inf
     return sum(times * max(pair.reach(0.5)) for pair, times in pairs)
 
 
 def _sides(pairs: Pairs) -> tuple[int, ...]:
-    """0 for all pairs as they are, 1 for all of them reversed, where that makes a difference."""
+    """0 for the pairs as they are; also 1, for all of them reversed, if that differs."""
     return (0,) if all(pair.symmetric for pair, _ in pairs) else (0, 1)
 
 
@@ -187,19 +194,17 @@ def _seen_from(atoms: AtomList, side: int) -> AtomList:
 
 def _trial_tilts(sketch: AtomList) -> Array:
     reach = sum(count * float(item.gains[-1]) for item, count in sketch)
-    tilts: Array = np.geomspace(0.1, 1e7, 64) / max(reach, _LEAST)
-    return tilts
+    return np.asarray(np.geomspace(0.1, 1e7, 64) / max(reach, _LEAST))
 
 
 def _aim_at_delta(sketch: AtomList, log_delta: float) -> _Aim:
-    """Tilt under which the mean loss is about the epsilon asked for, and the Chernoff bound on it.
+    """Tilt under which the mean loss is about the epsilon at delta, and the Chernoff bound on it.
 
     At its mean under a tilt t a sum with variance v has a divergence of about the Chernoff bound
-    over ``t (1+t) sqrt(2 pi v)`` (saddle point). Where losses are bounded, that asks for far less
-    tilt than the best Chernoff bound does; where single large losses rule, for more.
+    over ``t (1+t) sqrt(2 pi v)`` (saddle point). For bounded losses, this asks for far less tilt
+    than the best Chernoff bound does; where single large losses dominate, for more.
     """
-    infinite = -math.expm1(sum(count * math.log1p(-item.infinite) for item, count in sketch))
-    left = -math.expm1(math.log(max(infinite, 1e-320)) - log_delta)
+    left = -math.expm1(math.log(max(infinity_mass_of(sketch), 1e-320)) - log_delta)
     if left <= 0:
         return _Aim(0.0, math.inf, math.inf, math.inf)
     aim = log_delta + math.log(left)
@@ -220,21 +225,20 @@ def _aim_at_delta(sketch: AtomList, log_delta: float) -> _Aim:
 def _aim_at_epsilon(sketch: AtomList, epsilon: float, attempt: int = 0) -> _Aim:
     """Tilt under which the mean loss is nearly ``epsilon``, and Chernoff's bound on log delta.
 
-    Where single large losses rule, the mean jumps past epsilon; staying below it keeps them from
-    drowning the rest. Every further ``attempt`` stays further below.
+    Where single large losses dominate, the mean jumps past epsilon as the tilt grows; a tilt below
+    that keeps the other losses visible. Every further ``attempt`` takes a smaller tilt.
     """
     tilts = _trial_tilts(sketch)
     moments, means, variances = tilted_moments(sketch, tilts)
-    infinite = -math.expm1(sum(count * math.log1p(-item.infinite) for item, count in sketch))
     finite = float(np.min(moments + log_heaviest(tilts) - tilts * epsilon))
-    bound = float(np.logaddexp(finite, math.log(max(infinite, 1e-320))))
+    bound = float(np.logaddexp(finite, math.log(max(infinity_mass_of(sketch), 1e-320))))
     below = int(np.searchsorted(np.maximum.accumulate(means), epsilon, side="right")) - 1
     best = max(below - 2 * attempt, 0)
     return _Aim(float(tilts[best]), bound, epsilon, math.sqrt(float(variances[best])))
 
 
 def _solve(loss: SummedLoss, log_delta: float, guess: float) -> float:
-    """Least epsilon at which the summed loss is within delta, rounded up."""
+    """Least epsilon at which the divergence of the summed loss is at most delta, rounded up."""
 
     def excess(epsilon: float) -> float:
         return loss.log_delta(epsilon) - log_delta

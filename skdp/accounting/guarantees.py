@@ -1,28 +1,30 @@
-"""One (epsilon, delta) of a single mechanism, for the accountants that compose such pairs."""
+"""Composition of mechanisms of which one (epsilon, delta) each is used: advanced and optimal."""
 
 from __future__ import annotations
 
 import math
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 
-from skdp.accounting.accountant import UnknownCost
-from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.events import (
-    ApproximateDP,
-    Event,
-    FixedSizeSampled,
-    Gaussian,
-    Laplace,
-    PoissonSampled,
-)
-from skdp.accounting.gaussian_tradeoff import gaussian_epsilon
-from skdp.accounting.plan import sequence_of, squared_mu
-from skdp.accounting.pure import amplified, pure_epsilon
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from skdp.accounting.accountant import Accountant, UnknownCost, register
+from skdp.accounting.composition import Pairs, delta_of, epsilon_of
+from skdp.accounting.events.base import Adjacency, Event
+from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace
+from skdp.accounting.events.sampling import Sampled
+from skdp.accounting.gdp import gaussian_epsilon
+from skdp.accounting.pairs import ResponsePair, amplified
+from skdp.accounting.plan import EventCounts, joint_mu, paths, sampled_counts
+from skdp.accounting.pure import pure_epsilon
+
+# (epsilon_i, delta_i, number of mechanisms with both)
+Guarantees = list[tuple[float, float, int]]
 
 
 @singledispatch
 def guarantee(event: Event, delta: float, adjacency: Adjacency) -> tuple[float, float]:
-    """Return an (epsilon, delta) that ``event`` meets, its delta being ``delta`` where one is free.
+    """Return an (epsilon, delta) that ``event`` meets, at the given delta if it has a choice.
 
     Mechanisms with delta = 0, or with a delta of their own, keep it.
     """
@@ -46,25 +48,145 @@ def _(event: ApproximateDP, delta: float, adjacency: Adjacency) -> tuple[float, 
     return event.epsilon, event.delta
 
 
-@guarantee.register(PoissonSampled)
-@guarantee.register(FixedSizeSampled)
-def _(
-    event: PoissonSampled | FixedSizeSampled, delta: float, adjacency: Adjacency
-) -> tuple[float, float]:
+@guarantee.register
+def _(event: Sampled, delta: float, adjacency: Adjacency) -> tuple[float, float]:
     """Epsilon shrinks to ``log(1 + q (exp(epsilon) - 1))``, delta to ``q delta``.
 
     (Balle, Barthe, Gaboardi 2018, Thm 8 and 9; Thm 2 for Poisson samples under replace-one.)
     """
-    inner = sequence_of(event.event)
-    if not all(isinstance(part, Gaussian) for part in inner):
+    mu = joint_mu(sampled_counts(event, adjacency), adjacency)
+    if mu is None:
         return pure_epsilon(event, adjacency), 0.0
-    if isinstance(event, FixedSizeSampled) and adjacency is Adjacency.ZERO_OUT:
-        raise UnknownCost("FixedSizeSampled is amplified under replace_one only.")
-    mu = math.sqrt(squared_mu(inner, adjacency))
     epsilon = gaussian_epsilon(mu, min(delta / event.rate, 1.0))
     return amplified(epsilon, event.rate), delta
 
 
-def spends_delta(event: Event, adjacency: Adjacency) -> bool:
+def needs_delta(event: Event, adjacency: Adjacency) -> bool:
     """Whether ``event`` needs a share of delta to have a finite epsilon."""
     return guarantee(event, 1e-3, adjacency)[1] == 1e-3 and not isinstance(event, ApproximateDP)
+
+
+def _guarantees(counts: EventCounts, delta: float, adjacency: Adjacency) -> Guarantees:
+    return [(*guarantee(part, delta, adjacency), count) for part, count in counts.items()]
+
+
+def _total_delta(guarantees: Guarantees) -> float:
+    """``1 - prod (1 - delta_i)``."""
+    if any(delta == 1 for _, delta, _ in guarantees):
+        return 1.0
+    return -math.expm1(sum(count * math.log1p(-delta) for _, delta, count in guarantees))
+
+
+def advanced_epsilon(guarantees: Guarantees, slack: float) -> float:
+    """Epsilon of the composition of (epsilon_i, delta_i)-DP mechanisms for a further ``slack``.
+
+    ``sqrt(2 log(1/slack) sum epsilon_i**2) + sum epsilon_i (e**epsilon_i - 1)/(e**epsilon_i + 1)``,
+    or the plain sum if that is less; delta is ``1 - prod (1 - delta_i) + slack`` (Wu, Wang,
+    Cristali, Gu, Willett 2021, Lemma 2.2, from Kairouz, Oh, Viswanath 2015, Thm 3.5).
+    """
+    if not guarantees:
+        return 0.0
+    epsilons, _, counts = np.array(guarantees).T
+    plain = float(counts @ epsilons)
+    if slack <= 0 or not math.isfinite(plain):
+        return plain
+    drift = float(counts @ (epsilons * np.tanh(epsilons / 2)))
+    return min(plain, math.sqrt(2 * math.log(1 / slack) * float(counts @ epsilons**2)) + drift)
+
+
+@register
+class AdvancedCompositionAccountant(Accountant):
+    """Extended advanced composition of (epsilon_i, delta_i), for comparison with papers.
+
+    Delta is divided between the parts that need some and the slack of the theorem; all of these
+    parts get the same share, and the best such division is taken.
+    """
+
+    name = "advanced"
+
+    def examine(self, event: Event, adjacency: Adjacency) -> object:
+        return [_guarantees(path, 1e-6, adjacency) for path in paths(event, adjacency)]
+
+    def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
+        self.require(event, adjacency)
+        return max(_advanced(path, delta, adjacency) for path in paths(event, adjacency))
+
+    @lru_cache(maxsize=64)  # noqa: B019  accountants live as long as the process
+    def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
+        return super().scale(event, epsilon, delta, adjacency)
+
+
+def _advanced(path: EventCounts, delta: float, adjacency: Adjacency) -> float:
+    needing = {part: count for part, count in path.items() if needs_delta(part, adjacency)}
+    n_needing = sum(needing.values())
+    others = {part: count for part, count in path.items() if part not in needing}
+    fixed = _total_delta(_guarantees(others, 0.5, adjacency))
+    left = 1 - (1 - delta) / (1 - fixed) if fixed < 1 else -1.0
+    if left < 0 or (left == 0 and needing):
+        return math.inf
+
+    def composed(share: float) -> float:
+        """Epsilon where the parts that need delta get ``share`` of what is left."""
+        each = -math.expm1(math.log1p(-share * left) / n_needing) if needing else 0.0
+        parts = _guarantees(path, each, adjacency)
+        return advanced_epsilon(parts, max(delta - _total_delta(parts), 0.0))
+
+    if not needing:
+        return composed(0.0)
+    found = minimize_scalar(
+        lambda log_odds: composed(1 / (1 + math.exp(-log_odds))), bounds=(-12, 12), method="bounded"
+    )
+    return min(float(found.fun), composed(0.5), composed(1.0))
+
+
+@register
+class OptimalCompositionAccountant(Accountant):
+    """Optimal composition of (epsilon_i, delta_i) where nothing else is known of the parts.
+
+    Exact for heterogeneous pairs: the privacy loss of the randomised responses of Kairouz, Oh and
+    Viswanath 2015 (Thm 3.3), which Murtagh and Vadhan 2016 show to be #P-hard in closed form, is
+    summed by FFT. Of Laplace noise and of pure samples only their epsilon is used.
+    """
+
+    name = "optimal"
+
+    def examine(self, event: Event, adjacency: Adjacency) -> object:
+        for path in paths(event, adjacency):
+            for part in path:
+                if needs_delta(part, adjacency):
+                    raise UnknownCost(
+                        f"{type(part).__name__} has a whole privacy curve, not one (epsilon, "
+                        "delta); use 'pld'."
+                    )
+        return None
+
+    def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
+        self.require(event, adjacency)
+        return max(_optimal_epsilon(path, delta, adjacency) for path in paths(event, adjacency))
+
+    def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
+        self.require(event, adjacency)
+        return max(_optimal_delta(path, epsilon, adjacency) for path in paths(event, adjacency))
+
+
+def _responses(guarantees: Guarantees) -> Pairs:
+    return tuple((ResponsePair(bound, delta), count) for bound, delta, count in guarantees)
+
+
+def _optimal_epsilon(path: EventCounts, delta: float, adjacency: Adjacency) -> float:
+    parts = _guarantees(path, 0.5, adjacency)
+    plain, fixed = sum(count * bound for bound, _, count in parts), _total_delta(parts)
+    if fixed > delta or not math.isfinite(plain):
+        return math.inf
+    if fixed == delta:
+        return plain
+    pairs = _responses(parts)
+    return min(plain, epsilon_of(pairs, pairs, delta))
+
+
+def _optimal_delta(path: EventCounts, epsilon: float, adjacency: Adjacency) -> float:
+    parts = _guarantees(path, 0.5, adjacency)
+    if sum(count * bound for bound, _, count in parts) <= epsilon:
+        return _total_delta(parts)
+    pairs = _responses(parts)
+    return delta_of(pairs, pairs, epsilon)

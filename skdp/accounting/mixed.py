@@ -1,108 +1,98 @@
-"""Plans some parts of which are known to special accountants only."""
+"""The accountant of plans in which some events are supported by special accountants only."""
 
 from __future__ import annotations
 
 import math
 
-from skdp.accounting.accountant import Accountant, UnknownCost, bisect_log_delta, register
-from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.events import (
-    ApproximateDP,
-    Composed,
-    Event,
-    ObjectivePerturbed,
-    Selected,
-    Shuffled,
-)
-from skdp.accounting.objective import ObjectiveModel
-from skdp.accounting.plan import Sequence, paths
-from skdp.accounting.pld import PrivacyLossDistribution
-from skdp.accounting.rdp import RenyiDP
-from skdp.accounting.selection import SelectionModel
-from skdp.accounting.shuffle import ShuffleModel
+from skdp.accounting.accountant import Accountant, UnknownCost, register
+from skdp.accounting.events.base import Adjacency, Composed, Event
+from skdp.accounting.events.mechanisms import ApproximateDP, ObjectivePerturbed
+from skdp.accounting.events.sampling import Selected, Shuffled
+from skdp.accounting.objective import ObjectivePerturbationAccountant
+from skdp.accounting.plan import EventCounts, paths
+from skdp.accounting.pld import PLDAccountant
+from skdp.accounting.rdp import RDPAccountant
+from skdp.accounting.selection import SelectionAccountant
+from skdp.accounting.shuffle import ShuffleAccountant
 
-# Shares of delta that the special parts are tried with.
+# Shares of delta that are tried for the special parts together. Each gives a valid epsilon, and the
+# least one is taken.
 _SHARES = (0.2, 0.5, 0.8)
-_SPECIALISTS = (SelectionModel(), ShuffleModel(), ObjectiveModel(), RenyiDP())
+_PLD, _RDP = PLDAccountant(), RDPAccountant()
+# In the order of preference.
+_SPECIALISTS = SelectionAccountant(), ShuffleAccountant(), ObjectivePerturbationAccountant(), _RDP
+# An event, its number of occurrences, and the accountant that certifies a point of its curve.
+Special = tuple[Event, int, Accountant]
 
 
 @register
-class MixedComposition(Accountant):
-    """Selections, shuffled passes and the like inside longer plans, one point of each curve.
+class MixedAccountant(Accountant):
+    """Plans with selections, shuffled passes or perturbed objectives beside other events.
 
-    What only a special accountant knows enters as one (epsilon_i, delta_i) that it certifies, since
-    a bound on a curve need not itself be the curve of a mechanism; the composition with all other
-    parts is by privacy-loss distributions.
+    An event that only a special accountant supports enters as one (epsilon_i, delta_i) that this
+    accountant certifies, since a bound on a privacy curve need not itself be the curve of a
+    mechanism. Its composition with all other events is by privacy-loss distributions.
     """
 
     name = "mixed"
     rank = 60
     special = (ObjectivePerturbed, Selected, Shuffled)
+    delta_precision = 1e-3
 
     def examine(self, event: Event, adjacency: Adjacency) -> object:
         found = [_split(path, adjacency) for path in _paths(event, adjacency)]
         for special, rest in found:
-            PrivacyLossDistribution().examine(Composed(tuple(rest.items())), adjacency)
+            _PLD.examine(Composed(tuple(rest.items())), adjacency)
             if len(special) == 1 and special[0][1] == 1 and not rest:
                 name = special[0][2].name
-                raise UnknownCost(f"the one part of this plan is known to {name!r}; ask that.")
+                raise UnknownCost(f"the one part of this plan is supported by {name!r}; use that.")
         if not any(special for special, _ in found):
-            raise UnknownCost("no part of this plan has a special accountant that knows it.")
+            raise UnknownCost("no part of this plan has a special accountant that supports it.")
         return found
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        self.known(event, adjacency)
+        self.require(event, adjacency)
         if delta == 0:
             return math.inf
         return max(_epsilon(path, delta, adjacency) for path in _paths(event, adjacency))
 
-    def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        self.known(event, adjacency)
-        return bisect_log_delta(
-            lambda delta: self.epsilon(event, delta, adjacency) <= epsilon, precision=1e-3
-        )
+
+def _paths(event: Event, adjacency: Adjacency) -> list[EventCounts]:
+    return paths(event, adjacency, keep=MixedAccountant.special)
 
 
-# An event, how often it happens, and who prices it.
-Special = tuple[Event, int, Accountant]
-
-
-def _paths(event: Event, adjacency: Adjacency) -> list[Sequence]:
-    return paths(event, adjacency, keep=MixedComposition.special)
-
-
-def _split(path: Sequence, adjacency: Adjacency) -> tuple[list[Special], Sequence]:
-    """Parts that a special accountant knows, and the parts that are left to "pld"."""
+def _split(path: EventCounts, adjacency: Adjacency) -> tuple[list[Special], EventCounts]:
+    """Separate the events for a special accountant from those that are left to "pld"."""
     special: list[Special] = []
-    rest: Sequence = {}
+    rest: EventCounts = {}
     # Several perturbed objectives compose far better by Renyi divergences than point by point.
     perturbed = {part: n for part, n in path.items() if isinstance(part, ObjectivePerturbed)}
     if sum(perturbed.values()) > 1:
-        special.append((Composed(tuple(perturbed.items())), 1, RenyiDP()))
+        special.append((Composed(tuple(perturbed.items())), 1, _RDP))
         path = {part: count for part, count in path.items() if part not in perturbed}
     for part, count in path.items():
-        known = _known(part, count, adjacency)
-        if known is None:
+        found = _specialist(part, count, adjacency)
+        if found is None:
             rest[part] = count
         else:
-            special.append(known)
+            special.append(found)
     return special, rest
 
 
-def _known(part: Event, count: int, adjacency: Adjacency) -> Special | None:
-    """Prefer an accountant that knows all repetitions together."""
-    if not isinstance(part, MixedComposition.special):
+def _specialist(part: Event, count: int, adjacency: Adjacency) -> Special | None:
+    """Find a special accountant, preferably one that supports all occurrences together."""
+    if not isinstance(part, MixedAccountant.special):
         return None
+    together = Composed(((part, count),))
     for accountant in _SPECIALISTS:
-        whole = Composed(((part, count),))
-        if accountant.objection(whole, adjacency) is None:
-            return whole, 1, accountant
-        if accountant.objection(part, adjacency) is None:
+        if accountant.why_unsupported(together, adjacency) is None:
+            return together, 1, accountant
+        if accountant.why_unsupported(part, adjacency) is None:
             return part, count, accountant
     return None
 
 
-def _epsilon(path: Sequence, delta: float, adjacency: Adjacency) -> float:
+def _epsilon(path: EventCounts, delta: float, adjacency: Adjacency) -> float:
     special, rest = _split(path, adjacency)
     times = sum(count for _, count, _ in special)
     bounds = []
@@ -113,5 +103,5 @@ def _epsilon(path: Sequence, delta: float, adjacency: Adjacency) -> float:
             for event, count, accountant in special
         )
         plan = Composed((*points, *rest.items()))
-        bounds.append(PrivacyLossDistribution().epsilon(plan, delta, adjacency))
+        bounds.append(_PLD.epsilon(plan, delta, adjacency))
     return min(bounds)

@@ -1,4 +1,4 @@
-"""Accounting for objective perturbation, tight for generalised linear models."""
+"""The accountant of a single perturbed objective, tight for generalised linear models."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import math
 
 from scipy.special import log_ndtr
 
-from skdp.accounting.accountant import Accountant, UnknownCost, register
-from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.events import Event, ObjectivePerturbed
+from skdp.accounting.accountant import Accountant, UnknownCost, bisect, one_plus_exp, register
+from skdp.accounting.events.base import Adjacency, Event
+from skdp.accounting.events.mechanisms import ObjectivePerturbed
 from skdp.accounting.plan import only_event
 
-# Of epsilon, for the minimiser; the rest is for the noise on the answer.
+# Shares of epsilon that are tried for the minimiser; the rest is for the noise on the answer. Each
+# gives a valid delta, and the least one is taken. Dense near 1, as that noise needs little.
 SHARES = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 
 
@@ -67,7 +68,7 @@ def _gaussian_profile(noise_multiplier: float, epsilon: float) -> float:
 
 
 def _zero_out_delta(event: ObjectivePerturbed, epsilon: float) -> float:
-    """Delta with the noise on the answer and the failure included; basic composition.
+    """Delta that includes the noise on the answer and the failure, by basic composition.
 
     The answer is a function of the minimiser w and of ``(v - w) + noise``: given w, a Gaussian
     mechanism of sensitivity D. A run that differs from the exact one only where b is too long is
@@ -75,23 +76,20 @@ def _zero_out_delta(event: ObjectivePerturbed, epsilon: float) -> float:
     """
     if event.noise_multiplier == 0 or event.output_noise == 0:
         return 1.0
-    best = 1.0
-    # For each share of epsilon left to the minimiser, what the Gaussian part takes.
-    for share in SHARES:
-        rest = (1 - share) * epsilon
-        output = _gaussian_profile(event.output_noise, rest)
-        exact = objective_delta(event.noise_multiplier, event.ratio, share * epsilon)
-        best = min(best, exact + output)
-    failed = event.failure * (1 + math.exp(min(epsilon, 700.0)))
-    return min(1.0, best + failed)
+    least = min(
+        objective_delta(event.noise_multiplier, event.ratio, share * epsilon)
+        + _gaussian_profile(event.output_noise, (1 - share) * epsilon)
+        for share in SHARES
+    )
+    return min(1.0, least + event.failure * one_plus_exp(epsilon))
 
 
 @register
-class ObjectiveModel(Accountant):
+class ObjectivePerturbationAccountant(Accountant):
     """Objective perturbation of generalised linear models (Redberg, Koskela, Wang 2023, Thm 3.1).
 
-    Under replace-one a record is first taken out and then another one put in: group privacy for
-    two turns (epsilon, delta) into (2 epsilon, (1 + exp(epsilon)) delta).
+    Under replace-one, one record is removed and another one added: group privacy for two turns
+    (epsilon, delta) into (2 epsilon, (1 + exp(epsilon)) delta).
     """
 
     name = "objective"
@@ -102,42 +100,35 @@ class ObjectiveModel(Accountant):
         return only_event(event, ObjectivePerturbed, "perturbed objective")
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        part = self.known(event, adjacency)
+        part = self.require(event, adjacency)
         if adjacency is Adjacency.ZERO_OUT:
             return _zero_out_delta(part, epsilon)
         half = epsilon / 2
-        return min(1.0, (1 + math.exp(min(half, 700.0))) * _zero_out_delta(part, half))
+        return min(1.0, one_plus_exp(half) * _zero_out_delta(part, half))
 
     def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-        """Return the least factor on the noise, found by delta: quicker than by epsilon."""
-        self.known(event, adjacency)
+        """Return the least factor on the noise, by a search on `delta`, quicker than `epsilon`."""
+        self.require(event, adjacency)
 
-        def enough(log_factor: float) -> bool:
+        def suffices(log_factor: float) -> bool:
             return self.delta(event.scaled(math.exp(log_factor)), epsilon, adjacency) <= delta
 
-        low, high = -30.0, 30.0
-        if not enough(high):
+        if not suffices(30.0):
             raise UnknownCost(
                 f"accountant {self.name!r} finds no amount of noise that meets "
                 f"epsilon={epsilon:g}, delta={delta:g} for this plan: the curvature of a record, "
                 "next to the regularisation, costs too much by itself."
             )
-        while high - low > 1e-9:
-            middle = (low + high) / 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return math.exp(high)
+        return math.exp(bisect(suffices, -30.0, 30.0, halvings=36))  # to a width of 1e-9
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        def enough(epsilon: float) -> bool:
+        def suffices(epsilon: float) -> bool:
             return self.delta(event, epsilon, adjacency) <= delta
 
         high = 1e-3
-        while not enough(high):
+        while not suffices(high):
             high *= 2
             if high > 1e6:
                 return math.inf
         low = 0.0 if high == 1e-3 else high / 2
-        for _ in range(45):
-            middle = (low + high) / 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
+        return bisect(suffices, low, high, halvings=45)

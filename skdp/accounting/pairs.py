@@ -1,9 +1,10 @@
-"""Dominating pairs: for each mechanism two distributions that are at least as far apart.
+"""Dominating pairs: two distributions that are at least as easy to tell apart as a mechanism's.
 
-A pair (P, Q) is held as its hockey-stick profile ``H_a(P||Q) = sup_S P(S) - a Q(S)`` at
-``a = exp(epsilon)``, epsilon >= 0, in both directions: `forward` is ``H(P||Q)``, `backward` is
-``H(Q||P)``. For a < 1 the other direction says it all: ``H_a(P||Q) = 1 - a + a H_1/a(Q||P)``.
-Profiles of dominating pairs compose (Zhu, Dong, Wang 2022, Thm 10), each direction by itself.
+A pair (P, Q) is represented by its privacy profile, the hockey-stick divergence
+``H_a(P||Q) = sup_S P(S) - a Q(S)`` at ``a = exp(epsilon)``, epsilon >= 0, in both directions:
+`forward` is ``H(P||Q)``, `backward` is ``H(Q||P)``. For a < 1 the other direction determines it:
+``H_a(P||Q) = 1 - a + a H_1/a(Q||P)``. Profiles of dominating pairs compose (Zhu, Dong, Wang 2022,
+Thm 10), each direction by itself.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,21 +24,24 @@ _ROOT_HALF = math.sqrt(0.5)
 
 
 class Pair(ABC):
-    """A dominating pair (P, Q), known by its profile."""
+    """A dominating pair (P, Q), represented by its profile.
+
+    Attributes
+    ----------
+    symmetric : bool
+        Whether both directions have the same profile.
+    """
+
+    symmetric: ClassVar[bool] = True
 
     @property
-    def symmetric(self) -> bool:
-        """Whether both directions have the same profile."""
-        return True
-
-    @property
-    def leaking(self) -> float:
-        """Mass at infinite loss, which no epsilon covers, in the worse direction."""
+    def infinity_mass(self) -> float:
+        """Mass at infinite privacy loss, which no epsilon covers, in the worse direction."""
         return 0.0
 
     @property
     def bounded(self) -> bool:
-        """Whether finite losses end where `reach` says, rather than thinning out."""
+        """Whether all finite losses are at most `reach`, whatever the tail."""
         return False
 
     @abstractmethod
@@ -51,9 +56,7 @@ class Pair(ABC):
     def reach(self, tail: float) -> tuple[float, float]:
         """Return epsilons beyond which the forward and the backward profile are below ``tail``.
 
-        ``tail`` is at most 1/2.
-
-        Mass at infinite loss, which no epsilon gets rid of, comes on top.
+        ``tail`` is at most 1/2. The mass at infinite loss, which no epsilon covers, comes on top.
         """
 
 
@@ -70,8 +73,7 @@ class GaussianPair(Pair):
         height = 0.5 * np.exp(-0.5 * near**2)
         centre = np.maximum(near, -10.0)
         upper = np.where(near > -10.0, height * erfcx(_ROOT_HALF * centre), ndtr(-near))
-        profile: Array = np.maximum(upper - height * erfcx(_ROOT_HALF * far), 0.0)
-        return profile
+        return np.asarray(np.maximum(upper - height * erfcx(_ROOT_HALF * far), 0.0))
 
     def reach(self, tail: float) -> tuple[float, float]:
         deviations = -float(ndtri_exp(math.log(tail)))
@@ -84,7 +86,7 @@ class LaplacePair(Pair):
     """Laplace noise against itself, shifted by ``bound`` scales: ``1 - exp((e - bound) / 2)``.
 
     It also dominates Laplace noise on a vector whose L1 sensitivity over the scale is ``bound``
-    (a fact that privacy-loss accounting everywhere rests on; checked numerically in the tests).
+    (a fact that all privacy-loss accounting of Laplace noise uses; the tests check it numerically).
     """
 
     bound: float
@@ -94,8 +96,7 @@ class LaplacePair(Pair):
         return True
 
     def forward(self, epsilon: Array) -> Array:
-        profile: Array = -np.expm1(np.minimum((epsilon - self.bound) / 2, 0.0))
-        return profile
+        return np.asarray(-np.expm1(np.minimum((epsilon - self.bound) / 2, 0.0)))
 
     def reach(self, tail: float) -> tuple[float, float]:
         return self.bound, self.bound
@@ -103,27 +104,25 @@ class LaplacePair(Pair):
 
 @dataclass(frozen=True)
 class ResponsePair(Pair):
-    """Randomised response that leaks with chance ``leak``: the dearest (bound, leak)-DP mechanism.
+    """Randomised response that reveals the record with probability ``delta``.
 
-    Dominates every (bound, leak)-DP mechanism (Kairouz, Oh, Viswanath 2015, Thm 3.4).
+    Dominates every (bound, delta)-DP mechanism (Kairouz, Oh, Viswanath 2015, Thm 3.4).
     """
 
     bound: float
-    leak: float = 0.0
+    delta: float = 0.0
 
     @property
-    def leaking(self) -> float:
-        return self.leak
+    def infinity_mass(self) -> float:
+        return self.delta
 
     @property
     def bounded(self) -> bool:
         return True
 
     def forward(self, epsilon: Array) -> Array:
-        kept = 1 - self.leak
-        truth = kept / (1 + math.exp(-self.bound))
-        profile: Array = self.leak - truth * np.expm1(np.minimum(epsilon - self.bound, 0.0))
-        return profile
+        truth = (1 - self.delta) / (1 + math.exp(-self.bound))
+        return np.asarray(self.delta - truth * np.expm1(np.minimum(epsilon - self.bound, 0.0)))
 
     def reach(self, tail: float) -> tuple[float, float]:
         return self.bound, self.bound
@@ -131,51 +130,49 @@ class ResponsePair(Pair):
 
 @dataclass(frozen=True)
 class _Sampled(Pair):
-    """A base pair (P, Q) that a record joins with chance ``rate`` = q, forwards.
+    """A base pair (P, Q) on a sample that a record joins with probability ``rate`` = q.
 
-    The profile is ``q H_{1 + (a-1)/q}(P||Q)``.
+    The forward profile is ``q H_{1 + (a-1)/q}(P||Q)``.
     """
 
     base: Pair
     rate: float
 
     @property
-    def leaking(self) -> float:
-        return self.rate * self.base.leaking
+    def infinity_mass(self) -> float:
+        return self.rate * self.base.infinity_mass
 
     @property
     def bounded(self) -> bool:
         return self.base.bounded
 
     def forward(self, epsilon: Array) -> Array:
-        return self.rate * self.base.forward(_spread_out(epsilon, self.rate))
+        return self.rate * self.base.forward(_before_sampling(epsilon, self.rate))
 
 
 @dataclass(frozen=True)
 class SampledPair(_Sampled):
-    """``((1-q) Q + q P, Q)`` for a base pair (P, Q): a record joins with chance ``rate`` = q.
+    """``((1-q) Q + q P, Q)`` for a base pair (P, Q): a record joins with probability ``rate`` = q.
 
-    Forward profile: ``q H_{1 + (a-1)/q}(P||Q)``. Dominates Poisson sampling where a record is set
-    against the null record (Zhu, Dong, Wang 2022, Thm 11), each direction by itself.
+    Forward profile: ``q H_{1 + (a-1)/q}(P||Q)``. Dominates Poisson sampling where a record is
+    compared with the null record (Zhu, Dong, Wang 2022, Thm 11), each direction by itself.
     """
 
-    @property
-    def symmetric(self) -> bool:
-        return False
+    symmetric = False
 
     def backward(self, epsilon: Array) -> Array:
         # Q - a ((1-q) Q + q P) = (1 - a (1-q)) (Q - b P), with 1/b = 1 + (1/a - 1)/q.
         limit = -math.log1p(-self.rate)
-        inside = epsilon < limit
-        held = np.where(inside, epsilon, 0.0)
-        weight = -np.expm1(held - limit)
-        inner = -np.log1p(np.maximum(np.expm1(-held) / self.rate, -1 + 1e-300))
-        return np.where(inside, weight * self.base.backward(inner), 0.0)
+        below = epsilon < limit
+        safe = np.where(below, epsilon, 0.0)  # a placeholder where the profile is 0
+        weight = -np.expm1(safe - limit)
+        log_b = -np.log1p(np.maximum(np.expm1(-safe) / self.rate, -1 + 1e-300))
+        return np.where(below, weight * self.base.backward(log_b), 0.0)
 
     def reach(self, tail: float) -> tuple[float, float]:
         up, down = self.base.reach(min(tail / self.rate, 0.1))
         backward = -math.log1p(self.rate * math.expm1(-down))
-        return _drawn_in(up, self.rate), backward
+        return amplified(up, self.rate), backward
 
 
 @dataclass(frozen=True)
@@ -184,12 +181,12 @@ class SymmetricSampledPair(_Sampled):
 
     Dominates sampling under replace-one, if the base pair is symmetric and dominates the mechanism
     under replace-one: by advanced joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2) at *every*
-    epsilon, the sample without the record being one replacement (without replacement) or one
-    record (Poisson) away from the sample with it.
+    epsilon, as the sample without the record differs from the sample with it by one replacement
+    (sampling without replacement) or by one record (Poisson sampling).
     """
 
     def reach(self, tail: float) -> tuple[float, float]:
-        epsilon = _drawn_in(self.base.reach(min(tail / self.rate, 0.1))[0], self.rate)
+        epsilon = amplified(self.base.reach(min(tail / self.rate, 0.1))[0], self.rate)
         return epsilon, epsilon
 
 
@@ -197,16 +194,16 @@ class SymmetricSampledPair(_Sampled):
 class AntipodalPair(Pair):
     """``((1-q) N(0,1) + q N(mu,1), (1-q) N(0,1) + q N(-mu,1))``, q = ``rate``.
 
-    Dominates a Poisson-sampled Gaussian sum under replace-one; ``mu`` is *one* bound over sigma,
-    for the two records pull in opposite directions already (Prop. 13 of Lebeda, Regehr, Kamath,
-    Steinke 2025, as used by Google's privacy loss distributions, Sec. 5.2).
+    Dominates a Poisson-sampled Gaussian sum under replace-one; ``mu`` is *one* contribution bound
+    over sigma, because the two records already pull in opposite directions (Prop. 13 of Lebeda,
+    Regehr, Kamath, Steinke 2025, as used by Google's privacy loss distributions, Sec. 5.2).
     """
 
     mu: float
     rate: float
 
     def forward(self, epsilon: Array) -> Array:
-        # The loss grows with x; find the x at which it is epsilon.
+        # The loss increases with x: solve for the x at which it equals epsilon.
         log_ratio = math.log1p(-self.rate) - math.log(self.rate) + self.mu**2 / 2
         half = epsilon / 2
         log_sinh = half + np.log(np.maximum(-np.expm1(-epsilon), 1e-300)) - math.log(2)
@@ -218,8 +215,7 @@ class AntipodalPair(Pair):
         stay, move = math.log1p(-self.rate), math.log(self.rate)
         upper = np.logaddexp(stay + log_ndtr(-x), move + log_ndtr(self.mu - x))
         lower = np.logaddexp(stay + log_ndtr(-x), move + log_ndtr(-self.mu - x))
-        profile: Array = np.exp(upper) * -np.expm1(np.minimum(epsilon + lower - upper, 0.0))
-        return profile
+        return np.asarray(np.exp(upper) * -np.expm1(np.minimum(epsilon + lower - upper, 0.0)))
 
     def reach(self, tail: float) -> tuple[float, float]:
         x = self.mu - float(ndtri_exp(math.log(tail)))
@@ -231,15 +227,15 @@ class AntipodalPair(Pair):
         return epsilon, epsilon
 
 
-def _spread_out(epsilon: Array, rate: float) -> Array:
+def _before_sampling(epsilon: Array, rate: float) -> Array:
     """``log(1 + (exp(epsilon) - 1) / rate)`` for epsilon >= 0, without overflow."""
     small = np.log1p(np.expm1(np.minimum(epsilon, 1.0)) / rate)
     large = epsilon - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(epsilon, 0.5)))
     return np.where(epsilon < 1.0, small, large)
 
 
-def _drawn_in(epsilon: float, rate: float) -> float:
-    """``log(1 + rate (exp(epsilon) - 1))``, without overflow."""
-    if epsilon < 30:
-        return math.log1p(rate * math.expm1(epsilon))
-    return float(np.logaddexp(epsilon + math.log(rate), math.log1p(-rate)))
+def amplified(epsilon: float, rate: float) -> float:
+    """``log(1 + rate (exp(epsilon) - 1))`` (Balle, Barthe, Gaboardi 2018, Thm 8 and 9)."""
+    if epsilon > 30:  # exp may overflow, and 1 no longer matters
+        return epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon))
+    return math.log1p(rate * math.expm1(epsilon))

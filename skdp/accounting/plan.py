@@ -1,169 +1,184 @@
-"""What one record can meet in a plan: the sequences of events left after parallel composition."""
+"""Reduce a plan to the events that a single record can meet, with their numbers of occurrences."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from skdp.accounting.accountant import UnknownCost
-from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.events import BallsAndBins, Event, Gaussian, OnBlock, Partition, Shuffled
+from skdp.accounting.events.base import Adjacency, Composed, Event, Parts
+from skdp.accounting.events.blocks import BallsAndBins, OnBlock, Partition
+from skdp.accounting.events.mechanisms import Gaussian, Laplace
+from skdp.accounting.events.sampling import FixedSizeSampled, PoissonSampled, Sampled, Shuffled
 
-# Distinct events with their counts, in order of first appearance.
-Sequence = dict[Event, int]
-Key = tuple[tuple[Event, int], ...]
+# Distinct events with their numbers of occurrences; the order does not matter for the cost.
+EventCounts = dict[Event, int]
 Kind = TypeVar("Kind", bound=Event)
 
-# So many different fates of a record are told apart; plans with more are refused.
-MOST_PATHS = 256
+# Maximum number of combinations of blocks that a record can lie in; plans with more raise
+# UnknownCost. A choice of ours: each combination is priced separately.
+MAX_PATHS = 256
 
 
-def sequence_of(event: Event) -> Sequence:
-    """Count the distinct events that ``event`` consists of; order does not matter for the cost."""
-    counts: Sequence = defaultdict(int)
-    for part, count in event.flattened():
-        counts[part] += count
-    return dict(counts)
+def counts_of(event: Event) -> EventCounts:
+    """Count the distinct events that ``event`` is composed of, in order of first appearance."""
+    return _merged(event.flattened())
+
+
+def _merged(pairs: Iterable[tuple[Event, int]]) -> EventCounts:
+    total: EventCounts = {}
+    for event, count in pairs:
+        total[event] = total.get(event, 0) + count
+    return total
 
 
 def only_event(event: Event, kind: type[Kind], what: str) -> Kind:
-    """Return the one event, of a kind, that ``event`` consists of; or raise UnknownCost."""
-    parts = sequence_of(event)
-    part = next(iter(parts), None)
-    if not isinstance(part, kind) or parts != {part: 1}:
-        raise UnknownCost(f"only a single {what} is known here; ask 'mixed'.")
+    """Return the one event that ``event`` consists of; UnknownCost if it is not one ``kind``."""
+    counts = counts_of(event)
+    part = next(iter(counts), None)
+    if not isinstance(part, kind) or counts != {part: 1}:
+        raise UnknownCost(f"only a single {what} is supported here; use 'mixed'.")
     return part
 
 
-def by_block(event: Event) -> tuple[Sequence, dict[Partition, dict[int, Sequence]]]:
-    """Tell what all records meet from what only the records of one block meet."""
-    common: Sequence = {}
-    blocks: dict[Partition, dict[int, Sequence]] = defaultdict(dict)
-    for part, count in event.flattened():
+def by_block(event: Event) -> tuple[EventCounts, dict[Partition, dict[int, EventCounts]]]:
+    """Separate the events on all rows from the events on each block of each partition."""
+    common: EventCounts = {}
+    blocks: dict[Partition, dict[int, EventCounts]] = {}
+    for part, count in counts_of(event).items():
         if not isinstance(part, OnBlock):
-            common[part] = common.get(part, 0) + count
-            continue
-        if isinstance(part.event, OnBlock):
+            common[part] = count
+        elif isinstance(part.event, OnBlock):
             raise UnknownCost("a block inside a block (OnBlock of OnBlock) has no theorem here.")
-        content = blocks[part.partition].setdefault(part.block, {})
-        content[part.event] = content.get(part.event, 0) + count
-    return common, dict(blocks)
+        else:
+            blocks.setdefault(part.partition, {}).setdefault(part.block, {})[part.event] = count
+    return common, blocks
 
 
 def paths(
     event: Event, adjacency: Adjacency, *, keep: tuple[type[Event], ...] = ()
-) -> list[Sequence]:
-    """Return the sequences of events that a single record can meet; the dearest one is the cost.
+) -> list[EventCounts]:
+    """Return the collections of events that a single record can meet; the costliest is the cost.
 
-    A record lies in one block of each partition, so it meets what all records meet and, for every
-    partition, what is asked of one of its blocks. Blocks that cannot be the dearest are left out.
+    A record lies in one block of each partition. So it meets the events on all rows and, for every
+    partition, those on one of its blocks. Blocks that cannot be the costliest are left out.
     Parallel composition holds under both relations: a row keeps its number, hence its block.
-    Passes over bins or shuffled records count as the one answer that uses the record, except for
-    those of a type to ``keep``.
+    A pass over bins or shuffled records counts as the one answer that uses the record, unless its
+    type is among those to ``keep``.
     """
     common, partitions = by_block(event)
-    if not partitions:
-        return [_once(common, keep)]
-    choices = [_dearest(blocks.values(), adjacency) for blocks in partitions.values()]
-    if math.prod(map(len, choices)) > MOST_PATHS:
+    choices = [_costliest(blocks.values(), adjacency) for blocks in partitions.values()]
+    if math.prod(map(len, choices)) > MAX_PATHS:
         raise UnknownCost(
-            f"more than {MOST_PATHS} combinations of blocks, none of them plainly the dearest."
+            f"more than {MAX_PATHS} combinations of blocks, none of them plainly the costliest."
         )
     return [
-        _merged(_once(part, keep) for part in (common, *chosen))
+        _merged(pair for counts in (common, *chosen) for pair in _passes_opened(counts, keep))
         for chosen in itertools.product(*choices)
     ]
 
 
-def _once(sequence: Sequence, keep: tuple[type[Event], ...]) -> Sequence:
-    """Replace passes that use each record once by what is done to it then."""
-    if not any(isinstance(event, (BallsAndBins, Shuffled)) for event in sequence):
-        return sequence
-    opened: Sequence = {}
-    for event, count in sequence.items():
-        met = event
-        if not isinstance(event, keep):
-            match event:
-                case BallsAndBins(event=answer) | Shuffled(randomiser=answer):
-                    met = answer
-        for part, times in met.flattened():
-            opened[part] = opened.get(part, 0) + count * times
-    return opened
+def _passes_opened(
+    counts: EventCounts, keep: tuple[type[Event], ...]
+) -> Iterator[tuple[Event, int]]:
+    """Yield events with counts; a pass that uses each record once as the answer that uses it."""
+    for event, count in counts.items():
+        if isinstance(event, (BallsAndBins, Shuffled)) and not isinstance(event, keep):
+            yield from Composed(((event.event, count),)).flattened()
+        else:
+            yield event, count
 
 
-def _merged(sequences: Iterable[Sequence]) -> Sequence:
-    total: Sequence = {}
-    for sequence in sequences:
-        for event, count in sequence.items():
-            total[event] = total.get(event, 0) + count
-    return total
-
-
-def _dearest(contents: Iterable[Sequence], adjacency: Adjacency) -> list[Sequence]:
-    """Leave out blocks which ask no more than another block does."""
+def _costliest(contents: Iterable[EventCounts], adjacency: Adjacency) -> list[EventCounts]:
+    """Leave out the blocks whose events cost no more than those of another block."""
     distinct = list({tuple(sorted(item.items(), key=repr)): item for item in contents}.values())
-    # Gaussian blocks are in order: the one with the largest mu dominates all others.
+    # Gaussian blocks are ordered: the one with the largest mu dominates all others.
     gaussian = [item for item in distinct if all(isinstance(part, Gaussian) for part in item)]
     others = [item for item in distinct if item not in gaussian]
     top = [max(gaussian, key=lambda item: squared_mu(item, adjacency))] if gaussian else []
-    kept: list[Sequence] = []
+    kept: list[EventCounts] = []
     for item in sorted(top + others, key=_least_noise_first):
-        if not any(_covers(other, item) for other in kept):
+        if not any(_costs_no_less(other, item) for other in kept):
             kept.append(item)
     return kept
 
 
-def squared_mu(sequence: Sequence, adjacency: Adjacency) -> float:
+def _least_noise_first(counts: EventCounts) -> tuple[tuple[float, ...], int]:
+    levels = [level for event in counts for level in noise_levels(event)]
+    return tuple(sorted(levels)), -sum(counts.values())
+
+
+def _costs_no_less(first: EventCounts, second: EventCounts) -> bool:
+    """Whether every event of ``second`` has an event of its own in ``first`` that costs no less.
+
+    Less noise of the same kind costs no less: further noise can be added to the answer afterwards
+    (Gaussian and Laplace laws are divisible by the same law with less noise).
+    """
+    if set(second) <= set(first):
+        return all(first[event] >= count for event, count in second.items())
+    if len(first) != 1 or len(second) != 1:
+        return False
+    (one, one_count), (other, other_count) = *first.items(), *second.items()
+    same_kind = one.with_noise(lambda _: 1.0) == other.with_noise(lambda _: 1.0)
+    if not same_kind or one_count < other_count:
+        return False
+    levels = zip(noise_levels(one), noise_levels(other), strict=True)
+    return all(less <= more for less, more in levels)
+
+
+def squared_mu(counts: EventCounts, adjacency: Adjacency) -> float:
     """Sum of squared mu over Gaussian events (Dong, Roth, Su 2019, Cor. 3.3)."""
     return sum(
         count * event.mu(adjacency) ** 2
-        for event, count in sequence.items()
+        for event, count in counts.items()
         if isinstance(event, Gaussian)
     )
+
+
+def joint_mu(counts: EventCounts, adjacency: Adjacency) -> float | None:
+    """Gaussian-DP parameter of Gaussian events together; None if there are other events."""
+    if not all(isinstance(event, Gaussian) for event in counts):
+        return None
+    return math.sqrt(squared_mu(counts, adjacency))
+
+
+def sampled_counts(event: Sampled, adjacency: Adjacency) -> EventCounts:
+    """Count what is done to one sample; UnknownCost if no sampling theorem can apply to it."""
+    counts = counts_of(event.event)
+    if isinstance(event, FixedSizeSampled) and adjacency is Adjacency.ZERO_OUT:
+        raise UnknownCost(
+            "FixedSizeSampled is amplified under replace_one only: a record left out changes the "
+            "number of rows, and with it the rate."
+        )
+    if isinstance(event, PoissonSampled) and adjacency is Adjacency.REPLACE_ONE:
+        for part in counts:
+            if not isinstance(part, (Gaussian, Laplace)):
+                raise UnknownCost(
+                    "a guarantee under replace_one says nothing of a record left out of the "
+                    f"sample, so PoissonSampled of {type(part).__name__} has no theorem under "
+                    "replace_one."
+                )
+    return counts
 
 
 def noise_levels(event: Event) -> tuple[float, ...]:
     """Return the noise multipliers in ``event``, in order."""
     levels: list[float] = []
 
-    def note(noise_multiplier: float) -> float:
+    def record(noise_multiplier: float) -> float:
         levels.append(noise_multiplier)
         return noise_multiplier
 
-    event.with_noise(note)
+    event.with_noise(record)
     return tuple(levels)
 
 
-def _least_noise_first(sequence: Sequence) -> tuple[tuple[float, ...], int]:
-    levels = [level for event in sequence for level in noise_levels(event)]
-    return tuple(sorted(levels)), -sum(sequence.values())
+def coarsened(counts: Parts, ratio: float) -> Parts:
+    """Round every noise multiplier down to a power of ``ratio``, and merge equal events.
 
-
-def _covers(dear: Sequence, cheap: Sequence) -> bool:
-    """Whether every event of ``cheap`` has its own event in ``dear`` that costs no less.
-
-    With less noise of the same kind an answer is no less informative: more noise can be added to
-    it afterwards (both Gaussian and Laplace laws are divisible by a less noisy one).
-    """
-    if set(cheap) <= set(dear):
-        return all(dear[event] >= count for event, count in cheap.items())
-    if len(dear) != 1 or len(cheap) != 1:
-        return False
-    (first, first_count), (second, second_count) = *dear.items(), *cheap.items()
-    same_kind = first.with_noise(lambda _: 1.0) == second.with_noise(lambda _: 1.0)
-    if not same_kind or first_count < second_count:
-        return False
-    levels = zip(noise_levels(first), noise_levels(second), strict=True)
-    return all(one <= other for one, other in levels)
-
-
-def coarsened(sequence: Key, ratio: float) -> Key:
-    """Round every noise multiplier down to a power of ``ratio``, and merge what becomes equal.
-
-    Less noise costs no less, so the rounded sequence is an upper bound.
+    Less noise costs no less, so the cost of the result is an upper bound.
     """
 
     def rounded(noise_multiplier: float) -> float:
@@ -172,8 +187,4 @@ def coarsened(sequence: Key, ratio: float) -> Key:
         power = math.floor(math.log(noise_multiplier) / math.log(ratio))
         return min(noise_multiplier, ratio**power)
 
-    merged: Sequence = {}
-    for event, count in sequence:
-        rounded_event = event.with_noise(rounded)
-        merged[rounded_event] = merged.get(rounded_event, 0) + count
-    return tuple(merged.items())
+    return tuple(_merged((event.with_noise(rounded), count) for event, count in counts).items())

@@ -1,43 +1,139 @@
-"""Accounting by privacy-loss distributions: tight for plans of any mixture of known mechanisms."""
+"""Privacy-loss distributions: the dominating pair of each event, and the accountant that sums them.
+
+For a Gaussian sum with noise multiplier z and a sampling rate q the pairs are:
+
+==========  ===========  ===========================================================================
+sampling    adjacency    pair
+==========  ===========  ===========================================================================
+none        zero_out     ``(N(1/z), N(0))``
+none        replace_one  ``(N(spread/z), N(0))``
+Poisson     zero_out     ``((1-q) N(0) + q N(1/z), N(0))``, and the same reversed
+Poisson     replace_one  ``((1-q) N(0) + q N(1/z), (1-q) N(0) + q N(-1/z))``
+fixed size  replace_one  profile of ``((1-q) N(0) + q N(spread/z), N(0))`` in both directions
+fixed size  zero_out     none: leaving a record out changes the number of rows
+==========  ===========  ===========================================================================
+
+A Poisson sample of counts (spread 1), of several sums, or of Laplace answers has, under
+replace_one, the profile of the sample of fixed size.
+"""
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 
 from skdp.accounting.accountant import Accountant, UnknownCost, least_factor, register
-from skdp.accounting.adjacency import Adjacency
 from skdp.accounting.composition import FULL, ROUGH, Effort, Pairs, delta_of, epsilon_of
-from skdp.accounting.dominating import dominating_pair
-from skdp.accounting.events import Composed, Event
-from skdp.accounting.pairs import Pair
-from skdp.accounting.plan import Key, Sequence, coarsened, paths, sequence_of
+from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, walk
+from skdp.accounting.events.last_iterate import HiddenIterates
+from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace
+from skdp.accounting.events.sampling import PoissonSampled, Sampled
+from skdp.accounting.pairs import (
+    AntipodalPair,
+    GaussianPair,
+    LaplacePair,
+    Pair,
+    ResponsePair,
+    SampledPair,
+    SymmetricSampledPair,
+)
+from skdp.accounting.plan import EventCounts, coarsened, counts_of, joint_mu, paths, sampled_counts
 
-# More distinct noise levels than this are rounded down to a grid of this ratio first.
-MOST_LEVELS, LIMIT_GRID = 2000, 1.0005
-# Calibration searches with noise levels rounded down to a grid of this ratio.
-SEARCH_GRID = 1.005
-# Tails of smaller mass are lost among the smallest numbers of float64.
+# Plans with more distinct noise levels than this are priced with levels rounded down to powers of
+# LIMIT_RATIO, hence as if they had up to 0.05 % less noise. It bounds the time.
+MAX_LEVELS, LIMIT_RATIO = 2000, 1.0005
+# The search of a calibration rounds noise levels down to powers of this ratio.
+SEARCH_RATIO = 1.005
+# Smaller deltas cannot be resolved: their tails get lost among the smallest numbers of float64.
 LEAST_DELTA = 1e-280
-# Up to so many levels an evaluation takes milliseconds, and the answer is refined further.
+# Up to this number of levels, an evaluation takes milliseconds and the search ends nearer to the
+# budget.
 FEW_LEVELS = 32
 
 
+@singledispatch
+def dominating_pair(event: Event, adjacency: Adjacency) -> Pair | None:
+    """Return the pair that dominates ``event``; None where no finite epsilon holds.
+
+    Raises
+    ------
+    UnknownCost
+        If no theorem gives one.
+    """
+    raise UnknownCost(f"no dominating pair is known for {type(event).__name__} under {adjacency}.")
+
+
+@dominating_pair.register
+def _(event: Gaussian, adjacency: Adjacency) -> Pair | None:
+    mu = event.mu(adjacency)
+    return None if math.isinf(mu) else GaussianPair(mu)
+
+
+@dominating_pair.register
+def _(event: Laplace, adjacency: Adjacency) -> Pair | None:
+    bound = event.pure_epsilon(adjacency)
+    return None if math.isinf(bound) else LaplacePair(bound)
+
+
+@dominating_pair.register
+def _(event: ApproximateDP, adjacency: Adjacency) -> Pair | None:
+    no_guarantee = math.isinf(event.epsilon) or event.delta == 1
+    return None if no_guarantee else ResponsePair(event.epsilon, event.delta)
+
+
+@dominating_pair.register
+def _(event: Sampled, adjacency: Adjacency) -> Pair | None:
+    counts = sampled_counts(event, adjacency)
+    base = _base(counts, adjacency, event)
+    if base is None:
+        return None
+    if adjacency is Adjacency.ZERO_OUT:
+        return SampledPair(base, event.rate)
+    if isinstance(event, PoissonSampled):
+        if any(isinstance(part, HiddenIterates) for part, _ in walk(event)):
+            raise UnknownCost(
+                "the antipodal pair is one of Gaussian sums; HiddenIterates only costs as much as "
+                "one, so PoissonSampled of HiddenIterates has no theorem under replace_one."
+            )
+        (part, count), *more = counts.items()
+        if isinstance(part, Gaussian) and part.spread > 1 and count == 1 and not more:
+            return AntipodalPair(1 / part.noise_multiplier, event.rate)
+    return SymmetricSampledPair(base, event.rate)
+
+
+def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | None:
+    """Pair of what is done to one sample: several Gaussian sums, or one other answer."""
+    mu = joint_mu(counts, adjacency)
+    if mu is not None:
+        return None if math.isinf(mu) else GaussianPair(mu)
+    if len(counts) > 1 or max(counts.values()) > 1:
+        raise UnknownCost(
+            f"{type(sampled).__name__} of several answers about the same sample is priced for "
+            "Gaussian answers only."
+        )
+    (part,) = counts
+    if not isinstance(part, (Laplace, ApproximateDP)):
+        raise UnknownCost(
+            f"{type(sampled).__name__} of {type(part).__name__} has no amplification theorem."
+        )
+    return dominating_pair(part, adjacency)
+
+
 @register
-class PrivacyLossDistribution(Accountant):
+class PLDAccountant(Accountant):
     """Fast Fourier transform of privacy losses: tight for sampled, Laplace and mixed plans.
 
-    Each event is replaced by its dominating pair (see ``dominating.py``), each pair by its
-    connect-the-dots discretisation; the two directions of a pair are composed separately, and the
-    larger cost is charged. With delta = 0 there is no finite answer here; ask "pure".
+    Each event is replaced by its dominating pair, and each pair by its connect-the-dots
+    discretisation; the two directions of a pair are composed separately, and the larger cost is
+    charged. With delta = 0 there is no finite answer here; use "pure".
     """
 
     name = "pld"
     rank = 30
-    settles = True
+    is_tight = True
 
-    def paths(self, event: Event, adjacency: Adjacency) -> list[Sequence]:
-        """Return the sequences of events that a single record can meet."""
+    def paths(self, event: Event, adjacency: Adjacency) -> list[EventCounts]:
+        """Return the collections of events that a single record can meet."""
         return paths(event, adjacency)
 
     def examine(self, event: Event, adjacency: Adjacency) -> object:
@@ -47,18 +143,18 @@ class PrivacyLossDistribution(Accountant):
         return self._epsilon(event, delta, adjacency, FULL)
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        self.known(event, adjacency)
+        self.require(event, adjacency)
         return max(
-            _sequence_delta(tuple(path.items()), epsilon, adjacency)
+            _path_delta(tuple(path.items()), epsilon, adjacency)
             for path in self.paths(event, adjacency)
         )
 
     def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-        """Search on a rough bound, few noise levels on a coarse lattice; end on the full one."""
-        self.known(event, adjacency)
-        sequence = tuple(sequence_of(event).items())
-        rough = Composed(coarsened(sequence, SEARCH_GRID))
-        rougher = Composed(coarsened(sequence, SEARCH_GRID**2))
+        """Search with a rough bound (few noise levels, coarse lattice), then with the full one."""
+        self.require(event, adjacency)
+        counts = tuple(counts_of(event).items())
+        rough = Composed(coarsened(counts, SEARCH_RATIO))
+        rougher = Composed(coarsened(counts, SEARCH_RATIO**2))
 
         def spent_roughly(factor: float) -> float:
             return self._epsilon(rough.scaled(factor), delta, adjacency, ROUGH)
@@ -69,59 +165,57 @@ class PrivacyLossDistribution(Accountant):
         factor = least_factor(spent_roughly, epsilon, who=self.name, delta=delta)
         if event.scaled(2.0) == event:
             return factor
-        # What twice the rounding adds is about what the rounding has added.
-        added = self._epsilon(rougher.scaled(factor), delta, adjacency, ROUGH) / epsilon
-        if not added > 0:  # delta is so large that the rough bound is 0
+        # Doubling the rounding adds about as much to the cost as the rounding itself has added.
+        rougher_share = self._epsilon(rougher.scaled(factor), delta, adjacency, ROUGH) / epsilon
+        if not rougher_share > 0:  # delta is so large that the rough bound is 0
             return least_factor(spent, epsilon, who=self.name, delta=delta, guess=factor)
-        aim = epsilon * added
-        near = 1e-4 if len(sequence) <= FEW_LEVELS else 9e-4
+        target = epsilon * rougher_share  # for the rough bound
+        width = 1e-4 if len(counts) <= FEW_LEVELS else 9e-4  # accepted relative distance to epsilon
         for _ in range(5):
-            aim *= 1 - near / 3
-            factor = least_factor(spent_roughly, aim, who=self.name, delta=delta, guess=factor)
+            target *= 1 - width / 3
+            factor = least_factor(spent_roughly, target, who=self.name, delta=delta, guess=factor)
             cost = spent(factor)
-            if (1 - near) * epsilon <= cost <= epsilon:
+            if (1 - width) * epsilon <= cost <= epsilon:
                 return factor
             if not 0.5 * epsilon < cost < 2 * epsilon:
                 break
-            aim *= epsilon / cost
+            target *= epsilon / cost
         return least_factor(spent, epsilon, who=self.name, delta=delta, guess=factor)
 
     def _epsilon(self, event: Event, delta: float, adjacency: Adjacency, effort: Effort) -> float:
-        self.known(event, adjacency)
+        self.require(event, adjacency)
         if 0 < delta < LEAST_DELTA:
             raise UnknownCost(
                 f"accountant {self.name!r} cannot tell a delta of {delta:g} from 0; choose at "
                 f"least {LEAST_DELTA:g}, or 0 for pure differential privacy."
             )
         return max(
-            _sequence_epsilon(tuple(path.items()), delta, adjacency, effort)
+            _path_epsilon(tuple(path.items()), delta, adjacency, effort)
             for path in self.paths(event, adjacency)
         )
 
 
 @lru_cache(maxsize=256)
-def _sequence_epsilon(sequence: Key, delta: float, adjacency: Adjacency, effort: Effort) -> float:
-    limited = sequence if len(sequence) <= MOST_LEVELS else coarsened(sequence, LIMIT_GRID)
-    pairs, coarse = _pairs(limited, adjacency), _pairs(_few_levels(sequence), adjacency)
+def _path_epsilon(path: Parts, delta: float, adjacency: Adjacency, effort: Effort) -> float:
+    pairs, coarse = _pairs(_limited(path), adjacency), _pairs(_few_levels(path), adjacency)
     if pairs is None or coarse is None or (delta == 0 and pairs):
         return math.inf
     return epsilon_of(pairs, coarse, delta, effort)
 
 
 @lru_cache(maxsize=256)
-def _sequence_delta(sequence: Key, epsilon: float, adjacency: Adjacency) -> float:
-    limited = sequence if len(sequence) <= MOST_LEVELS else coarsened(sequence, LIMIT_GRID)
-    pairs, coarse = _pairs(limited, adjacency), _pairs(_few_levels(sequence), adjacency)
+def _path_delta(path: Parts, epsilon: float, adjacency: Adjacency) -> float:
+    pairs, coarse = _pairs(_limited(path), adjacency), _pairs(_few_levels(path), adjacency)
     if pairs is None or coarse is None:
         return 1.0
     return delta_of(pairs, coarse, epsilon)
 
 
 @lru_cache(maxsize=256)
-def _pairs(sequence: Key, adjacency: Adjacency) -> Pairs | None:
-    """Pairs of a sequence, equal ones merged; None if an event has no finite epsilon."""
+def _pairs(path: Parts, adjacency: Adjacency) -> Pairs | None:
+    """Dominating pairs of all events, equal ones merged; None if one has no finite epsilon."""
     merged: dict[Pair, int] = {}
-    for event, count in sequence:
+    for event, count in path:
         pair = dominating_pair(event, adjacency)
         if pair is None:
             return None
@@ -129,9 +223,13 @@ def _pairs(sequence: Key, adjacency: Adjacency) -> Pairs | None:
     return tuple(merged.items())
 
 
-def _few_levels(sequence: Key) -> Key:
+def _limited(path: Parts) -> Parts:
+    return path if len(path) <= MAX_LEVELS else coarsened(path, LIMIT_RATIO)
+
+
+def _few_levels(path: Parts) -> Parts:
     """Coarsen until a sketch of every level is quick."""
     for ratio in (1.01, 1.03, 1.1):
-        if len(sequence) > FEW_LEVELS:
-            sequence = coarsened(sequence, ratio)
-    return sequence
+        if len(path) > FEW_LEVELS:
+            path = coarsened(path, ratio)
+    return path

@@ -1,4 +1,7 @@
-"""Renyi accounting: loose by some per cent, but it knows selections and plans of any length."""
+"""Renyi divergences of mechanisms and events, and the accountant that adds them up.
+
+Looser than privacy-loss distributions, but it supports selections and perturbed objectives.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +9,19 @@ import math
 from functools import singledispatch
 
 import numpy as np
+from scipy.special import gammaln, log_ndtr, logsumexp
 
-from skdp.accounting.accountant import Accountant, UnknownCost, register
-from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.events import (
-    Event,
-    FixedSizeSampled,
-    Gaussian,
-    Laplace,
-    ObjectivePerturbed,
-    PoissonSampled,
-    Selected,
-)
+from skdp.accounting.accountant import Accountant, UnknownCost, bisect, one_plus_exp, register
+from skdp.accounting.events.base import Adjacency, Event
+from skdp.accounting.events.mechanisms import Gaussian, Laplace, ObjectivePerturbed
+from skdp.accounting.events.sampling import FixedSizeSampled, Sampled
 from skdp.accounting.pairs import Array
-from skdp.accounting.plan import Sequence, paths, sequence_of, squared_mu
+from skdp.accounting.plan import EventCounts, counts_of, joint_mu, paths
 from skdp.accounting.pure import pure_epsilon
-from skdp.accounting.renyi import (
-    gaussian_renyi,
-    laplace_renyi,
-    objective_renyi,
-    poisson_renyi,
-    response_renyi,
-    without_replacement_renyi,
-)
 
-# Dense where the best order lies for large costs; whole numbers further up, where the sums of the
-# sampled mechanisms are exact; sparse beyond, for mechanisms with a closed form.
+# Orders at which divergences are computed; the least epsilon over them is taken, so any choice is
+# valid. Dense near 1, where the best order lies for large costs; whole numbers further up, where
+# the sums of sampled mechanisms are exact; sparse beyond, for mechanisms with a closed form.
 ORDERS: Array = np.unique(
     np.concatenate(
         [
@@ -42,13 +32,206 @@ ORDERS: Array = np.unique(
         ]
     )
 )
+# Largest order at which divergences of sampled mechanisms, sums over all k up to the order, are
+# computed; above it they are given as infinite, a valid bound. A choice of ours, for speed.
+LARGEST_SAMPLED_ORDER = 2048
+# Largest order at which the sharper coefficients of the bound without replacement are computed.
+# A choice of ours, for speed.
+_SHARP_ORDER = 256
+
+
+def gaussian_renyi(orders: Array, mu: float) -> Array:
+    """``order mu**2 / 2`` (Mironov 2017, Prop. 7)."""
+    return orders * mu**2 / 2
+
+
+def laplace_renyi(orders: Array, epsilon: float) -> Array:
+    """Laplace noise with sensitivity over scale ``epsilon`` (Mironov 2017, Prop. 6)."""
+    if math.isinf(epsilon):
+        return np.full_like(orders, math.inf)
+    # epsilon + log(1 + (a-1) (exp((1-2a) epsilon) - 1) / (2a-1)) / (a-1)
+    change = np.expm1((1 - 2 * orders) * epsilon) / (2 * orders - 1)
+    return np.asarray(epsilon + np.log1p((orders - 1) * change) / (orders - 1))
+
+
+def response_renyi(orders: Array, epsilon: float) -> Array:
+    """Randomised response, the costliest of all epsilon-DP mechanisms (Mironov 2017, Prop. 5).
+
+    ``log(cosh((a - 1/2) epsilon) / cosh(epsilon / 2)) / (a - 1)``, without cancellation.
+    """
+    if math.isinf(epsilon):
+        return np.full_like(orders, math.inf)
+    small = np.minimum(orders * epsilon, 30.0) / orders
+    growth = np.sinh(orders * small / 2) * np.sinh((orders - 1) * small / 2) / np.cosh(small / 2)
+    # For large x, cosh x equals exp(x) / 2 in float64.
+    large = (orders - 0.5) * epsilon - math.log(2) - _log_cosh(epsilon / 2)
+    moments: Array = np.where(orders * epsilon < 30.0, np.log1p(2 * growth), large)
+    return np.maximum(moments, 0.0) / (orders - 1)
+
+
+def _log_cosh(x: float) -> float:
+    return x + math.log1p(math.exp(-2 * x)) - math.log(2)
+
+
+def poisson_renyi(orders: Array, mu: float, rate: float) -> Array:
+    """``(1-q) N(0,1) + q N(mu,1)`` against ``N(0,1)``, the larger of both directions.
+
+    Mironov, Talwar, Zhang 2019 (arXiv:1908.10530), Sec. 3: integer orders by the exact binomial
+    sum, others by quadrature of the same moment, whose error falls exponentially with the step.
+    In both, terms of first order, whose sum is 0, are left out, so that small divergences keep
+    their relative precision.
+    """
+    costs = np.full_like(orders, math.inf)
+    if math.isinf(mu):
+        return costs
+    for index, order in enumerate(orders):
+        if order > LARGEST_SAMPLED_ORDER:
+            continue
+        if float(order).is_integer():
+            log_excess = _binomial_excess(int(order), mu, rate)
+        elif order * max(mu, 1.0) < 1e4:
+            log_excess = _quadrature_excess(float(order), mu, rate)
+        else:
+            continue
+        costs[index] = np.logaddexp(0.0, log_excess) / (order - 1)
+    return costs
+
+
+def objective_renyi(
+    orders: Array, noise_multiplier: float, ratio: float, n_changes: int = 1
+) -> Array:
+    """Exact minimiser of a perturbed objective; see `skdp.accounting.events.ObjectivePerturbed`.
+
+    ``log(1 + ratio) + a v / 2 + log(2 Phi((a - 1) sqrt(v))) / (a - 1)`` at order a, with
+    ``v = (n_changes / noise_multiplier)**2`` (Redberg, Koskela and Wang 2023, arXiv:2401.00583, Thm
+    3.2, with ``-log(1 - ratio)`` in place of the first term).
+
+    Proof. Let P be the law of the minimiser w with a record ``l(x'w)`` and Q that without it, in
+    any order. Each w belongs to one b, ``b_P(w)`` and ``b_Q(w) = b_P(w) + g(w)`` with
+    ``g(w) = l'(x'w) x``, ``|g| <= L``. By the change of variables ``p(w)`` is the Gaussian density
+    of ``b_P(w)`` times the determinant of the Hessian, which the record changes by a factor
+    ``1 + u'A^-1 u`` for ``u u'`` its own Hessian and A that of the rest: at most ``1 + ratio``, and
+    at least 1. So with ``sigma = noise_multiplier L``
+
+        log(p(w) / q(w)) <= log(1 + ratio) + (2 |b_P.g| + L**2) / (2 sigma**2),
+
+    and ``|b_P.g| <= L |b_P.x| / |x|``. Under P the vector ``b_P`` is Gaussian and x is fixed: the
+    last bound is ``sigma**2 |X|`` with X of law N(0, v), and ``E exp((a - 1) |X|)`` is
+    ``2 exp((a - 1)**2 v / 2) Phi((a - 1) sqrt(v))``. Where one record is replaced by another, g is
+    the difference of two such gradients; by Cauchy and Schwarz the same holds with twice L, and the
+    determinants differ by a factor of ``1 + ratio`` at most, once more.
+    """
+    if noise_multiplier == 0:
+        return np.full_like(orders, math.inf)
+    v = (n_changes / noise_multiplier) ** 2
+    moments = math.log(2) + log_ndtr((orders - 1) * math.sqrt(v))
+    return np.asarray(math.log1p(ratio) + orders * v / 2 + moments / (orders - 1))
+
+
+def _log_binomial(n: int, k: Array) -> Array:
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+
+def _log_expm1(x: Array) -> Array:
+    return np.asarray(x + np.log(-np.expm1(-x)))
+
+
+def _binomial_excess(order: int, mu: float, rate: float) -> float:
+    """``log(sum over k of B(k) (exp(k (k-1) mu**2 / 2) - 1))``, B the binomial law."""
+    k = np.arange(2.0, order + 1)
+    terms = _log_binomial(order, k) + (order - k) * math.log1p(-rate) + k * math.log(rate)
+    return float(logsumexp(terms + _log_expm1(k * (k - 1) * mu**2 / 2)))
+
+
+def _gaussian_nodes(order: float, mu: float) -> tuple[Array, float]:
+    """Nodes for functions like a power of a likelihood ratio, and the log of the weight of each."""
+    step = min(0.125, 0.5 / mu)
+    reach = 12 + math.sqrt(order)
+    x: Array = np.arange(-reach, order * mu + reach, step)
+    return x, math.log(step) - math.log(2 * math.pi) / 2
+
+
+def _quadrature_excess(order: float, mu: float, rate: float) -> float:
+    """``log E ((1 + u)**order - 1 - order u)``, u = q (exp(mu x - mu**2 / 2) - 1), x ~ N(0, 1).
+
+    By the trapezoid rule; the nearest singularity is at distance pi/mu from the real line, so the
+    error is about ``exp(-2 pi (pi/mu) / step)``. E u is 0.
+    """
+    x, log_weight = _gaussian_nodes(order, mu)
+    shifted = mu * x - mu**2 / 2
+    u = rate * np.expm1(np.minimum(shifted, 300.0))
+    power = order * np.logaddexp(math.log1p(-rate), math.log(rate) + shifted)
+    small = np.clip(u, -1.0, 1e-2 / order)
+    series = (1 + (order - 2) / 3 * small * (1 + (order - 3) / 4 * small)) * small**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        near = math.log(order * (order - 1) / 2) + np.log(series)
+        far = power + np.log1p(-(1 + order * u) * np.exp(-power))
+    return float(logsumexp(np.where(np.abs(u) * order < 1e-2, near, far) - x**2 / 2)) + log_weight
+
+
+def without_replacement_renyi(orders: Array, mu: float, rate: float) -> Array:
+    """Fixed-size sample without replacement, under replace-one; ``mu`` of one full release.
+
+    Wang, Balle, Kasiviswanathan 2019 (arXiv:1808.00087), Thm 27 at integer orders, and the
+    convexity of the log moment (Cor. 10) in between.
+    """
+    costs = np.full_like(orders, math.inf)
+    if math.isinf(mu):
+        return costs
+    sharp = _even_central_moments(mu, _SHARP_ORDER + 2)
+    moments: dict[int, float] = {1: 0.0}
+
+    def moment(order: int) -> float:
+        if order not in moments:
+            moments[order] = _without_replacement_moment(order, mu, rate, sharp)
+        return moments[order]
+
+    for index, order in enumerate(orders):
+        if order > LARGEST_SAMPLED_ORDER:
+            continue
+        below, above = math.floor(order), math.ceil(order)
+        share = float(order) - below
+        log_moment = (
+            moment(below) if share == 0 else ((1 - share) * moment(below) + share * moment(above))
+        )
+        costs[index] = log_moment / (order - 1)
+    return costs
+
+
+def _without_replacement_moment(order: int, mu: float, rate: float, sharp: Array) -> float:
+    k = np.arange(2.0, order + 1)
+    terms = math.log(2) + k * (k - 1) * mu**2 / 2
+    # The term k = 2 is at most 4 (exp(mu**2) - 1) as well as 2 exp(mu**2).
+    terms[0] = min(math.log(4) + mu**2 + math.log(-math.expm1(-(mu**2))), terms[0])
+    if order <= _SHARP_ORDER:
+        low = 2 * np.floor(k[1:] / 2).astype(int)
+        high = 2 * np.ceil(k[1:] / 2).astype(int)
+        terms[1:] = np.minimum(terms[1:], math.log(4) + (sharp[low] + sharp[high]) / 2)
+    terms += _log_binomial(order, k) + k * math.log(rate)
+    return float(np.logaddexp(0.0, logsumexp(terms)))
+
+
+def _even_central_moments(mu: float, largest: int) -> Array:
+    """``log E (exp(mu x - mu**2/2) - 1)**k`` for x ~ N(0, 1) and even k, at index k.
+
+    These are the forward differences of the theorem; the trapezoid rule has no cancellation.
+    """
+    logs = np.zeros(largest + 1)
+    for k in range(2, largest + 1, 2):
+        x, log_weight = _gaussian_nodes(k, mu)
+        shifted = mu * x - mu**2 / 2
+        with np.errstate(divide="ignore"):
+            small = np.log(np.abs(np.expm1(np.minimum(shifted, 300.0))))
+        distance = np.where(shifted > 300.0, shifted, small)
+        logs[k] = float(logsumexp(k * distance - x**2 / 2)) + log_weight
+    return logs
 
 
 @singledispatch
 def renyi(event: Event, adjacency: Adjacency, orders: Array) -> Array:
-    """Return Renyi divergences of ``event`` at ``orders``, the dearer of both directions.
+    """Return Renyi divergences of ``event`` at ``orders``, the larger of both directions.
 
-    What has an epsilon with delta = 0 costs no more than randomised response with that epsilon.
+    An event with an epsilon at delta = 0 costs no more than randomised response of that epsilon.
 
     Raises
     ------
@@ -74,28 +257,23 @@ def _(event: Laplace, adjacency: Adjacency, orders: Array) -> Array:
 
 
 @renyi.register
-def _(event: PoissonSampled, adjacency: Adjacency, orders: Array) -> Array:
-    inner = sequence_of(event.event)
-    if not all(isinstance(part, Gaussian) for part in inner):
+def _(event: Sampled, adjacency: Adjacency, orders: Array) -> Array:
+    mu = joint_mu(counts_of(event.event), adjacency)
+    fixed = isinstance(event, FixedSizeSampled)
+    if mu is None or (fixed and adjacency is Adjacency.ZERO_OUT):
         return response_renyi(orders, pure_epsilon(event, adjacency))
+    if fixed:
+        return without_replacement_renyi(orders, mu, event.rate)
     if adjacency is Adjacency.REPLACE_ONE:
         raise UnknownCost(
-            "PoissonSampled of Gaussian has no Renyi theorem under replace_one; ask 'pld'."
+            "PoissonSampled of Gaussian has no Renyi theorem under replace_one; use 'pld'."
         )
-    return poisson_renyi(orders, math.sqrt(squared_mu(inner, adjacency)), event.rate)
-
-
-@renyi.register
-def _(event: FixedSizeSampled, adjacency: Adjacency, orders: Array) -> Array:
-    inner = sequence_of(event.event)
-    if adjacency is Adjacency.ZERO_OUT or not all(isinstance(part, Gaussian) for part in inner):
-        return response_renyi(orders, pure_epsilon(event, adjacency))
-    return without_replacement_renyi(orders, math.sqrt(squared_mu(inner, adjacency)), event.rate)
+    return poisson_renyi(orders, mu, event.rate)
 
 
 @renyi.register
 def _(event: ObjectivePerturbed, adjacency: Adjacency, orders: Array) -> Array:
-    """Minimiser, then Gaussian noise of its own; without the failure, see `failure_of`."""
+    # The minimiser, then Gaussian noise on it. `failure_of` accounts for the failure.
     changes = round(event.sensitivity(adjacency))
     if event.output_noise == 0:
         return np.full_like(orders, math.inf)
@@ -103,38 +281,25 @@ def _(event: ObjectivePerturbed, adjacency: Adjacency, orders: Array) -> Array:
     return exact + gaussian_renyi(orders, 1 / event.output_noise)
 
 
-@renyi.register
-def _(event: Selected, adjacency: Adjacency, orders: Array) -> Array:
-    """Best of a random number of runs (Papernot and Steinke 2022, arXiv:2110.03620, Thm 2)."""
-    runs = sequence_of(event.event)
-    if failure_of(runs) > 0:
-        raise UnknownCost(
-            "Selected of a release that may fail with some probability has no Renyi theorem."
-        )
-    base = renyi_total(runs, adjacency, orders)
-    gamma, eta = event.gamma, event.shape
-    once = (1 + eta) * np.min((1 - 1 / orders) * base - math.log(gamma) / orders)
-    costs = base + once + math.log(event.mean_runs) / (orders - 1)
-    # Divergences grow with the order, so a larger order bounds all smaller ones.
-    cheapest: Array = np.minimum.accumulate(costs[::-1])[::-1]
-    return cheapest
-
-
-def renyi_total(sequence: Sequence, adjacency: Adjacency, orders: Array) -> Array:
-    """Sum over a sequence (Mironov 2017, Prop. 1)."""
+def renyi_total(counts: EventCounts, adjacency: Adjacency, orders: Array) -> Array:
+    """Sum over all events (Mironov 2017, Prop. 1)."""
     total = np.zeros_like(orders)
-    for event, count in sequence.items():
+    for event, count in counts.items():
         total = total + count * renyi(event, adjacency, orders)
     return total
 
 
-def failure_of(sequence: Sequence) -> float:
-    """Probability, at most, that a release of the sequence is another than its divergence is of.
+def failure_of(counts: EventCounts) -> float:
+    """Bound on the probability f that some release differs from the one whose divergence is used.
 
-    It is the same on neighbouring data. A run that differs from one which is (epsilon, delta)-DP
-    with this probability f at most is ``(epsilon, delta + (1 + exp(epsilon)) f)``-DP.
+    f is the same on neighbouring data. A run that differs from an (epsilon, delta)-DP one with
+    probability at most f is ``(epsilon, delta + (1 + exp(epsilon)) f)``-DP.
     """
-    return sum(count * getattr(event, "failure", 0.0) for event, count in sequence.items())
+    return sum(
+        count * event.failure
+        for event, count in counts.items()
+        if isinstance(event, ObjectivePerturbed)
+    )
 
 
 def epsilon_from_renyi(orders: Array, costs: Array, delta: float) -> float:
@@ -160,8 +325,8 @@ def delta_from_renyi(orders: Array, costs: Array, epsilon: float) -> float:
 
 
 @register
-class RenyiDP(Accountant):
-    """Renyi divergences at dense real orders, with the tight conversion; fast but loose."""
+class RDPAccountant(Accountant):
+    """Renyi divergences at many real orders, with the tight conversion; fast but loose."""
 
     name = "rdp"
     rank = 40
@@ -171,11 +336,10 @@ class RenyiDP(Accountant):
         return [renyi_total(path, adjacency, few) for path in paths(event, adjacency)]
 
     def divergences(self, event: Event, orders: Array, adjacency: Adjacency) -> Array:
-        """Return the Renyi divergence of ``event`` at each order, over the dearest block each."""
-        self.known(event, adjacency)
+        """Return the Renyi divergence of ``event`` at each order, with the costliest blocks."""
+        self.require(event, adjacency)
         totals = [renyi_total(path, adjacency, orders) for path in paths(event, adjacency)]
-        dearest: Array = np.max(totals, axis=0)
-        return dearest
+        return np.asarray(np.max(totals, axis=0))
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
         costs = self.divergences(event, ORDERS, adjacency)
@@ -183,21 +347,15 @@ class RenyiDP(Accountant):
         if failure == 0:
             return epsilon_from_renyi(ORDERS, costs, delta)
 
-        def missing(epsilon: float) -> float:
-            left = delta - (1 + math.exp(min(epsilon, 700.0))) * failure
-            return math.inf if left <= 0 else epsilon_from_renyi(ORDERS, costs, left) - epsilon
+        def suffices(epsilon: float) -> bool:
+            left = delta - one_plus_exp(epsilon) * failure
+            return left > 0 and epsilon_from_renyi(ORDERS, costs, left) <= epsilon
 
-        # What is missing falls until the failure takes all of delta: halve towards the crossing.
-        low, high = 0.0, epsilon_from_renyi(ORDERS, costs, delta / 2)
-        if not missing(high) <= 0:
-            return math.inf
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (low, middle) if missing(middle) <= 0 else (middle, high)
-        return high
+        high = epsilon_from_renyi(ORDERS, costs, delta / 2)
+        return bisect(suffices, 0.0, high, halvings=60) if suffices(high) else math.inf
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
         costs = self.divergences(event, ORDERS, adjacency)
         failure = max(failure_of(path) for path in paths(event, adjacency))
-        failed = (1 + math.exp(min(epsilon, 700.0))) * failure
+        failed = one_plus_exp(epsilon) * failure
         return min(1.0, delta_from_renyi(ORDERS, costs, epsilon) + failed)

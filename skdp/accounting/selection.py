@@ -1,4 +1,4 @@
-"""Accounting for private selection: the best of a random number of runs."""
+"""Private selection, the best of a random number of runs: its theorems and its accountant."""
 
 from __future__ import annotations
 
@@ -8,21 +8,55 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
-from skdp.accounting.accountant import Accountant, register
-from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.events import Composed, Event, Selected
-from skdp.accounting.gaussian_tradeoff import gaussian_delta, gaussian_epsilon
-from skdp.accounting.gdp import GaussianDP
-from skdp.accounting.pairs import Array
-from skdp.accounting.plan import only_event
+from skdp.accounting.accountant import Accountant, UnknownCost, register
+from skdp.accounting.events.base import Adjacency, Composed, Event
+from skdp.accounting.events.sampling import Selected
+from skdp.accounting.gdp import GDPAccountant, gaussian_delta, gaussian_epsilon
+from skdp.accounting.pairs import Array, Pair, ResponsePair
+from skdp.accounting.plan import counts_of, only_event
+from skdp.accounting.pld import dominating_pair
+from skdp.accounting.pure import pure_epsilon, pure_total
+from skdp.accounting.rdp import failure_of, renyi, renyi_total
+
+
+@pure_epsilon.register
+def _(event: Selected, adjacency: Adjacency) -> float:
+    # (2 + eta) epsilon (Papernot and Steinke 2022, Cor. 3).
+    return (2 + event.shape) * pure_total(counts_of(event.event), adjacency)
+
+
+@dominating_pair.register
+def _(event: Selected, adjacency: Adjacency) -> Pair | None:
+    try:
+        bound = pure_epsilon(event, adjacency)
+    except UnknownCost as refusal:
+        raise UnknownCost(f"Selected has a dominating pair for pure runs only: {refusal}") from None
+    return None if math.isinf(bound) else ResponsePair(bound)
+
+
+@renyi.register
+def _(event: Selected, adjacency: Adjacency, orders: Array) -> Array:
+    """Best of a random number of runs (Papernot and Steinke 2022, arXiv:2110.03620, Thm 2)."""
+    runs = counts_of(event.event)
+    if failure_of(runs) > 0:
+        raise UnknownCost(
+            "Selected of a release that may fail with some probability has no Renyi theorem."
+        )
+    base = renyi_total(runs, adjacency, orders)
+    gamma, eta = event.gamma, event.shape
+    once = (1 + eta) * np.min((1 - 1 / orders) * base - math.log(gamma) / orders)
+    costs = base + once + math.log(event.mean_runs) / (orders - 1)
+    # Divergences increase with the order, so the bound at a larger order holds at smaller ones.
+    return np.asarray(np.minimum.accumulate(costs[::-1])[::-1])
 
 
 def selection_shift(mu: float, gamma: float, shape: float) -> float:
-    """Return what selecting adds to epsilon, besides dividing delta by the mean number of runs.
+    """Return the c that selection adds to epsilon, while delta is divided by the mean of K.
 
-    The winner of K runs has density Q(y) f'(Q(< y)), f the generating function of K and
-    ``f'(x)`` proportional to ``(1 - (1-gamma) x)**-(shape+1)``. Between neighbours ``1 - Q(< y)``
-    moves along the Gaussian trade-off curve at most, so f' changes by the factor exp(c) at most,
+    The best of K runs has density Q(y) f'(Q(< y)), where f is the generating function of K and
+    ``f'(x)`` is proportional to ``(1 - (1-gamma) x)**-(shape+1)``. Between neighbours the change of
+    ``1 - Q(< y)`` is bounded by the Gaussian trade-off curve, so f' changes by a factor of at most
+    exp(c),
 
         ``c = (shape + 1) max_z log (gamma + (1-gamma) Phi(z+mu)) / (gamma + (1-gamma) Phi(z))``,
 
@@ -85,18 +119,16 @@ def selection_delta(mu: float, mean_runs: float, epsilon: float, shape: float = 
     """Delta of the best of a random number of mu-Gaussian-DP runs; see `selection_epsilon`."""
     if mu == 0:
         return 0.0
-    shift = (
-        math.inf
-        if math.isinf(mu)
-        else selection_shift(mu, Selected(Composed(), mean_runs, shape).gamma, shape)
-    )
+    if math.isinf(mu):
+        return 1.0
+    shift = selection_shift(mu, Selected(Composed(), mean_runs, shape).gamma, shape)
     if epsilon < shift:
         return 1.0
     return min(1.0, mean_runs * gaussian_delta(mu, epsilon - shift))
 
 
 @register
-class SelectionModel(Accountant):
+class SelectionAccountant(Accountant):
     """Profile bound for the best of a random number of Gaussian-DP runs; tighter than "rdp"."""
 
     name = "selection"
@@ -105,15 +137,15 @@ class SelectionModel(Accountant):
 
     def examine(self, event: Event, adjacency: Adjacency) -> Selected:
         part = only_event(event, Selected, "selection")
-        GaussianDP().examine(part.event, adjacency)
+        GDPAccountant().examine(part.event, adjacency)
         return part
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        part = self.known(event, adjacency)
-        mu = GaussianDP().mu(part.event, adjacency)
+        part = self.require(event, adjacency)
+        mu = GDPAccountant().mu(part.event, adjacency)
         return selection_epsilon(mu, part.mean_runs, delta, part.shape)
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        part = self.known(event, adjacency)
-        mu = GaussianDP().mu(part.event, adjacency)
+        part = self.require(event, adjacency)
+        mu = GDPAccountant().mu(part.event, adjacency)
         return selection_delta(mu, part.mean_runs, epsilon, part.shape)

@@ -1,42 +1,162 @@
-"""The privacy statement of a fitted model: what was released, what it cost, what was assumed."""
+"""The privacy statement of a fitted model: its releases, their cost, and the assumptions made."""
 
 from __future__ import annotations
 
 import html
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.calibration import knowing, price
-from skdp.accounting.events import Composed, in_later_epochs, partitions_in
-from skdp.accounting.release_lines import ReleaseRecord, release_lines
+from skdp.accounting.calibration import price, supporting_accountants
+from skdp.accounting.events.base import Adjacency, Composed, Event, Wrapper, walk
+from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, Partition
+from skdp.accounting.events.last_iterate import HiddenIterates
+from skdp.accounting.events.sampling import Sampled, Shuffled
 
-# Said where releases on disjoint blocks are among those listed.
+DISJOINT = "disjoint blocks of rows"
+# Added to statements in which releases on disjoint blocks are listed.
 NOT_ADDED = "Answers on disjoint blocks do not add up: a row pays for those it is in, no others."
 
 
 @dataclass(frozen=True)
+class ReleaseRecord:
+    """A run of equal releases: what was released, how many times, and with how much noise.
+
+    Attributes
+    ----------
+    kind : str
+        What was summed, such as "gradient".
+    count : int
+        Number of consecutive releases.
+    noise_multiplier : float
+        Noise standard deviation over the most that one record can contribute; nan for releases
+        that have no single figure.
+    event : Event
+        What an accountant prices: one of the ``count`` releases.
+    """
+
+    kind: str
+    count: int
+    noise_multiplier: float
+    event: Event = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ReleaseLine:
+    """One line of a statement: all releases that look alike, wherever they are in the sequence.
+
+    Attributes
+    ----------
+    what : str
+        The kind, and the number of steps in each release if there are several.
+    count : int
+    rows : str
+        Which rows are read, if not all of them.
+    noise : str
+        The noise multiplier.
+    """
+
+    what: str
+    count: int
+    rows: str
+    noise: str
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether a row is in some of the answers only, whatever the random draws."""
+        return self.rows.startswith(DISJOINT)
+
+    def __str__(self) -> str:
+        rows = f" ({self.rows})" if self.rows else ""
+        return f"{self.count} x {self.what}{rows}, noise multiplier {self.noise}"
+
+
+def release_lines(records: Iterable[ReleaseRecord]) -> list[ReleaseLine]:
+    """Summarise releases, one line for all that look alike."""
+    alike: dict[tuple[str, str, str], list[ReleaseRecord]] = {}
+    for record in records:
+        n_steps = _n_steps(record.event)
+        what = f"{record.kind} of {n_steps} steps" if n_steps > 1 else record.kind
+        key = what, _rows(record.event), f"{record.noise_multiplier:.6g}"
+        alike.setdefault(key, []).append(record)
+    lines = []
+    for (what, rows, noise), group in alike.items():
+        count = sum(record.count for record in group)
+        if rows == DISJOINT:
+            most = _most_of_one_row(group)
+            several = most < count * _n_steps(group[0].event)
+            rows = f"{DISJOINT}: a row is in at most {most}" if several else ""
+        lines.append(ReleaseLine(what, count, rows, noise))
+    return lines
+
+
+def _answers(event: Event) -> list[tuple[Event, int]]:
+    """Return the answers in an event, with counts; samples, blocks and passes stay whole."""
+    parts = walk(event, into=Composed)
+    return [(part, count) for part, count in parts if not isinstance(part, Composed)]
+
+
+def _n_steps(event: Event) -> int:
+    """Return the number of steps in a release; a step may consist of answers of different kinds."""
+    counts: Counter[type[Event]] = Counter()
+    for answer, count in _answers(event):
+        if isinstance(answer, Wrapper):
+            count *= answer.n_answers * _n_steps(answer.event)
+        counts[type(answer)] += count
+    return max(counts.values(), default=0)
+
+
+def _rows(event: Event) -> str:
+    """Describe the rows that all answers in an event read; "" where answers differ."""
+    found = {_rows_of_one(answer) for answer, _ in _answers(event)}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _rows_of_one(event: Event) -> str:
+    if isinstance(event, OnBlock | DisjointPass | Shuffled | BallsAndBins):
+        return DISJOINT
+    if isinstance(event, Sampled):
+        return f"random samples of {100 * event.rate:.3g}% of the rows"
+    return "only the last point is shown" if isinstance(event, HiddenIterates) else ""
+
+
+def _most_of_one_row(records: Iterable[ReleaseRecord]) -> int:
+    """Return the largest number of the answers on disjoint blocks that one row can be in."""
+    passes = 0
+    blocks: dict[Partition, Counter[int]] = {}
+    for record in records:
+        for answer, count in _answers(record.event):
+            count *= record.count
+            if isinstance(answer, OnBlock):
+                times = count * _n_steps(answer.event)
+                blocks.setdefault(answer.partition, Counter())[answer.block] += times
+            else:
+                passes += count
+    return passes + sum(max(counts.values()) for counts in blocks.values())
+
+
+@dataclass(frozen=True)
 class PrivacyStatement:
-    """What a fit cost and what the cost rests on.
+    """The cost of a fit, the releases that it was charged for, and the assumptions made.
 
     Attributes
     ----------
     epsilon, delta : float
-        The fit is (epsilon, delta)-differentially private; epsilon is the certified figure, which
-        is at most what was asked for.
+        The fit is (epsilon, delta)-differentially private; epsilon is the certified figure, at
+        most the requested one.
     adjacency : str
-        The neighbouring relation that the guarantee speaks of.
+        The neighbouring relation of the guarantee.
     accountant : str
-        Which accountant certifies it.
+        The accountant that certifies it.
     releases : tuple of ReleaseRecord
         Every noisy answer that depends on rows, in order.
     assumptions : tuple of str
-        What was taken as public, or as true, without paying for it.
+        What was assumed to be public, or true, without being paid for.
     noise_source : str
         "system": the operating system's secure source. "seeded": reproducible, so that anyone who
-        knows the seed can take the noise off again. "none": no noise (epsilon is infinite).
+        knows the seed can subtract the noise. "none": no noise (epsilon is infinite).
     n_rows : int or None, default=None
         Number of rows of the fit, which is public; None for several fits on different numbers.
     """
@@ -56,7 +176,7 @@ class PrivacyStatement:
         return Composed(tuple((record.event, record.count) for record in self.releases))
 
     def epsilon_at(self, delta: float) -> float:
-        """Epsilon that the same releases cost at another delta.
+        """Return the epsilon that the same releases cost at another delta.
 
         Parameters
         ----------
@@ -73,7 +193,7 @@ class PrivacyStatement:
         return price(self.event, delta, Adjacency.parse(self.adjacency))[0]
 
     def delta_at(self, epsilon: float) -> float:
-        """Delta that the same releases need for another epsilon.
+        """Return the delta that the same releases need for another epsilon.
 
         Parameters
         ----------
@@ -87,8 +207,8 @@ class PrivacyStatement:
         if not epsilon >= 0:
             raise ValueError(f"delta_at: epsilon must be at least 0; got {epsilon!r}.")
         adjacency = Adjacency.parse(self.adjacency)
-        able = knowing(self.event, adjacency)
-        return min(item.delta(self.event, epsilon, adjacency) for item in able)
+        supporting = supporting_accountants(self.event, adjacency)
+        return min(item.delta(self.event, epsilon, adjacency) for item in supporting)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as plain Python objects, ready for JSON (inf becomes "inf")."""
@@ -102,49 +222,45 @@ class PrivacyStatement:
             "adjacency": self.adjacency,
             "accountant": self.accountant,
             "releases": [
-                {
-                    "kind": record.kind,
-                    "count": record.count,
-                    "noise_multiplier": plain(record.noise_multiplier),
-                }
-                for record in self.releases
+                {"kind": r.kind, "count": r.count, "noise_multiplier": plain(r.noise_multiplier)}
+                for r in self.releases
             ],
             "assumptions": list(self.assumptions),
             "noise_source": self.noise_source,
             "n_rows": self.n_rows,
         }
 
+    @property
+    def _headline(self) -> tuple[str, str]:
+        """The guarantee, and the terms under which it holds."""
+        return (
+            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private",
+            f"adjacency {self.adjacency}, accountant {self.accountant}, noise source: "
+            f"{self.noise_source}",
+        )
+
     def __str__(self) -> str:
-        lines = [
-            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private, "
-            f"adjacency {self.adjacency}, accountant {self.accountant}, "
-            f"noise source: {self.noise_source}",
-            "released:",
-        ]
-        told = release_lines(self.releases)
-        lines += [f"  {line}" for line in told] or ["  nothing"]
-        if any(line.disjoint for line in told):
+        releases = release_lines(self.releases)
+        lines = [", ".join(self._headline), "released:"]
+        lines += [f"  {line}" for line in releases] or ["  nothing"]
+        if any(line.disjoint for line in releases):
             lines.append(f"  {NOT_ADDED}")
-        lines.append("assumed:")
-        lines += [f"  - {sentence}" for sentence in self.assumptions]
-        return "\n".join(lines)
+        return "\n".join([*lines, "assumed:", *(f"  - {text}" for text in self.assumptions)])
 
     def _repr_html_(self) -> str:
-        told = release_lines(self.releases)
+        releases = release_lines(self.releases)
+        guarantee, terms = map(html.escape, self._headline)
         rows = "".join(
             f"<tr><td>{html.escape(line.what)}</td><td>{line.count}</td>"
             f"<td>{html.escape(line.rows)}</td><td>{line.noise}</td></tr>"
-            for line in told
+            for line in releases
         )
-        disjoint = any(line.disjoint for line in told)
+        note = f"<p>{NOT_ADDED}</p>" if any(line.disjoint for line in releases) else ""
         sentences = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
         return (
-            f"<p><b>({self.epsilon:.6g}, {self.delta:.6g})-differentially private</b>, adjacency "
-            f"{html.escape(self.adjacency)}, accountant {html.escape(self.accountant)}, noise "
-            f"source: {html.escape(self.noise_source)}</p>"
+            f"<p><b>{guarantee}</b>, {terms}</p>"
             "<table><thead><tr><th>release</th><th>count</th><th>rows</th><th>noise multiplier</th>"
-            f"</tr></thead><tbody>{rows}</tbody></table>{f'<p>{NOT_ADDED}</p>' if disjoint else ''}"
-            f"<p>Assumed:</p><ul>{sentences}</ul>"
+            f"</tr></thead><tbody>{rows}</tbody></table>{note}<p>Assumed:</p><ul>{sentences}</ul>"
         )
 
 
@@ -156,13 +272,13 @@ def compose_statements(
     Parameters
     ----------
     statements : sequence of PrivacyStatement
-        At least one. What a later fit asks may depend on what earlier ones answered. Each fit draws
-        its own batches and blocks, so those of different fits are kept apart, and its own noise:
-        the total does not hold for fits that were given the same seed.
+        At least one. The releases of a later fit may depend on the answers of earlier ones. Each
+        fit draws its own batches and blocks, so those of different fits are told apart, and its own
+        noise: the total does not hold for fits that were given the same seed.
     delta : float
         In [0, 1): the delta at which the total is stated.
     accountant : str, default="auto"
-        Who prices the total: "auto" for the least certified epsilon, or a name.
+        Accountant that computes the total: "auto" for the least certified epsilon, or a name.
 
     Raises
     ------
@@ -180,8 +296,7 @@ def compose_statements(
     releases = _in_sequence(statements)
     event = Composed(tuple((record.event, record.count) for record in releases))
     epsilon, certifier = price(event, delta, Adjacency.parse(relations.pop()), accountant)
-    sources = {statement.noise_source for statement in statements}
-    order = ("none", "seeded", "system")  # the weakest speaks for the whole
+    order = ("none", "seeded", "system")  # from the weakest to the strongest
     assumptions = dict.fromkeys(text for item in statements for text in item.assumptions)
     return PrivacyStatement(
         epsilon=epsilon,
@@ -190,23 +305,41 @@ def compose_statements(
         accountant=certifier,
         releases=releases,
         assumptions=tuple(assumptions),
-        noise_source=min(sources, key=order.index),
+        noise_source=min((item.noise_source for item in statements), key=order.index),
         n_rows=statements[0].n_rows if len({item.n_rows for item in statements}) == 1 else None,
     )
 
 
 def _in_sequence(statements: Iterable[PrivacyStatement]) -> tuple[ReleaseRecord, ...]:
-    """Releases of separate fits in order, their partitions kept apart, equal runs merged."""
+    """Return the releases of all fits in order, with their partitions told apart.
+
+    Consecutive equal releases are merged.
+    """
     releases: list[ReleaseRecord] = []
     epochs = 0
     for statement in statements:
         first = epochs
         for record in statement.releases:
-            event = in_later_epochs(record.event, first)
-            epochs = max([epochs, *(part.epoch + 1 for part in partitions_in(event))])
+            event = _in_later_epochs(record.event, first)
+            blocks = [part for part, _ in walk(event) if isinstance(part, OnBlock)]
+            epochs = max([epochs, *(block.partition.epoch + 1 for block in blocks)])
             last = releases[-1] if releases else None
             if last is not None and (last.kind, last.event) == (record.kind, event):
                 releases[-1] = replace(last, count=last.count + record.count)
             else:
                 releases.append(replace(record, event=event))
     return tuple(releases)
+
+
+def _in_later_epochs(event: Event, shift: int) -> Event:
+    """Return the same event on partitions whose epoch numbers are larger by ``shift``.
+
+    Every fit numbers its epochs from 0 and draws its own divisions of the rows. Where fits are
+    composed, their partitions must not be taken for each other: a record may lie in the costliest
+    block of each.
+    """
+    moved = event.with_inner(lambda part: _in_later_epochs(part, shift))
+    if isinstance(moved, OnBlock):
+        epoch = moved.partition.epoch + shift
+        return replace(moved, partition=replace(moved.partition, epoch=epoch))
+    return moved

@@ -18,7 +18,7 @@ from skdp.accounting import (
     Adjacency,
     Composed,
     Gaussian,
-    GaussianDP,
+    GDPAccountant,
     PrivacyStatement,
     UnknownCost,
     compose_statements,
@@ -211,8 +211,8 @@ class PrivacyBudget:
         _, delta, adjacency, accountant = self._terms
         event = Composed() if self._total is None else self._total.event
         high = gaussian_mu(self.epsilon, delta) if delta > 0 else 0.0
-        exact = GaussianDP()
-        if accountant in ("auto", "gdp") and exact.objection(event, adjacency) is None:
+        exact = GDPAccountant()
+        if accountant in ("auto", "gdp") and exact.why_unsupported(event, adjacency) is None:
             return math.sqrt(max(0.0, high**2 - exact.mu(event, adjacency) ** 2))
 
         def admitted(mu: float) -> bool:

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 
 from skdp.accounting import (
     Composed,
+    DisjointPass,
     Event,
     FixedSizeSampled,
     Gaussian,
     OnBlock,
-    OnePass,
     PoissonSampled,
     Shuffled,
+    Wrapper,
+    walk,
 )
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public
@@ -142,28 +144,23 @@ def _warn_about_signal(who: str, public: Public) -> None:
 
 def _answers(event: Event, count: int, scale: float) -> Iterator[_Answers]:
     """Yield the Gaussian answers in an event, in the calibrated noise; others are left out."""
-    match event:
-        case Composed(parts=parts):
-            for part, times in parts:
-                yield from _answers(part, count * times, scale)
-        case Gaussian(noise_multiplier=noise, spread=spread):
-            yield _Answers(count, 1.0, scale * noise, spread=spread)
-        case (
-            PoissonSampled(event=Gaussian() as answer)
-            | FixedSizeSampled(event=Gaussian() as answer)
-        ):
-            noise = scale * answer.noise_multiplier
-            yield _Answers(count, event.rate, noise, spread=answer.spread)
-        case OnBlock(partition=partition, block=block, event=Gaussian() as answer):
-            share = 1 / partition.n_blocks
-            if partition.cuts is not None:
-                cuts = partition.cuts
-                share = (cuts[block + 1] - cuts[block]) / max(1, cuts[-1] - cuts[0])
-            noise = scale * answer.noise_multiplier
-            yield _Answers(count, share, noise, share < 1, answer.spread)
-        case OnePass(n_steps=n, event=Gaussian() as answer):
-            noise = scale * answer.noise_multiplier
-            yield _Answers(n * count, 1 / n, noise, n > 1, answer.spread)
-        case Shuffled(n=n, randomiser=Gaussian() as answer):
-            noise = scale * answer.noise_multiplier
-            yield _Answers(n * count, 1 / n, noise, n > 1, answer.spread)
+    for part, times in walk(event, into=Composed):
+        n = count * times
+        answer = part.event if isinstance(part, Wrapper) else part
+        if not isinstance(answer, Gaussian):
+            continue
+        noise, spread = scale * answer.noise_multiplier, answer.spread
+        match part:
+            case Gaussian():
+                yield _Answers(n, 1.0, noise, spread=spread)
+            case PoissonSampled() | FixedSizeSampled():
+                yield _Answers(n, part.rate, noise, spread=spread)
+            case OnBlock(partition=partition, block=block):
+                share = 1 / partition.n_blocks
+                if partition.cuts is not None:
+                    cuts = partition.cuts
+                    share = (cuts[block + 1] - cuts[block]) / max(1, cuts[-1] - cuts[0])
+                yield _Answers(n, share, noise, share < 1, spread)
+            case DisjointPass() | Shuffled():
+                blocks = part.n_answers
+                yield _Answers(blocks * n, 1 / blocks, noise, blocks > 1, spread)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from skdp.accounting import (
     ReleaseRecord,
     calibrate,
     gaussian_mu,
+    walk,
 )
 from skdp.objective import Problem
 from skdp.oracle.ledger import Anything, Entry, FollowPlan, Guard, Ledger, WithinBudget
@@ -178,23 +179,10 @@ def _record(kind: str, event: Event, count: int) -> ReleaseRecord:
 
 def _noise_multiplier(event: Event) -> float:
     """Noise multiplier of an event whose mechanisms are all alike, else nan."""
-    found = set(_mechanisms(event))
+    found = {part for part, _ in walk(event) if not part.inner()}
     return (
         float(getattr(found.pop(), "noise_multiplier", math.nan)) if len(found) == 1 else math.nan
     )
-
-
-def _mechanisms(event: Event) -> Iterator[Event]:
-    """Yield what stands in an event inside of samples, blocks and sequences."""
-    if isinstance(event, Composed):
-        for part, _ in event.parts:
-            yield from _mechanisms(part)
-        return
-    inner: Event | None = getattr(event, "event", getattr(event, "randomiser", None))
-    if inner is None:
-        yield event
-    else:
-        yield from _mechanisms(inner)
 
 
 def rehearse(

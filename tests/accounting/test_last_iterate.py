@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from skdp.accounting import Adjacency, Composed, Gaussian, GaussianDP, calibrate, price
-from skdp.accounting.events.last_iterate import HiddenIterates
-from skdp.accounting.last_iterate import last_iterate_factor
+from skdp.accounting import Adjacency, Composed, Gaussian, GDPAccountant, calibrate, price
+from skdp.accounting.events.last_iterate import HiddenIterates, last_iterate_factor
 
 # (c, T, mu of the last iterate) at mu = 0.1 a step; the closed form of Bok, Su, Altschuler 2024.
 STRONGLY_CONVEX = [
@@ -149,8 +148,10 @@ def test_event_costs_the_factor_under_both_relations(adjacency, reach):
     event = HiddenIterates(Gaussian(30.0), 400, 0.98, reach)
     unit = Gaussian(30.0).sensitivity(adjacency)
     expected = unit / 30.0 * last_iterate_factor(400, 0.98, reach / unit)
-    assert GaussianDP().mu(event, adjacency) == pytest.approx(expected, rel=1e-12)
-    assert GaussianDP().mu(event.scaled(3.0), adjacency) == pytest.approx(expected / 3, rel=1e-12)
+    assert GDPAccountant().mu(event, adjacency) == pytest.approx(expected, rel=1e-12)
+    assert GDPAccountant().mu(event.scaled(3.0), adjacency) == pytest.approx(
+        expected / 3, rel=1e-12
+    )
     assert event.sensitivity(adjacency) == unit
 
 
@@ -165,7 +166,7 @@ def test_event_composes_and_is_calibrated():
 
 def test_no_noise_is_no_privacy():
     event = HiddenIterates(Gaussian(1.0), 10, 0.9).scaled(0.0)
-    assert GaussianDP().mu(event, Adjacency.ZERO_OUT) == math.inf
+    assert GDPAccountant().mu(event, Adjacency.ZERO_OUT) == math.inf
 
 
 def test_event_takes_gaussian_steps_only():

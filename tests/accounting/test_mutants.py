@@ -9,9 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import skdp.accounting.advanced as advanced_module
 import skdp.accounting.composition as composition_module
-import skdp.accounting.dominating as dominating_module
+import skdp.accounting.guarantees as guarantees_module
 import skdp.accounting.loss_distribution as loss_module
 import skdp.accounting.mixed as mixed_module
 import skdp.accounting.plan as plan_module
@@ -19,23 +18,23 @@ import skdp.accounting.pld as pld_module
 import skdp.accounting.pure as pure_module
 from skdp.accounting import (
     Adjacency,
-    AdvancedComposition,
+    AdvancedCompositionAccountant,
     ApproximateDP,
     Composed,
     FixedSizeSampled,
     Gaussian,
-    GaussianDP,
+    GDPAccountant,
     Laplace,
-    MixedComposition,
+    MixedAccountant,
     OnBlock,
     Partition,
+    PLDAccountant,
     PoissonSampled,
-    PrivacyLossDistribution,
-    PureDP,
+    PureDPAccountant,
     Selected,
-    SelectionModel,
+    SelectionAccountant,
+    ShuffleAccountant,
     Shuffled,
-    ShuffleModel,
     gaussian_delta,
     gaussian_epsilon,
 )
@@ -43,7 +42,7 @@ from skdp.accounting.guarantees import guarantee
 from skdp.accounting.pairs import AntipodalPair, GaussianPair, SampledPair
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
-gdp, pld = GaussianDP(), PrivacyLossDistribution()
+gdp, pld = GDPAccountant(), PLDAccountant()
 
 
 @pytest.fixture(autouse=True)
@@ -52,8 +51,8 @@ def forget():
 
     def clear():
         pld_module._pairs.cache_clear()
-        pld_module._sequence_epsilon.cache_clear()
-        pld_module._sequence_delta.cache_clear()
+        pld_module._path_epsilon.cache_clear()
+        pld_module._path_delta.cache_clear()
 
     clear()
     yield clear
@@ -88,7 +87,7 @@ def replace_one_doubles():
     assert gdp.epsilon(Gaussian(2.0), 1e-6, REPLACE_ONE) == pytest.approx(
         gaussian_epsilon(1.0, 1e-6)
     )
-    assert PureDP().epsilon(Laplace(2.0), 0.0, REPLACE_ONE) == pytest.approx(1.0)
+    assert PureDPAccountant().epsilon(Laplace(2.0), 0.0, REPLACE_ONE) == pytest.approx(1.0)
 
 
 def zero_out_is_one_bound():
@@ -115,9 +114,9 @@ def one_sampled_step_in_closed_form():
 
 
 def sampled_laplace_in_closed_form():
-    found = PureDP().epsilon(PoissonSampled(0.1, Laplace(1.0)), 0.0, ZERO_OUT)
+    found = PureDPAccountant().epsilon(PoissonSampled(0.1, Laplace(1.0)), 0.0, ZERO_OUT)
     assert found == pytest.approx(math.log1p(0.1 * math.expm1(1.0)))
-    found = PureDP().epsilon(FixedSizeSampled(1, 10, Laplace(1.0)), 0.0, REPLACE_ONE)
+    found = PureDPAccountant().epsilon(FixedSizeSampled(1, 10, Laplace(1.0)), 0.0, REPLACE_ONE)
     assert found == pytest.approx(math.log1p(0.1 * math.expm1(2.0)))
 
 
@@ -143,7 +142,7 @@ def two_epochs_are_charged_twice():
     assert found == pytest.approx(gaussian_epsilon(math.sqrt(2), 1e-6))
 
 
-def the_dearest_block_is_charged():
+def the_costliest_block_is_charged():
     partition = Partition(0, 2)
     for order in ((1.0, 5.0), (5.0, 1.0)):
         plan = Composed.of(OnBlock(partition, k, Gaussian(s)) for k, s in enumerate(order))
@@ -151,7 +150,7 @@ def the_dearest_block_is_charged():
 
 
 def both_directions_are_composed():
-    """Removing a record is dearer here than adding one; alone it is known in closed form."""
+    """Removing a record is costlier here than adding one; alone it is known in closed form."""
     event = PoissonSampled(0.1, Gaussian(0.5))
     epsilon = math.log1p(0.1 * math.expm1(4.0))
     found = pld.delta(event, epsilon, ZERO_OUT)
@@ -159,7 +158,7 @@ def both_directions_are_composed():
 
 
 def the_second_direction_counts():
-    """A pair whose backward direction is the dearer one costs what its mirror image costs."""
+    """A pair whose backward direction is the costlier one costs what its mirror image costs."""
     pair = SampledPair(GaussianPair(2.0), 0.1)
     mirrored = Mirrored(GaussianPair(2.0), 0.1)
     for pairs in (((pair, 5),), ((mirrored, 5),)):
@@ -185,20 +184,22 @@ MIRROR_COST = composition_module.epsilon_of(
 
 def deltas_are_charged_in_advanced_composition():
     plan = Composed(((ApproximateDP(0.1, 1e-7), 20),))
-    assert AdvancedComposition().epsilon(plan, 1e-6, ZERO_OUT) == math.inf
+    assert AdvancedCompositionAccountant().epsilon(plan, 1e-6, ZERO_OUT) == math.inf
     # Twenty Gaussians share delta: no part may have it all.
-    shared = AdvancedComposition().epsilon(Composed(((Gaussian(9.0), 20),)), 1e-6, ZERO_OUT)
+    shared = AdvancedCompositionAccountant().epsilon(
+        Composed(((Gaussian(9.0), 20),)), 1e-6, ZERO_OUT
+    )
     once, _ = guarantee(Gaussian(9.0), 1e-6, ZERO_OUT)
-    unshared = advanced_module.advanced_epsilon([(once, 0.0, 20)], 1e-6)
+    unshared = guarantees_module.advanced_epsilon([(once, 0.0, 20)], 1e-6)
     assert shared > unshared
 
 
 def deltas_are_charged_in_mixed_composition():
     """The selection enters with the delta at which it was priced, out of the same total."""
     chosen, rest, delta = Selected(Gaussian(8.0), 10), Gaussian(20.0), 1e-5
-    found = MixedComposition().epsilon(Composed(((chosen, 1), (rest, 1))), delta, ZERO_OUT)
+    found = MixedAccountant().epsilon(Composed(((chosen, 1), (rest, 1))), delta, ZERO_OUT)
     points = [
-        ApproximateDP(SelectionModel().epsilon(chosen, share * delta, ZERO_OUT), share * delta)
+        ApproximateDP(SelectionAccountant().epsilon(chosen, share * delta, ZERO_OUT), share * delta)
         for share in (0.2, 0.5, 0.8)
     ]
     plans = [Composed(((point, 1), (rest, 1))) for point in points]
@@ -207,7 +208,7 @@ def deltas_are_charged_in_mixed_composition():
 
 def local_deltas_are_charged_in_shuffling():
     leaky = Shuffled(1000, ApproximateDP(1.0, 1e-10))
-    assert ShuffleModel().epsilon(leaky, 1e-6, ZERO_OUT) > ShuffleModel().epsilon(
+    assert ShuffleAccountant().epsilon(leaky, 1e-6, ZERO_OUT) > ShuffleAccountant().epsilon(
         Shuffled(1000, ApproximateDP(1.0)), 1e-6, ZERO_OUT
     )
 
@@ -235,8 +236,8 @@ def test_sensitivity_halved(mutate):
 
 
 def test_sensitivity_halved_in_the_dominating_pair(mutate):
-    real = dominating_module.GaussianPair
-    mutate(one_sampled_step_in_closed_form, dominating_module, "GaussianPair",
+    real = pld_module.GaussianPair
+    mutate(one_sampled_step_in_closed_form, pld_module, "GaussianPair",
            lambda mu: real(mu / 2))  # fmt: skip
 
 
@@ -246,30 +247,30 @@ def test_replace_one_treated_as_zero_out(mutate, event):
 
 
 def test_replace_one_treated_as_zero_out_where_sampled_without_replacement(mutate):
-    real = dominating_module._base
-    mutate(one_sampled_step_in_closed_form, dominating_module, "_base",
+    real = pld_module._base
+    mutate(one_sampled_step_in_closed_form, pld_module, "_base",
            lambda inner, adjacency, sampled: real(inner, ZERO_OUT, sampled))  # fmt: skip
 
 
 def test_poisson_under_replace_one_with_the_factor_twice(mutate):
-    mutate(poisson_under_replace_one_in_closed_form, dominating_module, "AntipodalPair",
+    mutate(poisson_under_replace_one_in_closed_form, pld_module, "AntipodalPair",
            lambda mu, rate: AntipodalPair(2 * mu, rate))  # fmt: skip
 
 
 def test_poisson_under_replace_one_with_the_pair_of_zero_out(mutate):
-    mutate(poisson_under_replace_one_in_closed_form, dominating_module, "AntipodalPair",
+    mutate(poisson_under_replace_one_in_closed_form, pld_module, "AntipodalPair",
            lambda mu, rate: SampledPair(GaussianPair(mu), rate))  # fmt: skip
 
 
 def test_rate_squared(mutate):
-    real = dominating_module.SampledPair
-    mutate(one_sampled_step_in_closed_form, dominating_module, "SampledPair",
+    real = pld_module.SampledPair
+    mutate(one_sampled_step_in_closed_form, pld_module, "SampledPair",
            lambda base, rate: real(base, rate**2))  # fmt: skip
 
 
 def test_rate_squared_without_replacement(mutate):
-    real = dominating_module.SymmetricSampledPair
-    mutate(one_sampled_step_in_closed_form, dominating_module, "SymmetricSampledPair",
+    real = pld_module.SymmetricSampledPair
+    mutate(one_sampled_step_in_closed_form, pld_module, "SymmetricSampledPair",
            lambda base, rate: real(base, rate**2))  # fmt: skip
 
 
@@ -323,8 +324,8 @@ def test_epochs_taken_for_one_partition(mutate):
     mutate(two_epochs_are_charged_twice, plan_module, "by_block", merged)
 
 
-def test_the_last_block_charged_instead_of_the_dearest(mutate):
-    mutate(the_dearest_block_is_charged, plan_module, "_dearest",
+def test_the_last_block_charged_instead_of_the_costliest(mutate):
+    mutate(the_costliest_block_is_charged, plan_module, "_costliest",
            lambda contents, adjacency: [list(contents)[-1]])  # fmt: skip
 
 
@@ -337,7 +338,7 @@ def test_second_direction_dropped(mutate):
 
 
 def test_delta_split_forgotten_in_advanced_composition(mutate):
-    mutate(deltas_are_charged_in_advanced_composition, advanced_module, "_lost",
+    mutate(deltas_are_charged_in_advanced_composition, guarantees_module, "_total_delta",
            lambda guarantees: 0.0)  # fmt: skip
 
 
@@ -357,7 +358,7 @@ def test_local_deltas_forgotten_in_shuffling(mutate):
 def test_lost_mass_forgotten(mutate):
     real = loss_module.connect_the_dots
     mutate(lost_mass_is_charged, loss_module, "connect_the_dots",
-           lambda pair, gains, drops: replace(real(pair, gains, drops), infinite=0.0))  # fmt: skip
+           lambda *given: replace(real(*given), infinity_mass=0.0))  # fmt: skip
 
 
 def test_losses_rounded_down(mutate):

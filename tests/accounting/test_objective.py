@@ -14,7 +14,7 @@ from skdp.accounting import (
     Gaussian,
     ObjectivePerturbed,
     PoissonSampled,
-    RenyiDP,
+    RDPAccountant,
     Selected,
     UnknownCost,
     calibrate,
@@ -22,7 +22,7 @@ from skdp.accounting import (
     objective_delta,
     price,
 )
-from skdp.accounting.renyi import objective_renyi
+from skdp.accounting.rdp import objective_renyi
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 
@@ -107,7 +107,7 @@ def test_several_fits_compose_by_renyi_divergences():
 
 def test_failures_are_added_to_delta():
     sure, likely = (Composed(((event(failure=f), 3),)) for f in (0.0, 1e-7))
-    model = RenyiDP()
+    model = RDPAccountant()
     for epsilon in (0.2, 1.0):
         failed = 3e-7 * (1 + math.exp(epsilon))
         assert model.delta(likely, epsilon, ZERO_OUT) == pytest.approx(
@@ -143,9 +143,9 @@ def test_the_parts_add_up():
     exact = objective_delta(10.0, 0.1, 1.0)
     whole = price(event(), exact * 1.5, ZERO_OUT)[0]
     assert 0.95 < whole <= 1.2
-    from skdp.accounting.objective import ObjectiveModel
+    from skdp.accounting.objective import ObjectivePerturbationAccountant
 
-    model = ObjectiveModel()
+    model = ObjectivePerturbationAccountant()
     assert model.delta(event(), 1.0, ZERO_OUT) >= exact
     # A failure that can happen is paid for.
     assert model.delta(event(failure=1e-5), 1.0, ZERO_OUT) >= 1e-5
@@ -154,9 +154,9 @@ def test_the_parts_add_up():
 
 
 def test_replace_one_is_group_privacy_for_two():
-    from skdp.accounting.objective import ObjectiveModel
+    from skdp.accounting.objective import ObjectivePerturbationAccountant
 
-    model = ObjectiveModel()
+    model = ObjectivePerturbationAccountant()
     half = model.delta(event(), 0.5, ZERO_OUT)
     assert model.delta(event(), 1.0, REPLACE_ONE) == pytest.approx((1 + math.exp(0.5)) * half)
 

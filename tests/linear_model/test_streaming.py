@@ -10,7 +10,7 @@ from scipy import sparse
 
 import skdp
 from replays import differing
-from skdp.accounting import Adjacency, OnePass
+from skdp.accounting import Adjacency, DisjointPass
 from skdp.oracle import noise_source
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.sources.memory import MemorySource, StreamSource
@@ -113,7 +113,7 @@ def test_a_stream_pays_the_parallel_price():
         in_blocks(X, y, 100), n_samples=2000, n_features=4
     )
     (record,) = model.privacy_.releases
-    assert isinstance(record.event, OnePass)
+    assert isinstance(record.event, DisjointPass)
     shuffled = linear(solver, epsilon=0.5).plan(2000, 4)
     assert shuffled.releases[0].noise_multiplier < record.noise_multiplier
 

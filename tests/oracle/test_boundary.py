@@ -331,7 +331,7 @@ def test_a_filter_refuses_what_is_over_before_it_is_read(rows):
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 def test_a_filter_costs_what_was_asked_for(adjacency):
     """All of a filter's budget, spent anyhow, is the (epsilon, delta) asked for."""
-    from skdp.accounting import GaussianDP
+    from skdp.accounting import GDPAccountant
 
     public = Public(
         n_rows=50, n_features=3, n_outputs=1, adjacency=adjacency, epsilon=1.0, delta=1e-6
@@ -342,7 +342,7 @@ def test_a_filter_costs_what_was_asked_for(adjacency):
     left = 1 - sum(noise**-2 for noise in noises)
     noises.append(left**-0.5)
     spent = Composed.of(Gaussian(noise).scaled(scale) for noise in noises)
-    epsilon = GaussianDP().epsilon(spent, 1e-6, adjacency)
+    epsilon = GDPAccountant().epsilon(spent, 1e-6, adjacency)
     assert 0.999 < epsilon <= 1.0
 
 

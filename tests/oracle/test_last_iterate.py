@@ -21,7 +21,7 @@ from hidden_runs import (
     silence,
     terms_for,
 )
-from skdp.accounting import Adjacency, GaussianDP
+from skdp.accounting import Adjacency, GDPAccountant
 from skdp.objective import L2, ElasticNet, L2Ball, NoPenalty
 from skdp.oracle import (
     GaussianNoise,
@@ -119,7 +119,7 @@ def test_reach_is_the_diameter_in_units_of_one_records_push():
     assert event.contraction == 1.0
     assert event.reach == pytest.approx(1.0 * 10 / (0.1 * 5.0))
     # sensitivity of the mean gradient 0.5, noise 8: the published figure
-    assert GaussianDP().mu(event, Adjacency.ZERO_OUT) == pytest.approx(0.5590169943749475)
+    assert GDPAccountant().mu(event, Adjacency.ZERO_OUT) == pytest.approx(0.5590169943749475)
 
 
 def mu_of_the_code(monkeypatch, release, terms, first, second):
@@ -162,7 +162,7 @@ def test_cost_is_exact_where_the_run_is_linear(monkeypatch, adjacency, strength,
     found = mu_of_the_code(
         monkeypatch, release, terms, rows_for(there, target), rows_for(other, target)
     )
-    promised = GaussianDP().mu(release.event(terms).scaled(terms.scale), adjacency)
+    promised = GDPAccountant().mu(release.event(terms).scaled(terms.scale), adjacency)
     assert found <= promised
     assert found == pytest.approx(promised, rel=1e-6)
 
@@ -175,7 +175,7 @@ def test_cost_covers_rows_that_add_curvature(monkeypatch, rng):
     X[0], y[0], other[0] = 1.0, 1e9, 0.0
     release = LastIterate(40, 2 / smoothness(terms.public, terms.problem), 100.0)
     found = mu_of_the_code(monkeypatch, release, terms, rows_for(X, y), rows_for(other, y))
-    promised = GaussianDP().mu(release.event(terms).scaled(terms.scale), Adjacency.ZERO_OUT)
+    promised = GDPAccountant().mu(release.event(terms).scaled(terms.scale), Adjacency.ZERO_OUT)
     assert 0 < found < promised
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdp.accounting import Adjacency, Composed, Gaussian, GaussianDP
+from skdp.accounting import Adjacency, Composed, Gaussian, GDPAccountant
 from skdp.oracle import AllRows, Bin, Block, FixedSize, Poisson, Public, noise_source
 from skdp.oracle.sources.memory import MemorySource
 
@@ -104,7 +104,7 @@ def test_places_that_are_none(kind, place):
 
 def cost(samplers):
     event = Composed.of(sampler.event(Gaussian(2.0), PUBLIC) for sampler in samplers)
-    return GaussianDP().mu(event, Adjacency.ZERO_OUT) ** 2
+    return GDPAccountant().mu(event, Adjacency.ZERO_OUT) ** 2
 
 
 def test_disjoint_blocks_cost_their_maximum():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.accounting import Adjacency, Gaussian, OnePass, Shuffled, price
+from skdp.accounting import Adjacency, DisjointPass, Gaussian, Shuffled, price
 from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import GaussianNoise, Public, ShuffledPass, noise_source
 from skdp.oracle.kernels import gradient_rounding
@@ -296,18 +296,18 @@ def test_single_records_are_shuffled_and_batches_are_not():
     plain = Problem(SquaredError())
     step = Gaussian(1.0)
     assert ShuffledPass(N, 0.1, 1.0).event(terms_for(plain)) == Shuffled(N, step)
-    assert ShuffledPass(6, 0.1, 1.0).event(terms_for(plain)) == OnePass(6, step)
+    assert ShuffledPass(6, 0.1, 1.0).event(terms_for(plain)) == DisjointPass(6, step)
     streamed = terms_for(plain, streamed=True)
-    assert ShuffledPass(N, 0.1, 1.0).event(streamed) == OnePass(N, step)
+    assert ShuffledPass(N, 0.1, 1.0).event(streamed) == DisjointPass(N, step)
 
 
 def test_one_pass_costs_one_answer():
     for adjacency in Adjacency:
         once = price(Gaussian(3.0), 1e-6, adjacency)
-        assert price(OnePass(1000, Gaussian(3.0)), 1e-6, adjacency) == once
+        assert price(DisjointPass(1000, Gaussian(3.0)), 1e-6, adjacency) == once
     with pytest.raises(ValueError, match="n_steps"):
-        OnePass(0, Gaussian(1.0))
-    assert OnePass(5, Gaussian(1.0)).scaled(2.0) == OnePass(5, Gaussian(2.0))
+        DisjointPass(0, Gaussian(1.0))
+    assert DisjointPass(5, Gaussian(1.0)).scaled(2.0) == DisjointPass(5, Gaussian(2.0))
 
 
 def test_rows_that_are_not_as_stated_are_refused(rng):

@@ -9,8 +9,8 @@ import pytest
 
 import skdp
 from replays import differing
-from skdp.accounting import Adjacency, GaussianDP
-from skdp.accounting.last_iterate import last_iterate_factor
+from skdp.accounting import Adjacency, GDPAccountant
+from skdp.accounting.events.last_iterate import last_iterate_factor
 from skdp.objective import L2, Logistic, Problem, SquaredError
 from skdp.oracle import LastIterate, Public, kernels, make_plan, smoothness
 from skdp.solvers import GradientDescent
@@ -67,7 +67,7 @@ def test_more_steps_cost_no_more_noise_once_the_first_are_forgotten(regression):
 def test_a_penalty_too_weak_saves_nothing(regression):
     model = ridge(last(max_iter=50, learning_rate=0.01), alpha=1e-6).fit(*regression)
     event = model.privacy_.releases[0].event
-    factor = GaussianDP().mu(event, Adjacency.ZERO_OUT) * event.event.noise_multiplier
+    factor = GDPAccountant().mu(event, Adjacency.ZERO_OUT) * event.event.noise_multiplier
     assert factor == pytest.approx(math.sqrt(50), rel=1e-6)
     assert factor <= math.sqrt(50) * (1 + 1e-12)
 

@@ -11,12 +11,12 @@ import skdp
 from skdp.accounting import (
     Adjacency,
     Composed,
+    DisjointPass,
     Gaussian,
     OnBlock,
-    OnePass,
     Partition,
+    ShuffleAccountant,
     Shuffled,
-    ShuffleModel,
     calibrate,
     price,
 )
@@ -187,7 +187,7 @@ def test_the_smaller_price_is_charged_and_named():
     assert isinstance(record.event, Shuffled)
     alone = calibrate(Gaussian(1.0), 0.5, 1e-6, Adjacency.ZERO_OUT).scale
     assert record.noise_multiplier < 0.5 * alone
-    assert ShuffleModel().epsilon(record.event, 1e-6, Adjacency.ZERO_OUT) <= 0.5
+    assert ShuffleAccountant().epsilon(record.event, 1e-6, Adjacency.ZERO_OUT) <= 0.5
     large = skdp.DPLinearRegression(
         solver=ShuffledSGD(batch_size=1), epsilon=9.0, scaling="none"
     ).plan(50000, 5)
@@ -198,7 +198,7 @@ def test_the_smaller_price_is_charged_and_named():
     blocks = skdp.DPLinearRegression(
         solver=ShuffledSGD(batch_size=50), epsilon=0.5, scaling="none"
     ).plan(50000, 5)
-    assert isinstance(blocks.releases[0].event, OnePass)
+    assert isinstance(blocks.releases[0].event, DisjointPass)
     assert blocks.releases[0].event.n_steps == 1000
 
 

@@ -1,39 +1,47 @@
-"""The algebra of privacy events: what was done, as data, with no rows and no noise in it.
+"""Privacy events: what was done to the rows, as data without rows or noise.
 
-An event says what a release did to the rows in units that make it free of scale: noise is
-measured against the *contribution bound*, the most that one record can add to the released sum.
-What an event costs is for an accountant to say; see :mod:`skdp.accounting.accountant`.
+An event describes a release in units that do not depend on its scale: noise is measured against
+the *contribution bound*, the most that one record can add to the released sum. The cost of an event
+is computed by an accountant; see :mod:`skdp.accounting.accountant`.
 """
 
-from skdp.accounting.events.base import Composed, Event
-from skdp.accounting.events.blocks import (
-    BallsAndBins,
-    OnBlock,
-    Partition,
-    in_later_epochs,
-    partitions_in,
-)
-from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace
-from skdp.accounting.events.objective import ObjectivePerturbed
-from skdp.accounting.events.one_pass import OnePass
-from skdp.accounting.events.sampling import FixedSizeSampled, PoissonSampled, Shuffled
-from skdp.accounting.events.selection import Selected
+from skdp.accounting.events.base import Adjacency, Composed, Event, Wrapper, walk
+from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, Partition
+from skdp.accounting.events.last_iterate import HiddenIterates
+from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, ObjectivePerturbed
+from skdp.accounting.events.sampling import FixedSizeSampled, PoissonSampled, Selected, Shuffled
 
 __all__ = [
+    "EXTERNAL_EVENTS",
+    "Adjacency",
     "ApproximateDP",
     "BallsAndBins",
     "Composed",
+    "DisjointPass",
     "Event",
     "FixedSizeSampled",
     "Gaussian",
+    "HiddenIterates",
     "Laplace",
     "ObjectivePerturbed",
     "OnBlock",
-    "OnePass",
     "Partition",
     "PoissonSampled",
     "Selected",
     "Shuffled",
-    "in_later_epochs",
-    "partitions_in",
+    "Wrapper",
+    "walk",
 ]
+
+EXTERNAL_EVENTS: dict[type[Event], str] = {
+    ApproximateDP: (
+        "For plans of your own, with mechanisms of other libraries. The accountant 'mixed' also "
+        "uses it, for one point of a privacy curve."
+    ),
+    BallsAndBins: (
+        "Releases emit `OnBlock` events of a partition with allocation=True; the accountant "
+        "'balls_and_bins' turns them into this event. For plans of your own, too."
+    ),
+    Selected: "For plans of your own, with a private choice among fits: no estimator makes one.",
+}
+"""Events that no release of this package emits, with the reason why they exist."""

@@ -1,42 +1,110 @@
-"""What every event can do, and the sequence of events."""
+"""Adjacency, the base classes of events, sequences of events, and the walk over a tree of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Self
+
+from skdp._numbers import shown
 
 NoiseChange = Callable[[float], float]
+Parts = tuple[tuple["Event", int], ...]  # events with their numbers of occurrences
 
 
+class Adjacency(StrEnum):
+    """Neighbouring relation between two data sets with the same, public number of rows.
+
+    ``zero_out``
+        One record is replaced by a null record, which contributes nothing to any sum.
+    ``replace_one``
+        One record is replaced by any other record; a sum of bounded contributions can move
+        by up to twice the bound, so the same noise guarantees about twice the epsilon.
+    """
+
+    ZERO_OUT = "zero_out"
+    REPLACE_ONE = "replace_one"
+
+    @classmethod
+    def parse(cls, value: object) -> Adjacency:
+        """Return the relation with the name ``value``; raise ValueError for any other value."""
+        if isinstance(value, str) and value in [member.value for member in cls]:
+            return cls(value)
+        known = ", ".join(repr(member.value) for member in cls)
+        raise ValueError(f"adjacency must be one of {known}; got {shown(value)}.")
+
+
+@dataclass(frozen=True)
 class Event:
-    """Base of all events: frozen, hashable, comparable."""
+    """Base class of all events, which are frozen, hashable and comparable.
 
-    def with_noise(self, change: NoiseChange) -> Event:
+    An event is a *mechanism*, which is one noisy answer; a `Wrapper`, which says to which rows, or
+    how many times, the event inside it was applied; or a sequence, `Composed`.
+    """
+
+    def inner(self) -> Parts:
+        """Return the events directly inside this one, with the number of times each is answered.
+
+        A mechanism has none.
+        """
+        return ()
+
+    def with_inner(self, change: Callable[[Event], Event]) -> Self:
+        """Return the same event with each of its `inner` events passed through ``change``."""
+        return self
+
+    def with_noise(self, change: NoiseChange) -> Self:
         """Return the same event with every noise multiplier passed through ``change``."""
-        raise NotImplementedError
+        return self.with_inner(lambda event: event.with_noise(change))
 
-    def scaled(self, factor: float) -> Event:
+    def scaled(self, factor: float) -> Self:
         """Return the same event with ``factor`` times the noise."""
         return self.with_noise(lambda noise_multiplier: factor * noise_multiplier)
 
     def flattened(self) -> Iterator[tuple[Event, int]]:
-        """Yield the (event, count) pairs in sequence that this event consists of.
+        """Yield, in order, the (event, count) pairs whose composition this event is.
 
-        Compositions are opened, and what is trivially something simpler becomes it: a sample of
-        all rows is no sample, a sample of no rows is nothing.
+        Sequences are opened. An event that is trivially a simpler one is replaced by it: a sample
+        of all rows by the event on the sample, a sample of no rows by nothing.
         """
         yield self, 1
 
 
+def check_field(owner: object, name: str, holds: bool, rule: str) -> None:
+    """Raise ValueError, naming the owner, the field and its value, unless the rule ``holds``."""
+    if not holds:
+        value = getattr(owner, name)
+        raise ValueError(f"{type(owner).__name__}: {name} must {rule}; got {value!r}.")
+
+
+class Wrapper(Event):
+    """Base class of events with another one inside, in the field ``event``."""
+
+    event: Event
+
+    @property
+    def n_answers(self) -> int:
+        """How many times the event inside is answered."""
+        return 1
+
+    def inner(self) -> Parts:
+        return ((self.event, self.n_answers),)
+
+    def with_inner(self, change: Callable[[Event], Event]) -> Self:
+        fields: dict[str, Any] = {"event": change(self.event)}
+        return replace(self, **fields)
+
+
 @dataclass(frozen=True)
 class Composed(Event):
-    """A sequence of events on the same rows, each allowed to depend on earlier *answers*.
+    """A sequence of events on the same rows, each of which may depend on the *answers* before it.
 
     Meaning: adaptive sequential composition of ``parts``, given as pairs (event, count).
     ``Composed()`` is the event in which nothing happened; it costs nothing.
     """
 
-    parts: tuple[tuple[Event, int], ...] = ()
+    parts: Parts = ()
 
     def __post_init__(self) -> None:
         for event, count in self.parts:
@@ -56,13 +124,31 @@ class Composed(Event):
                 parts.append((event, 1))
         return cls(tuple(parts))
 
-    def with_noise(self, change: NoiseChange) -> Composed:
-        return Composed(tuple((event.with_noise(change), count) for event, count in self.parts))
+    def inner(self) -> Parts:
+        return self.parts
 
-    def scaled(self, factor: float) -> Composed:
-        return self.with_noise(lambda noise_multiplier: factor * noise_multiplier)
+    def with_inner(self, change: Callable[[Event], Event]) -> Self:
+        return replace(self, parts=tuple((change(event), count) for event, count in self.parts))
 
     def flattened(self) -> Iterator[tuple[Event, int]]:
         for event, count in self.parts:
-            for inner, inner_count in event.flattened():
-                yield inner, inner_count * count
+            for part, times in event.flattened():
+                yield part, times * count
+
+
+def walk(
+    event: Event, into: type[Event] | tuple[type[Event], ...] = Event
+) -> Iterator[tuple[Event, int]]:
+    """Yield ``event`` and the events inside it, outermost first, with their numbers of answers.
+
+    Parameters
+    ----------
+    event : Event
+    into : type or tuple of types, default=Event
+        Types of the events to look into; with `Composed` samples, blocks and passes stay whole.
+    """
+    yield event, 1
+    if isinstance(event, into):
+        for part, count in event.inner():
+            for found, times in walk(part, into):
+                yield found, count * times

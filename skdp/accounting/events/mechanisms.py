@@ -1,23 +1,44 @@
-"""One noisy answer about all rows: Gaussian, Laplace, or known by its guarantee alone."""
+"""Mechanisms on all rows: Gaussian, Laplace, objective perturbation, or a bare guarantee."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
-from skdp.accounting.adjacency import Adjacency
-from skdp.accounting.events.base import Event, NoiseChange
+from skdp.accounting.events.base import Adjacency, Event, NoiseChange, check_field
 
 
-def _check_noise(name: str, noise_multiplier: float) -> None:
-    if not (noise_multiplier >= 0 and math.isfinite(noise_multiplier)):
-        raise ValueError(
-            f"{name}: noise_multiplier must be finite and >= 0; got {noise_multiplier!r}."
-        )
+def _check_noise(event: Event, *names: str) -> None:
+    for name in names:
+        check_field(event, name, 0 <= getattr(event, name) < math.inf, "be finite and >= 0")
 
 
 @dataclass(frozen=True)
-class Gaussian(Event):
+class _AdditiveNoise(Event):
+    """Base class of sums with additive noise; the subclasses explain the fields."""
+
+    noise_multiplier: float
+    spread: float = 2.0
+
+    def __post_init__(self) -> None:
+        _check_noise(self, "noise_multiplier")
+
+    def with_noise(self, change: NoiseChange) -> Self:
+        return replace(self, noise_multiplier=change(self.noise_multiplier))
+
+    def sensitivity(self, adjacency: Adjacency) -> float:
+        """Sensitivity in units of the contribution bound, in the norm of that bound."""
+        return 1.0 if adjacency is Adjacency.ZERO_OUT else self.spread
+
+    def _sensitivity_over_noise(self, adjacency: Adjacency) -> float:
+        if self.noise_multiplier == 0:
+            return math.inf
+        return self.sensitivity(adjacency) / self.noise_multiplier
+
+
+@dataclass(frozen=True)
+class Gaussian(_AdditiveNoise):
     """A sum over all rows plus isotropic Gaussian noise.
 
     Meaning: ``S(D) + N(0, (noise_multiplier * C)**2 I)``, where one record adds a vector of L2
@@ -34,33 +55,17 @@ class Gaussian(Event):
         point anywhere; 1 for counts; sqrt(2) for Gram matrices.
     """
 
-    noise_multiplier: float
-    spread: float = 2.0
-
     def __post_init__(self) -> None:
-        _check_noise("Gaussian", self.noise_multiplier)
-        if not 1 <= self.spread <= 2:
-            raise ValueError(f"Gaussian: spread must lie in [1, 2]; got {self.spread!r}.")
-
-    def with_noise(self, change: NoiseChange) -> Gaussian:
-        return Gaussian(change(self.noise_multiplier), self.spread)
-
-    def scaled(self, factor: float) -> Gaussian:
-        return Gaussian(factor * self.noise_multiplier, self.spread)
-
-    def sensitivity(self, adjacency: Adjacency) -> float:
-        """L2 sensitivity in units of the contribution bound."""
-        return 1.0 if adjacency is Adjacency.ZERO_OUT else self.spread
+        super().__post_init__()
+        check_field(self, "spread", 1 <= self.spread <= 2, "lie in [1, 2]")
 
     def mu(self, adjacency: Adjacency) -> float:
         """Gaussian-DP parameter; inf without noise."""
-        if self.noise_multiplier == 0:
-            return math.inf
-        return self.sensitivity(adjacency) / self.noise_multiplier
+        return self._sensitivity_over_noise(adjacency)
 
 
 @dataclass(frozen=True)
-class Laplace(Event):
+class Laplace(_AdditiveNoise):
     """A sum over all rows plus independent Laplace noise on each coordinate.
 
     Meaning: ``S(D) + Lap(noise_multiplier * C)`` per coordinate, where one record adds a vector of
@@ -75,42 +80,72 @@ class Laplace(Event):
         contribution bound. 0 means no noise.
     spread : float, default=2.0
         Largest L1 distance between two contributions, in units of the bound: 2 for vectors, 1 for
-        counts. Figures in between hold for L2 distances (sqrt(2) for Gram matrices) and are
-        refused, for in L1 they would be wrong.
+        counts. Values in between hold for L2 distances (sqrt(2) for Gram matrices); they would be
+        wrong for L1 and are refused.
     """
 
-    noise_multiplier: float
-    spread: float = 2.0
-
     def __post_init__(self) -> None:
-        _check_noise("Laplace", self.noise_multiplier)
-        if self.spread not in (1, 2):
-            raise ValueError(
-                f"Laplace: spread must be 1 (counts) or 2 (anything else); got {self.spread!r}. "
-                "No theorem bounds an L1 distance by an L2 figure such as sqrt(2)."
-            )
-
-    def with_noise(self, change: NoiseChange) -> Laplace:
-        return Laplace(change(self.noise_multiplier), self.spread)
-
-    def sensitivity(self, adjacency: Adjacency) -> float:
-        """L1 sensitivity in units of the contribution bound."""
-        return 1.0 if adjacency is Adjacency.ZERO_OUT else self.spread
+        super().__post_init__()
+        why = "as no theorem bounds an L1 distance by an L2 figure such as sqrt(2)"
+        rule = f"be 1 (counts) or 2 (anything else), {why}"
+        check_field(self, "spread", self.spread in (1, 2), rule)
 
     def pure_epsilon(self, adjacency: Adjacency) -> float:
         """Epsilon at delta = 0; inf without noise."""
-        if self.noise_multiplier == 0:
-            return math.inf
-        return self.sensitivity(adjacency) / self.noise_multiplier
+        return self._sensitivity_over_noise(adjacency)
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbed(Event):
+    """A minimiser of a sum of losses with a random linear term, with a little noise added to it.
+
+    Meaning: ``w = argmin sum_i f(w; z_i) + lam/2 |w|**2 + b'w`` with ``b ~ N(0, (noise_multiplier
+    L)**2 I)``, for losses ``f(w; z) = l(x'w; y)``, convex and twice differentiable, with gradients
+    of norm at most ``L`` and curvature at most ``ratio * lam``; the release is ``v + N(0,
+    (output_noise D)**2 I)`` for a point v that lies, whatever the rows, within ``D/2`` of w.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of b in units of L.
+    ratio : float
+        Curvature of one record's loss over the regularisation ``lam``, in (0, 1).
+    output_noise : float
+        Standard deviation of the noise added to the answer, in units of D.
+    failure : float
+        Probability that b is so long that something else is released; in [0, 1). It must not
+        depend on the rows.
+    """
+
+    noise_multiplier: float
+    ratio: float
+    output_noise: float
+    failure: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_noise(self, "noise_multiplier", "output_noise")
+        check_field(self, "ratio", 0 < self.ratio < 1, "lie in (0, 1)")
+        check_field(self, "failure", 0 <= self.failure < 1, "lie in [0, 1)")
+
+    def sensitivity(self, adjacency: Adjacency) -> float:
+        """Largest change, in units of L, of the b that leads to a given w."""
+        return 1.0 if adjacency is Adjacency.ZERO_OUT else 2.0
+
+    def with_noise(self, change: NoiseChange) -> Self:
+        return replace(
+            self,
+            noise_multiplier=change(self.noise_multiplier),
+            output_noise=change(self.output_noise),
+        )
 
 
 @dataclass(frozen=True)
 class ApproximateDP(Event):
-    """A mechanism of which nothing is known but its guarantee.
+    """A mechanism of which only its guarantee is known.
 
-    Meaning: any mechanism that is (epsilon, delta)-DP under the relation at hand; among all of
-    these the randomised response of Kairouz, Oh and Viswanath 2015 (Thm 3.4) is the dearest.
-    It has no noise that a calibration could scale: ``scaled`` returns the event itself.
+    Meaning: any mechanism that is (epsilon, delta)-DP under the adjacency at hand. The costliest of
+    them is the randomised response of Kairouz, Oh and Viswanath 2015 (Thm 3.4). Its noise cannot be
+    calibrated: ``scaled`` returns the event itself.
 
     Parameters
     ----------
@@ -124,10 +159,5 @@ class ApproximateDP(Event):
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.epsilon >= 0:
-            raise ValueError(f"ApproximateDP: epsilon must be at least 0; got {self.epsilon!r}.")
-        if not 0 <= self.delta <= 1:
-            raise ValueError(f"ApproximateDP: delta must lie in [0, 1]; got {self.delta!r}.")
-
-    def with_noise(self, change: NoiseChange) -> ApproximateDP:
-        return self
+        check_field(self, "epsilon", self.epsilon >= 0, "be at least 0")
+        check_field(self, "delta", 0 <= self.delta <= 1, "lie in [0, 1]")

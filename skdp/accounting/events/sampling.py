@@ -1,30 +1,31 @@
-"""Events on a random sample of the rows, and on rows in a random order."""
+"""Events on a random sample of the rows, on shuffled rows, or repeated a random number of times."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from skdp.accounting.events.base import Composed, Event, NoiseChange
+from scipy.optimize import brentq
+
+from skdp.accounting.events.base import Composed, Event, Wrapper, check_field
 
 
-def _sample_flattened(sampled: Event, rate: float, inner: Event) -> Iterator[tuple[Event, int]]:
-    if rate == 0 or not any(inner.flattened()):
-        return
-    if rate == 1:
-        yield from inner.flattened()
-    else:
+def _flattened_sample(sampled: Sampled) -> Iterator[tuple[Event, int]]:
+    if sampled.rate == 1:
+        yield from sampled.event.flattened()
+    elif sampled.rate > 0 and any(sampled.event.flattened()):
         yield sampled, 1
 
 
 @dataclass(frozen=True)
-class PoissonSampled(Event):
-    """An event on a sample that each record joins by its own coin.
+class PoissonSampled(Wrapper):
+    """An event on a sample that each record joins by its own coin toss.
 
     Meaning: ``event`` is applied to the rows whose secret, independent coins of probability
-    ``rate`` fall heads. Contributions of rows left out are null, and anything the sum is divided
-    by is public: the *expected* size of the sample, never the size that came out.
-    Composed inside, all parts see the same sample.
+    ``rate`` come up heads. Contributions of rows left out are null, and anything the sum is divided
+    by is public: the *expected* size of the sample, never its actual size. If ``event`` is a
+    sequence, all its parts see the same sample.
 
     Parameters
     ----------
@@ -37,23 +38,20 @@ class PoissonSampled(Event):
     event: Event
 
     def __post_init__(self) -> None:
-        if not 0 <= self.rate <= 1:
-            raise ValueError(f"PoissonSampled: rate must lie in [0, 1]; got {self.rate!r}.")
-
-    def with_noise(self, change: NoiseChange) -> PoissonSampled:
-        return replace(self, event=self.event.with_noise(change))
+        check_field(self, "rate", 0 <= self.rate <= 1, "lie in [0, 1]")
 
     def flattened(self) -> Iterator[tuple[Event, int]]:
-        return _sample_flattened(self, self.rate, self.event)
+        return _flattened_sample(self)
 
 
 @dataclass(frozen=True)
-class FixedSizeSampled(Event):
+class FixedSizeSampled(Wrapper):
     """An event on a secret sample of fixed size, drawn without replacement.
 
     Meaning: ``event`` is applied to ``sample_size`` of ``n_rows`` rows, every such subset being
-    equally likely, a fresh one at every event. Composed inside, all parts see the same sample.
-    Amplification is proved under replace-one only: to leave a record out changes ``n_rows``.
+    equally likely, with a fresh subset for every event. If ``event`` is a sequence, all its parts
+    see the same sample. Amplification is proved under replace-one only: leaving a record out
+    changes ``n_rows``.
 
     Parameters
     ----------
@@ -67,54 +65,105 @@ class FixedSizeSampled(Event):
     event: Event
 
     def __post_init__(self) -> None:
-        if not 0 <= self.sample_size <= self.n_rows or self.n_rows < 1:
-            raise ValueError(
-                "FixedSizeSampled: sample_size must lie in [0, n_rows] and n_rows be at least 1; "
-                f"got sample_size={self.sample_size!r}, n_rows={self.n_rows!r}."
-            )
+        check_field(self, "n_rows", self.n_rows >= 1, "be at least 1")
+        fitting = 0 <= self.sample_size <= self.n_rows
+        check_field(self, "sample_size", fitting, f"lie in [0, {self.n_rows}]")
 
     @property
     def rate(self) -> float:
-        """Share of the rows in the sample."""
+        """Share of the rows that are in the sample."""
         return self.sample_size / self.n_rows
 
-    def with_noise(self, change: NoiseChange) -> FixedSizeSampled:
-        return replace(self, event=self.event.with_noise(change))
-
     def flattened(self) -> Iterator[tuple[Event, int]]:
-        return _sample_flattened(self, self.rate, self.event)
+        return _flattened_sample(self)
+
+
+Sampled = PoissonSampled | FixedSizeSampled
 
 
 @dataclass(frozen=True)
-class Shuffled(Event):
-    """One answer per record, the records taken in a secret random order.
+class Shuffled(Wrapper):
+    """One answer per record, the records being taken in a secret random order.
 
-    Meaning: a uniformly random permutation of ``n`` records is drawn; the t-th answer is
-    ``randomiser`` applied to the t-th record *alone*, and may depend on the answers before it.
-    All answers are released. Each record being used once, the pass costs no more than one
+    Meaning: a uniformly random permutation of ``n`` records is drawn; the t-th answer is the local
+    randomiser ``event`` applied to the t-th record *alone*, and may depend on the answers before
+    it. All answers are released. Each record being used once, the pass costs no more than one
     answer; the secret order can make it cost far less. For that the guarantee of the randomiser
     must hold between any two records (and the null record), so it is taken under replace-one
-    whatever relation is asked for.
+    whatever the adjacency of the plan.
 
-    One answer per *batch* is another event: what tells batches apart is all of their rows, so no
-    bound for one changed record makes them clones of each other.
+    One answer per *batch* is another event: batches differ in all of their rows, so a bound for one
+    changed record does not make them clones of each other.
 
     Parameters
     ----------
     n : int
         Number of records, each of which is used exactly once.
-    randomiser : Gaussian, Laplace or ApproximateDP
-        What is done to one record.
+    event : Gaussian, Laplace or ApproximateDP
+        The local randomiser: what is done to one record.
     """
 
     n: int
-    randomiser: Event
+    event: Event
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ValueError(f"Shuffled: n must be at least 1; got {self.n!r}.")
-        if isinstance(self.randomiser, Composed):
-            raise ValueError("Shuffled: the randomiser must be a single event, not a sequence.")
+        check_field(self, "n", self.n >= 1, "be at least 1")
+        check_field(self, "event", not isinstance(self.event, Composed), "be a single event")
 
-    def with_noise(self, change: NoiseChange) -> Shuffled:
-        return replace(self, randomiser=self.randomiser.with_noise(change))
+    @property
+    def n_answers(self) -> int:
+        return self.n
+
+
+@dataclass(frozen=True)
+class Selected(Wrapper):
+    """The best of a random number of independent runs, the only one that is released.
+
+    Meaning: ``K`` is drawn from the truncated negative binomial distribution with shape ``eta``
+    and mean ``mean_runs``; ``event`` is run ``K`` times with fresh noise on the same rows, each
+    run ending in a pair (answer, score); the pair with the highest score is released, ties being
+    broken by a fair coin, and nothing else is (Papernot and Steinke 2022, arXiv:2110.03620,
+    Def. 1). What a run does must not depend on the runs before it.
+
+    Parameters
+    ----------
+    event : Event
+        One run, including the release of its score.
+    mean_runs : float
+        Expected number of runs, greater than 1.
+    shape : float, default=1.0
+        ``eta >= 0``. 1 is the geometric distribution; 0 the logarithmic one, which is slightly
+        cheaper but far more often makes a single run.
+    """
+
+    event: Event
+    mean_runs: float
+    shape: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_field(self, "mean_runs", 1 < self.mean_runs < math.inf, "be finite and above 1")
+        check_field(self, "shape", 0 <= self.shape < math.inf, "be finite and >= 0")
+
+    @property
+    def gamma(self) -> float:
+        """Parameter of the distribution that gives the mean, rounded down, which is safe."""
+        if self.shape == 1:
+            return 1 / self.mean_runs
+        # The mean falls from infinity at gamma = 0 to 1 at gamma = 1.
+        log_gamma = brentq(
+            lambda log_gamma: math.log(
+                _mean_runs(math.exp(log_gamma), self.shape) / self.mean_runs
+            ),
+            -700.0 / max(1.0, self.shape),
+            -1e-12,
+            xtol=1e-14,
+        )
+        return math.exp(log_gamma) * (1 - 1e-12)
+
+
+def _mean_runs(gamma: float, shape: float) -> float:
+    """Mean of the truncated negative binomial distribution (Papernot and Steinke 2022, Def. 1)."""
+    odds = (1 - gamma) / gamma
+    if shape == 0:
+        return odds / -math.log(gamma)
+    return shape * odds / -math.expm1(shape * math.log(gamma))

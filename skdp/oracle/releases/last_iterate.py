@@ -40,8 +40,8 @@ class LastIterate(Release):
 
     *Theorem.* Bok, Su, Altschuler 2024 ("Shifted interpolation for differential privacy",
     arXiv:2403.00278, sec. 3 and 4) for the maps M from one Y, before its noise, to the next; see
-    :func:`skdp.accounting.last_iterate.last_iterate_factor`. The last point is a function of the
-    last Y. It needs ``|M(y) - M'(y')| <= c |y - y'| + s`` for all y, y':
+    :func:`~skdp.accounting.events.last_iterate.last_iterate_factor`. The last point is a function
+    of the last Y. It needs ``|M(y) - M'(y')| <= c |y - y'| + s`` for all y, y':
 
     1. *Clipped gradients.* Row x adds ``x h(x'w)``, h the derivative of the loss cut to
        ``clip_norm / |x|``: nondecreasing and no steeper than ``curvature``, because cutting makes

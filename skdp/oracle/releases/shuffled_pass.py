@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot
 
-from skdp.accounting import Event, OnePass, Shuffled
+from skdp.accounting import DisjointPass, Event, Shuffled
 from skdp.objective import Problem
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.noise import NoiseSource
@@ -50,11 +50,11 @@ class ShuffledPass(Release):
     order fixed also its block: one step's sum moves, by at most ``clip_norm`` under zero-out and
     twice that under replace-one (`GradientSum`), and no other.
     *Cost.* With the coins fixed it is that of one noisy sum, by parallel composition; mixing over
-    the coins cannot make it more (the hockey-stick divergence is jointly convex). That is
-    `OnePass`. With ``n_steps = n`` every step is a local randomiser of a single record, so that
+    the coins cannot make it more (the hockey-stick divergence is jointly convex). That is a
+    `DisjointPass`. With ``n_steps = n`` each step is a local randomiser of a single record, so that
     the secret order makes for amplification by shuffling (Feldman, McMillan, Talwar 2021, Thm 3.1):
     that is `Shuffled`, of which an accountant charges the smaller of both prices. A stream's order
-    is not secret, so it is charged as `OnePass`.
+    is not secret, so it is charged as `DisjointPass`.
     *Rounding.* Sums are put on a grid, and noise is a multiple of that grid, added exactly: see
     `GaussianNoise`, and `StepNoise` for steps on one record. Nothing enters a point that
     is not on the grid and has its noise.
@@ -117,7 +117,7 @@ class ShuffledPass(Release):
         step = self.mechanism.event(spread=2.0)
         if self.n_steps == context.public.n_rows and not context.public.streamed:
             return Shuffled(self.n_steps, step)
-        return OnePass(self.n_steps, step)
+        return DisjointPass(self.n_steps, step)
 
     def std(self, context: PublicContext) -> float:
         """Return the standard deviation of the noise on one step's sum, in each coordinate."""

@@ -5,17 +5,17 @@ import pytest
 import skdp
 from skdp.accounting import (
     Composed,
+    DisjointPass,
     Gaussian,
     HiddenIterates,
     OnBlock,
-    OnePass,
     Partition,
     PoissonSampled,
     PrivacyStatement,
     Shuffled,
     compose_statements,
 )
-from skdp.accounting.release_lines import ReleaseRecord, release_lines
+from skdp.accounting.statement import ReleaseRecord, release_lines
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
 G = Gaussian(2.0)
@@ -33,7 +33,7 @@ def on_blocks(epoch, n_blocks, times=1, event=G):
     [
         ([ReleaseRecord("gradient", 7, 2.0, G)], "7 x gradient, noise multiplier 2"),
         (
-            [ReleaseRecord("pass", 2, 2.0, OnePass(11, G))],
+            [ReleaseRecord("pass", 2, 2.0, DisjointPass(11, G))],
             "2 x pass of 11 steps (disjoint blocks of rows: a row is in at most 2), "
             "noise multiplier 2",
         ),

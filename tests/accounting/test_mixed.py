@@ -1,0 +1,41 @@
+"""Selections and shuffled passes beside other events."""
+
+import pytest
+
+from skdp.accounting import (
+    Adjacency,
+    Composed,
+    Gaussian,
+    MixedAccountant,
+    PLDAccountant,
+    PoissonSampled,
+    Selected,
+    SelectionAccountant,
+    Shuffled,
+    calibrate,
+    gaussian_epsilon,
+    price,
+    supporting_accountants,
+)
+
+ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
+
+
+def test_a_selection_inside_a_plan():
+    chosen, refit = Selected(Gaussian(8.0), 10), Gaussian(8.0)
+    plan = Composed(((chosen, 1), (refit, 1)))
+    assert [item.name for item in supporting_accountants(plan, ZERO_OUT)] == ["rdp", "mixed"]
+    found, name = price(plan, 1e-5, ZERO_OUT)
+    alone = SelectionAccountant().epsilon(chosen, 1e-5, ZERO_OUT)
+    assert name == "mixed"
+    halves = SelectionAccountant().epsilon(chosen, 5e-6, ZERO_OUT) + gaussian_epsilon(1 / 8, 5e-6)
+    assert alone < found <= halves
+    assert MixedAccountant().delta(plan, found, ZERO_OUT) <= 1.01e-5
+    assert calibrate(plan, 1.0, 1e-5, REPLACE_ONE).epsilon == pytest.approx(1.0, rel=1e-3)
+
+
+def test_a_shuffled_pass_and_a_polish():
+    plan = Composed(((Shuffled(5000, Gaussian(6.0)), 1), (PoissonSampled(0.01, Gaussian(2.0)), 20)))
+    found, name = price(plan, 1e-6, ZERO_OUT)
+    assert name == "mixed"
+    assert found < PLDAccountant().epsilon(plan, 1e-6, ZERO_OUT)

@@ -1,0 +1,68 @@
+"""Private selection: the bound against exact densities, pure and sampled runs."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from skdp.accounting import (
+    Adjacency,
+    Composed,
+    Gaussian,
+    Laplace,
+    PLDAccountant,
+    PoissonSampled,
+    PureDPAccountant,
+    RDPAccountant,
+    Selected,
+    price,
+    selection_delta,
+    selection_epsilon,
+)
+
+ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
+G = Gaussian(1.5)
+
+
+def test_selection_inverts():
+    for mu in (0.1, 0.5, 2.0):
+        epsilon = selection_epsilon(mu, 8, 1e-6)
+        assert selection_delta(mu, 8, epsilon) == pytest.approx(1e-6, rel=1e-6)
+    assert selection_epsilon(0.0, 8, 1e-6) == 0.0
+    assert selection_epsilon(math.inf, 8, 1e-6) == math.inf
+    assert selection_delta(math.inf, 8, 3.0) == 1.0
+
+
+@pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize("mu", [0.2, 1.0])
+def test_selection_bound_lies_above_the_best_of_gaussian_scores(mu, shape):
+    """The score is the answer: density of the winner in closed form, integrated on a grid."""
+    mean = 10
+    gamma = Selected(G, mean, shape).gamma
+    y = np.linspace(-12, 12 + mu, 200_001)
+
+    def winner(shift):
+        x = norm.cdf(y, loc=shift)
+        rise = (1 - (1 - gamma) * x) ** -(shape + 1)
+        density = norm.pdf(y, loc=shift) * rise
+        return density / density.sum()
+
+    for first, second in ((winner(mu), winner(0.0)), (winner(0.0), winner(mu))):
+        for epsilon in (0.1, 0.5, 2.0):
+            actual = float(np.maximum(first - math.exp(epsilon) * second, 0.0).sum())
+            assert actual <= selection_delta(mu, mean, epsilon, shape) + 1e-12
+
+
+def test_selection_of_pure_runs_is_pure():
+    event = Selected(Laplace(10.0), 12, shape=1.0)
+    assert PureDPAccountant().epsilon(event, 0.0, ZERO_OUT) == pytest.approx(0.3)
+    assert price(event, 0.0, ZERO_OUT)[0] == pytest.approx(0.3)
+    assert PLDAccountant().epsilon(event, 1e-6, ZERO_OUT) <= 0.3 * (1 + 1e-6)
+
+
+def test_selection_of_sampled_runs_goes_by_renyi():
+    event = Selected(Composed(((PoissonSampled(0.01, Gaussian(2.0)), 100),)), 10)
+    found, name = price(event, 1e-5, ZERO_OUT)
+    assert name == "rdp"
+    assert RDPAccountant().epsilon(event.event, 1e-5, ZERO_OUT) < found < 3
