@@ -1,10 +1,18 @@
-"""Numbers in parameters: what counts as one, and what a message shows of a value."""
+"""Numbers: the types of arrays, what counts as a number, what a message shows of a value."""
 
 from __future__ import annotations
 
 import math
 from numbers import Integral, Number, Real
-from typing import TypeGuard
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+AnyArray = NDArray[Any]  # of any type of numbers
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 # A clipping norm, and what is computed from it and a row, keeps float64's precision in between.
 LEAST_CLIP_NORM, LARGEST_CLIP_NORM = 1e-100, 1e100

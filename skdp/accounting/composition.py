@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
+from skdp._numbers import Array
 from skdp.accounting.loss_distribution import (
     AtomList,
     SummedLoss,
@@ -17,7 +18,7 @@ from skdp.accounting.loss_distribution import (
     sketch_atoms,
     tilted_moments,
 )
-from skdp.accounting.pairs import Array, Pair
+from skdp.accounting.pairs import Pair
 
 Pairs = tuple[tuple[Pair, int], ...]  # dominating pairs with their numbers of occurrences
 

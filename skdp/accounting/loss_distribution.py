@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 
+from skdp._numbers import Array
 from skdp.accounting.accountant import MAX_EXPONENT
-from skdp.accounting.pairs import Array, Pair
+from skdp.accounting.pairs import Pair
 
 # Bound on the error of an FFT of n numbers, relative to their Euclidean norm, over log2(n). It is
 # at least five times the error against extended precision (tests/accounting/test_pairs.py).

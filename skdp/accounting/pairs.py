@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 
-Array = npt.NDArray[np.float64]
+from skdp._numbers import Array
 
 _ROOT_HALF = math.sqrt(0.5)
 

@@ -11,11 +11,11 @@ from functools import singledispatch
 import numpy as np
 from scipy.special import gammaln, log_ndtr, logsumexp
 
+from skdp._numbers import Array
 from skdp.accounting.accountant import Accountant, UnknownCost, bisect, one_plus_exp, register
 from skdp.accounting.events.base import Adjacency, Event
 from skdp.accounting.events.mechanisms import Gaussian, Laplace, ObjectivePerturbed
 from skdp.accounting.events.sampling import FixedSizeSampled, Sampled
-from skdp.accounting.pairs import Array
 from skdp.accounting.plan import EventCounts, counts_of, joint_mu, paths
 from skdp.accounting.pure import pure_epsilon
 

@@ -8,11 +8,12 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
+from skdp._numbers import Array
 from skdp.accounting.accountant import Accountant, UnknownCost, register
 from skdp.accounting.events.base import Adjacency, Composed, Event
 from skdp.accounting.events.sampling import Selected
 from skdp.accounting.gdp import GDPAccountant, gaussian_delta, gaussian_epsilon
-from skdp.accounting.pairs import Array, Pair, ResponsePair
+from skdp.accounting.pairs import Pair, ResponsePair
 from skdp.accounting.plan import counts_of, only_event
 from skdp.accounting.pld import dominating_pair
 from skdp.accounting.pure import pure_epsilon, pure_total

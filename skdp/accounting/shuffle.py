@@ -6,19 +6,16 @@ import itertools
 import math
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import bdtr, bdtrc
 from scipy.stats import binom
 
+from skdp._numbers import Array, Indices
 from skdp.accounting.accountant import MAX_EXPONENT, Accountant, register
 from skdp.accounting.events.base import Adjacency, Event
 from skdp.accounting.events.sampling import Shuffled
 from skdp.accounting.guarantees import guarantee, needs_delta
-from skdp.accounting.pairs import Array
 from skdp.accounting.plan import only_event
-
-Counts = npt.NDArray[np.int64]
 
 # Bound on the error of the tails of the number of clones, which are charged in full.
 _CLONE_TAIL = 1e-18
@@ -103,7 +100,7 @@ def clone_epsilon(n: int, local_epsilon: float, delta: float, local_delta: float
     return min(local_epsilon, float(root) + 2e-10 * high)
 
 
-def _clones(others: int, rate: float) -> tuple[Counts, Array, float]:
+def _clones(others: int, rate: float) -> tuple[Indices, Array, float]:
     """Likely numbers of clones, their probabilities, and that of all other numbers."""
     if others == 0:
         return np.zeros(1, dtype=np.int64), np.ones(1), 0.0
@@ -116,7 +113,7 @@ def _clones(others: int, rate: float) -> tuple[Counts, Array, float]:
     return clones, binom.pmf(clones, others, rate), float(missed) + _CLONE_TAIL
 
 
-def _at_least(threshold: Array, clones: Counts) -> Array:
+def _at_least(threshold: Array, clones: Indices) -> Array:
     """``P(Bin(clones, 1/2) >= threshold)``."""
     inside = np.clip(threshold - 1, 0, clones)
     tail: Array = np.where(inside < clones, bdtrc(np.minimum(inside, clones - 1), clones, 0.5), 0.0)

@@ -12,19 +12,13 @@ from scipy import sparse as scipy_sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import shown
+from skdp._numbers import Array, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.parameters import check_counts
 from skdp.linear_model.preparation import PlannedModel
 from skdp.linear_model.streaming import BlockReader
-from skdp.linear_model.units import (
-    Array,
-    Targets,
-    in_raw_units,
-    joint_weights,
-    scaled_scores,
-)
+from skdp.linear_model.units import Targets, in_raw_units, joint_weights, scaled_scores
 from skdp.oracle import Solution
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.stream import StreamSource

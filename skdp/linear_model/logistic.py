@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from skdp._numbers import is_integer, is_real, shown
+from skdp._numbers import AnyArray, Array, Indices, is_integer, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.linear_model.units import Array, Targets
+from skdp.linear_model.units import Targets
 from skdp.objective import (
     L1,
     L2,
@@ -213,7 +213,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         scores = self._linear_predictor(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Predict labels.
 
         Parameters
@@ -317,7 +317,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
 
     def _show(self, coef: Array, intercept: Array, targets: Targets) -> None:
         assert targets.classes is not None
-        self.classes_: NDArray[Any] = targets.classes
+        self.classes_: AnyArray = targets.classes
         self.coef_ = coef.T.copy()
         self.intercept_ = intercept.copy()
 
@@ -338,14 +338,14 @@ def _n_outputs(n_classes: int) -> int:
     return 1 if n_classes == 2 else n_classes
 
 
-def sorted_labels(declared: Any) -> NDArray[Any]:
+def sorted_labels(declared: Any) -> AnyArray:
     """Return sorted labels, from an array or any other collection, such as a set."""
     if not hasattr(declared, "__array__"):
         declared = list(declared)
     return np.unique(np.asarray(declared))
 
 
-def encode(labels: NDArray[Any], declared: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     """Return the declared labels, sorted, and the place of each label among them."""
     classes = sorted_labels(declared)
     codes = np.searchsorted(classes, labels)
@@ -358,9 +358,7 @@ def encode(labels: NDArray[Any], declared: ArrayLike) -> tuple[NDArray[Any], NDA
     return classes, codes
 
 
-def weights_by_label(
-    class_weight: Mapping[Any, float], classes: NDArray[Any]
-) -> NDArray[np.float64]:
+def weights_by_label(class_weight: Mapping[Any, float], classes: AnyArray) -> Array:
     """Return the weight of each label, 1 where none is given."""
     unknown = [label for label in class_weight if label not in set(classes.tolist())]
     if unknown:

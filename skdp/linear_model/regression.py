@@ -6,14 +6,14 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from skdp._numbers import is_real, shown
+from skdp._numbers import AnyArray, Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.linear_model.units import Array, Targets
+from skdp.linear_model.units import Targets
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 
 
@@ -86,7 +86,7 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
                 f"{type(self).__name__}: X or y holds infinity (inf). Nothing was released."
             )
         largest = np.finfo(dtype).max
-        values: NDArray[Any] = np.clip(y, -largest, largest).astype(dtype, copy=False)
+        values: AnyArray = np.clip(y, -largest, largest).astype(dtype, copy=False)
         one = values.ndim == 1
         if self.target_bound is not None:
             values = np.clip(values, -self.target_bound, self.target_bound)

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length
 
-from skdp._numbers import is_real
+from skdp._numbers import AnyArray, Array, is_real
 from skdp.linear_model._estimator import without_cells
 from skdp.oracle import Scaling
 from skdp.oracle.sources.records import quotient, row_norms
-
-Array = NDArray[np.float64]
 
 BLOCK_VALUES = 1 << 20  # values of sparse records that are made dense at once
 
@@ -37,10 +34,10 @@ class Targets:
         Whether y was one-dimensional.
     """
 
-    values: NDArray[Any]
+    values: AnyArray
     n_outputs: int
     weights: Array | None = None
-    classes: NDArray[Any] | None = None
+    classes: AnyArray | None = None
     is_column: bool = True
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
@@ -22,7 +21,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from skdp._numbers import is_integer
+from skdp._numbers import Indices, is_integer
 
 # What one record meets: kinds of training (their sizes, say), and how many of each.
 Fate = Counter[int]
@@ -95,7 +94,7 @@ def _counted(trains: Iterable[Any], n_samples: int) -> list[Fate]:
     return fates_among(numbers, [len(train) for train in numbers], n_samples)
 
 
-def row_numbers(train: Any, n_samples: int) -> NDArray[np.int64]:
+def row_numbers(train: Any, n_samples: int) -> Indices:
     """Return the rows of one training; ValueError if one is out of range or in it twice."""
     numbers = np.asarray(train)
     if numbers.dtype == bool:

@@ -9,9 +9,10 @@ from numbers import Real
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skdp.objective.penalties import Array, Penalty, as_floats
+from skdp._numbers import Array
+from skdp.objective.penalties import Penalty, as_floats
 
 LEAST_SIZE, LARGEST_SIZE = 1e-300, 1e300  # of a set: parts of a smaller one have no precision left
 
@@ -291,7 +292,7 @@ def _scaled_norm(w: Array) -> tuple[float, float]:
     return largest, float(np.linalg.norm(ratios))
 
 
-def _to_simplex(w: Array, total: float) -> NDArray[np.float64]:
+def _to_simplex(w: Array, total: float) -> Array:
     """Nearest nonnegative array of sum ``total``: ``max(w - level, 0)`` for one level."""
     # The level lies less than `total` below the largest entry, so measure from there in units of
     # `total` and drop what is lower: otherwise large entries swallow the total.

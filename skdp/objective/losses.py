@@ -11,7 +11,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from skdp._numbers import AnyArray
+
 Float = TypeVar("Float", bound=np.floating[Any])
 
 
@@ -58,7 +59,7 @@ class Loss(ABC):
         return None
 
     def residual(
-        self, margins: NDArray[Float], targets: Array, out: NDArray[Float] | None = None
+        self, margins: NDArray[Float], targets: AnyArray, out: NDArray[Float] | None = None
     ) -> NDArray[Float]:
         """Return the derivative of the loss in the margins, each record's from it alone.
 
@@ -88,7 +89,7 @@ class Loss(ABC):
             self._residual(margins, targets, out)
         return out
 
-    def value(self, margins: NDArray[Float], targets: Array) -> NDArray[Float]:
+    def value(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
         """Return the loss of each record; parameters as for `residual`.
 
         Returns
@@ -156,17 +157,17 @@ class Loss(ABC):
             return np.asarray(np.einsum("ij,ij,ij->i", curvatures, along, along))
 
     @abstractmethod
-    def _residual(self, margins: Array, targets: Array, out: Array) -> None:
+    def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         """Write the residual into ``out``, which may be ``margins``; shapes are right."""
 
     @abstractmethod
-    def _value(self, margins: Array, targets: Array) -> Array:
+    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
         """Return the loss of each record; shapes are right."""
 
-    def _target_shape(self, margins: Array) -> tuple[int, ...]:
+    def _target_shape(self, margins: AnyArray) -> tuple[int, ...]:
         return margins.shape
 
-    def _check_shapes(self, margins: Array, targets: Array) -> None:
+    def _check_shapes(self, margins: AnyArray, targets: AnyArray) -> None:
         # Broadcasting (n,) against (n, 1) would silently mix the records.
         wanted = self.n_outputs
         if margins.ndim != 2 or (wanted is not None and margins.shape[1] != wanted):
@@ -206,10 +207,10 @@ class SquaredError(Loss):
     def second_derivative(self, margins: NDArray[Float]) -> NDArray[Float]:
         return np.ones_like(margins)
 
-    def _residual(self, margins: Array, targets: Array, out: Array) -> None:
+    def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         np.subtract(margins, targets, out=out)
 
-    def _value(self, margins: Array, targets: Array) -> Array:
+    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
         return np.asarray(0.5 * np.square(margins - targets).sum(axis=1))
 
 
@@ -244,7 +245,7 @@ class Logistic(Loss):
             half = np.tanh(np.abs(margins) / 2)
         return np.asarray((1 - half) * (1 + half) / 4)
 
-    def _residual(self, margins: Array, targets: Array, out: Array) -> None:
+    def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         # 1 / (1 + exp(-m)), 2.5 times as quick as scipy's expit: numpy's exp is vectorised. Where
         # exp overflows, the quotient is 0, as it should be.
         with np.errstate(over="ignore"):
@@ -253,7 +254,7 @@ class Logistic(Loss):
         np.reciprocal(out, out=out)
         np.subtract(out, targets, out=out)
 
-    def _value(self, margins: Array, targets: Array) -> Array:
+    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
         m, y = margins[:, 0], targets[:, 0]
         # log(1 + exp(m)) - y m would lose every digit of a small loss at a large margin.
         return np.asarray(y * np.logaddexp(0.0, -m) + (1.0 - y) * np.logaddexp(0.0, m))
@@ -296,7 +297,7 @@ class Multinomial(Loss):
     def n_outputs(self) -> int:
         return self.n_classes
 
-    def _target_shape(self, margins: Array) -> tuple[int, ...]:
+    def _target_shape(self, margins: AnyArray) -> tuple[int, ...]:
         return margins.shape[:1]
 
     def second_derivative_along(
@@ -308,18 +309,18 @@ class Multinomial(Loss):
             mean = np.sum(p * along.T, axis=0)
             return np.asarray(np.sum(p * (along.T - mean) ** 2, axis=0))
 
-    def _residual(self, margins: Array, targets: Array, out: Array) -> None:
+    def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         p = _softmax(margins)
         p[targets, np.arange(targets.size)] -= 1
         out[...] = p.T
 
-    def _value(self, margins: Array, targets: Array) -> Array:
+    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
         below = _below_largest(margins)
         own = below[targets, np.arange(targets.size)]
         return np.asarray(np.log(np.exp(below).sum(axis=0)) - own)
 
 
-def _below_largest(margins: Array) -> Array:
+def _below_largest(margins: AnyArray) -> AnyArray:
     """Return each record's margins minus the largest of them, transposed to shape (K, n)."""
     # Transposed, because to reduce over a short last axis takes twice as long.
     below = np.array(margins.T, order="C")
@@ -327,7 +328,7 @@ def _below_largest(margins: Array) -> Array:
     return below
 
 
-def _softmax(margins: Array) -> Array:
+def _softmax(margins: AnyArray) -> AnyArray:
     """Return each record's probabilities, transposed to shape (K, n)."""
     p = _below_largest(margins)
     np.exp(p, out=p)
@@ -372,7 +373,7 @@ class Huber(Loss):
     def residual_bound(self) -> float:
         return self.threshold
 
-    def _residual(self, margins: Array, targets: Array, out: Array) -> None:
+    def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         np.subtract(margins, targets, out=out)  # if it overflows, the cut mends it
         limit = margins.dtype.type(self.threshold)
         if float(limit) > self.threshold:
@@ -380,7 +381,7 @@ class Huber(Loss):
             limit = np.nextafter(limit, margins.dtype.type(0))
         np.clip(out, -limit, limit, out=out)
 
-    def _value(self, margins: Array, targets: Array) -> Array:
+    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
         size = np.abs(margins - targets)
         near = np.minimum(size, self.threshold)
         return np.asarray((near * (size - near / 2)).sum(axis=1))

@@ -9,9 +9,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[Any]
+from skdp._numbers import Array
 
 
 class Penalty(ABC):

@@ -8,9 +8,10 @@ from types import MappingProxyType
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.objective.constraints import Constraint, Unconstrained
 from skdp.objective.losses import Loss
-from skdp.objective.penalties import Array, NoPenalty, Penalty
+from skdp.objective.penalties import NoPenalty, Penalty
 
 CAPABILITIES: Mapping[str, str] = MappingProxyType(
     {

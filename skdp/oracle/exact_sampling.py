@@ -22,6 +22,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._numbers import Array, Indices, Mask
+
 Words = Callable[[int], NDArray[np.uint64]]
 """words(n): n fresh, independent, uniform 64-bit words."""
 
@@ -106,7 +108,7 @@ class Staircase:
     acceptance: float
     band: float = BAND
 
-    def rounded(self, size: int, words: Words) -> NDArray[np.float64]:
+    def rounded(self, size: int, words: Words) -> Array:
         """Return ``size`` independent samples of round(X), integers held as float64."""
         out = np.empty(size)
         filled = 0
@@ -119,7 +121,7 @@ class Staircase:
             filled += len(step)
         return out
 
-    def floors(self, size: int, words: Words) -> NDArray[np.int64]:
+    def floors(self, size: int, words: Words) -> Indices:
         """Return ``size`` independent samples of floor(|X|)."""
         out = np.empty(size, np.int64)
         filled = 0
@@ -130,9 +132,7 @@ class Staircase:
             filled += len(step)
         return out
 
-    def _accepted(
-        self, wanted: int, words: Words
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    def _accepted(self, wanted: int, words: Words) -> tuple[Indices, Indices, Mask]:
         """Return at most ``wanted`` accepted (step, offset in units of 2^-53 W, is negative)."""
         # 1. Draw candidates, usually enough; how many depends on nothing that was drawn but on
         #    how many are still missing.
@@ -253,7 +253,7 @@ def geometric(rate: float) -> Staircase:
     return laplace(-1.0 / math.log1p(-rate) * (1.0 + 2.0**-50))
 
 
-def bernoulli_subset(n: int, rate: float, words: Words) -> NDArray[np.int64]:
+def bernoulli_subset(n: int, rate: float, words: Words) -> Indices:
     """Return, in order, the members of range(n) that independent coins of one rate choose.
 
     The rate is ``rate`` itself from 1/8 on, where a 64-bit word per index is compared with
@@ -273,7 +273,7 @@ def bernoulli_subset(n: int, rate: float, words: Words) -> NDArray[np.int64]:
     return rare[_one_by_one(len(rare), rate * 2.0**40, words)]
 
 
-def _one_by_one(n: int, rate: float, words: Words) -> NDArray[np.int64]:
+def _one_by_one(n: int, rate: float, words: Words) -> Indices:
     """Compare a word with ``rate`` < 1, cut to 64 bits, for each index."""
     threshold = np.uint64(int(rate * 2.0**64))
     mask = np.empty(n, np.bool_)
@@ -283,7 +283,7 @@ def _one_by_one(n: int, rate: float, words: Words) -> NDArray[np.int64]:
     return np.flatnonzero(mask).astype(np.int64, copy=False)
 
 
-def _by_gaps(n: int, rate: float, words: Words) -> NDArray[np.int64]:
+def _by_gaps(n: int, rate: float, words: Words) -> Indices:
     """Walk from one chosen index to the next: the failures in between are geometric."""
     staircase = geometric(rate)
     parts = []

@@ -8,12 +8,10 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Literal, NoReturn, SupportsIndex, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._numbers import Array, Indices
 from skdp.oracle import exact_sampling
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 Size: TypeAlias = int | tuple[int, ...]
 
 MOST_INDICES = 2**48  # exact_sampling.BATCH gaps of that size sum up to an int64
@@ -34,7 +32,7 @@ class NoiseSource(ABC):
     name: ClassVar[Literal["system", "seeded"]]
 
     @abstractmethod
-    def gaussian(self, scale: float, size: Size) -> Floats:
+    def gaussian(self, scale: float, size: Size) -> Array:
         """Draw round(scale * Z), Z standard normal.
 
         Parameters
@@ -51,7 +49,7 @@ class NoiseSource(ABC):
         """
 
     @abstractmethod
-    def laplace(self, scale: float, size: Size) -> Floats:
+    def laplace(self, scale: float, size: Size) -> Array:
         """Draw round(scale * L), L with density exp(-|x|)/2: the std is sqrt(2) times ``scale``.
 
         Parameters
@@ -159,12 +157,12 @@ class SystemSource(NoiseSource):
     def __init__(self) -> None:
         self._words = exact_sampling.SystemWords()
 
-    def gaussian(self, scale: float, size: Size) -> Floats:
+    def gaussian(self, scale: float, size: Size) -> Array:
         """Draw round(scale * Z), Z standard normal, exactly; see `NoiseSource.gaussian`."""
         staircase = exact_sampling.gaussian(float(scale))
         return staircase.rounded(_length(size), self._words).reshape(size)
 
-    def laplace(self, scale: float, size: Size) -> Floats:
+    def laplace(self, scale: float, size: Size) -> Array:
         """Draw round(scale * L) exactly; see `NoiseSource.laplace`."""
         staircase = exact_sampling.laplace(float(scale))
         return staircase.rounded(_length(size), self._words).reshape(size)
@@ -223,13 +221,13 @@ class SeededSource(NoiseSource):
         else:
             self._generator = _generator(operator.index(seed_or_generator))
 
-    def gaussian(self, scale: float, size: Size) -> Floats:
+    def gaussian(self, scale: float, size: Size) -> Array:
         """Draw round(scale * Z) in float64; see `NoiseSource.gaussian`."""
         scale = float(scale)
         exact_sampling.gaussian(scale)  # refuses the scales that SystemSource refuses
         return _rint(scale * self._generator.standard_normal(_shape(size)))
 
-    def laplace(self, scale: float, size: Size) -> Floats:
+    def laplace(self, scale: float, size: Size) -> Array:
         """Draw round(scale * L) in float64; see `NoiseSource.laplace`."""
         scale = float(scale)
         exact_sampling.laplace(scale)
@@ -284,7 +282,7 @@ def _generator(entropy: int | list[int]) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(sequence))
 
 
-def _rint(x: Floats) -> Floats:
+def _rint(x: Array) -> Array:
     """Round to integers; zeros are positive."""
     return np.rint(x) + 0.0
 

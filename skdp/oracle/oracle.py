@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle.ledger import Ledger
 from skdp.oracle.noise import NoiseSource
@@ -25,7 +26,6 @@ from skdp.oracle.releases.samplers import Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.sources.base import REPEATABLE, RepeatableSource, Source, require
-from skdp.oracle.sources.records import Array
 
 
 class Oracle:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp._numbers import AnyArray, Array
 from skdp.oracle.sources.records import block_rows, row_parts
 
-Array = NDArray[np.float64]
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
@@ -60,7 +59,7 @@ class Columns:
         """Whether 0 stays 0, so that sparse columns can stay sparse."""
         return not (self.centre.any() or (self.low > 0).any() or (self.high < 0).any())
 
-    def apply(self, X: Any, spread: Map = map, out: NDArray[Any] | None = None) -> Any:
+    def apply(self, X: Any, spread: Map = map, out: AnyArray | None = None) -> Any:
         """Return the standardised columns as an array or CSR matrix of the same type.
 
         Parameters
@@ -121,7 +120,7 @@ class Columns:
         )
 
 
-def _within(values: Array, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _within(values: Array, dtype: np.dtype[Any]) -> AnyArray:
     """Numbers in the type of the rows; none leaves its range, none becomes 0 that was not."""
     largest, least = np.finfo(dtype).max, np.finfo(dtype).tiny
     near = np.clip(values, -largest, largest)

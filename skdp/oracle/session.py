@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.accounting import (
     Calibration,
     Composed,
@@ -28,7 +29,6 @@ from skdp.oracle.public import Public
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.scaling import Scaling
 from skdp.oracle.sources.base import Source
-from skdp.oracle.sources.records import Array
 
 # Gradients that grow by this factor mean divergence, where no noise can be the reason.
 DIVERGENCE_RATIO = 10.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model._estimator import (
     Prepared,
@@ -207,7 +207,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
                     "pass a dense array."
                 )
             return X.multiply(self.scale_.astype(X.dtype)).tocsr()
-        restored: NDArray[Any] = (X * self.scale_ + self.mean_).astype(X.dtype, copy=False)
+        restored: AnyArray = (X * self.scale_ + self.mean_).astype(X.dtype, copy=False)
         return restored
 
     def _columns(self) -> Columns:

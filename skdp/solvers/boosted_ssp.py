@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle import GradientSum, GramSum, Oracle, Public, ResidualSquares, Solution, unpack_gram
-from skdp.oracle.sources.records import Array
 from skdp.solvers.base import Solver
 from skdp.solvers.checks import check_count, check_positive, check_share, is_auto
 from skdp.solvers.gram_defaults import (

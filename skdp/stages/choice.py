@@ -6,17 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdp._numbers import shown
+from skdp._numbers import Array, shown
 from skdp.objective import Problem
 from skdp.oracle import Columns, Public, Scaling
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.recalibration import Recalibration
 from skdp.stages.scaling.shares import shares, whole_budget
 from skdp.stages.scaling.stage import ScalingStage
-
-Array = NDArray[np.float64]
 
 CHOICES = ("auto", "private", "none")  # values of the parameters scaling and calibration
 

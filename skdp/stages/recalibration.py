@@ -18,12 +18,10 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle import DirectionalSum, Oracle, Public, Solution, Stage
-
-Array = NDArray[np.float64]
 
 ROUNDS = 2  # Newton steps, each a release
 MAX_SHARE = 0.05  # of mu squared

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.objective import Loss
-from skdp.oracle.sources.records import MAX_PARTS, UNIT_ROUNDOFF, Array, Records, block_rows
+from skdp.oracle.sources.records import MAX_PARTS, UNIT_ROUNDOFF, Records, block_rows
 
 
 def clipped_gradients(

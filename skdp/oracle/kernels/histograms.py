@@ -1,4 +1,4 @@
-"""Counts of values by column: by sign and magnitude, and in equal bins.
+"""Indices of values by column: by sign and magnitude, and in equal bins.
 
 A value is looked up by the leading bits of its pattern, or by one multiplication; so a pass takes a
 few nanoseconds a value, whatever it holds.
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.oracle.sources.records import Array, Records
+from skdp._numbers import AnyArray, Array, Indices, Mask
+from skdp.oracle.sources.records import Records
 
-Counts = NDArray[np.int64]
-Places = Callable[[NDArray[Any], Any], NDArray[np.intp]]
+Places = Callable[[AnyArray, Any], NDArray[np.intp]]
 
 # Magnitudes from 4**-20 to 4**20, in steps of 4; what is beyond lies in the outermost bins.
 STEPS = 20
@@ -39,7 +39,7 @@ def _table(is_single: bool) -> NDArray[np.intp]:
     return np.asarray(table, dtype=np.intp)
 
 
-def magnitudes(values: NDArray[Any], columns: Any = None) -> NDArray[np.intp]:
+def magnitudes(values: AnyArray, columns: Any = None) -> NDArray[np.intp]:
     """Bin of every value by sign and magnitude."""
     is_single = values.dtype == np.float32
     bits, shift = (np.uint32, 23) if is_single else (np.uint64, 52)
@@ -47,7 +47,7 @@ def magnitudes(values: NDArray[Any], columns: Any = None) -> NDArray[np.intp]:
     return np.asarray(_table(is_single)[np.right_shift(patterns, bits(shift))])
 
 
-def equal_bins(values: NDArray[Any], low: Array, width: Array, n_bins: int) -> NDArray[np.intp]:
+def equal_bins(values: AnyArray, low: Array, width: Array, n_bins: int) -> NDArray[np.intp]:
     """Bin of every value between ``low`` and ``low + n_bins * width``, the outer ones open."""
     with np.errstate(over="ignore", invalid="ignore"):
         places = (values - low) / width
@@ -56,7 +56,7 @@ def equal_bins(values: NDArray[Any], low: Array, width: Array, n_bins: int) -> N
     return np.asarray(places.astype(np.intp))
 
 
-def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
+def magnitude_counts(records: Records, features: bool, targets: bool) -> Indices:
     """Count values by column and magnitude, shape (n_columns, N_MAGNITUDES).
 
     Rows of weight 0 are not counted, here and below.
@@ -66,11 +66,11 @@ def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
 
 def bin_counts(
     records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
-) -> Counts:
+) -> Indices:
     """Count values by column in ``n_bins`` equal bins, shape (n_columns, n_bins)."""
 
     def lookup(first: int) -> Places:
-        def places(values: NDArray[Any], columns: Any) -> NDArray[np.intp]:
+        def places(values: AnyArray, columns: Any) -> NDArray[np.intp]:
             return equal_bins(values, low[first:][columns], width[first:][columns], n_bins)
 
         return places
@@ -84,7 +84,7 @@ def _counts(
     targets: bool,
     n_bins: int,
     lookup: Callable[[int], Places],
-) -> Counts:
+) -> Indices:
     """Count the values of X, the targets, or both; ``lookup`` gets the first column's number."""
     takes_part = None if records.weights is None else records.weights > 0
     found = []
@@ -96,7 +96,7 @@ def _counts(
     return np.concatenate(found)
 
 
-def _count(X: Any, takes_part: NDArray[np.bool_] | None, n_bins: int, places: Places) -> Counts:
+def _count(X: Any, takes_part: Mask | None, n_bins: int, places: Places) -> Indices:
     """Count the rows that take part; each adds one to one bin of every column."""
     if sparse.issparse(X):
         return _count_sparse(X, takes_part, n_bins, places)
@@ -113,9 +113,7 @@ def _count(X: Any, takes_part: NDArray[np.bool_] | None, n_bins: int, places: Pl
     return total.reshape(n_columns, n_bins)
 
 
-def _count_sparse(
-    X: Any, takes_part: NDArray[np.bool_] | None, n_bins: int, places: Places
-) -> Counts:
+def _count_sparse(X: Any, takes_part: Mask | None, n_bins: int, places: Places) -> Indices:
     n_rows, n_columns = X.shape
     values, columns = X.data, X.indices
     if takes_part is not None:

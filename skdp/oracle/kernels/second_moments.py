@@ -5,18 +5,11 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._numbers import Array, Indices
 from skdp.objective import Loss
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
-from skdp.oracle.sources.records import (
-    MAX_PARTS,
-    UNIT_ROUNDOFF,
-    Array,
-    Records,
-    diagonal,
-    quotient,
-)
+from skdp.oracle.sources.records import MAX_PARTS, UNIT_ROUNDOFF, Records, diagonal, quotient
 
 FEW_ROWS = 1 << 9  # added up at once where a sum has to be accurate
 # Squares of larger numbers leave float64's range, and 0 times inf would be nan.
@@ -24,7 +17,7 @@ LARGEST_TO_SQUARE = 1e150
 
 
 @functools.lru_cache(maxsize=64)
-def _triangle(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+def _triangle(size: int) -> tuple[Indices, Indices, Array]:
     rows, columns = np.triu_indices(size)
     return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
 

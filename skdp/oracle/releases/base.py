@@ -14,13 +14,12 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM
+from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, Array
 from skdp.accounting import Event
 from skdp.objective import Problem
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.sources.base import REPEATABLE, RepeatableSource, Source
-from skdp.oracle.sources.records import Array
 
 Class = TypeVar("Class", bound=type)
 

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.objective import Loss
 from skdp.oracle.kernels.clipped_gradients import residuals_at
 from skdp.oracle.releases.base import (
@@ -25,7 +26,7 @@ from skdp.oracle.releases.base import (
     store_positive,
 )
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import Array, Records
+from skdp.oracle.sources.records import Records
 
 SQUARE_BITS = 20  # squared norms are rounded to this many bits, so that their sum is exact
 

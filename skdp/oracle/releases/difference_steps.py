@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot, dscal
 
+from skdp._numbers import Array, Indices
 from skdp.objective import Loss, scalar_residual
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.releases.samplers import IndexSampler, Indices
+from skdp.oracle.releases.samplers import IndexSampler
 from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import Array, block_rows
+from skdp.oracle.sources.records import block_rows
 
 SumUp = Callable[[int, int, Array, float, float, Array], None]
 """sum_up(first, stop, away, bound, factor, out): write into ``out``, flat, ``factor`` times the sum

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._numbers import AnyArray, Array
 from skdp.objective import Loss
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases.base import (
@@ -20,7 +20,7 @@ from skdp.oracle.releases.base import (
     store_points,
 )
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import UNIT_ROUNDOFF, Array, Records, quotient
+from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, quotient
 
 VECTOR_ROUNDING = 64.0 * UNIT_ROUNDOFF  # relative error of a clipped vector of five entries
 
@@ -57,7 +57,7 @@ def derivatives(
     loss: Loss,
     margins: Array,
     along: Array,
-    targets: NDArray[Any],
+    targets: AnyArray,
     weights: Array | None,
     with_shift: bool,
 ) -> Array:

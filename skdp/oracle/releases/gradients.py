@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
@@ -28,7 +29,7 @@ from skdp.oracle.releases.mechanisms import mechanism_by_name
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.samplers import AllRows, Sampler
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import Array, inverse_l1_norms
+from skdp.oracle.sources.records import inverse_l1_norms
 
 NORM_SLACK = 1e-9  # relative; covers the rounding of a row's norm up to a million columns
 # The bound of a difference never falls below this share of its clipping norm: between equal points

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._numbers import Array
 from skdp.oracle.kernels.histograms import N_MAGNITUDES, bin_counts, magnitude_counts
 from skdp.oracle.releases.base import Contribution, PublicContext, Statistic, audited
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import UNIT_ROUNDOFF, Array
+from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
 MAX_LOG_WEIGHT = 30  # keeps weighted counts of up to 2**33 rows exact in float64
 
@@ -107,8 +107,8 @@ class BinCounts(Statistic):
 
     features: bool
     targets: bool
-    low: NDArray[np.float64] = field(repr=False)
-    width: NDArray[np.float64] = field(repr=False)
+    low: Array = field(repr=False)
+    width: Array = field(repr=False)
     n_bins: int
     log_weights: tuple[int, ...]
     kind: ClassVar[str] = "histograms"

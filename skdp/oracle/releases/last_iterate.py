@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.objective import L2Ball
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
@@ -23,7 +24,7 @@ from skdp.oracle.releases.gradients import NORM_SLACK, gradient_contribution, sm
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.sources.base import Source, require
 from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import UNIT_ROUNDOFF, Array
+from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
 
 @audited

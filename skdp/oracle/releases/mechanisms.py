@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.accounting import Event, Gaussian, Laplace
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases.base import Contribution, audited
-from skdp.oracle.sources.records import Array
 
 GRID_BITS = 30  # the grid is at most 2**-30 standard deviations wide
 LEAST_GRID, LARGEST_GRID = 2.0**-900, 2.0**900  # where it is neither subnormal nor nearly infinite

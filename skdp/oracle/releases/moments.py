@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.objective import Loss
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
@@ -22,7 +23,7 @@ from skdp.oracle.releases.base import (
     store_positive,
 )
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import Array, Records
+from skdp.oracle.sources.records import Records
 
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
 

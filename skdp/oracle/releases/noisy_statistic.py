@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.accounting import Event
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases.base import Contribution, PublicContext, Release, Statistic, audited
 from skdp.oracle.releases.mechanisms import Mechanism
 from skdp.oracle.releases.samplers import AllRows, Sampler
 from skdp.oracle.sources.base import RepeatableSource, Source, require
-from skdp.oracle.sources.records import Array
 
 
 @audited

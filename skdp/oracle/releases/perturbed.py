@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from skdp._numbers import Array
 from skdp.accounting import ObjectivePerturbed
 from skdp.objective import Logistic
 from skdp.oracle.kernels import second_moments as moments
@@ -22,7 +23,7 @@ from skdp.oracle.releases.base import (
 )
 from skdp.oracle.releases.mechanisms import GRID_BITS, GaussianNoise
 from skdp.oracle.sources.base import RepeatableSource, Source, require
-from skdp.oracle.sources.records import UNIT_ROUNDOFF, Array
+from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
 OUTPUT_NOISE = 30.0  # relative to the noise on the objective, each in its own unit
 SLACK = 4.0  # tolerance in units of what rounding can do to a gradient

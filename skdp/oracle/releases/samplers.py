@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._numbers import Indices
 from skdp.accounting import Event, FixedSizeSampled, OnBlock, Partition, PoissonSampled
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
@@ -30,8 +30,6 @@ from skdp.oracle.sources.base import (
     require,
 )
 from skdp.oracle.sources.memory import MemorySource
-
-Indices = NDArray[np.int64]
 
 
 class Sampler(ABC):

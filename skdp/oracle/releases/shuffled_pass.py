@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot
 
+from skdp._numbers import Array
 from skdp.accounting import DisjointPass, Event, Shuffled
 from skdp.objective import Problem
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
@@ -26,7 +27,7 @@ from skdp.oracle.releases.gradients import gradient_contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.step_noise import StepNoise
 from skdp.oracle.sources.base import ORDERED, OrderedSource, Source, require
-from skdp.oracle.sources.records import Array, Records
+from skdp.oracle.sources.records import Records
 
 AT_ONCE = 4096  # rows written out, and noises drawn, at once; fewer where rows are long
 PART_BYTES = 1 << 21

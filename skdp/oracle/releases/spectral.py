@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.oracle.kernels.second_moments import (
     bounded_gram,
     bounded_hessian,
@@ -28,7 +29,7 @@ from skdp.oracle.releases.base import (
     store_positive,
 )
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import BLOCK_BYTES, MAX_PARTS, UNIT_ROUNDOFF, Array
+from skdp.oracle.sources.records import BLOCK_BYTES, MAX_PARTS, UNIT_ROUNDOFF
 
 MAX_GRAM_COLUMNS = 4000  # a Gram matrix of more takes over 128 MB and minutes for its eigenvalues
 

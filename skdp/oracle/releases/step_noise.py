@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg.blas import daxpy
 
+from skdp._numbers import Array
 from skdp.oracle.exact_sampling import LARGEST_GAUSSIAN
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases.base import Contribution
 from skdp.oracle.releases.mechanisms import GRID_BITS, GaussianNoise
-from skdp.oracle.sources.records import Array
 
 BLOCK = 1 << 15  # numbers drawn at once
 SUM_BITS = 50  # sums in units of the grid stay below this power of two: exact, with room for noise

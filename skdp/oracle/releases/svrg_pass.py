@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot, dscal
 
+from skdp._numbers import Array
 from skdp.accounting import Composed, Event
 from skdp.objective import Problem, Unconstrained
 from skdp.oracle.noise import NoiseSource
@@ -35,7 +36,6 @@ from skdp.oracle.releases.samplers import AllRows, IndexSampler
 from skdp.oracle.releases.step_noise import VaryingNoise
 from skdp.oracle.sources.base import ADDRESSABLE, Source, require
 from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import Array
 
 
 @audited

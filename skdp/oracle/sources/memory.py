@@ -13,15 +13,14 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.scaling import Scaling
 from skdp.oracle.sources.base import BlockFunction, InMemory, OrderedSource
-from skdp.oracle.sources.records import BLOCK_BYTES, Array, Records
+from skdp.oracle.sources.records import BLOCK_BYTES, Records
 
-Indices = NDArray[np.int64]
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
@@ -46,13 +45,13 @@ class MemorySource(InMemory, OrderedSource):
         self._divisions = Divisions(records.n_rows)
         self._block: tuple[object, MemorySource] | None = None
         self._row_vectors: dict[BlockFunction, tuple[tuple[Any, ...], Array]] = {}
-        self._spare: NDArray[Any] | None = None
+        self._spare: AnyArray | None = None
 
     @classmethod
     def of(
         cls,
         X: Any,
-        targets: NDArray[Any],
+        targets: AnyArray,
         weights: Array | None = None,
         row_bound: float | None = None,
         constant: float = 1.0,

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-Array = NDArray[np.float64]
+from skdp._numbers import AnyArray, Array, Indices
 
 BLOCK_BYTES = 1 << 22  # of a block of rows: threads that took less would queue for the interpreter
 PART_BYTES = 1 << 21  # of a part, which one thread takes as a whole; at least so many
@@ -71,7 +70,7 @@ class Records:
     """
 
     X: Any
-    targets: NDArray[Any]
+    targets: AnyArray
     weights: Array | None
     shrink: Array | None
     inverse_norms: Array
@@ -81,7 +80,7 @@ class Records:
     def of(
         cls,
         X: Any,
-        targets: NDArray[Any],
+        targets: AnyArray,
         weights: Array | None = None,
         row_bound: float | None = None,
         constant: float = 1.0,
@@ -167,7 +166,7 @@ class Records:
                 margins += self.constant * point[-1]
         return np.asarray(margins)
 
-    def written_out(self, indices: NDArray[np.int64] | None = None) -> Array:
+    def written_out(self, indices: Indices | None = None) -> Array:
         """Return ``z_i`` as a dense array of float64, for all rows or those of the indices."""
         rows = self.X.toarray() if self.is_sparse else self.X
         taken = rows if indices is None else np.take(rows, indices, axis=0)

@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp._numbers import AnyArray, Array
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources.base import OrderedSource
 from skdp.oracle.sources.memory import MemorySource
 
-Array = NDArray[np.float64]
 # X, targets, weights or None.
-Arrival = tuple[Any, NDArray[Any], Array | None]
-MakeSource = Callable[[Any, NDArray[Any], Array | None], MemorySource]
+Arrival = tuple[Any, AnyArray, Array | None]
+MakeSource = Callable[[Any, AnyArray, Array | None], MemorySource]
 
 
 class StreamSource(OrderedSource):

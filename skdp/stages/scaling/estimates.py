@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
 from skdp.oracle.kernels.histograms import SIDE, STEPS
 from skdp.stages.scaling.templates import (
@@ -21,9 +21,6 @@ from skdp.stages.scaling.templates import (
     magnitude_templates,
     posterior_of,
 )
-
-Array = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise on a count
 # A magnitude that widens a range stands out by so much more for each bin that it lies beyond the
@@ -124,14 +121,14 @@ def _moments(shapes: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(np.sum(shapes * (places - mean[:, None]) ** 2, axis=1))
 
 
-def _inner(probabilities: Array, trim: Array | float) -> tuple[Places, Places]:
+def _inner(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]:
     """First and last bin between the tails."""
     first = np.argmax(np.cumsum(probabilities, axis=1) > trim, axis=1)
     back = np.argmax(np.cumsum(probabilities[:, ::-1], axis=1) > trim, axis=1)
     return first, probabilities.shape[1] - 1 - back
 
 
-def _median_end(posterior: Array, ends: Places) -> Places:
+def _median_end(posterior: Array, ends: Indices) -> Indices:
     """Median, over the shapes that a column may have, of the bin in which they end."""
     order = np.argsort(ends, kind="stable")
     reached = np.cumsum(posterior[:, order], axis=1) >= 0.5
@@ -274,7 +271,7 @@ def _of_lone_values(found: Found, size: Array, mean: Array) -> Array:
     return np.where(lone, np.maximum(size, usual if alike else OWN_VALUE * np.abs(mean)), size)
 
 
-def _alike(mean: Array, size: Array, noise: float) -> NDArray[np.bool_]:
+def _alike(mean: Array, size: Array, noise: float) -> Mask:
     """Which columns get one size around 0: nearly all, if as far as the noise lets us see they may.
 
     Where there is much noise that is better than a size of its own for each.

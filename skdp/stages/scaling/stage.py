@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._numbers import Array
 from skdp.oracle import (
     BinCounts,
     Columns,
@@ -23,8 +23,6 @@ from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.scaling.estimates import Ranges, coarse_ranges, columns_from, zoomed
 from skdp.stages.scaling.shares import Shares
 from skdp.stages.scaling.standard import left_alone, standard_columns
-
-Array = NDArray[np.float64]
 
 FINENESS = ((0.03, 32), (0.08, 16), (math.inf, 8))  # noise on a count, and bins it allows
 EXACT_BINS = 1024

@@ -9,12 +9,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._numbers import Array, Mask
 from skdp.oracle import Columns
 from skdp.oracle.kernels.histograms import SIDE, STEPS
-
-Array = NDArray[np.float64]
 
 SURE, SURELY = 3.0, 2.0  # noises that are borne, and that a size must stand out by
 BEYOND_4, BEYOND_16, WITHIN_256TH = 1 / 16, 0.01, 0.1  # most shares of values: Chebyshev, and tails
@@ -26,7 +24,7 @@ REACH = 4.0  # range of a standardised column: farther out lie outliers and the 
 MOST_NOISE = 0.06  # on the shares of all columns together, for any conclusion
 
 
-def standard_columns(counts: Array, std: Array, n_rows: int) -> NDArray[np.bool_]:
+def standard_columns(counts: Array, std: Array, n_rows: int) -> Mask:
     """Return which columns are taken to be standardised already.
 
     Parameters
@@ -46,7 +44,7 @@ def standard_columns(counts: Array, std: Array, n_rows: int) -> NDArray[np.bool_
     low = _lower_ends()
     usual = (low >= 1 / 256) & (low < 16)
 
-    def share(chosen: NDArray[np.bool_]) -> tuple[float, float]:
+    def share(chosen: Mask) -> tuple[float, float]:
         return float(together[chosen].sum()), SURE * noise * math.sqrt(chosen.sum())
 
     beyond_4, slack_4 = share(low >= 4)
@@ -73,7 +71,7 @@ def standard_columns(counts: Array, std: Array, n_rows: int) -> NDArray[np.bool_
     return np.asarray(out_of_reach <= limit)
 
 
-def left_alone(columns: Columns, standard: NDArray[np.bool_]) -> Columns:
+def left_alone(columns: Columns, standard: Mask) -> Columns:
     """Return the columns with those that are standardised taken as they are."""
     return Columns(
         np.where(standard, -REACH, columns.low),

@@ -7,12 +7,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr
 
+from skdp._numbers import Array, Indices
 from skdp.oracle.kernels.histograms import SIDE, STEPS
-
-Array = NDArray[np.float64]
 
 ZEROS = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that hold many
 OFFSETS = (1.0, 2.0, 4.0, 8.0, 23.0)  # centres in units of the size; beyond, one bin holds all
@@ -37,8 +35,8 @@ class Templates:
 
     shapes: Array
     log_prior: Array
-    kinds: NDArray[np.int64]
-    places: NDArray[np.int64]
+    kinds: Indices
+    places: Indices
 
 
 def magnitude_edges() -> Array:
