@@ -13,7 +13,7 @@ import pytest
 import skdp
 from skdp.accounting import Adjacency, Composed, Laplace, price
 from skdp.objective import L2, Logistic, NoPenalty, Problem, SquaredError
-from skdp.oracle import Public, make_plan
+from skdp.oracle import Public, SolverStage, make_plan
 from skdp.planning import nesterov_bounds
 from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
 from skdp.solvers.public_smoothness import public_smoothness
@@ -100,7 +100,7 @@ def test_multistage_restarts(plain):
 def test_pure_plans_spend_the_whole_budget(solver, adjacency, schedule):
     public = public_for(adjacency)
     resolved = solver(noise_schedule=schedule).resolve(public, PROBLEM)
-    plan = make_plan(resolved, public, PROBLEM)
+    plan = make_plan((SolverStage(resolved),), public, PROBLEM)
     assert plan.calibration.accountant == "pure"
     assert 0.9999 <= plan.calibration.epsilon <= 1.0
     assert all(isinstance(entry.event, Laplace) for entry in plan.entries)
@@ -119,7 +119,7 @@ def test_plans_on_samples(solver, sampling, delta):
     public = public_for(Adjacency.REPLACE_ONE, delta=delta)
     asked = solver(batch_size=500, sampling=sampling, max_iter=12, mechanism="laplace")
     resolved = asked.resolve(public, PROBLEM)
-    plan = make_plan(resolved, public, PROBLEM)
+    plan = make_plan((SolverStage(resolved),), public, PROBLEM)
     event = Composed(tuple((entry.event, entry.count) for entry in plan.entries))
     spent, _ = price(event.scaled(plan.calibration.scale), delta, Adjacency.REPLACE_ONE)
     assert 0.999 <= spent <= 1.0
@@ -132,7 +132,7 @@ def test_fixed_size_is_for_replace_one():
     public = public_for(Adjacency.ZERO_OUT)
     asked = Nesterov(batch_size=500, sampling="fixed_size", max_iter=12).resolve(public, PROBLEM)
     with pytest.raises(ValueError, match="replace_one only"):
-        make_plan(asked, public, PROBLEM)
+        make_plan((SolverStage(asked),), public, PROBLEM)
 
 
 def test_number_of_steps_makes_the_bound_least():
@@ -153,7 +153,7 @@ def test_number_of_steps_makes_the_bound_least():
 def test_private_smoothness_has_its_share(solver, delta, adjacency):
     public = public_for(adjacency, delta=delta)
     asked = solver(smoothness="private", smoothness_share=0.2, max_iter=10)
-    plan = make_plan(asked.resolve(public, PROBLEM), public, PROBLEM)
+    plan = make_plan((SolverStage(asked.resolve(public, PROBLEM)),), public, PROBLEM)
     first, *steps = plan.entries
     assert (first.kind, first.count) == ("largest_eigenvalue", 1)
     scale = plan.calibration.scale
@@ -183,7 +183,7 @@ def test_private_smoothness_has_its_share_on_samples(sampling, schedule, epsilon
         sampling=sampling,
         noise_schedule=schedule,
     )
-    plan = make_plan(asked.resolve(public, PROBLEM), public, PROBLEM)
+    plan = make_plan((SolverStage(asked.resolve(public, PROBLEM)),), public, PROBLEM)
     first = plan.entries[0].event.scaled(plan.calibration.scale)
     share = first.pure_epsilon(Adjacency.REPLACE_ONE) / plan.calibration.epsilon
     assert share == pytest.approx(0.1, rel=1e-3)
