@@ -1,10 +1,15 @@
-"""Numbers in parameters: what counts as one, and what a message shows of a value."""
+"""Numbers and arrays: their types, what counts as a number, and how messages show a value."""
 
 from __future__ import annotations
 
 import math
 from numbers import Integral, Number, Real
 from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
 
 # A clipping norm, and what is computed from it and a row, keeps float64's precision in between.
 LEAST_CLIP_NORM, LARGEST_CLIP_NORM = 1e-100, 1e100
@@ -41,3 +46,9 @@ def shown(value: object) -> str:
         return f"{type(value).__name__} of length {len(value)}"  # type: ignore[arg-type]
     except TypeError:
         return f"object of type {type(value).__name__}"
+
+
+def require(who: str, name: str, value: object, allowed: str, holds: bool) -> None:
+    """Raise ValueError, "<who>: <name> must <allowed>; got <value>.", unless ``holds``."""
+    if not holds:
+        raise ValueError(f"{who}: {name} must {allowed}; got {shown(value)}.")

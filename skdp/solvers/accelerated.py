@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdp._docstrings import fill
-from skdp._numbers import is_real, shown
+from skdp._numbers import Array, is_real, shown
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
@@ -21,13 +21,13 @@ from skdp.solvers.public_smoothness import public_smoothness
 from skdp.steps import (
     ClippingRule,
     CustomNoise,
+    NoiseSchedule,
     Path,
     clip_norms,
     relative_noise,
     sampled_laplace_factor,
     sampled_laplace_noise,
 )
-from skdp.steps.influence import Array, NoiseSchedule
 
 MOST = 1000  # steps that max_iter="auto" considers
 AMPLIFIED = ("poisson", "fixed_size")

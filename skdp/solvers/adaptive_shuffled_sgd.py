@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._numbers import is_real, shown
+from skdp._numbers import Array, is_real, shown
 from skdp.objective import Problem
 from skdp.oracle import (
     Cut,
@@ -40,7 +40,6 @@ from skdp.solvers.private_search import (
     thresholds,
 )
 from skdp.steps import AVERAGES, IterateAverage
-from skdp.steps.influence import Array
 
 FEWEST_STAT = 0.1 / 1.1  # of a block's rows: s = b / 10
 MOST_STAT = 0.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
@@ -24,7 +25,6 @@ from skdp.steps import (
     relative_noise,
     step_sizes,
 )
-from skdp.steps.influence import Array
 
 FEWEST, MOST = 200, 2000
 # Defaults of gradient descent bear steps of 38 over the curvature, by momentum; plain ones 2.

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from skdp._numbers import shown
+from skdp._numbers import Array, shown
 from skdp.oracle import (
     AllRows,
     GaussianNoise,
@@ -20,7 +20,6 @@ from skdp.oracle import (
 from skdp.solvers.checks import is_auto
 from skdp.solvers.one_pass import count_ratio
 from skdp.steps import AdaptiveClipping, clip_norms
-from skdp.steps.influence import Array
 
 
 def adaptive_clip(clip_norm: Any, automatic: float, mechanism: str = "gaussian") -> dict[str, Any]:

@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.planning import heavy_ball_bounds, heavy_ball_rate, tune_heavy_ball
 from skdp.solvers.accelerated import MOST, Accelerated, documented
 from skdp.solvers.checks import check_count, check_interval, is_auto
-from skdp.steps import ClippingRule, HeavyBallNoise, HeavyBallPath, Path
-from skdp.steps.influence import Array, NoiseSchedule
+from skdp.steps import ClippingRule, HeavyBallNoise, HeavyBallPath, NoiseSchedule, Path
 
 
 @documented

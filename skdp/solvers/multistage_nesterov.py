@@ -7,14 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._numbers import is_real, shown
+from skdp._numbers import Array, is_real, shown
 from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.planning import multistage_bounds, multistage_sizes
 from skdp.solvers.accelerated import MOST, Accelerated, documented
 from skdp.solvers.checks import check_count, is_auto
-from skdp.steps import ClippingRule, MultistageNoise, NesterovPath, Path
-from skdp.steps.influence import Array, NoiseSchedule
+from skdp.steps import ClippingRule, MultistageNoise, NesterovPath, NoiseSchedule, Path
 
 
 @documented

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.planning import nesterov_bounds
 from skdp.solvers.accelerated import MOST, Accelerated, documented
-from skdp.steps import NesterovNoise, NesterovPath, Path
-from skdp.steps.influence import Array, NoiseSchedule
+from skdp.steps import NesterovNoise, NesterovPath, NoiseSchedule, Path
 
 
 @documented

@@ -19,14 +19,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from skdp._numbers import is_real, shown
+from skdp._numbers import Array, is_real, shown
 from skdp.accounting import Gaussian
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
 from skdp.solvers.checks import check_choice, check_count, check_positive, check_share, is_auto
 from skdp.solvers.defaults import TARGET_UNITS
-from skdp.steps.influence import Array
 
 # Steepest curvature of columns that are expected to be standardised and somewhat correlated, in
 # units of the loss's own.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skdp.steps.influence import Array
+from skdp._numbers import Array
 
 Count = Callable[[float], float]
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._numbers import is_real, shown
+from skdp._numbers import Array, is_real, shown
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers.base import Solver
@@ -25,7 +25,6 @@ from skdp.steps import (
     relative_noise,
     step_sizes,
 )
-from skdp.steps.influence import Array
 
 # A rest of the budget that is smaller than this, relatively, is a rounding error.
 ROUNDING = 1e-10
