@@ -331,9 +331,8 @@ def relative_noise(
             )
         schedule = NOISE_SCHEDULES[schedule]()
     if isinstance(schedule, StepMatchedNoise) and schedule.steps is None and sizes is not None:
-        return influence_to_noise(
-            2 * np.log(positive_numbers(sizes, n_steps, "learning_rate")), law
-        )
+        positive = positive_numbers(sizes, n_steps, "learning_rate")
+        return influence_to_noise(2 * np.log(positive), law)
     if isinstance(schedule, NoiseSchedule):
         return positive_numbers(schedule.relative(n_steps, law), n_steps, "noise_schedule")
     return positive_numbers(schedule, n_steps, "noise_schedule")

@@ -13,7 +13,7 @@ from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.oracle.oracle import Oracle
-from skdp.planning import printed_adp_noise
+from skdp.planning.papers import printed_adp_noise
 from skdp.solvers import get_solver
 from skdp.solvers.adp_sgd import AdaptiveNoiseSGD
 from skdp.steps import AdaptiveStep, GeometricClipping, PolynomialStep, SquareRootDecayStep

@@ -11,12 +11,8 @@ import skdp
 from skdp.accounting import Adjacency, gaussian_mu
 from skdp.objective import L2, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
-from skdp.planning import (
-    largest_momentum_step,
-    noise_constant,
-    relaxed_number_of_steps,
-    utility_bound,
-)
+from skdp.planning import largest_momentum_step, noise_constant, utility_bound
+from skdp.planning.papers import relaxed_number_of_steps
 from skdp.solvers import GradientDescent, ResidualBudget
 from skdp.solvers.bound_rules import loss_curvature
 from skdp.solvers.defaults import descent_defaults
