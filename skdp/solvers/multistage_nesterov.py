@@ -11,7 +11,7 @@ from skdp._numbers import Array, is_real, shown
 from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.planning import multistage_bounds, multistage_sizes
-from skdp.solvers.accelerated import MOST, Accelerated, documented
+from skdp.solvers.accelerated import MAX_STEPS, Accelerated, documented
 from skdp.solvers.checks import check_count, is_auto
 from skdp.steps import ClippingRule, MultistageNoise, NesterovPath, NoiseSchedule, Path
 
@@ -20,24 +20,24 @@ from skdp.steps import ClippingRule, MultistageNoise, NesterovPath, NoiseSchedul
 class MultistageNesterov(Accelerated):
     """Nesterov's method in stages, with optimal noise (DP-MASG, DP-MASG-opt).
 
-    Steps as in solver "nesterov". The first stage has ``first_stage`` steps of ``step/L``; stage
-    k >= 2 has ``2**k ceil(sqrt(kappa) log(2**(p+2)))`` steps of ``step/(4**k L)``, with
-    ``kappa = L / mu``. Each stage starts with a momentum of its own, from the last iterate of the
-    one before (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, sec. 4.2).
+    The steps are those of solver "nesterov". The first stage has ``first_stage`` steps of
+    ``step/L``; stage k >= 2 has ``2**k ceil(sqrt(kappa) log(2**(p+2)))`` steps of
+    ``step/(4**k L)``, with ``kappa = L / mu``. Each stage has its own momentum and starts at the
+    last iterate of the stage before (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, sec. 4.2).
 
     mu is the strong convexity of the penalty, in the coefficients; see `Nesterov` on intercepts.
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps; "auto" by the error bound (eq. 34), up to 1000.
+        Number of steps; "auto" minimises the error bound (eq. 34), up to 1000.
     first_stage : int or "auto", default="auto"
-        Steps of the first stage; "auto" by the error bound.
+        Steps of the first stage; "auto" minimises the error bound.
     p : float, default=1.0
         Length of the later stages; at least 0.
     noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
-        "optimal" is the best for the error bound, within a factor of 100 between steps; "uniform"
-        is DP-MASG.
+        "optimal" minimises the error bound, with at most 100 times the noise of the least noisy
+        step; "uniform" is DP-MASG.
     {shared}
 
     References
@@ -55,7 +55,10 @@ class MultistageNesterov(Accelerated):
     True
     """
 
-    name: ClassVar[str] = "multistage_nesterov"
+    name = "multistage_nesterov"
+    purpose = "Reference implementation of DP-MASG (Kuru et al. 2022); 'gd' was mostly better."
+    # The steps of later stages are so short that many more of them would be needed.
+    exact_options: ClassVar[dict[str, Any]] = {"max_iter": 3000, "first_stage": 2800}
 
     def __init__(
         self,
@@ -88,46 +91,46 @@ class MultistageNesterov(Accelerated):
         self.first_stage = first_stage
         self.p = p
 
-    def _check(self) -> None:
-        super()._check()
+    def check_values(self, public: Public, problem: Problem) -> None:
+        super().check_values(public, problem)
         if not is_auto(self.first_stage):
-            check_count("first_stage", self.first_stage)
+            check_count(first_stage=self.first_stage)
         if not (is_real(self.p) and 0 <= self.p < math.inf):
             raise ValueError(f"p must be a number, at least 0; got {shown(self.p)}.")
 
-    def _decide(self, smoothness: float, public: Public, problem: Problem) -> None:
+    def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
         if is_auto(self.first_stage):
-            most = MOST
-            if not is_auto(self.max_iter):
-                check_count("max_iter", self.max_iter)
-                most = self.max_iter
-            tried = np.unique(np.geomspace(1, most, 25).round().astype(int))
+            n_steps = MAX_STEPS if is_auto(self.max_iter) else self.max_iter
+            check_count(max_iter=n_steps)
+            noise = self._noise_of_one_step(public)
             least = math.inf
-            for first in tried:
+            for first in np.unique(np.geomspace(1, n_steps, 25).round().astype(int)):
                 self.first_stage = int(first)
-                bounds = self._bounds(
-                    smoothness, problem, self.initial_gap, self._spent(public), most
-                )
+                bounds = self._bounds(smoothness, problem, *noise, n_steps)
                 reached = float(bounds.min() if is_auto(self.max_iter) else bounds[-1])
                 if reached < least:
                     least, best = reached, self.first_stage
             self.first_stage = best
-        super()._decide(smoothness, public, problem)
+        super()._choose_steps(smoothness, public, problem)
 
     def _bounds(
-        self, smoothness: float, problem: Problem, excess: float, spent: Any, most: int = MOST
+        self,
+        smoothness: float,
+        problem: Problem,
+        variance: float,
+        law: str,
+        n_steps: int = MAX_STEPS,
     ) -> Array:
-        variance, law = spent
         return multistage_bounds(
-            most,
+            n_steps,
             smoothness,
             problem.strong_convexity,
-            excess,
+            self.initial_gap,
             variance,
             step=self.step,
             first_stage=self.first_stage,
             p=self.p,
-            noise_schedule=self._scheduled(),
+            noise_schedule=self._bounded_schedule(),
             law=law,
         )
 
@@ -137,7 +140,6 @@ class MultistageNesterov(Accelerated):
 
     def _path(self, start: Array, smoothness: float, problem: Problem) -> Path:
         kappa = self._kappa(smoothness, problem)
-        sizes = multistage_sizes(
-            self.max_iter, smoothness, kappa, self.step, self.first_stage, self.p
-        )
+        stages = kappa, self.step, self.first_stage, self.p
+        sizes = multistage_sizes(self.max_iter, smoothness, *stages)
         return NesterovPath(start, sizes, problem.strong_convexity)

@@ -16,7 +16,7 @@ from skdp.objective import L2, Logistic, NoPenalty, Problem, SquaredError
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.planning import nesterov_bounds
 from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
-from skdp.solvers.public_smoothness import public_smoothness
+from skdp.solvers.defaults import loss_curvature
 
 ROOT = Path(__file__).parents[2]
 SOLVERS = [HeavyBallDescent, MultistageNesterov, Nesterov]
@@ -139,7 +139,7 @@ def test_number_of_steps_makes_the_bound_least():
     public = public_for()
     resolved = Nesterov(clip_norm=2.0, initial_gap=3.0).resolve(public, PROBLEM)
     variance = 2 * 7 * (2.0 / (5000 * 1.0)) ** 2
-    smoothness = public_smoothness(public, PROBLEM)
+    smoothness = loss_curvature(public, PROBLEM) + PROBLEM.strong_convexity
     assert smoothness == pytest.approx(0.25 * public.row_norm**2 + 0.02)
     bounds = nesterov_bounds(1000, smoothness, 0.02, 3.0, variance)
     assert resolved.max_iter == int(bounds.argmin()) + 1
@@ -253,7 +253,7 @@ def test_a_useless_eigenvalue_falls_back_on_the_public_bound():
     noises = np.ones(3)
     least = 0.25 * Oracle.public.intercept_size**2 + 0.02
     for answer, expected in ((-5.0, 9.0), (1e9, 9.0), (0.0, least), (1.7, 0.25 * 6.25 + 0.02)):
-        found = resolved._ask_for_smoothness(Oracle(answer), noises, 9.0)
+        found = resolved._release_smoothness(Oracle(answer), noises, 9.0)
         assert found == pytest.approx(max(expected, least) if answer == 1.7 else expected)
 
 

@@ -15,7 +15,7 @@ from skdp.accounting import Adjacency
 from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
 from skdp.solvers import get_solver
-from skdp.solvers.choice import automatic_solver
+from skdp.solvers.auto import automatic_solver
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 

@@ -23,7 +23,7 @@ from skdp.accounting import (
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
-from skdp.solvers.private_search import (
+from skdp.solvers.adaptive_shuffled_sgd import (
     SEARCHES,
     least_threshold,
     number_of_counts,
