@@ -48,7 +48,7 @@ def shown(value: object) -> str:
         return f"object of type {type(value).__name__}"
 
 
-def require(who: str, name: str, value: object, allowed: str, holds: bool) -> None:
-    """Raise ValueError, "<who>: <name> must <allowed>; got <value>.", unless ``holds``."""
+def require(name: str, value: object, allowed: str, holds: bool) -> None:
+    """Raise ValueError, "<name> must <allowed>; got <value>.", unless ``holds``."""
     if not holds:
-        raise ValueError(f"{who}: {name} must {allowed}; got {shown(value)}.")
+        raise ValueError(f"{name} must {allowed}; got {shown(value)}.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.planning.bounds import LEAST_CONTRACTION
-from skdp.steps import NOISE_LAWS, stages
+from skdp.steps import cost_power, stages
 
 
 def check_conditions(who: str, smoothness: float, strong_convexity: float) -> None:
@@ -33,11 +33,9 @@ def accelerated_bounds(
     """Bounds on the excess after 1, ..., n steps of the given sizes; see `nesterov_bounds`."""
     if noise_schedule not in ("optimal", "uniform"):
         raise ValueError(f"noise_schedule must be 'optimal' or 'uniform'; got {noise_schedule!r}.")
-    if law not in NOISE_LAWS:
-        raise ValueError(f"law must be one of {sorted(NOISE_LAWS)}; got {law!r}.")
     # T steps of equal cost have T**(2/p) times the variance of one, costs being 1/noise**p; the
     # effect of optimal noise is (sum of influence**(1/power))**power.
-    p = NOISE_LAWS[law]
+    p = cost_power(law)
     steps_power, power = 2 // p, (2 + p) // p
     shrink = 1 - np.sqrt(np.minimum(sizes * strong_convexity, 1.0))
     # log a_{T,0}, and log a_{T,t} - log a_{T,0}

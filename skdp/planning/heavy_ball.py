@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from skdp._numbers import Array
 from skdp.planning.acceleration import check_conditions
+from skdp.steps import cost_power
 
 # Number of curvatures between mu and L among which bounds take the worst, spaced geometrically.
 N_CURVATURES = 41
@@ -127,25 +128,25 @@ def heavy_ball_bounds(
     """
     check_conditions("heavy_ball_bounds", smoothness, strong_convexity)
     facts = smoothness, strong_convexity, initial_excess, variance, law
-    return np.asarray(_bounds(n_steps, np.array([[step]]), momentum, *facts)[:, 0])
+    return np.asarray(_bounds(n_steps, np.array([[step]]), momentum, facts)[:, 0])
 
 
 def _bounds(
     n_steps: int,
     step: Array,
     momentum: ArrayLike,
-    smoothness: float,
-    strong_convexity: float,
-    initial_excess: float,
-    variance: float,
-    law: str,
+    facts: tuple[float, float, float, float, str],
 ) -> Array:
-    """Return bounds of shape (n_steps, candidates); ``step`` has shape (candidates, 1)."""
+    """Return bounds of shape (n_steps, candidates); ``step`` has shape (candidates, 1).
+
+    ``facts`` are L, mu, the initial excess, the variance and the law of the noise.
+    """
+    smoothness, strong_convexity, initial_excess, variance, law = facts
     h = np.geomspace(strong_convexity, smoothness, N_CURVATURES)
     rest, push = responses(h, step, momentum, n_steps)
     counts = np.arange(1, n_steps + 1, dtype=np.float64)[:, None]
     # Noise variance of each of T steps, in units of that of one step with the whole budget.
-    factor = counts**2 if law == "laplace" else counts
+    factor = counts ** (2 // cost_power(law))
     with np.errstate(over="ignore", invalid="ignore"):
         kept = (rest**2).max(axis=-1)
         noise = (h * np.cumsum(push**2, axis=0)).max(axis=-1) * step[:, 0] ** 2 / 2
@@ -194,7 +195,7 @@ def tune_heavy_ball(
     momenta = 1 - np.geomspace(1.0, 0.01, 21)
     steps, betas = (grid.ravel()[:, None] for grid in np.meshgrid(fractions, momenta))
     facts = smoothness, strong_convexity, initial_excess, variance, law
-    bounds = _bounds(most_steps if n_steps is None else n_steps, steps, betas, *facts)
+    bounds = _bounds(most_steps if n_steps is None else n_steps, steps, betas, facts)
     if n_steps is not None:
         bounds[:-1] = math.inf
     t, chosen = np.unravel_index(int(bounds.argmin()), bounds.shape)

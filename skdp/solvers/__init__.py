@@ -14,8 +14,7 @@ from skdp.solvers.base import REGISTRY, Solver
 from skdp.solvers.boosted_ssp import BoostedSufficientStatistics
 from skdp.solvers.gd import GradientDescent
 from skdp.solvers.heavy_ball import HeavyBallDescent
-from skdp.solvers.multistage_nesterov import MultistageNesterov
-from skdp.solvers.nesterov import Nesterov
+from skdp.solvers.nesterov import MultistageNesterov, Nesterov
 from skdp.solvers.newton import Newton
 from skdp.solvers.objective_perturbation import ObjectivePerturbation
 from skdp.solvers.residual_budget import ResidualBudget

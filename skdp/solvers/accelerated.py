@@ -9,12 +9,10 @@ from typing import Any, Self
 import numpy as np
 
 from skdp import steps
-from skdp._docstrings import fill
-from skdp._numbers import Array, is_real, shown
-from skdp.solvers import defaults
+from skdp._numbers import Array, is_real, require, shown
+from skdp.solvers import checks, defaults
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.batches import batch_rate, check_batches, samplers
-from skdp.solvers.checks import check_choice, check_count, check_positive, check_share, is_auto
 
 # Largest number of steps that max_iter="auto" considers.
 MAX_STEPS = 1000
@@ -27,42 +25,38 @@ DEVIATIONS = 3.0
 # clipped gradients, and intercepts without a penalty, do not have.
 NOISIEST = 100.0
 
-# Hyperparameters and reference of the accelerated solvers, for the braces in their docstrings.
-SHARED = """
-mechanism : {"auto", "gaussian", "laplace"}, default="auto"
-    Law of the noise; "auto" is Laplace if delta is 0, else Gaussian.
-clip_norm : float, ClippingRule or "auto", default="auto"
-    Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise.
-step : float, default=1.0
-    Step size in units of ``1/L``, in (0, 1]; with stages, in the first stage.
-smoothness : "public", "private" or float, default="public"
-    L of the objective. "public": the loss's curvature times the squared bound on rows, plus the
-    penalty's, which is far too large if columns are not strongly correlated. "private": a noisy
-    release of the largest eigenvalue of the rows' Gram matrix, for a share of the budget, on
-    which steps and momentum are based; noise and number of steps, which must be known before the
-    run, are based on the public bound. A number is the user's public claim.
-smoothness_share : float, default=0.05
-    Approximate share of the budget for ``smoothness="private"``, in (0, 1).
-initial_gap : float or "auto", default="auto"
-    Public guess of the excess at the start plus ``mu/2`` times the squared distance to the
-    minimum. "auto" is the loss at zero: log 2 for a binary problem; for squared error, targets
-    are assumed to have unit size, or a quarter of ``target_bound``.
-batch_size : int, float or None, default=None
-    Expected rows in a batch, as a number or a fraction. None takes all rows in every step.
-sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
-    How batches are drawn. The paper uses "fixed_size", which is for replace_one only.
-"""
-
-PAPER = """
-N. Kuru, S. I. Birbil, M. Gurbuzbalaban, S. Yildirim: Differentially Private Accelerated
-Optimization Algorithms. SIAM Journal on Optimization, 2022.
-"""
-
-documented = fill(shared=SHARED, paper=PAPER)
-
 
 class Accelerated(Solver):
-    """Base of the accelerated solvers; subclasses define the path, its bounds and its noise."""
+    """Base of the accelerated solvers; subclasses define the path, its bounds and its noise.
+
+    Parameters
+    ----------
+    mechanism : {"auto", "gaussian", "laplace"}, default="auto"
+        Law of the noise; "auto" is Laplace if delta is 0, else Gaussian.
+    clip_norm : float, ClippingRule or "auto", default="auto"
+        Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise.
+    step : float, default=1.0
+        Step size in units of ``1/L``, in (0, 1]; with stages, in the first stage.
+    smoothness : "public", "private" or float, default="public"
+        L of the objective. "public": the loss's curvature times the squared bound on rows, plus the
+        penalty's, which is far too large if columns are not strongly correlated. "private": a noisy
+        release of the largest eigenvalue of the rows' Gram matrix, for a share of the budget, on
+        which steps and momentum are based; noise and number of steps, which must be known before
+        the run, are based on the public bound. A number is the user's public claim.
+    smoothness_share : float, default=0.05
+        Approximate share of the budget for ``smoothness="private"``, in (0, 1).
+    initial_gap : float or "auto", default="auto"
+        Public guess of the excess at the start plus ``mu/2`` times the squared distance to the
+        minimum. "auto" is the loss at zero: log 2 for a binary problem; for squared error, targets
+        are assumed to have unit size, or a quarter of ``target_bound``.
+    {batch_size}
+    {sampling}
+
+    References
+    ----------
+    N. Kuru, S. I. Birbil, M. Gurbuzbalaban, S. Yildirim: Differentially Private Accelerated
+    Optimization Algorithms. SIAM Journal on Optimization, 2022.
+    """
 
     needs = frozenset({"smooth_penalty", "strongly_convex", "unconstrained"})
     mechanisms = ("gaussian", "laplace")
@@ -137,27 +131,23 @@ class Accelerated(Solver):
         resolved = super().resolve(public, problem)
         smoothness = resolved._public_smoothness(public, problem)
         resolved._choose_steps(smoothness, public, problem)
-        check_count(max_iter=resolved.max_iter)
+        checks.count(max_iter=resolved.max_iter)
         steps.clip_norms(resolved.clip_norm, resolved.max_iter)
         resolved._noises(smoothness, public, problem)
         return resolved
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        check_choice("mechanism", self.mechanism, self.mechanisms)
+        checks.choice("mechanism", self.mechanism, self.mechanisms)
         check_batches(self.batch_size, self.sampling, public)
-        if not (is_real(self.step) and 0 < self.step <= 1):
-            raise ValueError(
-                "step must be a number in (0, 1], in units of 1/smoothness; got "
-                f"{shown(self.step)}."
-            )
-        check_share(smoothness_share=self.smoothness_share)
-        check_positive(initial_gap=self.initial_gap)
+        holds = is_real(self.step) and 0 < self.step <= 1
+        require("step", self.step, "be a number in (0, 1], in units of 1/smoothness", holds)
+        checks.share(smoothness_share=self.smoothness_share)
+        checks.positive(initial_gap=self.initial_gap)
         if isinstance(self.smoothness, str):
-            check_choice("smoothness", self.smoothness, ("public", "private"))
-        elif not (is_real(self.smoothness) and 0 < self.smoothness < math.inf):
-            raise ValueError(
-                f"smoothness must be 'public', 'private' or positive; got {shown(self.smoothness)}."
-            )
+            checks.choice("smoothness", self.smoothness, ("public", "private"))
+        else:
+            holds = is_real(self.smoothness) and 0 < self.smoothness < math.inf
+            require("smoothness", self.smoothness, "be 'public', 'private' or positive", holds)
         if self.smoothness == "private" and public.row_norm is None:
             raise ValueError(
                 f"solver {self.name!r} with smoothness='private' needs an enforced bound on the "
@@ -166,7 +156,7 @@ class Accelerated(Solver):
 
     def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
         """Put values that minimise the bound in place of those that are still "auto"."""
-        if is_auto(self.max_iter):
+        if checks.is_auto(self.max_iter):
             bounds = self._bounds(smoothness, problem, *self._noise_of_one_step(public))
             self.max_iter = int(np.argmin(bounds)) + 1
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from skdp._numbers import Array, is_real
 from skdp.objective import L1Ball, Simplex
+from skdp.solvers import checks
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
-from skdp.solvers.checks import check_count, check_positive, is_auto
 from skdp.solvers.defaults import count_within, descent_defaults
 from skdp.steps import ClippingRule, NoiseSchedule, clip_norms, relative_noise
 from skdp.steps.mirror_maps import MirrorMap, mirror_map
@@ -130,10 +130,10 @@ class AcceleratedMirrorDescent(Solver):
             noise = public.gradient_mu * public.n_rows * math.sqrt(48 * mirror.spread)
             rate = NOISE_FACTOR * clip_norm * width / noise
         max_iter = self.max_iter
-        if is_auto(max_iter):
+        if checks.is_auto(max_iter):
             most = STEPS[1]
             max_iter = count_within(math.sqrt(own / rate) if rate > own / most**2 else most, STEPS)
-        check_count(max_iter=max_iter)
+        checks.count(max_iter=max_iter)
         return {
             "max_iter": max_iter,
             "smoothness": max(own, rate * max_iter**2),
@@ -142,7 +142,7 @@ class AcceleratedMirrorDescent(Solver):
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        check_positive(smoothness=self.smoothness)
+        checks.positive(smoothness=self.smoothness)
         clip_norms(self.clip_norm, self.max_iter)
         self._noises()
 

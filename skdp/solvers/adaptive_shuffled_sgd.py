@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from skdp._numbers import Array, is_real, shown
+from skdp._numbers import Array, is_real, require
 from skdp.oracle import Cut, ResidualCount, SquaredNormSum
-from skdp.solvers.base import Oracle, Problem, Public, Solution, documented
-from skdp.solvers.checks import check_choice, check_count, check_positive, check_share, is_auto
+from skdp.solvers import checks
+from skdp.solvers.base import Oracle, Problem, Public, Solution
 from skdp.solvers.clip_tracker import count_ratio, noisy_count
 from skdp.solvers.defaults import UNCLIPPED, expected_row_norm, target_unit
 from skdp.solvers.one_pass import Guess, OnePassSolver, full_budget_noise
@@ -38,7 +38,6 @@ SEARCHES = ("binary", "doubling")
 CANDIDATES_PER_DOUBLING = 4
 
 
-@documented
 class AdaptiveShuffledSGD(OnePassSolver):
     """One pass over disjoint blocks; some rows of a block find the clipping norm for the others.
 
@@ -78,7 +77,8 @@ class AdaptiveShuffledSGD(OnePassSolver):
         Root of the mean squared norm of rows, with the constant feature. "auto" expects columns of
         unit size. "private" estimates it on 5 per cent of the rows, which are used for nothing
         else, so that it costs nothing in addition to the pass.
-    {guesses}
+    {curvature}
+    {kappa}
     averaging : {"last", "tail", "random"}, default="tail"
         Which iterate is returned; "tail" is the mean of the last half.
     polish_iter : int, default=0
@@ -153,11 +153,11 @@ class AdaptiveShuffledSGD(OnePassSolver):
         n_blocks, share = self._blocks(public, guess)
         reach = problem.loss.residual_bound
         clip_factor = self.clip_factor
-        if is_auto(clip_factor):
+        if checks.is_auto(clip_factor):
             clip_factor = CLIP_FACTOR if reach is None else 1.0
             if not public.is_noisy:
                 clip_factor = UNCLIPPED
-        check_positive(clip_factor=clip_factor)
+        checks.positive(clip_factor=clip_factor)
         batch = public.n_rows / n_blocks * (1 - share)
         alpha = clip_factor * full_budget_noise(public)
         return {
@@ -180,31 +180,29 @@ class AdaptiveShuffledSGD(OnePassSolver):
         counted = COUNT_TO_NOISE * noise * math.sqrt(number_of_counts(self.search, self.resolution))
         counted = max(counted, MIN_COUNTED)
         n_blocks = self.max_iter
-        if is_auto(n_blocks):
+        if checks.is_auto(n_blocks):
             most = int(public.n_rows * MAX_COUNTED_SHARE / counted)
             n_blocks = max(1, min(guess.n_blocks(public, BLOCKS), most))
-        check_count(max_iter=n_blocks)
+        checks.count(max_iter=n_blocks)
         share = self.stat_share
-        if is_auto(share):
+        if checks.is_auto(share):
             share = max(MIN_COUNTED_SHARE, counted * n_blocks / public.n_rows)
             share = min(MAX_COUNTED_SHARE, share)
-        check_share(stat_share=share)
+        checks.share(stat_share=share)
         return n_blocks, share
 
     def _check_search(self) -> None:
-        check_choice("search", self.search, SEARCHES)
-        if not (is_real(self.resolution) and FINEST <= self.resolution <= 0.5):
-            raise ValueError(
-                f"resolution must be a number in [2**-100, 1/2]; got {shown(self.resolution)}."
-            )
+        checks.choice("search", self.search, SEARCHES)
+        holds = is_real(self.resolution) and FINEST <= self.resolution <= 0.5
+        require("resolution", self.resolution, "be a number in [2**-100, 1/2]", holds)
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        check_positive(learning_rate=self.learning_rate, domain_bound=self.domain_bound)
+        checks.positive(learning_rate=self.learning_rate, domain_bound=self.domain_bound)
         if self.row_norm != "private":
-            check_positive(row_norm=self.row_norm)
-        if not (is_real(self.quantile) and 0 < self.quantile <= 1):
-            raise ValueError(f"quantile must be a number in (0, 1]; got {shown(self.quantile)}.")
+            checks.positive(row_norm=self.row_norm)
+        holds = is_real(self.quantile) and 0 < self.quantile <= 1
+        require("quantile", self.quantile, "be a number in (0, 1]", holds)
 
     # ------------------------------------------------------------------ the pass
 

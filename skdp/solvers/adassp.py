@@ -9,9 +9,8 @@ import numpy as np
 
 from skdp.oracle import GramSum, ShrunkGradientSum, SmallestEigenvalue, unpack_gram
 from skdp.oracle.public import TARGET_RANGE
-from skdp.solvers import defaults
+from skdp.solvers import checks, defaults
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
-from skdp.solvers.checks import check_positive
 
 # Probability with which the noise of the Gram matrix may exceed the ridge; the paper's rho.
 FAILURE = 0.05
@@ -68,7 +67,7 @@ class AdaptiveSufficientStatistics(Solver):
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        check_positive(row_norm=self.row_norm, target_bound=self.target_bound)
+        checks.positive(row_norm=self.row_norm, target_bound=self.target_bound)
 
     def solve(self, oracle: Oracle) -> Solution:
         public = oracle.public

@@ -6,10 +6,9 @@ from typing import Any
 
 from skdp import steps
 from skdp._numbers import Array
-from skdp.solvers import defaults
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver, documented
+from skdp.solvers import checks, defaults
+from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.batches import check_batches, samplers
-from skdp.solvers.checks import check_choice, given_steps
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 
 # Fewest and most steps.
@@ -18,7 +17,6 @@ STEPS = (200, 2000)
 PLAIN_STEP = 2
 
 
-@documented
 class AdaptiveNoiseSGD(Solver):
     """Stochastic gradient descent with falling steps and noise matched to them (ADP-SGD).
 
@@ -36,11 +34,12 @@ class AdaptiveNoiseSGD(Solver):
         Step sizes. ``PolynomialStep``: ``initial / sqrt(a + c t)``. ``SquareRootDecayStep``:
         ``initial - k sqrt(t)``, down to ``final``. ``AdaptiveStep``: by the norms of the noisy
         gradients. "auto" is a ``PolynomialStep`` whose last step is half as long as the first.
-    {batches}
+    {batch_size}
+    {sampling}
     noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="step_matched"
         Noise of the steps relative to each other. "step_matched" and "auto" follow the step sizes
         of this solver, or the expected ones of an ``AdaptiveStep``; "uniform" is DP-SGD.
-    {adaptive_clip_norm}
+    {clip_norm}
     {averaging}
 
     Notes
@@ -97,7 +96,7 @@ class AdaptiveNoiseSGD(Solver):
         distance, within limits, also with step sizes that the user sets. The paper's
         ``sqrt(20 + t)`` would fall tenfold in 2000 steps, and stop too early.
         """
-        max_iter, size = given_steps(self.max_iter, self.learning_rate)
+        max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
         distance = defaults.travelled_distance(public, problem)
         longest = defaults.longest_plain_step(public, problem, PLAIN_STEP)
         if max_iter is None:
@@ -117,7 +116,7 @@ class AdaptiveNoiseSGD(Solver):
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        check_choice("averaging", self.averaging, steps.AVERAGES)
+        checks.choice("averaging", self.averaging, steps.AVERAGES)
         check_batches(self.batch_size, self.sampling, public)
         resolve_clip(self, public, problem)
         self._noises()

@@ -1,25 +1,10 @@
-"""The base of all solvers: algorithms that ask an oracle for noisy answers and never see a row."""
+"""The base of all solvers: algorithms that ask an oracle for noisy answers and never see a row.
 
-from __future__ import annotations
+Some hyperparameters mean the same in several solvers, whose docstrings take their description from
+here:
 
-from abc import abstractmethod
-from typing import Any, ClassVar, Self
-
-from sklearn.base import BaseEstimator, clone
-
-from skdp._docstrings import fill
-from skdp.objective import CAPABILITIES, Problem
-from skdp.oracle import Oracle, Public, Solution
-from skdp.solvers.checks import is_auto
-
-# What the author of a solver needs, in one place.
-__all__ = ["REGISTRY", "Oracle", "Problem", "Public", "Solution", "Solver", "documented"]
-
-REGISTRY: dict[str, type[Solver]] = {}
-
-# Hyperparameters that several solvers have in common, for the braces in their docstrings.
-documented = fill(
-    batches="""
+Parameters
+----------
 batch_size : int, float or None, default=None
     Expected rows in a batch, as a number or a fraction. None takes all rows in every step.
 sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
@@ -27,36 +12,49 @@ sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poi
     "fixed_size": without replacement, under replace_one only. "shuffled": epochs of disjoint
     blocks. "balls_and_bins": epochs of disjoint blocks that every row picks in secret; the
     amplification needs the extra ``skdp[amplification]``.
-""",
-    adaptive_clip_norm="""
 clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
     L2 bound of one record's gradient. "adaptive" is `AdaptiveClipping`: a norm that follows
     noisy counts.
-""",
-    averaging="""
 averaging : {"last", "tail", "random"} or "auto", default="auto"
     Which iterate is returned; "tail" is the mean of the last half, "random" a uniformly random
     iterate, whose expected squared gradient is what theory bounds where the problem is not convex
     (Wang, Ye, Xu 2017, Thm 6.3).
-""",
-    guesses="""
 curvature : float or "auto", default="auto"
     Largest eigenvalue of the mean loss's second derivative: a public guess.
 kappa : float or "auto", default="auto"
     Its condition number: a public guess.
-""",
-    polish_share="""
 polish_share : float, default=0.2
     Share of the squared budget that these steps get, in (0, 1).
-""",
-)
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+from sklearn.base import BaseEstimator, clone
+
+from skdp._docstrings import fill, section_of
+from skdp.objective import CAPABILITIES, Problem
+from skdp.oracle import Oracle, Public, Solution
+from skdp.solvers import checks
+
+# What the author of a solver needs, in one place.
+__all__ = ["REGISTRY", "Oracle", "Problem", "Public", "Solution", "Solver"]
+
+REGISTRY: dict[str, type[Solver]] = {}
+
+# Descriptions of the hyperparameters above, for the docstrings that have their names in braces.
+_SHARED = section_of(sys.modules[__name__], "Parameters")
 
 
 class Solver(BaseEstimator):
     """Base of all solvers. A subclass with a ``name`` is registered under it.
 
     Parameters are hyperparameters. "auto" stands for a function of public facts, the value of which
-    :meth:`resolve` puts in its place.
+    :meth:`resolve` puts in its place. In the docstring of a subclass ``{Parameters}`` stands for
+    the parameters of the class that it extends, and ``{References}`` for its references.
 
     Attributes
     ----------
@@ -94,6 +92,12 @@ class Solver(BaseEstimator):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if cls.__doc__:
+            titles = ("Parameters", "References")
+            inherited = {
+                title: "\n".join(section_of(cls.__base__, title).values()) for title in titles
+            }
+            fill(**inherited, **_SHARED)(cls)
         if "name" in vars(cls):
             if cls.name in REGISTRY:
                 raise ValueError(f"a solver named {cls.name!r} is registered already.")
@@ -138,7 +142,7 @@ class Solver(BaseEstimator):
         values = self.automatic(public, problem)
         resolved: Self = clone(self)
         resolved.set_params(
-            **{name: values[name] for name in values if is_auto(getattr(self, name))}
+            **{name: values[name] for name in values if checks.is_auto(getattr(self, name))}
         )
         resolved.check_values(public, problem)
         return resolved

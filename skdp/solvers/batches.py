@@ -7,7 +7,7 @@ from typing import Any
 
 from skdp._numbers import is_integer, is_real, shown
 from skdp.oracle import AllRows, Bin, Block, FixedSize, IndexSampler, Poisson, Public
-from skdp.solvers.checks import check_choice
+from skdp.solvers import checks
 
 
 def batch_rows(batch_size: Any, n_rows: int) -> int:
@@ -65,7 +65,7 @@ SAMPLINGS: dict[str, Callable[[int, int], Iterator[IndexSampler]]] = {
 
 def check_batches(batch_size: Any, sampling: Any, public: Public) -> None:
     """Raise ValueError if batches of this size cannot be drawn in this way."""
-    check_choice("sampling", sampling, SAMPLINGS)
+    checks.choice("sampling", sampling, SAMPLINGS)
     batch_rate(batch_size, public.n_rows)
 
 

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 from skdp._numbers import Array
 from skdp.oracle import GradientSum, GramSum, ResidualSquares, unpack_gram
 from skdp.oracle.public import TARGET_RANGE
-from skdp.solvers import defaults
+from skdp.solvers import checks, defaults
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
-from skdp.solvers.checks import check_count, check_positive, check_share
 from skdp.solvers.defaults import UNBOUNDED, target_unit
 from skdp.steps.shrinkage import bayes_step, spectrum
 
@@ -97,9 +96,9 @@ class BoostedSufficientStatistics(Solver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         if self.rounds != 0:
-            check_count(rounds=self.rounds)
-        check_share(gram_share=self.gram_share)
-        check_positive(row_norm=self.row_norm, clip_norm=self.clip_norm)
+            checks.count(rounds=self.rounds)
+        checks.share(gram_share=self.gram_share)
+        checks.positive(row_norm=self.row_norm, clip_norm=self.clip_norm)
         left = 1 - self.gram_share - SQUARES_SHARE * max(self.rounds - 1, 0)
         if left <= 0:
             raise ValueError(

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 
 from skdp import planning
-from skdp._numbers import is_real, shown
-from skdp.objective import Problem
-from skdp.oracle import Public
-from skdp.solvers.checks import check_interval, is_auto
+from skdp._numbers import is_real, require, shown
+from skdp.solvers import checks
+from skdp.solvers.base import Problem, Public
 from skdp.solvers.defaults import expected_row_norm
 from skdp.steps import ExponentialNoise, MomentumNoise, StepMatchedNoise, clip_norms
 
@@ -54,7 +53,7 @@ def bound_rules(
     _require_bounded_steps(solver)
     smoothness = assumed_curvature(public, problem)
     rule, pace = _steps(solver, kappa, smoothness)
-    if gap is not None and public.is_noisy and is_auto(solver.max_iter):
+    if gap is not None and public.is_noisy and checks.is_auto(solver.max_iter):
         alpha = _noise(solver, public, smoothness, gap, values)
         rule["max_iter"] = _best_number(solver, alpha, kappa, rule["noise_schedule"], pace)
     return rule
@@ -67,8 +66,8 @@ def assumed_curvature(public: Public, problem: Problem) -> float:
 
 def _guess(solver: Any, name: str, least: float) -> float | None:
     value = getattr(solver, name)
-    if value is not None and not (is_real(value) and least < value < math.inf):
-        raise ValueError(f"{name} must be None or above {least:g}; got {shown(value)}.")
+    holds = value is None or (is_real(value) and least < value < math.inf)
+    require(name, value, f"be None or above {least:g}", holds)
     return None if value is None else float(value)
 
 
@@ -79,7 +78,7 @@ def _refusal(solver: Any, why: str) -> ValueError:
 def _require_bounded_steps(solver: Any) -> None:
     """Raise ValueError if the bounds do not cover the solver's steps."""
     settings = solver.get_params(deep=False)
-    with_momentum = not is_auto(settings["momentum"]) and settings["momentum"] != 0
+    with_momentum = not checks.is_auto(settings["momentum"]) and settings["momentum"] != 0
     wanted = {
         "release": ("all", "noise that is hidden does not add up"),
         "batch_size": (None, "batches add noise of their own, and their budget is no sum"),
@@ -88,7 +87,9 @@ def _require_bounded_steps(solver: Any) -> None:
     }
     for name, (only, why) in wanted.items():
         value = settings.get(name, only)
-        if is_auto(value) or value == only or (name == "momentum_kind" and not with_momentum):
+        if checks.is_auto(value) or value == only:
+            continue
+        if name == "momentum_kind" and not with_momentum:
             continue
         raise _refusal(
             solver,
@@ -99,9 +100,9 @@ def _require_bounded_steps(solver: Any) -> None:
 
 def _steps(solver: Any, kappa: float, smoothness: float) -> tuple[dict[str, Any], dict[str, float]]:
     """Return the values by the theorems, and the step size as arguments of `utility_bound`."""
-    beta = 0.0 if is_auto(solver.momentum) else solver.momentum
-    check_interval("momentum", beta, low=0.0, below=1.0)
-    given = None if is_auto(solver.learning_rate) else solver.learning_rate
+    beta = 0.0 if checks.is_auto(solver.momentum) else solver.momentum
+    checks.interval("momentum", beta, low=0.0, below=1.0)
+    given = None if checks.is_auto(solver.learning_rate) else solver.learning_rate
     if given is not None and not (is_real(given) and 0 < given < math.inf):
         raise _refusal(
             solver,
@@ -141,7 +142,7 @@ def _noise(
     solver: Any, public: Public, smoothness: float, gap: float, values: dict[str, Any]
 ) -> float:
     """Return alpha of the bounds, see `skdp.planning.noise_constant`."""
-    clip = values["clip_norm"] if is_auto(solver.clip_norm) else solver.clip_norm
+    clip = values["clip_norm"] if checks.is_auto(solver.clip_norm) else solver.clip_norm
     norms = clip_norms(clip, 2)
     if norms[0] != norms[1]:
         raise _refusal(
@@ -156,7 +157,7 @@ def _noise(
 
 def _best_number(solver: Any, alpha: float, kappa: float, best: Any, pace: dict[str, float]) -> int:
     """Return the number of steps that minimises the bound for the solver's noise schedule."""
-    schedule = best if is_auto(solver.noise_schedule) else solver.noise_schedule
+    schedule = best if checks.is_auto(solver.noise_schedule) else solver.noise_schedule
     follows = isinstance(schedule, StepMatchedNoise) and schedule.steps is None
     if follows or (isinstance(schedule, str) and schedule == "step_matched"):
         schedule = "uniform"  # all steps have the same size

@@ -9,17 +9,9 @@ from sklearn.base import clone
 
 from skdp._numbers import Array, shown
 from skdp.accounting import Gaussian
-from skdp.objective import Problem
-from skdp.oracle import (
-    GaussianNoise,
-    GradientCount,
-    NoisyStatistic,
-    Oracle,
-    Public,
-    Sampler,
-    Statistic,
-)
-from skdp.solvers.checks import is_auto
+from skdp.oracle import GaussianNoise, GradientCount, NoisyStatistic, Sampler, Statistic
+from skdp.solvers import checks
+from skdp.solvers.base import Oracle, Problem, Public
 from skdp.solvers.defaults import descent_defaults
 from skdp.steps import AdaptiveClipping, clip_norms
 
@@ -46,7 +38,7 @@ def resolve_clip(solver: Any, public: Public, problem: Problem) -> None:
             f"mechanism={shown(mechanism)}. Nothing was released."
         )
     solver.clip_norm = rule = clone(rule)
-    if is_auto(rule.initial):
+    if checks.is_auto(rule.initial):
         rule.initial = float(descent_defaults(public, problem)["clip_norm"])
     rule.check()
 

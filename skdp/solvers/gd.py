@@ -7,17 +7,15 @@ from typing import Any
 from skdp import steps
 from skdp._numbers import Array, shown
 from skdp.oracle import GaussianNoise, LastIterate
-from skdp.solvers import defaults
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver, documented
+from skdp.solvers import checks, defaults
+from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.batches import check_batches, samplers
 from skdp.solvers.bound_rules import bound_rules
-from skdp.solvers.checks import check_choice, check_interval, given_steps
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 
 RELEASES = ("all", "last")
 
 
-@documented
 class GradientDescent(Solver):
     """Clipped, noisy, proximal gradient descent with momentum, on all rows or on batches.
 
@@ -34,10 +32,11 @@ class GradientDescent(Solver):
         Step size.
     momentum : float or "auto", default="auto"
         In [0, 1); 0 is none.
-    {batches}
+    {batch_size}
+    {sampling}
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other.
-    {adaptive_clip_norm}
+    {clip_norm}
     momentum_kind : {"heavy_ball", "averaged"}, default="heavy_ball"
         Polyak's heavy ball, or the bias-corrected average of gradients; both with unit gain.
     {averaging}
@@ -133,7 +132,7 @@ class GradientDescent(Solver):
         return "gaussian" if hidden else super().mechanism_for(pure)
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        max_iter, size = given_steps(self.max_iter, self.learning_rate)
+        max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
         mechanism = self.mechanism_for(public.is_pure)
         laplace = mechanism == "laplace"
         rule = defaults.laplace_descent_defaults if laplace else defaults.descent_defaults
@@ -150,11 +149,11 @@ class GradientDescent(Solver):
         return values | bound_rules(self, public, problem, values)
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        check_interval("momentum", self.momentum, low=0.0, below=1.0)
-        check_choice("momentum_kind", self.momentum_kind, steps.MOMENTA)
-        check_choice("averaging", self.averaging, steps.AVERAGES)
-        check_choice("release", self.release, RELEASES)
-        check_choice("mechanism", self.mechanism, self.mechanisms)
+        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
+        checks.choice("momentum_kind", self.momentum_kind, steps.MOMENTA)
+        checks.choice("averaging", self.averaging, steps.AVERAGES)
+        checks.choice("release", self.release, RELEASES)
+        checks.choice("mechanism", self.mechanism, self.mechanisms)
         check_batches(self.batch_size, self.sampling, public)
         steps.step_sizes(self.learning_rate, self.max_iter)
         resolve_clip(self, public, problem)

@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from skdp import steps
 from skdp._numbers import Array
-from skdp.objective import Problem
-from skdp.oracle import Public
 from skdp.planning import heavy_ball_bounds, heavy_ball_rate, tune_heavy_ball
-from skdp.solvers.accelerated import MAX_STEPS, Accelerated, documented
-from skdp.solvers.checks import check_count, check_interval, is_auto
-from skdp.steps import ClippingRule, HeavyBallNoise, HeavyBallPath, NoiseSchedule, Path
+from skdp.solvers import checks
+from skdp.solvers.accelerated import MAX_STEPS, Accelerated
+from skdp.solvers.base import Problem, Public
 
 
-@documented
 class HeavyBallDescent(Accelerated):
     """Polyak's heavy ball on noisy gradients (DP-HB, DP-SHB on batches).
 
@@ -36,11 +34,11 @@ class HeavyBallDescent(Accelerated):
     noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
         "optimal" follows the bound of Prop. 3.4, in which the influence of a step falls by
         ``rho**2`` from one to the next; "uniform" is the paper's.
-    {shared}
+    {Parameters}
 
     References
     ----------
-    {paper}
+    {References}
 
     Examples
     --------
@@ -61,9 +59,9 @@ class HeavyBallDescent(Accelerated):
         *,
         max_iter: Any = "auto",
         momentum: Any = "auto",
-        noise_schedule: str | NoiseSchedule | Any = "optimal",
+        noise_schedule: str | steps.NoiseSchedule | Any = "optimal",
         mechanism: str = "auto",
-        clip_norm: float | ClippingRule | str = "auto",
+        clip_norm: float | steps.ClippingRule | str = "auto",
         step: float = 1.0,
         smoothness: float | str = "public",
         smoothness_share: float = 0.05,
@@ -86,10 +84,10 @@ class HeavyBallDescent(Accelerated):
         self.momentum = momentum
 
     def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
-        if is_auto(self.momentum):
-            n_steps = None if is_auto(self.max_iter) else self.max_iter
+        if checks.is_auto(self.momentum):
+            n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
             if n_steps is not None:
-                check_count(max_iter=n_steps)
+                checks.count(max_iter=n_steps)
             variance, law = self._noise_of_one_step(public)
             facts = smoothness, problem.strong_convexity, self.initial_gap, variance
             size = self.step / smoothness
@@ -97,17 +95,17 @@ class HeavyBallDescent(Accelerated):
                 *facts, most_steps=MAX_STEPS, n_steps=n_steps, step=size, law=law
             )
             self.momentum, self.max_iter = choice.momentum, choice.n_steps
-        check_interval("momentum", self.momentum, low=0.0, below=1.0)
+        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
         super()._choose_steps(smoothness, public, problem)
 
     def _bounds(self, smoothness: float, problem: Problem, variance: float, law: str) -> Array:
         facts = smoothness, problem.strong_convexity, self.initial_gap, variance, law
         return heavy_ball_bounds(MAX_STEPS, self.step / smoothness, self.momentum, *facts)
 
-    def _schedule(self, smoothness: float, problem: Problem) -> NoiseSchedule:
+    def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
         facts = smoothness, problem.strong_convexity
         rate = heavy_ball_rate(self.step / smoothness, self.momentum, *facts)
-        return HeavyBallNoise(float(np.clip(rate, 1e-6, 1.0)))
+        return steps.HeavyBallNoise(float(np.clip(rate, 1e-6, 1.0)))
 
-    def _path(self, start: Array, smoothness: float, problem: Problem) -> Path:
-        return HeavyBallPath(start, self.step / smoothness, self.momentum)
+    def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
+        return steps.HeavyBallPath(start, self.step / smoothness, self.momentum)

@@ -6,9 +6,8 @@ import math
 from typing import Any, ClassVar
 
 from skdp.oracle import NewtonDirection, ShrunkGradientSum
-from skdp.solvers import defaults
+from skdp.solvers import checks, defaults
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
-from skdp.solvers.checks import check_count, check_positive, check_share, is_auto
 
 
 class Newton(Solver):
@@ -77,13 +76,13 @@ class Newton(Solver):
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         noisy, reach = public.is_noisy, problem.loss.residual_bound
         n_steps, row_norm = self.max_iter, self.row_norm
-        if is_auto(n_steps):
+        if checks.is_auto(n_steps):
             n_steps = 8 if noisy else 60
-        if is_auto(row_norm):
+        if checks.is_auto(row_norm):
             row_norm = defaults.gram_row_norm(public, 0.9)
-        check_count(max_iter=n_steps)
-        check_share(direction_share=self.direction_share)
-        check_positive(row_norm=row_norm)
+        checks.count(max_iter=n_steps)
+        checks.share(direction_share=self.direction_share)
+        checks.positive(row_norm=row_norm)
         if reach is None:
             reach = defaults.UNBOUNDED
             if noisy:
@@ -116,7 +115,7 @@ class Newton(Solver):
     def check_values(self, public: Public, problem: Problem) -> None:
         if problem.loss.residual_bound is not None and public.n_outputs > 1:
             raise ValueError(f"solver 'newton' takes one output; got {public.n_outputs}.")
-        check_positive(damping=self.damping, residual_bound=self.residual_bound)
+        checks.positive(damping=self.damping, residual_bound=self.residual_bound)
 
     def solve(self, oracle: Oracle) -> Solution:
         problem, n_steps = oracle.problem, self.max_iter

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from skdp.oracle import PerturbedMinimum
 from skdp.oracle.releases.perturbed import perturbation_damping
+from skdp.solvers import checks
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
-from skdp.solvers.checks import check_positive, is_auto
 from skdp.solvers.defaults import GRAM_COLUMNS, gram_row_norm
 
 # Share of epsilon for the curvature of a record, which determines the damping.
@@ -66,12 +66,12 @@ class ObjectivePerturbation(Solver):
         self.damping = damping
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        row_norm = gram_row_norm(public, 0.8) if is_auto(self.row_norm) else self.row_norm
+        row_norm = gram_row_norm(public, 0.8) if checks.is_auto(self.row_norm) else self.row_norm
         damping = perturbation_damping(public, problem.loss.curvature, row_norm, CURVATURE_SHARE)
         return {"row_norm": row_norm, "damping": damping}
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        check_positive(row_norm=self.row_norm, damping=self.damping)
+        checks.positive(row_norm=self.row_norm, damping=self.damping)
 
     def solve(self, oracle: Oracle) -> Solution:
         return Solution(oracle.ask(PerturbedMinimum(self.row_norm, self.damping)), 1)

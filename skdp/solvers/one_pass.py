@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdp._numbers import Array, is_real, shown
+from skdp.solvers import checks
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
-from skdp.solvers.checks import check_choice, check_count, check_positive, check_share, is_auto
 from skdp.solvers.defaults import expected_row_norm
 
 # Expected curvature along the steepest direction of standardised, somewhat correlated columns, in
@@ -45,15 +45,15 @@ class OnePassSolver(Solver):
     polish_share: float
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        check_choice("averaging", self.averaging, self.averages)
+        checks.choice("averaging", self.averaging, self.averages)
         if self.max_iter > public.n_rows:
             raise ValueError(
                 f"max_iter must be at most the number of rows, {public.n_rows}, as every block "
                 f"needs one; got {shown(self.max_iter)}."
             )
         if self.polish_iter != 0:
-            check_count(polish_iter=self.polish_iter)
-        check_share(polish_share=self.polish_share)
+            checks.count(polish_iter=self.polish_iter)
+        checks.share(polish_share=self.polish_share)
         if self.polish_iter and public.streamed:
             raise ValueError(
                 f"solver {self.name!r} with polish_iter={self.polish_iter} goes over all rows "
@@ -116,17 +116,17 @@ class Guess:
         scale = 1.0
         if public.data_norm is not None:
             scale = min(1.0, public.data_norm**2 / public.n_features)
-        if is_auto(curvature):
+        if checks.is_auto(curvature):
             steepest = min(STEEPEST, public.n_features) * scale
             steepest = max(steepest, public.has_intercept * public.intercept_size**2)
             curvature = problem.loss.curvature * steepest + problem.strong_convexity
-        check_positive(curvature=curvature)
-        if is_auto(kappa):
+        checks.positive(curvature=curvature)
+        if checks.is_auto(kappa):
             flattest = problem.loss.curvature * scale + problem.strong_convexity
             kappa = max(1.0, curvature / flattest)
         if not is_real(row_norm):
             row_norm = expected_row_norm(public)
-        check_positive(kappa=kappa, row_norm=row_norm)
+        checks.positive(kappa=kappa, row_norm=row_norm)
         return cls(float(curvature), float(kappa), float(row_norm))
 
     def n_blocks(self, public: Public, unit: float) -> int:

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from skdp import steps
-from skdp._numbers import Array, is_real, shown
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver, documented
+from skdp._numbers import Array, is_real, require
+from skdp.solvers import checks
+from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.bound_rules import bound_rules
-from skdp.solvers.checks import check_choice, check_interval, given_steps
 from skdp.solvers.defaults import descent_defaults
 
 # Rounding error of the budget that is left, as a fraction of the budget.
 ROUNDING = 1e-10
 
 
-@documented
 class ResidualBudget(Solver):
     """Gradient descent whose steps request a part of the budget that is left (PGD, Algorithm 1).
 
@@ -102,16 +101,16 @@ class ResidualBudget(Solver):
         self.initial_gap = initial_gap
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        given = given_steps(self.max_iter, self.learning_rate)
+        given = checks.given_steps(self.max_iter, self.learning_rate)
         values = {**descent_defaults(public, problem, *given), "momentum_kind": "heavy_ball"}
         return values | bound_rules(self, public, problem, values)
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        check_interval("momentum", self.momentum, low=0.0, below=1.0)
-        check_choice("momentum_kind", self.momentum_kind, steps.MOMENTA)
-        check_choice("averaging", self.averaging, steps.AVERAGES)
-        if not (is_real(self.boost) and 1 <= self.boost < math.inf):
-            raise ValueError(f"boost must be a number, at least 1; got {shown(self.boost)}.")
+        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
+        checks.choice("momentum_kind", self.momentum_kind, steps.MOMENTA)
+        checks.choice("averaging", self.averaging, steps.AVERAGES)
+        holds = is_real(self.boost) and 1 <= self.boost < math.inf
+        require("boost", self.boost, "be a number, at least 1", holds)
         sizes = steps.step_sizes(self.learning_rate, self.max_iter)
         steps.clip_norms(self.clip_norm, self.max_iter)
         steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)

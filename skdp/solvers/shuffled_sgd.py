@@ -8,8 +8,8 @@ from typing import Any
 from skdp._numbers import is_integer, is_real, shown
 from skdp.accounting import Gaussian, Shuffled
 from skdp.oracle import GaussianNoise, ShuffledPass
-from skdp.solvers.base import Oracle, Problem, Public, Solution, documented
-from skdp.solvers.checks import check_count, check_positive, is_auto
+from skdp.solvers import checks
+from skdp.solvers.base import Oracle, Problem, Public, Solution
 from skdp.solvers.defaults import descent_defaults
 from skdp.solvers.one_pass import Guess, OnePassSolver, full_budget_noise
 
@@ -19,7 +19,6 @@ BLOCKS = 0.5
 AVERAGES = {"last": 0.0, "tail": 0.5}
 
 
-@documented
 class ShuffledSGD(OnePassSolver):
     """One pass over shuffled rows, each used once: all steps together cost as much as one.
 
@@ -42,7 +41,8 @@ class ShuffledSGD(OnePassSolver):
         Step size; "auto" is ``b / (R**2 + (b - 1) curvature)``, or less if the noise is large.
     clip_norm : float or "auto", default="auto"
         L2 bound of one record's gradient.
-    {guesses}
+    {curvature}
+    {kappa}
     averaging : {"last", "tail"}, default="tail"
         Which iterate is returned; "tail" is the mean of the last half.
     polish_iter : int, default=0
@@ -109,7 +109,7 @@ class ShuffledSGD(OnePassSolver):
             "curvature": guess.curvature,
             "kappa": guess.kappa,
         }
-        if is_auto(self.learning_rate):  # otherwise a shuffled pass need not be calibrated
+        if checks.is_auto(self.learning_rate):  # otherwise a shuffled pass need not be calibrated
             values["learning_rate"] = self._size(public, problem, guess, n_blocks)
         return values
 
@@ -124,8 +124,8 @@ class ShuffledSGD(OnePassSolver):
 
     def _blocks(self, public: Public, guess: Guess) -> int:
         """Return the number of blocks."""
-        if not is_auto(self.max_iter):
-            check_count(max_iter=self.max_iter)
+        if not checks.is_auto(self.max_iter):
+            checks.count(max_iter=self.max_iter)
             if self.batch_size is not None:
                 raise ValueError(
                     "solver 'shuffled_sgd' takes max_iter or batch_size, as one follows from the "
@@ -139,8 +139,8 @@ class ShuffledSGD(OnePassSolver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        check_positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
-        check_positive(curvature=self.curvature, kappa=self.kappa)
+        checks.positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
+        checks.positive(curvature=self.curvature, kappa=self.kappa)
 
     def solve(self, oracle: Oracle) -> Solution:
         noise, averaged = GaussianNoise(self._pass_noise()), AVERAGES[self.averaging]

@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._docstrings import fill
-from skdp._numbers import Array, is_real, shown
+from skdp._numbers import Array, is_real, require
 from skdp.oracle import GaussianNoise, SVRGPass, noisy_gradient
+from skdp.solvers import checks
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.batches import batch_rate, check_batches, samplers
-from skdp.solvers.checks import check_choice, check_count, check_share, is_auto
 from skdp.solvers.defaults import (
     count_within,
     descent_defaults,
@@ -40,38 +39,36 @@ EPOCHS, DOUBLING_EPOCHS = 10, 5
 LEAST_CLIP, LARGEST_CLIP = 1e-100, 1e20
 SNAPSHOTS = ("once", "fresh")
 
-# Hyperparameters and reference of both solvers, for the braces in their docstrings.
-SHARED = """
-batch_size : int, float, None or "auto", default="auto"
-    Expected rows in a batch, as a number or a fraction; None takes all rows. Small batches are
-    fast but require far more noise for the same budget: see the notes on `SVRG`.
-sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
-    How batches are drawn; "fixed_size" under replace_one only.
-learning_rate : float, "bb" or "auto", default="auto"
-    Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots, noised "once".
-clip_norm : float, ClippingRule or "auto", default="auto"
-    L2 bound of one record's gradient in a snapshot; a rule counts epochs as steps.
-difference_clip : float or "auto", default="auto"
-    L2 bound of one record's difference. The bound in force falls with the distance from the
-    snapshot, and the noise with it: ``min(difference_clip, curvature * row_bound_**2 *
-    |w - w~|)``, if rows are bounded and have no weights. "auto" is ``2 * clip_norm``.
-snapshot_share : float or "auto", default="auto"
-    Share of the squared budget that snapshots get, in (0, 1). "auto" is 0.5.
-snapshot_noise : {"once", "fresh"}, default="once"
-    "fresh" draws new noise on the snapshot in every step, as printed in the paper: at equal cost
-    the average has the same noise, and each step more.
-"""
-
-PAPER = """
-D. Wang, M. Ye, J. Xu: Differentially Private Empirical Risk Minimization Revisited: Faster and
-More General. NeurIPS 2017.
-"""
-
-documented = fill(shared=SHARED, paper=PAPER)
-
 
 class VarianceReduced(Solver):
-    """Base of the solvers whose steps are differences of gradients from those at a snapshot."""
+    """Base of the solvers whose steps are differences of gradients from those at a snapshot.
+
+    Parameters
+    ----------
+    batch_size : int, float, None or "auto", default="auto"
+        Expected rows in a batch, as a number or a fraction; None takes all rows. Small batches are
+        fast but require far more noise for the same budget: see the notes on `SVRG`.
+    sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
+        How batches are drawn; "fixed_size" under replace_one only.
+    learning_rate : float, "bb" or "auto", default="auto"
+        Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots, noised "once".
+    clip_norm : float, ClippingRule or "auto", default="auto"
+        L2 bound of one record's gradient in a snapshot; a rule counts epochs as steps.
+    difference_clip : float or "auto", default="auto"
+        L2 bound of one record's difference. The bound in force falls with the distance from the
+        snapshot, and the noise with it: ``min(difference_clip, curvature * row_bound_**2 *
+        |w - w~|)``, if rows are bounded and have no weights. "auto" is ``2 * clip_norm``.
+    snapshot_share : float or "auto", default="auto"
+        Share of the squared budget that snapshots get, in (0, 1). "auto" is 0.5.
+    snapshot_noise : {"once", "fresh"}, default="once"
+        "fresh" draws new noise on the snapshot in every step, as printed in the paper: at equal
+        cost the average has the same noise, and each step more.
+
+    References
+    ----------
+    D. Wang, M. Ye, J. Xu: Differentially Private Empirical Risk Minimization Revisited: Faster and
+    More General. NeurIPS 2017.
+    """
 
     def __init__(
         self,
@@ -116,10 +113,10 @@ class VarianceReduced(Solver):
         if not is_real(clip):
             clip = descent_defaults(public, problem)["clip_norm"]
         max_iter = self.max_iter
-        if is_auto(max_iter):
+        if checks.is_auto(max_iter):
             step = float(self.learning_rate) if is_real(self.learning_rate) else longest
             max_iter = count_within(distance / step, STEPS)
-        check_count(max_iter=max_iter)
+        checks.count(max_iter=max_iter)
         rows = max(MIN_ROWS, round(SHARE_OF_ROWS * public.n_rows))
         return {
             "max_iter": max_iter,
@@ -132,14 +129,12 @@ class VarianceReduced(Solver):
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        check_count(inner_steps=self.inner_steps)
-        check_choice("snapshot_noise", self.snapshot_noise, SNAPSHOTS)
+        checks.count(inner_steps=self.inner_steps)
+        checks.choice("snapshot_noise", self.snapshot_noise, SNAPSHOTS)
         check_batches(self.batch_size, self.sampling, public)
         rate = self.learning_rate
-        if rate != "bb" and not (is_real(rate) and 0 < rate < math.inf):
-            raise ValueError(
-                f"learning_rate must be 'auto', 'bb' or a positive number; got {shown(rate)}."
-            )
+        holds = rate == "bb" or (is_real(rate) and 0 < rate < math.inf)
+        require("learning_rate", rate, "be 'auto', 'bb' or a positive number", holds)
         if rate == "bb" and self.snapshot_noise == "fresh":
             raise ValueError(
                 "learning_rate='bb' follows snapshots that are released, which "
@@ -148,12 +143,10 @@ class VarianceReduced(Solver):
             )
         clip_norms(self.clip_norm, self.n_epochs)
         clip = self.difference_clip
-        if not (is_real(clip) and LEAST_CLIP <= clip <= LARGEST_CLIP):
-            raise ValueError(
-                f"difference_clip must be 'auto' or a number from {LEAST_CLIP:g} to "
-                f"{LARGEST_CLIP:g}; got {shown(clip)}."
-            )
-        check_share(snapshot_share=self.snapshot_share)
+        holds = is_real(clip) and LEAST_CLIP <= clip <= LARGEST_CLIP
+        allowed = f"be 'auto' or a number from {LEAST_CLIP:g} to {LARGEST_CLIP:g}"
+        require("difference_clip", clip, allowed, holds)
+        checks.share(snapshot_share=self.snapshot_share)
 
     @property
     def n_epochs(self) -> int:
@@ -238,7 +231,6 @@ class BarzilaiBorwein:
         return min(found, self._longest) if found > 0 else size
 
 
-@documented
 class SVRG(VarianceReduced):
     """Variance-reduced gradient descent: a full gradient per epoch, then differences (DP-SVRG).
 
@@ -253,7 +245,7 @@ class SVRG(VarianceReduced):
         Number of inner steps in all epochs together, at least 1: T epochs of m steps are ``T * m``.
     inner_steps : int or "auto", default="auto"
         Steps in an epoch, m; the last epoch may be shorter. "auto" makes ten epochs.
-    {shared}
+    {Parameters}
 
     Notes
     -----
@@ -263,7 +255,7 @@ class SVRG(VarianceReduced):
 
     References
     ----------
-    {paper}
+    {References}
     C. Tan, S. Ma, Y.-H. Dai, Y. Qian: Barzilai-Borwein Step Size for Stochastic Gradient Descent.
     NeurIPS 2016.
 
@@ -292,7 +284,6 @@ class SVRG(VarianceReduced):
         return math.ceil(max_iter / EPOCHS)
 
 
-@documented
 class SVRGPlusPlus(VarianceReduced):
     """Variance-reduced gradient descent with epochs that double, for convex losses (DP-SVRG++).
 
@@ -309,11 +300,11 @@ class SVRGPlusPlus(VarianceReduced):
     inner_steps : int or "auto", default="auto"
         Steps m: the first epoch has 2 m steps, and each epoch twice the steps of the one before;
         the last may be cut short. "auto" makes about five epochs.
-    {shared}
+    {Parameters}
 
     References
     ----------
-    {paper}
+    {References}
     Z. Allen-Zhu, Y. Yuan: Improved SVRG for Non-Strongly-Convex or Sum-of-Non-Convex Objectives.
     ICML 2016.
 

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdp.oracle import Coordinates, GramSum, ShrunkGradientSum, unpack_gram
-from skdp.solvers import defaults
+from skdp.solvers import checks, defaults
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
-from skdp.solvers.checks import check_count, check_interval, check_positive, check_share
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.shrinkage import spectrum
 
@@ -113,11 +112,11 @@ class Whitened(Solver):
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        check_count(max_iter=self.max_iter)
-        check_interval("momentum", self.momentum, low=0.0, below=1.0)
-        check_share(gram_share=self.gram_share)
-        check_positive(row_norm=self.row_norm, row_factor=self.row_factor)
-        check_positive(residual_bound=self.residual_bound)
+        checks.count(max_iter=self.max_iter)
+        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
+        checks.share(gram_share=self.gram_share)
+        checks.positive(row_norm=self.row_norm, row_factor=self.row_factor)
+        checks.positive(residual_bound=self.residual_bound)
 
     def solve(self, oracle: Oracle) -> Solution:
         public, problem = oracle.public, oracle.problem

@@ -7,6 +7,7 @@ from skdp.steps.clipping import AdaptiveClipping, ClippingRule, GeometricClippin
 from skdp.steps.influence import (
     NOISE_LAWS,
     NoiseSchedule,
+    cost_power,
     influence_to_noise,
     least_noise_effect,
     noise_effect,
@@ -25,7 +26,6 @@ from skdp.steps.iterates import (
     Momentum,
     NesterovPath,
     Path,
-    nesterov_momentum,
 )
 from skdp.steps.noise_schedules import (
     NOISE_SCHEDULES,
@@ -88,10 +88,10 @@ __all__ = [
     "TwoPhaseMomentumNoise",
     "UniformNoise",
     "clip_norms",
+    "cost_power",
     "flattening_horizon",
     "influence_to_noise",
     "least_noise_effect",
-    "nesterov_momentum",
     "noise_effect",
     "noise_multipliers",
     "relative_noise",

@@ -88,14 +88,14 @@ class AdaptiveClipping(ClippingRule):
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
-        who = "AdaptiveClipping"
         for name in ("quantile", "share"):
             value = getattr(self, name)
-            require(who, name, value, "be a number in (0, 1)", is_real(value) and 0 < value < 1)
+            holds = is_real(value) and 0 < value < 1
+            require(f"AdaptiveClipping: {name}", value, "be a number in (0, 1)", holds)
         for name in ("rate", "initial"):
             value = getattr(self, name)
             holds = is_real(value) and 0 < value < np.inf
-            require(who, name, value, "be a positive, finite number", holds)
+            require(f"AdaptiveClipping: {name}", value, "be a positive, finite number", holds)
 
     def next_norm(self, norm: float, share: float) -> float:
         """Return the next norm, given the noisy ``share`` of the gradients within ``norm``.

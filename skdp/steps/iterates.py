@@ -64,12 +64,6 @@ MOMENTA: dict[str, type[AveragedGradient] | type[HeavyBall]] = {
 }
 
 
-def nesterov_momentum(size: float, strong_convexity: float) -> float:
-    """Return ``(1 - sqrt(a mu)) / (1 + sqrt(a mu))``, for step sizes a of at most ``1/mu``."""
-    root = math.sqrt(min(size * strong_convexity, 1.0))
-    return (1 - root) / (1 + root)
-
-
 class Path(ABC):
     """The iterates of an accelerated method, which decides where each gradient is taken.
 
@@ -118,8 +112,9 @@ class HeavyBallPath(Path):
 class NesterovPath(Path):
     """``z = (1 + beta) x - beta x_previous``, ``x_next = z - a g(z)`` (Kuru et al. 2022, eq. 27).
 
-    A new stage begins where the step size changes: beta is computed anew, and momentum restarts
-    from the last iterate.
+    beta is ``(1 - sqrt(a mu)) / (1 + sqrt(a mu))``, for step sizes a of at most ``1/mu``. A new
+    stage begins where the step size changes: beta is computed anew, and momentum restarts from the
+    last iterate.
 
     Parameters
     ----------
@@ -140,7 +135,8 @@ class NesterovPath(Path):
         t = self._done
         if t > 0 and self._sizes[t] != self._sizes[t - 1]:
             self._previous = self.iterate
-        beta = nesterov_momentum(self._sizes[t], self._strong_convexity)
+        root = math.sqrt(min(self._sizes[t] * self._strong_convexity, 1.0))
+        beta = (1 - root) / (1 + root)
         return np.asarray((1 + beta) * self.iterate - beta * self._previous)
 
     def step(self, gradient: Array) -> None:

@@ -22,8 +22,8 @@ def powers(gamma: float, n_steps: int) -> Array:
 
 def check_rates(who: str, gamma: Any, beta: Any) -> None:
     """Raise ValueError unless gamma is a contraction and beta a momentum."""
-    require(who, "gamma", gamma, "lie in (0, 1]", is_real(gamma) and 0 < gamma <= 1)
-    require(who, "beta", beta, "lie in [0, 1)", is_real(beta) and 0 <= beta < 1)
+    require(f"{who}: gamma", gamma, "lie in (0, 1]", is_real(gamma) and 0 < gamma <= 1)
+    require(f"{who}: beta", beta, "lie in [0, 1)", is_real(beta) and 0 <= beta < 1)
 
 
 class UniformNoise(NoiseSchedule):
@@ -171,14 +171,14 @@ class HeavyBallNoise(NoiseSchedule):
 
     def log_influence(self, n_steps: int) -> Array:
         holds = is_real(self.rate) and 0 < self.rate <= 1
-        require("HeavyBallNoise", "rate", self.rate, "lie in (0, 1]", holds)
+        require("HeavyBallNoise: rate", self.rate, "lie in (0, 1]", holds)
         return powers(self.rate**2, n_steps)
 
 
 def _check_conditioning(who: str, kappa: Any, step: Any) -> None:
-    require(who, "step", step, "lie in (0, 1]", is_real(step) and 0 < step <= 1)
-    require(who, "kappa", kappa, "be finite and above step", is_real(kappa) and kappa > step)
-    require(who, "kappa", kappa, "be finite and above step", kappa < math.inf)
+    require(f"{who}: step", step, "lie in (0, 1]", is_real(step) and 0 < step <= 1)
+    require(f"{who}: kappa", kappa, "be finite and above step", is_real(kappa) and kappa > step)
+    require(f"{who}: kappa", kappa, "be finite and above step", kappa < math.inf)
 
 
 def stages(n_steps: int, kappa: float, first_stage: int, p: float) -> NDArray[np.int_]:
@@ -223,8 +223,8 @@ class MultistageNoise(NoiseSchedule):
     def log_influence(self, n_steps: int) -> Array:
         who, first = "MultistageNoise", self.first_stage
         _check_conditioning(who, self.kappa, self.step)
-        require(who, "first_stage", first, "be at least 1", is_integer(first) and first >= 1)
-        require(who, "p", self.p, "be at least 0", is_real(self.p) and 0 <= self.p < math.inf)
+        require(f"{who}: first_stage", first, "be at least 1", is_integer(first) and first >= 1)
+        require(f"{who}: p", self.p, "be at least 0", is_real(self.p) and 0 <= self.p < math.inf)
         stage = stages(n_steps, self.kappa, first, self.p)
         sizes = self.step * np.where(stage == 1, 1.0, 4.0**-stage)
         contraction = np.log1p(-np.sqrt(sizes / self.kappa))

@@ -171,11 +171,11 @@ class AdaptiveStep(BaseEstimator):
         for name in ("initial", "first", "least"):
             value = getattr(self, name)
             holds = is_real(value) and 0 < value < math.inf
-            require("AdaptiveStep", name, value, "be positive", holds)
+            require(f"AdaptiveStep: {name}", value, "be positive", holds)
         for name in ("weight", "growth"):
             value = getattr(self, name)
             holds = is_real(value) and 0 <= value < math.inf
-            require("AdaptiveStep", name, value, "not be negative", holds)
+            require(f"AdaptiveStep: {name}", value, "not be negative", holds)
 
     def expected_sizes(self, n_steps: int) -> Array:
         """Sizes of the steps 1..n_steps if the guess ``growth`` were right."""
