@@ -49,3 +49,9 @@ def shown(value: object) -> str:
         return f"{type(value).__name__} of length {len(value)}"  # type: ignore[arg-type]
     except TypeError:
         return f"object of type {type(value).__name__}"
+
+
+def require(name: str, value: object, allowed: str, holds: bool) -> None:
+    """Raise ValueError, "<name> must <allowed>; got <value>.", unless ``holds``."""
+    if not holds:
+        raise ValueError(f"{name} must {allowed}; got {shown(value)}.")

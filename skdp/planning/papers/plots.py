@@ -1,4 +1,4 @@
-"""The bound against the number of steps, drawn."""
+"""Plot utility bounds against the number of steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdp.planning.bounds import utility_bound
-from skdp.planning.horizon import largest_momentum_step, number_of_steps
+from skdp.planning.step_count import largest_momentum_step, number_of_steps
 
 
 def plot_utility_bounds(
@@ -19,24 +19,24 @@ def plot_utility_bounds(
     batch_noise: float = 0.0,
     ax: Any = None,
 ) -> Any:
-    """Draw the four bounds of [Hong, Wang, Zhou 2022] against the number of steps.
+    """Plot the four bounds of Hong, Wang, Zhou (2022) against the number of steps.
 
-    Uniform and dynamic noise, without and with momentum; a dot marks the least of each. With
-    ``batch_noise`` they are those of private stochastic gradient descent. Nothing private enters.
-    Needs matplotlib (``pip install skdp[demo]``).
+    They are those of uniform and dynamic noise, without and with momentum; a dot marks the minimum
+    of each. With ``batch_noise`` they are those of private stochastic gradient descent. All
+    arguments are public. Needs matplotlib (``pip install skdp[demo]``).
 
     Parameters
     ----------
     alpha, kappa : float
         As in `utility_bound`.
     momentum : float, default=0.5
-        beta of the bounds with momentum, whose step size is the largest that they hold for.
+        beta of the bounds with momentum; their step size is the largest for which they hold.
     most_steps : int or None, default=None
         Right end of the axis.
     batch_noise : float, default=0.0
-        As in `utility_bound`: what the draw of batches adds; 0 for all rows at every step.
+        As in `utility_bound`: the noise of batches; 0 if every step takes all rows.
     ax : matplotlib Axes or None, default=None
-        Where to draw; None makes a new figure.
+        Axes to plot on; None makes a new figure.
 
     Returns
     -------
@@ -49,11 +49,7 @@ def plot_utility_bounds(
     eta0 = largest_momentum_step(momentum, kappa)
     kinds: dict[str, dict[str, Any]] = {
         "gradient descent": {"batch_noise": batch_noise},
-        f"momentum {momentum:g}": {
-            "momentum": momentum,
-            "eta0": eta0,
-            "batch_noise": batch_noise,
-        },
+        f"momentum {momentum:g}": {"momentum": momentum, "eta0": eta0, "batch_noise": batch_noise},
     }
     best = {
         (kind, noise): number_of_steps(alpha, kappa, noise, **options)

@@ -1,8 +1,8 @@
-"""Influence of each step's noise, measured by retraining on public or synthetic data.
+"""Measure the influence of each step's noise by retraining on public or synthetic data.
 
-It costs no privacy, for the private rows play no part: train on data of the same shape, once with
-the noise as it is and once with more of it in a few steps, and see what that does to the loss at
-the end (Hong, Wang, Zhou 2022, sec. 5).
+This uses no private rows and costs no privacy: train on data of the same shape, once with the
+planned noise and once with more noise in a few steps, and compare the final losses (Hong, Wang,
+Zhou 2022, sec. 5).
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 from sklearn.base import clone
 
+from skdp._numbers import Array
 from skdp.accounting import gaussian_epsilon, gaussian_mu
 from skdp.steps import CustomNoise, ExponentialNoise, NoiseSchedule
 
-Array = NDArray[np.float64]
-# From factors on the noise of the steps, and a seed, to the loss at the end.
+# Trains with the given factors on the noise of the steps, and a seed; returns the final loss.
 Trainer = Callable[[Array, int], float]
 
 
 @dataclass(frozen=True)
 class RetrainedInfluence:
-    """Measured influence, and the line ``log q_t = intercept + slope t`` through it.
+    """Measured influence, and the line ``log q_t = intercept + slope t`` fitted to it.
 
     Attributes
     ----------
     steps : array of shape (n_probes,)
-        Middle of each probed run of steps.
+        Middle of each probed block of steps.
     influence : array of shape (n_probes,)
-        Change of the final loss per step and per unit of added noise variance, the variance of the
-        unchanged step being the unit.
+        Change of the final loss per step and per unit of added noise variance, in units of the
+        variance of the unchanged step.
     standard_error : array of shape (n_probes,)
-        Of ``influence``.
+        Standard error of ``influence``.
     n_steps : int
     intercept, slope : float
     """
@@ -50,7 +50,7 @@ class RetrainedInfluence:
     slope: float
 
     def schedule(self) -> NoiseSchedule:
-        """Return the noise schedule for the fitted influence; it may fall or rise."""
+        """Return the noise schedule for the fitted influence, in which noise may fall or rise."""
         if self.slope >= 0:
             return ExponentialNoise(gamma=math.exp(-self.slope))
         return CustomNoise(self.slope * np.arange(1, self.n_steps + 1), logarithmic=True)
@@ -71,15 +71,15 @@ def influence_by_retraining(
     ----------
     train : callable (factors, seed) -> float
         Trains on public data with the noise of step t multiplied by ``factors[t-1]``, everything
-        else being equal, and returns the final loss. Equal seeds should draw equal noise, so that
-        differences are not drowned. `estimator_trainer` makes one.
+        else being equal, and returns the final loss. Equal seeds should draw equal noise, or the
+        differences are lost in it. `estimator_trainer` makes such a function.
     n_steps : int
     n_probes : int, default=8
-        The steps are probed in so many runs of about equal length.
+        Number of blocks of steps, of about equal length, that are probed.
     factor : float, default=2.0
-        On the noise of the probed steps; above 1.
+        Factor on the noise of the probed steps; above 1.
     runs : int, default=10
-        Seeds that each probe is averaged over; at least 2.
+        Number of seeds over which each probe is averaged; at least 2.
     random_state : int, default=0
         The first seed.
 
@@ -114,7 +114,7 @@ def influence_by_retraining(
 
 
 def _fit(blocks: list[NDArray[np.intp]], means: Array, errors: Array) -> tuple[float, float]:
-    """Least squares of the blocks' mean influence, weighted by their errors."""
+    """Fit the line to the blocks' mean influence by least squares, weighted by their errors."""
     if len(blocks) == 1:
         return float(np.log(means[0])), 0.0
     top = means.max()
@@ -150,17 +150,17 @@ def estimator_trainer(
     loss: Callable[[Any, Any, Any], float],
     noise: ArrayLike | None = None,
 ) -> Trainer:
-    """Make a trainer of an estimator, for `influence_by_retraining`.
+    """Return a function that trains an estimator, for `influence_by_retraining`.
 
-    The rows must be public or synthetic: what comes out of them is not accounted for. Changing the
-    noise of some steps changes their cost, so each training gets the epsilon which leaves the noise
-    of the other steps as it was.
+    The rows must be public or synthetic, as no accountant covers the trained models together.
+    Changing the noise of some steps changes their cost, so each training gets the epsilon that
+    leaves the noise of the other steps unchanged.
 
     Parameters
     ----------
     estimator : estimator of this library
-        With full batches and Gaussian noise. ``max_iter`` and ``noise_schedule`` are set on its
-        ``solver`` if that is an object, else on the estimator.
+        An estimator with full batches and Gaussian noise. ``max_iter`` and ``noise_schedule`` are
+        set on its ``solver`` if that is an object, else on the estimator.
     X, y : arrays
         Public or synthetic rows.
     n_steps : int

@@ -1,9 +1,9 @@
-"""Noisy gradient descent on quadratics, exactly: influence of the noise, and the excess at the end.
+"""Noisy descent on quadratics, in closed form: the influence of the noise and the final excess.
 
-On ``F(w) = 1/2 sum_i h_i w_i**2`` every direction goes its own way: a step of size eta leaves
-``(1 - eta h_i)**2`` of its excess and adds ``eta**2 h_i/2`` times the variance of the noise. The
-utility bounds put the slowest rate, ``gamma = 1 - 1/kappa``, and the greatest noise in place of
-all; what is worked out here is what they bound.
+On ``F(w) = 1/2 sum_i h_i w_i**2`` the coordinates are independent: a step of gradient descent of
+size eta leaves ``(1 - eta h_i)**2`` of the excess in coordinate i and adds ``eta**2 h_i/2`` times
+the variance of the noise. Utility bounds assume the slowest rate, ``gamma = 1 - 1/kappa``, and the
+greatest noise for all coordinates; the functions here compute the quantities that they bound.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
-# What is left where a step goes straight to the minimum: small enough, and has a logarithm.
-LEAST_LEFT = 1e-12
+from skdp._numbers import Array
+from skdp.planning.bounds import LEAST_CONTRACTION
+from skdp.planning.heavy_ball import responses
 
 
 def quadratic_influence(
     curvatures: ArrayLike, step: ArrayLike, n_steps: int | None = None
 ) -> Array:
-    """Log q_t of gradient descent on a quadratic: nothing is bounded, the influence is exact.
+    """Return the exact log q_t of gradient descent on a quadratic.
 
     Noise of standard deviation s on each coordinate of the gradient of
     ``1/2 sum_i h_i w_i**2`` at step t adds ``q_t s**2`` to the expected excess at the end,
@@ -34,7 +34,7 @@ def quadratic_influence(
     step : float or array of shape (n_steps,)
         Step sizes eta_t.
     n_steps : int or None, default=None
-        Needed where ``step`` is one number.
+        Required if ``step`` is one number.
 
     Returns
     -------
@@ -42,9 +42,9 @@ def quadratic_influence(
 
     Examples
     --------
-    The best noise for a quadratic, as a schedule:
+    The optimal noise for a quadratic, as a schedule:
 
-    >>> from skdp.planning import quadratic_influence
+    >>> from skdp.planning.papers import quadratic_influence
     >>> from skdp.steps import CustomNoise
     >>> log_influence = quadratic_influence([1.0, 0.1], 0.5, n_steps=20)
     >>> schedule = CustomNoise(log_influence, logarithmic=True)
@@ -63,8 +63,8 @@ def quadratic_excess(
     """Return the expected excess of noisy gradient descent on a quadratic, exactly.
 
     ``1/2 sum_i h_i (w_i**2 prod_t (1 - eta_t h_i)**2 + sum_t s_t**2 eta_t**2 prod_{u > t}
-    (1 - eta_u h_i)**2)``: `skdp.planning.utility_bound` is an upper bound on it (times the excess
-    at the start) for steps of 1/M, M being the largest curvature and kappa that over the smallest.
+    (1 - eta_u h_i)**2)``. For steps of 1/M it is at most `skdp.planning.utility_bound` times the
+    excess at the start, with M the largest curvature and kappa the ratio of M to the smallest.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def quadratic_excess(
     Two schedules that cost the same, on curvatures from 1 to 10:
 
     >>> import numpy as np
-    >>> from skdp.planning import quadratic_excess
+    >>> from skdp.planning.papers import quadratic_excess
     >>> from skdp.steps import ExponentialNoise, UniformNoise, noise_multipliers
     >>> h = np.geomspace(1, 10, 20)
     >>> for schedule in (UniformNoise(), ExponentialNoise(0.9)):
@@ -104,9 +104,66 @@ def quadratic_excess(
     return float(h @ distance / 2 + noise @ std**2)
 
 
+def heavy_ball_noise(
+    step: float, momentum: float, curvatures: ArrayLike, noise_std: float = 1.0
+) -> float:
+    """``m(alpha, beta)``: expected squared distance from the minimum in the stationary state.
+
+    ``sigma**2 sum_i alpha (1 + beta) / ((1 - beta) h_i (2 + 2 beta - alpha h_i))``, the trace of
+    the stationary covariance. The expected excess is at most ``L m`` as printed, and indeed at most
+    ``L m / 2`` (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, Thm 3.5).
+
+    Parameters
+    ----------
+    step, momentum : float
+        alpha, below ``2 (1 + beta) / h`` for every h, and beta in [0, 1).
+    curvatures : array
+        Eigenvalues of the Hessian.
+    noise_std : float, default=1.0
+        Standard deviation of the noise on each coordinate of the gradient, equal in all steps.
+
+    Raises
+    ------
+    ValueError
+        If the iteration does not converge.
+    """
+    h = np.asarray(curvatures, dtype=np.float64)
+    if not (step > 0 and 0 <= momentum < 1 and (h > 0).all()):
+        raise ValueError("heavy_ball_noise: needs step > 0, momentum in [0, 1) and curvatures > 0.")
+    if not (step * h < 2 * (1 + momentum)).all():
+        raise ValueError(
+            f"heavy_ball_noise: a step of {step:g} is not below 2 (1 + momentum) / curvature = "
+            f"{2 * (1 + momentum) / h.max():g}; the iteration does not converge."
+        )
+    terms = step * (1 + momentum) / ((1 - momentum) * h * (2 + 2 * momentum - step * h))
+    return float(noise_std**2 * terms.sum())
+
+
+def heavy_ball_excess(
+    curvatures: ArrayLike, step: float, momentum: float, noise_std: ArrayLike, start: ArrayLike
+) -> float:
+    """Return the expected excess of the noisy heavy ball on a quadratic, exactly.
+
+    Parameters
+    ----------
+    curvatures : array of shape (n_parameters,)
+    step, momentum : float
+    noise_std : array of shape (n_steps,)
+        Standard deviation of the noise on each coordinate of the gradient.
+    start : array of shape (n_parameters,)
+        First point, and the one before it, the minimum being 0.
+    """
+    h = np.asarray(curvatures, dtype=np.float64)
+    std = np.asarray(noise_std, dtype=np.float64)
+    rest, response = responses(h, step, momentum, len(std))
+    kept = rest[-1] ** 2 * np.asarray(start, dtype=np.float64) ** 2
+    noise = (response[::-1] ** 2 * std[:, None] ** 2).sum(axis=0)
+    return float(h @ (kept + step**2 * noise) / 2)
+
+
 def _later(h: Array, sizes: Array) -> Array:
-    """Log of what the steps after t leave of each direction: shape (n_steps, n_parameters)."""
-    rates = np.log(np.maximum(np.abs(1 - np.outer(sizes, h)), LEAST_LEFT))
+    """Log of the factor by which the steps after t shrink each coordinate: (n_steps, d)."""
+    rates = np.log(np.maximum(np.abs(1 - np.outer(sizes, h)), LEAST_CONTRACTION))
     return np.asarray(np.cumsum(rates[::-1], axis=0)[::-1] - rates)
 
 

@@ -1,4 +1,4 @@
-"""A rate of the heavy ball for all smooth, strongly convex functions, with a certificate.
+"""Certify a rate of the heavy ball for all smooth, strongly convex functions.
 
 Prop. 3.4 of Kuru, Birbil, Gurbuzbalaban, Yildirim (2022): if for some rho in (0, 1), positive
 semidefinite P and c0, c >= 0
@@ -15,18 +15,19 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._numbers import Array
 from skdp.planning.acceleration import check_conditions
 
-Array = NDArray[np.float64]
-MARGIN = 1e-11  # relative to the largest entry; a hundred times what rounding does to 3x3 matrices
-ITERATIONS = 1500
+# Least eigenvalue of an accepted certificate, relative to the largest entry: a hundred times the
+# rounding error of the eigenvalues of 3x3 matrices.
+MARGIN = 1e-11
+MAX_ITERATIONS = 1500  # of the ellipsoid method
 
 
 @dataclass(frozen=True)
 class HeavyBallCertificate:
-    """Numbers that prove a rate, and the bound that follows.
+    """Numbers that prove a rate, and the error bound that follows from them.
 
     Attributes
     ----------
@@ -34,9 +35,9 @@ class HeavyBallCertificate:
         rho.
     P : array of shape (2, 2)
     c0 : float
-        c is 1.
+        The constant c is 1.
     step, momentum, smoothness, strong_convexity : float
-        What the certificate is for.
+        alpha and beta of the heavy ball, and L and mu of the functions.
     """
 
     rate: float
@@ -48,9 +49,10 @@ class HeavyBallCertificate:
     strong_convexity: float
 
     def slack(self) -> float:
-        """Least eigenvalue of the matrix, and of P; not negative if the certificate is valid.
+        """Least eigenvalue of the matrix and of P; not negative if the certificate is valid.
 
-        In units in which the smoothness is 1: their signs are the same, and rounding is small.
+        It is computed in units in which the smoothness is 1, which keeps the signs and makes
+        rounding errors small.
         """
         L = self.smoothness
         P, c0 = self.P / L, self.c0 * L
@@ -70,8 +72,8 @@ class HeavyBallCertificate:
         initial_excess, distance : float
             ``F(x_0) - F*`` and ``|x_0 - x*|``, with ``x_{-1} = x_0``.
         variance : float
-            Expected squared length of the noise on the gradient at every step. (The paper's
-            ``d E_T`` counts the dimension twice, for its E_T is that already.)
+            Expected squared length of the noise on the gradient in each step. (The paper's
+            ``d E_T`` counts the dimension twice, as its E_T includes it already.)
         """
         L, P, gamma = self.smoothness, self.P, self.rate**2
         start = float(P.sum()) * distance**2 + initial_excess
@@ -93,11 +95,10 @@ def certificate_matrix(
     strong_convexity: float,
 ) -> Array:
     """Return the 3x3 matrix of Prop. 3.4 for c = 1."""
+    facts = rate, step, momentum, smoothness, strong_convexity
     weights = (P[0, 0], P[0, 1], P[1, 1], c0)
-    matrix = _constant(rate, step, momentum, smoothness, strong_convexity)
-    for weight, part in zip(
-        weights, _parts(rate, step, momentum, smoothness, strong_convexity), strict=True
-    ):
+    matrix = _constant(*facts)
+    for weight, part in zip(weights, _parts(*facts), strict=True):
         matrix = matrix + weight * part
     return matrix
 
@@ -117,7 +118,7 @@ def _constant(rate: float, step: float, momentum: float, L: float, mu: float) ->
 
 
 def _parts(rate: float, step: float, momentum: float, L: float, mu: float) -> list[Array]:
-    """Return what P11, P12, P22 and c0 are multiplied by."""
+    """Return the matrices that P11, P12, P22 and c0 multiply."""
     ahead = np.array([[1 + momentum, -momentum, -step], [1.0, 0.0, 0.0]])  # (A, B)
     here = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     basis = ([[1, 0], [0, 0]], [[0, 1], [1, 0]], [[0, 0], [0, 1]])
@@ -132,11 +133,11 @@ def _parts(rate: float, step: float, momentum: float, L: float, mu: float) -> li
 def find_certificate(
     rate: float, step: float, momentum: float, smoothness: float, strong_convexity: float
 ) -> HeavyBallCertificate | None:
-    """Look for P and c0 that certify the rate; None if the search finds none.
+    """Search for P and c0 that certify the rate; return None if there are none within reach.
 
     The least eigenvalue is concave in (P, c0), so the ellipsoid method on its subgradients finds a
-    certificate if there is a ball of them within reach. What is returned has been checked: the
-    eigenvalues are not negative by a margin above rounding errors.
+    certificate if a ball of certificates lies in the initial ellipsoid. The eigenvalues of a
+    certificate that is returned have been checked, with a margin above rounding errors.
 
     Parameters
     ----------
@@ -154,26 +155,19 @@ def find_certificate(
     alpha, mu = step * smoothness, strong_convexity / smoothness
     constant = _constant(rate, alpha, momentum, 1.0, mu)
     parts = _parts(rate, alpha, momentum, 1.0, mu)
-    # 1. An ellipsoid that holds all certificates of moderate size.
+    # 1. An ellipsoid that contains all certificates of moderate size.
     x, size = np.array([1.0, -0.5, 1.0, 0.5]), 4
     shape = np.eye(size) * (100.0 / min(alpha, 1.0)) ** 2
-    for _ in range(ITERATIONS):
-        # 2. What the centre violates most, and in which direction it violates it less.
+    for _ in range(MAX_ITERATIONS):
+        # 2. The condition that the centre violates most, and the gradient of its violation.
         matrix = constant + sum(w * part for w, part in zip(x, parts, strict=True))
         values, vectors = np.linalg.eigh(matrix)
         P = np.array([[x[0], x[1]], [x[1], x[2]]])
         own, axes = np.linalg.eigh(P)
         worst = min(values[0], own[0], x[3])
         if worst >= MARGIN * max(1.0, float(np.abs(matrix).max()), float(np.abs(P).max())):
-            return HeavyBallCertificate(
-                rate,
-                P * smoothness,
-                float(x[3]) / smoothness,
-                step,
-                momentum,
-                smoothness,
-                strong_convexity,
-            )
+            facts = step, momentum, smoothness, strong_convexity
+            return HeavyBallCertificate(rate, P * smoothness, float(x[3]) / smoothness, *facts)
         if worst == values[0]:
             v = vectors[:, 0]
             uphill = np.array([v @ part @ v for part in parts])
@@ -182,11 +176,11 @@ def find_certificate(
             uphill = np.array([v[0] ** 2, 2 * v[0] * v[1], v[1] ** 2, 0.0])
         else:
             uphill = np.array([0.0, 0.0, 0.0, 1.0])
-        # 3. Cut, as deep as the violation allows.
+        # 3. Cut the ellipsoid, as deep as the violation allows.
         reach = math.sqrt(max(float(uphill @ shape @ uphill), 0.0))
         depth = -float(worst) / reach if reach > 0 else math.inf
         if depth >= 1:
-            return None  # the ellipsoid holds no certificate
+            return None  # the ellipsoid contains no certificate
         depth = max(depth, 0.0)
         along = shape @ uphill / reach
         x = x + (1 + size * depth) / (size + 1) * along
@@ -205,32 +199,32 @@ def best_certificate(
 ) -> HeavyBallCertificate | None:
     """Find the certificate of the best rate, up to a relative ``tolerance`` of ``1 - rho``.
 
-    None means that no rate below 1 was found: on quadratics the heavy ball may converge where
-    other functions of the same class make it cycle.
+    None means that no rate below 1 was found: the heavy ball may converge on quadratics and cycle
+    on other functions of the same class.
 
     Examples
     --------
-    >>> from skdp.planning import best_certificate
+    >>> from skdp.planning.papers import best_certificate
     >>> found = best_certificate(step=1.0, momentum=0.0, smoothness=1.0, strong_convexity=0.1)
     >>> found.slack() >= 0, round(found.rate, 2)
     (True, 0.9)
     >>> best_certificate(0.0689, 0.536, 25.0, 1.0) is None  # the textbook choice for kappa = 25
     True
     """
-    # Certificates are at the low end of log(1 - rho).
+    # Rates near 1, at the low end of log(1 - rho), are the easiest to certify.
     low, high = math.log(1e-9), math.log(1 - 1e-6)
-    known = find_certificate(1 - math.exp(low), step, momentum, smoothness, strong_convexity)
+    facts = step, momentum, smoothness, strong_convexity
+    known = find_certificate(1 - math.exp(low), *facts)
     for gap in np.geomspace(1e-7, 0.5, 12):
         if known is not None:
             break
         low = math.log(gap)
-        known = find_certificate(1 - gap, step, momentum, smoothness, strong_convexity)
+        known = find_certificate(1 - gap, *facts)
     if known is None:
         return None
     while high - low > tolerance:
         middle = (low + high) / 2
-        rate = -math.expm1(middle)
-        found = find_certificate(rate, step, momentum, smoothness, strong_convexity)
+        found = find_certificate(-math.expm1(middle), *facts)
         if found is None:
             high = middle
         else:
