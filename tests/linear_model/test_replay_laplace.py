@@ -157,8 +157,8 @@ def mutant_sum_taken_for_an_l2_sum(monkeypatch):
     monkeypatch.setattr(LaplaceNoise, "require_norm", lambda self, contribution: None)
     original = GradientSum.total
 
-    def total(self, rows, terms):
-        return original(GradientSum(self.point, self.clip_norm, 2), rows, terms)
+    def total(self, rows, context):
+        return original(GradientSum(self.point, self.clip_norm, 2), rows, context)
 
     monkeypatch.setattr(GradientSum, "total", total)
 

@@ -19,7 +19,7 @@ from skdp.oracle.sources.memory import MemorySource
 def _patched_sum(monkeypatch, change):
     original = GradientSum.total
     monkeypatch.setattr(
-        GradientSum, "total", lambda self, rows, terms: change(original, self, rows, terms)
+        GradientSum, "total", lambda self, rows, context: change(original, self, rows, context)
     )
 
 
@@ -91,8 +91,8 @@ def mutant_less_noise_at_the_end(monkeypatch):
 
 
 def mutant_mean_over_private_count(monkeypatch):
-    def change(original, self, rows, terms):
-        return original(self, rows, terms) / (1 + (rows._targets > 0).sum())
+    def change(original, self, rows, context):
+        return original(self, rows, context) / (1 + (rows._targets > 0).sum())
 
     _patched_sum(monkeypatch, change)
 

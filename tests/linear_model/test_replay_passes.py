@@ -101,10 +101,10 @@ def mutant_bound_too_small(monkeypatch):
 def mutant_reused_snapshot_not_charged(monkeypatch):
     """The exact gradient at the anchor, as if its noisy copy had not to be paid for."""
 
-    def copies(self, rows, terms, source):
-        exact = rows.clipped_gradient_sum(terms.problem.loss, self.anchor, self.clip_norm)
+    def copies(self, rows, context, source):
+        exact = rows.clipped_gradient_sum(context.problem.loss, self.anchor, self.clip_norm)
         while True:
-            yield exact / terms.public.n_rows
+            yield exact / context.public.n_rows
 
     monkeypatch.setattr(svrg_pass.SVRGPass, "_copies", copies)
 
@@ -140,7 +140,7 @@ def mutant_bound_from_the_rows(monkeypatch):
 
     monkeypatch.setattr(svrg_pass, "difference_steps", steps)
     monkeypatch.setattr(
-        svrg_pass, "difference_smoothness", lambda terms: 0.25 * found.get("longest", 1.0) ** 2
+        svrg_pass, "difference_smoothness", lambda context: 0.25 * found.get("longest", 1.0) ** 2
     )
 
 

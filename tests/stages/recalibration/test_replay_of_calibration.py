@@ -131,8 +131,8 @@ def test_after_any_solver(replay, rng, solver, adjacency):
 def mutant_a_third_of_the_bound(patch):
     original = DirectionalSum.contribution
 
-    def contribution(self, terms, n_rows):
-        found = original(self, terms, n_rows)
+    def contribution(self, context, n_rows):
+        found = original(self, context, n_rows)
         object.__setattr__(found, "bound", found.bound / 3)
         return found
 

@@ -127,8 +127,8 @@ def test_sparse_rows(replay, rng, adjacency, dtype):
 def mutant_sensitivity_of_one_column(monkeypatch):
     original = stage.MagnitudeCounts.contribution
 
-    def contribution(self, terms, n_rows):
-        found = original(self, terms, n_rows)
+    def contribution(self, context, n_rows):
+        found = original(self, context, n_rows)
         object.__setattr__(found, "bound", 1.0)
         return found
 
@@ -138,8 +138,8 @@ def mutant_sensitivity_of_one_column(monkeypatch):
 def mutant_weights_not_in_the_bound(monkeypatch):
     original = BinCounts.contribution
 
-    def contribution(self, terms, n_rows):
-        found = original(self, terms, n_rows)
+    def contribution(self, context, n_rows):
+        found = original(self, context, n_rows)
         object.__setattr__(found, "bound", math.sqrt(len(self.log_weights)) * 0.7)
         return found
 
