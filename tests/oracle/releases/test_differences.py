@@ -40,9 +40,8 @@ def test_bound_is_the_smaller_of_clip_and_distance(rng):
     assert GradientDifference(point, anchor, 1e9).bound(found) == pytest.approx(beta * distance)
     assert GradientDifference(point, anchor, 1e-3).bound(found) == 1e-3
     assert GradientDifference(point, point, 2.0).bound(found) == 2.0 * LEAST_BOUND
-    weighted = context_for(
-        weighted=True
-    )  # nothing public bounds what a heavy record's gradient does
+    # Nothing public bounds what a heavy record's gradient does.
+    weighted = context_for(weighted=True)
     assert GradientDifference(point, anchor, 7.0).bound(weighted) == 7.0
     free = context_for(row_bound=None)
     assert GradientDifference(point, anchor, 7.0).bound(free) == 7.0

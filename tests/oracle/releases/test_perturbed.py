@@ -101,11 +101,7 @@ def test_a_step_comes_as_near_as_is_promised(kind, distance, data, rng):
     """From any point within a distance of the minimum, on rows made to bend the loss most."""
     X, y, _ = data
     X = {"plain": X, "alike": np.tile(X[:1], (70, 1)), "long": 1e3 * X, "null": 0 * X}[kind]
-    context, release, rows = (
-        context_for(Logistic(), 70, scale=2.0),
-        PerturbedMinimum(2.0, 1.1),
-        None,
-    )
+    context, release = context_for(Logistic(), 70, scale=2.0), PerturbedMinimum(2.0, 1.1)
     rows, worst = rows_of(X, y), 0.0
     promised = release._nearer(context, distance)
     for seed in range(5):
