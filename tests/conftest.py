@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from skdp.accounting import Composed
+from skdp.linear_model import preparation
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
 from skdp.oracle.releases.perturbed import PerturbedMinimum
 from skdp.oracle.releases.step_noise import StepNoise, VaryingNoise
@@ -194,6 +195,12 @@ class Replay:
             one, other = getattr(first, name), getattr(second, name)
             if pickle.dumps(one) != pickle.dumps(other):
                 raise Leak(f"{name} depends on the rows beyond the releases")
+
+
+@pytest.fixture(autouse=True)
+def own_plans(monkeypatch):
+    """Plans of earlier fits are kept by parameters and shape: a mutant's must stay in its test."""
+    monkeypatch.setattr(preparation, "_plans", {})
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.solvers import get_solver
+from skdp.solvers import available, get_solver
 
 N_ROWS = 60
 LABELS = {"logistic": [0, 1], "multinomial": [0, 1, 2]}
@@ -32,6 +32,11 @@ def _few_steps(parameters):
     if isinstance(solver, str) and "max_iter" in get_solver(solver).get_params():
         return {"max_iter": 12, **parameters}
     return parameters
+
+
+def solvers_for(problem):
+    """Names of the solvers that can do a problem; others refuse it, in their own tests."""
+    return [name for name in sorted(available()) if get_solver(name).needs <= problem.provides]
 
 
 def make_logistic(**parameters):

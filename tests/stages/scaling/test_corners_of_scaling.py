@@ -60,15 +60,15 @@ def test_weights_count_in_the_bound(rng, weights, kind):
     context = PublicContext(
         Public(6, 2, 1, Adjacency.REPLACE_ONE, 1.0, 1e-6), Problem(SquaredError()), 1.0
     )
-    what = MagnitudeCounts(True, True, weights)
+    statistic = MagnitudeCounts(True, True, weights)
     if kind == "bins":
-        what = BinCounts(True, True, np.full(3, -2.0), np.full(3, 0.5), 8, weights)
-    found = what.contribution(context, 6)
+        statistic = BinCounts(True, True, np.full(3, -2.0), np.full(3, 0.5), 8, weights)
+    found = statistic.contribution(context, 6)
     replaced, target, out = X.copy(), y.copy(), np.ones(6)
     replaced[2], target[2], out[2] = 100.0, 100.0, 0.0
-    total = what.total(MemorySource.of(X, y, np.ones(6)), context)
-    other = what.total(MemorySource.of(replaced, target, np.ones(6)), context)
-    less = what.total(MemorySource.of(X, y, out), context)
+    total = statistic.total(MemorySource.of(X, y, np.ones(6)), context)
+    other = statistic.total(MemorySource.of(replaced, target, np.ones(6)), context)
+    less = statistic.total(MemorySource.of(X, y, out), context)
     assert np.linalg.norm(total - less) <= found.bound
     assert np.linalg.norm(total - less) == pytest.approx(found.bound, rel=1e-12)
     assert np.linalg.norm(total - other) <= found.bound * found.spread
