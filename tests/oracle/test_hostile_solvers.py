@@ -15,17 +15,22 @@ from skdp.oracle import (
     Columns,
     DirectionalSum,
     GaussianNoise,
+    GradientDifference,
     GradientSum,
     GramSum,
     LargestEigenvalue,
+    LastIterate,
+    NewtonDirection,
     NoisyStatistic,
     Public,
     ResidualSquares,
     Scaling,
     ShrunkGradientSum,
+    ShuffledPass,
     SmallestEigenvalue,
     Solution,
     SolverStage,
+    SVRGPass,
     make_plan,
     noise_source,
     run,
@@ -135,22 +140,27 @@ def test_standardising_does_not_redraw_a_division(rng, monkeypatch):
     assert sorted(np.concatenate(seen)) == list(range(60))
 
 
-@pytest.mark.parametrize("value", [5e-324, 1e-120, 1e120, np.inf, np.nan, 0.0, -1.0])
 @pytest.mark.parametrize(
     "make",
     [
+        lambda value: GradientSum(ZERO, value),
+        lambda value: GradientDifference(ZERO, ZERO, value),
         lambda value: ShrunkGradientSum(ZERO, value, 1.0),
         lambda value: ShrunkGradientSum(ZERO, 1.0, value),
-        lambda value: GradientSum(ZERO, value),
         lambda value: GramSum(value),
         lambda value: SmallestEigenvalue(value),
+        lambda value: NewtonDirection(ZERO, ZERO, 1.0, value),
         lambda value: ResidualSquares(ZERO, value),
         lambda value: DirectionalSum(ZERO, ZERO, value),
+        lambda value: SVRGPass(ZERO, ZERO, ZERO, [0.1], value),
+        lambda value: ShuffledPass(5, 0.1, value),
+        lambda value: LastIterate(5, 0.1, value),
     ],
 )
-def test_bounds_out_of_range_are_refused(make, value):
-    with pytest.raises(ValueError, match="positive and finite, from 1e-100 to 1e\\+100"):
-        make(value)
+def test_bounds_out_of_range_are_refused(make):
+    for value in (5e-324, 1e-120, 1e120, np.inf, np.nan, 0.0, -1.0):
+        with pytest.raises(ValueError, match="positive and finite, from 1e-100 to 1e\\+100"):
+            make(value)
 
 
 @pytest.mark.parametrize("row_norm", [1e-100, 1e-3, 1e100])
