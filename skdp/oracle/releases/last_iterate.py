@@ -18,6 +18,7 @@ from skdp.oracle.releases.base import (
     PublicContext,
     Release,
     audited,
+    store_bounds,
     store_positive,
 )
 from skdp.oracle.releases.gradients import NORM_SLACK, gradient_contribution, smoothness
@@ -78,7 +79,7 @@ class LastIterate(Release):
     step_size : float
         Positive, at most ``2 / beta``.
     clip_norm : float
-        L2 bound of one record's gradient.
+        L2 bound of one record's gradient, from 1e-100 to 1e100.
     mechanism : GaussianNoise, default=GaussianNoise()
         The noise of each step.
     """
@@ -91,7 +92,8 @@ class LastIterate(Release):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_steps", int(self.n_steps))
-        store_positive(self, "step_size", "clip_norm")
+        store_positive(self, "step_size")
+        store_bounds(self, "clip_norm")
         if self.n_steps < 1:
             raise ValueError(f"LastIterate: n_steps must be at least 1; got {self.n_steps!r}.")
 
@@ -192,7 +194,7 @@ class LastIterate(Release):
         and residuals by ``curvature`` times that and by their own evaluation; the sum's rounding
         is in the contribution of `GradientSum`. Points: the product with r, the division by it, the
         norm in the ball, and the prox, which is elementwise but for balls and simplices, whose
-        levels are sums of d context.
+        levels are sums of d terms.
         """
         public, loss = context.public, context.problem.loss
         size, row_norm = math.prod(public.shape), public.row_norm or 0.0

@@ -20,6 +20,7 @@ from skdp.oracle.releases.base import (
     PublicContext,
     Release,
     audited,
+    store_bounds,
     store_integers,
     store_positive,
 )
@@ -67,7 +68,7 @@ class ShuffledPass(Release):
     step_size : float
         Positive.
     clip_norm : float
-        L2 bound of one record's gradient.
+        L2 bound of one record's gradient, from 1e-100 to 1e100.
     mechanism : GaussianNoise, default=GaussianNoise()
         The noise of each step.
     tail : float, default=0.5
@@ -83,7 +84,8 @@ class ShuffledPass(Release):
 
     def __post_init__(self) -> None:
         store_integers(self, "n_steps")
-        store_positive(self, "step_size", "clip_norm")
+        store_positive(self, "step_size")
+        store_bounds(self, "clip_norm")
         object.__setattr__(self, "tail", float(self.tail))
         if self.n_steps < 1 or not 0 <= self.tail <= 1:
             raise ValueError(

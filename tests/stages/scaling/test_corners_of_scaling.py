@@ -57,18 +57,18 @@ def test_the_noise_on_counts_is_as_announced():
 def test_weights_count_in_the_bound(rng, weights, kind):
     """No neighbour moves the sum farther than declared, and the worst one just so far."""
     X, y = rng.standard_normal((6, 2)), rng.standard_normal((6, 1))
-    terms = PublicContext(
+    context = PublicContext(
         Public(6, 2, 1, Adjacency.REPLACE_ONE, 1.0, 1e-6), Problem(SquaredError()), 1.0
     )
-    what = MagnitudeCounts(True, True, weights)
+    statistic = MagnitudeCounts(True, True, weights)
     if kind == "bins":
-        what = BinCounts(True, True, np.full(3, -2.0), np.full(3, 0.5), 8, weights)
-    found = what.contribution(terms, 6)
+        statistic = BinCounts(True, True, np.full(3, -2.0), np.full(3, 0.5), 8, weights)
+    found = statistic.contribution(context, 6)
     replaced, target, out = X.copy(), y.copy(), np.ones(6)
     replaced[2], target[2], out[2] = 100.0, 100.0, 0.0
-    total = what.total(MemorySource.of(X, y, np.ones(6)), terms)
-    other = what.total(MemorySource.of(replaced, target, np.ones(6)), terms)
-    less = what.total(MemorySource.of(X, y, out), terms)
+    total = statistic.total(MemorySource.of(X, y, np.ones(6)), context)
+    other = statistic.total(MemorySource.of(replaced, target, np.ones(6)), context)
+    less = statistic.total(MemorySource.of(X, y, out), context)
     assert np.linalg.norm(total - less) <= found.bound
     assert np.linalg.norm(total - less) == pytest.approx(found.bound, rel=1e-12)
     assert np.linalg.norm(total - other) <= found.bound * found.spread
@@ -124,10 +124,10 @@ def test_records_are_mapped_by_no_other_code(rng):
         def apply(self, X, spread=map):
             return X - X.mean(axis=0)
 
-    terms = PublicContext(
+    context = PublicContext(
         Public(6, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6), Problem(SquaredError()), 1.0
     )
-    oracle = Oracle(terms, Ledger(Anything()), rng)
+    oracle = Oracle(context, Ledger(Anything()), rng)
     with pytest.raises(NotAudited):
         oracle.standardise(Scaling(Hostile([0.0], [1.0], [0.0], [1.0])))
 

@@ -12,16 +12,18 @@ from scipy import sparse
 
 from skdp.objective import Huber, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import GradientDifference, GradientSum, smoothness
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients
+from skdp.oracle.releases.difference_steps import _side_by_side
 from skdp.oracle.releases.gradients import LEAST_BOUND
 from skdp.oracle.sources.memory import MemorySource
-from two_points import D, N, points, rows_for, terms
+from two_points import D, N, context_for, points, rows_for
 
 
 @pytest.mark.parametrize("loss", [Logistic(), SquaredError(), Huber(1.0), Multinomial(3)], ids=str)
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_a_difference_is_one_of_gradients(rng, loss, as_sparse):
     n_outputs = 3 if isinstance(loss, Multinomial) else 1
-    found = terms(problem=Problem(loss), n_outputs=n_outputs)
+    found = context_for(problem=Problem(loss), n_outputs=n_outputs)
     X = rng.standard_normal((N, D))
     rows = rows_for(found, rng, sparse.csr_array(X) if as_sparse else X)
     point, anchor = points(rng, found)
@@ -31,28 +33,29 @@ def test_a_difference_is_one_of_gradients(rng, loss, as_sparse):
 
 
 def test_bound_is_the_smaller_of_clip_and_distance(rng):
-    found = terms()
+    found = context_for()
     point, anchor = points(rng, found)
     beta = smoothness(found.public, found.problem)
     distance = np.linalg.norm(point - anchor)
     assert GradientDifference(point, anchor, 1e9).bound(found) == pytest.approx(beta * distance)
     assert GradientDifference(point, anchor, 1e-3).bound(found) == 1e-3
     assert GradientDifference(point, point, 2.0).bound(found) == 2.0 * LEAST_BOUND
-    weighted = terms(weighted=True)  # nothing public bounds what a heavy record's gradient does
+    # Nothing public bounds what a heavy record's gradient does.
+    weighted = context_for(weighted=True)
     assert GradientDifference(point, anchor, 7.0).bound(weighted) == 7.0
-    free = terms(row_bound=None)
+    free = context_for(row_bound=None)
     assert GradientDifference(point, anchor, 7.0).bound(free) == 7.0
 
 
 @pytest.mark.parametrize("loss", [Logistic(), SquaredError(), Huber(1.0), Multinomial(3)], ids=str)
 def test_smoothness_bound_clips_nothing(rng, loss):
     n_outputs = 3 if isinstance(loss, Multinomial) else 1
-    found = terms(problem=Problem(loss), n_outputs=n_outputs)
+    found = context_for(problem=Problem(loss), n_outputs=n_outputs)
     for size in (1e-6, 1.0, 30.0):
         point, anchor = points(rng, found, size)
         X = 10 * rng.standard_normal((N, D))
         rows = rows_for(found, rng, X)
-        free = rows.clipped_gradient_sum(loss, point, 1e20, anchor=anchor, precise=True)
+        free = rows.total(clipped_gradients, loss, point, 1e20, True, anchor)
         bounded = GradientDifference(point, anchor, 1e20).total(rows, found)
         np.testing.assert_allclose(bounded, free, rtol=1e-9, atol=1e-9 * size)
 
@@ -72,9 +75,7 @@ HOSTILE = st.sampled_from([0.0, -0.0, 1.0, -3.0, 1e5, -1e300, 1e308, 1e-170, 5e-
 @settings(max_examples=150, deadline=None)
 def test_no_record_adds_more_than_the_bound(row, target, weight, size, clip, one_by_one, n_outputs):
     """In the sum, and in a step of a pass: both ways to sum a batch."""
-    from skdp.oracle.releases.difference_steps import _side_by_side
-
-    found = terms(problem=Problem(SquaredError()), n_outputs=n_outputs)
+    found = context_for(problem=Problem(SquaredError()), n_outputs=n_outputs)
     rng = np.random.default_rng(0)
     point, anchor = points(rng, found, size)
     rows = MemorySource.of(
@@ -84,15 +85,15 @@ def test_no_record_adds_more_than_the_bound(row, target, weight, size, clip, one
         found.public.row_bound,
         found.public.intercept_size,
     )
-    what = GradientDifference(point, anchor, clip)
-    most = what.contribution(found, 1).bound
-    assert np.linalg.norm(what.total(rows, found) / most) <= 1
+    statistic = GradientDifference(point, anchor, clip)
+    most = statistic.contribution(found, 1).bound
+    assert np.linalg.norm(statistic.total(rows, found) / most) <= 1
     if n_outputs == 1:
-        records = rows.records(np.zeros(1, dtype=np.int64))
+        one, loss = np.zeros(1, dtype=np.int64), SquaredError()
         with np.errstate(all="ignore"):
-            sum_up = _side_by_side(records, SquaredError(), anchor[:, 0], one_by_one)
+            sum_up = _side_by_side(rows, one, loss, anchor[:, 0], one_by_one)
             out = np.empty(D + 1)
-            sum_up(0, 1, (point - anchor).ravel(), what.bound(found), 1.0, out)
+            sum_up(0, 1, (point - anchor).ravel(), statistic.bound(found), 1.0, out)
         assert np.linalg.norm(out / most) <= 1
 
 
@@ -108,7 +109,7 @@ def test_wrong_sums_are_refused(rng, wrong):
 
 
 def test_float32_rows_lose_nothing_near_the_anchor(rng):
-    found = terms(problem=Problem(SquaredError()))
+    found = context_for(problem=Problem(SquaredError()))
     X = rng.standard_normal((N, D)).astype(np.float32)
     anchor = rng.standard_normal((D + 1, 1))
     point = anchor + 1e-9

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from skdp.objective import Logistic, Multinomial, SquaredError
-from skdp.oracle import directional
-from skdp.oracle.releases.directional import WIDER_THAN
+from skdp.oracle.releases import directional
+from skdp.oracle.releases.directional import VECTOR_ROUNDING
 
 N = 40
 CASES = [
@@ -87,9 +87,9 @@ def test_a_clipped_vector_is_as_short_as_is_charged(vector, bound):
     """In exact arithmetic."""
     (cut,) = directional.clipped(vector.copy(), bound)
     exact = sum(Fraction(entry) ** 2 for entry in cut)
-    assert exact <= (Fraction(bound) * (1 + Fraction(WIDER_THAN))) ** 2
+    assert exact <= (Fraction(bound) * (1 + Fraction(VECTOR_ROUNDING))) ** 2
     before = sum(Fraction(entry) ** 2 for entry in vector[0])
-    if before < Fraction(bound) ** 2 * (1 - Fraction(WIDER_THAN)):
+    if before < Fraction(bound) ** 2 * (1 - Fraction(VECTOR_ROUNDING)):
         assert (cut == vector[0]).all()
         return
     assume(before > Fraction(bound) ** 2)

@@ -7,6 +7,7 @@ import pytest
 
 import skdp
 from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitude_counts
+from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.standard import REACH, standard_columns
 
 N_ROWS = 5000
@@ -14,7 +15,7 @@ N_ROWS = 5000
 
 def found(X, noise, seed=0):
     """What is said of the columns of X with so much noise on counts, as a share of the rows."""
-    counts = magnitude_counts(X, None, slice(0, len(X)))
+    counts = magnitude_counts(Records.of(X, np.zeros((len(X), 1))), True, False)
     assert counts.shape == (X.shape[1], N_MAGNITUDES)
     std = np.full(X.shape[1], noise * len(X))
     noisy = counts + std[:, None] * np.random.default_rng(seed).standard_normal(counts.shape)

@@ -12,10 +12,15 @@ import skdp
 from skdp.accounting import Adjacency
 from skdp.oracle import Public
 from skdp.oracle.kernels.histograms import magnitude_counts
+from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.estimates import coarse_ranges
 from skdp.stages.scaling.shares import NEARLY_ALL, shares
 
 N_ROWS = 2000
+
+
+def records_of(X):
+    return Records.of(X, np.zeros((len(X), 1)))
 
 
 def columns(rng):
@@ -30,7 +35,7 @@ def columns(rng):
 @pytest.mark.parametrize("kind", ["normal", "binary", "integer", "offset"])
 def test_noise_hardly_ever_ruins_a_range(rng, kind):
     values = columns(rng)[kind][:, None]
-    exact = magnitude_counts(values, None, slice(0, N_ROWS)).astype(float)
+    exact = magnitude_counts(records_of(values), True, False).astype(float)
     std = np.array([0.05 * N_ROWS])
     reach = np.abs(np.quantile(values, [0.005, 0.995])).max()
     ruined = 0
@@ -47,7 +52,7 @@ def test_one_far_magnitude_of_pure_noise_widens_nothing():
     """At 5 noises: this happens in one of a hundred thousand releases."""
     rng = np.random.default_rng(0)
     values = rng.normal(0.0, 3.7, (N_ROWS, 1))
-    counts = magnitude_counts(values, None, slice(0, N_ROWS)).astype(float)
+    counts = magnitude_counts(records_of(values), True, False).astype(float)
     std = np.array([0.02 * N_ROWS])
     counts += rng.normal(0.0, std[0], counts.shape)
     plain = coarse_ranges(counts, std, N_ROWS, exact=False, in_common=False)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from skdp.accounting import Adjacency, Composed, Gaussian, GDPAccountant
+from skdp.objective import SquaredError
 from skdp.oracle import AllRows, Bin, Block, FixedSize, Poisson, Public, noise_source
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.sources.memory import MemorySource
 
 N = 103
@@ -21,10 +23,10 @@ def rows():
 
 
 def drawn(sampler, rows, source):
-    return sampler.draw(rows, source)._X[:, 0].astype(int).tolist()
+    return sampler.draw(rows, source).records.X[:, 0].astype(int).tolist()
 
 
-def test_everyone(rows):
+def test_all_rows(rows):
     assert drawn(AllRows(), rows, None) == list(range(N))
 
 
@@ -63,7 +65,7 @@ def test_block_sizes_are_a_function_of_n(rows):
     for n_blocks in (1, 4, 50, 200):
         sizes = [len(drawn(Block(0, n_blocks, i), rows, source)) for i in range(n_blocks)]
         assert sizes == [N * (i + 1) // n_blocks - N * i // n_blocks for i in range(n_blocks)]
-        assert max(sizes) <= Block(0, n_blocks, 0).most(PUBLIC)
+        assert max(sizes) <= Block(0, n_blocks, 0).max_rows(PUBLIC)
 
 
 def test_sizes_of_poisson_draws(rows):
@@ -75,11 +77,9 @@ def test_sizes_of_poisson_draws(rows):
 
 
 def test_a_draw_may_be_empty(rows):
-    from skdp.objective import SquaredError
-
     source = noise_source(0)
     empty = rows.take(np.array([], dtype=np.int64))
-    assert not empty.clipped_gradient_sum(SquaredError(), np.zeros((2, 1)), 1.0).any()
+    assert not empty.total(clipped_gradients, SquaredError(), np.zeros((2, 1)), 1.0).any()
     assert [] in [drawn(Poisson(0.001), rows, source) for _ in range(50)]
 
 

@@ -44,7 +44,7 @@ from skdp.oracle.noise import SystemSource
 from skdp.oracle.releases.mechanisms import Contribution
 from skdp.oracle.releases.step_noise import VaryingNoise
 from skdp.oracle.sources.memory import MemorySource
-from two_points import D, N, points, rows_for, terms
+from two_points import D, N, context_for, points, rows_for
 
 # ---------------------------------------------------------------------- scalar residuals
 
@@ -69,7 +69,7 @@ def test_a_loss_of_many_margins_has_no_scalar_residual():
 
 @pytest.mark.parametrize("sampler", [Poisson(0.05), FixedSize(2), FixedSize(30), AllRows()])
 def test_draws_in_a_row_have_the_law_of_single_ones(rng, sampler):
-    found = terms()
+    found = context_for()
     rows, source = rows_for(found, rng), noise_source(3)
     numbers, edges = sampler.draw_many(rows, 4000, source)
     assert edges[0] == 0
@@ -89,7 +89,7 @@ def test_draws_in_a_row_have_the_law_of_single_ones(rng, sampler):
 
 
 def test_pairs_of_draws_are_independent(rng):
-    rows, source = rows_for(terms(), rng), noise_source(5)
+    rows, source = rows_for(context_for(), rng), noise_source(5)
     numbers, edges = Poisson(0.3).draw_many(rows, 6000, source)
     joined = np.zeros((6000, N), dtype=bool)
     joined[np.repeat(np.arange(6000), np.diff(edges)), numbers] = True
@@ -102,12 +102,12 @@ def test_pairs_of_draws_are_independent(rng):
 # ---------------------------------------------------------------------- the pass
 
 
-def by_hand(release, rows, terms):
+def by_hand(release, rows, context):
     """The pass without noise, over all rows, step by step through sums."""
-    problem, n = terms.problem, terms.public.n_rows
+    problem, n = context.problem, context.public.n_rows
     w, points = release.start, []
     for size in release.step_sizes:
-        total = GradientDifference(w, release.anchor, release.clip_norm).total(rows, terms)
+        total = GradientDifference(w, release.anchor, release.clip_norm).total(rows, context)
         w = problem.prox(w - size * (total / n + release.snapshot), size)
         points.append(w)
     return np.stack([w, np.mean(points, axis=0)])
@@ -129,7 +129,7 @@ def by_hand(release, rows, terms):
 @pytest.mark.parametrize("clip", [0.05, 1e3])
 def test_a_pass_is_the_steps_that_it_says(rng, problem, as_sparse, weighted, clip):
     n_outputs = 3 if isinstance(problem.loss, Multinomial) else 1
-    found = terms(problem=problem, n_outputs=n_outputs)
+    found = context_for(problem=problem, n_outputs=n_outputs)
     X = rng.standard_normal((N, D))
     weights = rng.random(N) * 2 if weighted else None
     rows = rows_for(found, rng, sparse.csr_array(X) if as_sparse else X, weights=weights)
@@ -171,7 +171,7 @@ def test_batches_side_by_side_are_those_of_the_kernel(rng, size, weighted, fit_i
 
 
 def test_blocks_and_fresh_snapshots(rng):
-    found = terms(scale=1.0)
+    found = context_for(scale=1.0)
     rows = rows_for(found, rng)
     point, anchor = points(rng, found)
     blocks = tuple(Block(0, 4, i) for i in range(4))
@@ -192,7 +192,7 @@ def test_blocks_and_fresh_snapshots(rng):
     ("sampler", "kind"), [(Poisson(0.1), PoissonSampled), (FixedSize(4), FixedSizeSampled)]
 )
 def test_the_event_is_that_of_its_steps(rng, sampler, kind):
-    found = terms()
+    found = context_for()
     point, anchor = points(rng, found)
     release = SVRGPass(point, anchor, point, np.full(9, 0.1), 1.0, GaussianNoise(2.0), sampler)
     ((event, count),) = release.event(found).parts
@@ -233,11 +233,11 @@ def test_wrong_passes_are_refused(wrong):
 def test_wrong_shapes_are_refused_before_any_row(rng):
     release = SVRGPass(np.zeros((2, 1)), np.zeros((2, 1)), np.zeros((2, 1)), [0.1], 1.0)
     with pytest.raises(ValueError, match="shape"):
-        release.event(terms())
+        release.event(context_for())
 
 
 def test_a_runaway_pass_says_so(rng):
-    found = terms(problem=Problem(SquaredError()), row_bound=None)
+    found = context_for(problem=Problem(SquaredError()), row_bound=None)
     rows = rows_for(found, rng, 1e100 * np.ones((N, D)), np.zeros((N, 1)))
     point = np.zeros(found.public.shape)
     release = SVRGPass(point + 1, point, point, np.full(99, 1e200), 1e20)
@@ -250,7 +250,7 @@ def test_a_runaway_pass_says_so(rng):
 
 def test_the_noise_of_a_step_has_the_promised_size(rng):
     """On a pass whose sum is zero, the iterates are a random walk of known steps."""
-    found = terms(scale=2.0, problem=Problem(SquaredError()), row_bound=None)
+    found = context_for(scale=2.0, problem=Problem(SquaredError()), row_bound=None)
     rows = rows_for(found, rng, np.zeros((N, D)), np.zeros((N, 1)), np.zeros(N))
     point = np.zeros(found.public.shape)
     release = SVRGPass(

@@ -19,13 +19,13 @@ from skdp.oracle import (
     NotAudited,
     Oracle,
     Public,
-    directional,
-    kernels,
-    moments,
     noise_source,
 )
 from skdp.oracle.ledger import Ledger, WithinBudget
+from skdp.oracle.releases import directional
 from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources import records
+from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.memory import MemorySource
 
 N, D, SIZE, ROW_BOUND = 40, 3, 0.8, 5.0
@@ -34,7 +34,7 @@ CASES = [("logistic", False), ("logistic", True), ("squared", True), ("multinomi
 cases = pytest.mark.parametrize(("name", "with_shift"), CASES)
 
 
-def terms_for(loss, n_rows=N, **facts):
+def context_for(loss, n_rows=N, **facts):
     outputs = loss.n_outputs or 1
     public = Public(n_rows, D, outputs, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=ROW_BOUND, **facts)
     return PublicContext(public, Problem(loss), 1.0)
@@ -65,7 +65,7 @@ def problem_data(loss, rng):
 @pytest.mark.parametrize("weighted", [False, True])
 @cases
 def test_the_sum_is_that_of_a_plain_loop(rng, monkeypatch, name, with_shift, weighted, layout):
-    monkeypatch.setattr(moments, "BLOCK_BYTES", 16 * D * 8)
+    monkeypatch.setattr(records, "BLOCK_BYTES", 16 * D * 8)
     loss, clip_norm = LOSSES[name], 0.9
     X, y, point, direction = problem_data(loss, rng)
     X = np.float32(X).astype(float)
@@ -80,10 +80,10 @@ def test_the_sum_is_that_of_a_plain_loop(rng, monkeypatch, name, with_shift, wei
         plain += vector * min(1, clip_norm / max(np.linalg.norm(vector), 1e-300))
     convert = {"dense": np.asarray, "float32": np.float32, "sparse": sparse.csr_array}[layout]
     targets = y.astype(np.float32) if layout == "float32" and y.dtype == float else y
-    what = DirectionalSum(point, direction, clip_norm, with_shift)
-    terms = terms_for(loss, weighted=weighted, sparse=layout == "sparse")
-    found = what.total(rows_of(convert(X), targets, weights), terms)
-    assert found.shape == what.shape(terms)
+    statistic = DirectionalSum(point, direction, clip_norm, with_shift)
+    context = context_for(loss, weighted=weighted, sparse=layout == "sparse")
+    found = statistic.total(rows_of(convert(X), targets, weights), context)
+    assert found.shape == statistic.shape(context)
     np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-5)
 
 
@@ -93,16 +93,19 @@ def test_layouts_parts_and_threads_agree(rng, monkeypatch, name, with_shift):
     X, y, point, direction = problem_data(loss, rng)
     X[rng.random(X.shape) < 0.4] = 0.0
     weights = rng.choice([0.0, 0.5, 1.0, 9.0], N)
-    what, terms = DirectionalSum(point, direction, 0.9, with_shift), terms_for(loss, weighted=True)
-    whole = what.total(rows_of(X, y, weights), terms)
-    other = what.total(rows_of(sparse.csr_array(X), y, weights), terms)
+    statistic, context = (
+        DirectionalSum(point, direction, 0.9, with_shift),
+        context_for(loss, weighted=True),
+    )
+    whole = statistic.total(rows_of(X, y, weights), context)
+    other = statistic.total(rows_of(sparse.csr_array(X), y, weights), context)
     np.testing.assert_allclose(other, whole, rtol=1e-12)
-    monkeypatch.setattr(kernels, "PART_BYTES", 5 * D * 8)
-    assert len(rows_of(X, y)._parts()) > 5
-    in_parts = what.total(rows_of(X, y, weights), terms)
+    monkeypatch.setattr(records, "PART_BYTES", 5 * D * 8)
+    assert len(rows_of(X, y).records.parts()) > 5
+    in_parts = statistic.total(rows_of(X, y, weights), context)
     np.testing.assert_allclose(in_parts, whole, rtol=1e-12)
     with ThreadPoolExecutor(3) as pool:
-        threaded = what.total(rows_of(X, y, weights, pool.map), terms)
+        threaded = statistic.total(rows_of(X, y, weights, pool.map), context)
     assert (threaded == in_parts).all()
 
 
@@ -121,15 +124,15 @@ def moves(name, with_shift, records, place=4, reach=1.0, clip_norm=0.7):
     rng = np.random.default_rng(place)
     loss = LOSSES[name]
     X, y, point, direction = problem_data(loss, rng)
-    terms = terms_for(loss, weighted=True)
-    what = DirectionalSum(reach * point, reach * direction, clip_norm, with_shift)
-    bound = what.contribution(terms, N).bound
+    context = context_for(loss, weighted=True)
+    statistic = DirectionalSum(reach * point, reach * direction, clip_norm, with_shift)
+    bound = statistic.contribution(context, N).bound
     assert clip_norm <= bound <= clip_norm * (1 + 1e-12)
     answers = []
     for row, target, weight in [(np.zeros(D), 0.0, 0.0), *records]:
         Z, t, w = X.copy(), y.copy(), np.ones(N)
         Z[place], t[place], w[place] = row, targets_of(loss, np.array([target]))[0], weight
-        answers.append(what.total(rows_of(Z, t, w), terms))
+        answers.append(statistic.total(rows_of(Z, t, w), context))
         assert np.isfinite(answers[-1]).all()
     away = [np.linalg.norm(answer - answers[0]) / bound for answer in answers]
     apart = [np.linalg.norm(a - b) / bound for a in answers[1:] for b in answers[1:]]
@@ -254,62 +257,50 @@ def test_flags_of_the_caller_do_not_matter(rng):
     weights = rng.choice([0.0, 5e-324, 1e300], N)
     with np.errstate(all="ignore"):
         rows = rows_of(X, y, weights)
-    what = DirectionalSum(point, direction, 1e-3, True)
+    statistic = DirectionalSum(point, direction, 1e-3, True)
     with np.errstate(all="raise"):
-        what.total(rows, terms_for(loss, weighted=True))
+        statistic.total(rows, context_for(loss, weighted=True))
 
 
 # ---------------------------------------------------------------------- what is charged
 
 
 def test_it_costs_what_a_vector_of_that_bound_costs():
-    terms = terms_for(Logistic())
-    what = DirectionalSum(np.zeros((D + 1, 1)), np.zeros((D + 1, 1)), 2.5, True)
-    release = NoisyStatistic(what, GaussianNoise(1.5))
-    assert release.event(terms) == Gaussian(1.5, spread=2.0)
-    assert release.event(terms).sensitivity(Adjacency.REPLACE_ONE) == 2.0
+    context = context_for(Logistic())
+    statistic = DirectionalSum(np.zeros((D + 1, 1)), np.zeros((D + 1, 1)), 2.5, True)
+    release = NoisyStatistic(statistic, GaussianNoise(1.5))
+    assert release.event(context) == Gaussian(1.5, spread=2.0)
+    assert release.event(context).sensitivity(Adjacency.REPLACE_ONE) == 2.0
     assert release.kind == "calibration"
-    assert release.std(terms) == pytest.approx(1.5 * 2.5, rel=1e-6)
+    assert release.std(context) == pytest.approx(1.5 * 2.5, rel=1e-6)
     source, rows = noise_source(0), rows_of(np.zeros((N, D)), np.zeros((N, 1)), np.zeros(N))
-    answers = np.array([release.answer(rows, terms, source) for _ in range(2000)])
+    answers = np.array([release.answer(rows, context, source) for _ in range(2000)])
     assert answers.shape == (2000, 5)
     assert np.std(answers, axis=0) == pytest.approx(1.5 * 2.5, rel=0.07)
-
-
-@pytest.mark.parametrize("n_features", [1, 3, 400])
-def test_rounding_is_charged_for_as_many_rows_as_are_summed_at_once(n_features):
-    n_rows = 2**22 if n_features < 400 else 2**15
-    X = np.broadcast_to(np.float32(0), (n_rows, n_features))
-    at_once = [
-        rows.stop - rows.start
-        for itemsize in (4, 8)
-        for part in kernels.parts(n_rows, n_features, itemsize, False)
-        for rows in moments.blocks(X, part)
-    ]
-    public = Public(n_rows, n_features, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
-    zero = np.zeros((n_features + 1, 1))
-    what = DirectionalSum(zero, zero, 1.0, True)
-    slack = what.contribution(PublicContext(public, Problem(Logistic()), 1.0), n_rows).bound - 1
-    assert slack >= 2 * max(at_once) * n_rows * 2.0**-53
 
 
 # ---------------------------------------------------------------------- what is refused
 
 
-class NoRows:
+class NotToBeRead(RepeatableSource):
     """Rows that must not be looked at."""
 
     n_rows = N
 
-    def __getattr__(self, name):
-        raise AssertionError(f"{name} of the rows was asked for")
+    def total(self, function, *arguments, rows=()):
+        raise AssertionError(f"{function.__name__} was asked for")
+
+    per_row = total
+
+    def transformed(self, scaling, row_bound):
+        raise AssertionError("another map was asked for")
 
 
-def ask(what, loss):
-    terms = terms_for(loss)
+def ask(statistic, loss):
+    context = context_for(loss)
     ledger = Ledger(WithinBudget(Adjacency.ZERO_OUT))
-    oracle = Oracle(terms, ledger, np.random.default_rng(0), NoRows(), noise_source(0))
-    return oracle.ask(NoisyStatistic(what, GaussianNoise(2.0)))
+    oracle = Oracle(context, ledger, np.random.default_rng(0), NotToBeRead(), noise_source(0))
+    return oracle.ask(NoisyStatistic(statistic, GaussianNoise(2.0)))
 
 
 def test_wrong_shapes_are_refused_before_any_row_is_read():
@@ -340,23 +331,23 @@ def test_bad_numbers_and_points_are_refused():
 
 def test_points_are_copied():
     point, direction = np.zeros((D + 1, 1)), np.ones((D + 1, 1))
-    what = DirectionalSum(point, direction, 1.0)
+    statistic = DirectionalSum(point, direction, 1.0)
     point[:], direction[:] = 9.0, 9.0
-    assert not what.point.any()
-    assert (what.direction == 1).all()
+    assert not statistic.point.any()
+    assert (statistic.direction == 1).all()
     with pytest.raises(ValueError, match="read-only"):
-        what.direction[0] = 2.0
+        statistic.direction[0] = 2.0
 
 
 def test_a_kinked_loss_is_refused(rng):
     X, y, point, direction = problem_data(SquaredError(), rng)
     with pytest.raises(ValueError, match="huber"):
-        DirectionalSum(point, direction, 1.0).total(rows_of(X, y), terms_for(Huber()))
+        DirectionalSum(point, direction, 1.0).total(rows_of(X, y), context_for(Huber()))
 
 
 def test_a_subclass_is_not_audited():
     class Unclipped(DirectionalSum):
-        def total(self, rows, terms):
+        def total(self, rows, context):
             return np.full(2, 1e9)
 
     point = np.zeros((D + 1, 1))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,16 +12,19 @@ from scipy import sparse
 from skdp.accounting import Adjacency, DisjointPass, Gaussian, Shuffled, price
 from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import GaussianNoise, Public, ShuffledPass, noise_source
-from skdp.oracle.kernels import gradient_rounding
+from skdp.oracle.kernels.clipped_gradients import gradient_rounding
+from skdp.oracle.releases import shuffled_pass
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.mechanisms import Contribution
 from skdp.oracle.releases.step_noise import StepNoise
-from skdp.oracle.sources.memory import MemorySource, passing
+from skdp.oracle.sources import memory
+from skdp.oracle.sources.base import STREAMED
+from skdp.oracle.sources.memory import MemorySource
 
 N, D, BOUND = 60, 4, 3.0
 
 
-def terms_for(problem, scale=0.0, adjacency=Adjacency.ZERO_OUT, n_outputs=1, **facts):
+def context_for(problem, scale=0.0, adjacency=Adjacency.ZERO_OUT, n_outputs=1, **facts):
     public = Public(
         N, D, n_outputs, adjacency, 1.0, 1e-6, has_intercept=problem.fit_intercept,
         row_bound=BOUND, **facts,
@@ -78,15 +84,15 @@ PROBLEMS = {
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("kind", ["dense", "csr", "weighted"])
 def test_without_noise_it_is_the_printed_algorithm(rng, name, n_steps, kind, monkeypatch):
-    monkeypatch.setattr("skdp.oracle.releases.shuffled_pass.AT_ONCE", 13)
+    monkeypatch.setattr(shuffled_pass, "AT_ONCE", 13)
     problem = PROBLEMS[name]
     X, y = data(rng, problem.loss)
     weights = rng.uniform(0, 3, N) if kind == "weighted" else None
     rows = make_rows(sparse.csr_array(X) if kind == "csr" else X, y, problem, weights)
     order = rng.permutation(N)
     release = ShuffledPass(n_steps, 0.05, 1.5)
-    terms = terms_for(problem, sparse=kind == "csr", weighted=kind == "weighted")
-    found = release.answer(rows, terms, Order(order))
+    context = context_for(problem, sparse=kind == "csr", weighted=kind == "weighted")
+    found = release.answer(rows, context, Order(order))
     expected = reference(X, y, problem, order, n_steps, 0.05, 1.5, weights)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -94,8 +100,8 @@ def test_without_noise_it_is_the_printed_algorithm(rng, name, n_steps, kind, mon
 def test_several_outputs_take_single_records_too(rng):
     problem = Problem(Multinomial(3), L2(0.1))
     X, y = rng.standard_normal((N, D)), rng.integers(3, size=N)
-    terms = terms_for(problem, scale=1.0, n_outputs=3)
-    answer = ShuffledPass(N, 0.1, 1.0).answer(make_rows(X, y, problem), terms, noise_source(0))
+    context = context_for(problem, scale=1.0, n_outputs=3)
+    answer = ShuffledPass(N, 0.1, 1.0).answer(make_rows(X, y, problem), context, noise_source(0))
     assert answer.shape == (D + 1, 3)
     assert np.isfinite(answer).all()
 
@@ -105,20 +111,20 @@ def test_noise_has_the_promised_size(n_steps):
     """On null rows the first point is the first step's noise."""
     problem = Problem(SquaredError(), fit_intercept=False)
     rows = make_rows(np.zeros((N, D)), np.zeros((N, 1)), problem)
-    terms = terms_for(problem, scale=3.0)
+    context = context_for(problem, scale=3.0)
     release = ShuffledPass(n_steps, 0.5, 2.0, GaussianNoise(1.5), tail=0.0)
     source = noise_source(0)
-    points = np.array([release.answer(rows, terms, source) for _ in range(300)]).ravel()
+    points = np.array([release.answer(rows, context, source) for _ in range(300)]).ravel()
     # Rows are null, so nothing pulls back: the last point is a sum of n_steps noises.
-    expected = 0.5 * n_steps / N * release.std(terms) * np.sqrt(n_steps)
+    expected = 0.5 * n_steps / N * release.std(context) * np.sqrt(n_steps)
     assert abs(points.std() / expected - 1) < 0.1
-    assert release.std(terms) == pytest.approx(3.0 * 1.5 * 2.0, rel=1e-6)
+    assert release.std(context) == pytest.approx(3.0 * 1.5 * 2.0, rel=1e-6)
 
 
 # ---------------------------------------------------------------------- exact noise
 
 
-def test_step_noise_is_what_hide_gives(rng):
+def test_step_noise_is_that_of_the_mechanism(rng):
     contribution = Contribution(1.0, 2.0, D, 1.0)
     mechanism, scale = GaussianNoise(1.3), 2.7
     noise = StepNoise(mechanism, contribution, scale)
@@ -166,7 +172,7 @@ def test_noise_too_large_for_its_grid_is_refused():
 # ---------------------------------------------------------------------- one record, one step
 
 
-def recorded(rows, terms, release, order, monkeypatch, forced=None):
+def recorded(rows, context, release, order, monkeypatch, forced=None):
     """Statistics of all steps; answers are the first run's."""
     log = []
 
@@ -177,21 +183,21 @@ def recorded(rows, terms, release, order, monkeypatch, forced=None):
 
     pairs = []
 
-    def hide(mechanism, statistic, contribution, scale, source):
+    def add_noise(mechanism, statistic, contribution, scale, noise_source):
         answer = note(statistic)
         pairs.append((log[-1], answer))
         return answer.reshape(statistic.shape)
 
-    def hide_step(noise, shifted, drawn):
+    def add_step_noise(noise, shifted, drawn):
         answer = note(shifted - noise.shift)
         pairs.append((log[-1], answer))
         shifted[:] = answer
         return shifted
 
     with monkeypatch.context() as patch:
-        patch.setattr(GaussianNoise, "add_noise", hide)
-        patch.setattr(StepNoise, "add_noise", hide_step)
-        answer = release.answer(rows, terms, Order(order))
+        patch.setattr(GaussianNoise, "add_noise", add_noise)
+        patch.setattr(StepNoise, "add_noise", add_step_noise)
+        answer = release.answer(rows, context, Order(order))
     return pairs, answer
 
 
@@ -204,7 +210,7 @@ HOSTILE_ROWS = [
 def worst_moves(monkeypatch, n_steps, adjacency, seeds=range(3)):
     """Largest number of steps that moved, and by how many times the sensitivity."""
     problem = Problem(SquaredError())
-    terms = terms_for(problem, scale=1.0, adjacency=adjacency)
+    context = context_for(problem, scale=1.0, adjacency=adjacency)
     release = ShuffledPass(n_steps, 0.05, 0.7)
     most, farthest = 0, 0.0
     for seed in seeds:
@@ -223,8 +229,10 @@ def worst_moves(monkeypatch, n_steps, adjacency, seeds=range(3)):
                     other = make_rows(*there, problem, weights)
                 else:
                     other = make_rows(*there, problem)
-                one, answer = recorded(make_rows(Z, t, problem), terms, release, order, monkeypatch)
-                two, again = recorded(other, terms, release, order, monkeypatch, one)
+                one, answer = recorded(
+                    make_rows(Z, t, problem), context, release, order, monkeypatch
+                )
+                two, again = recorded(other, context, release, order, monkeypatch, one)
                 np.testing.assert_array_equal(answer, again)
                 assert len(one) == len(two) == n_steps
                 slack = 1 + gradient_rounding(N, D, 1, False) + 2.0**-28
@@ -247,34 +255,32 @@ def test_a_record_moves_one_step_by_its_sensitivity(monkeypatch, n_steps, adjace
 
 def test_overlapping_blocks_are_caught(monkeypatch):
     """The mutant: closed index sets, so that the last record of a block is used twice."""
-    original = passing.itertools.pairwise
 
     def closed(edges):
-        return ((start, stop + 1) for start, stop in original(edges))
+        return ((start, stop + 1) for start, stop in itertools.pairwise(edges))
 
-    monkeypatch.setattr(passing.itertools, "pairwise", closed)
+    monkeypatch.setattr(memory, "itertools", SimpleNamespace(pairwise=closed))
     problem = Problem(SquaredError())
-    terms, release = terms_for(problem, scale=1.0), ShuffledPass(6, 0.05, 0.7)
+    context, release = context_for(problem, scale=1.0), ShuffledPass(6, 0.05, 0.7)
     rng = np.random.default_rng(0)
     X, y = data(rng)
     Z = X.copy()
     Z[10] += 1.0
     order = np.arange(N)
-    one, _ = recorded(make_rows(Z, y, problem), terms, release, order, monkeypatch)
-    two, _ = recorded(make_rows(X, y, problem), terms, release, order, monkeypatch, one)
+    one, _ = recorded(make_rows(Z, y, problem), context, release, order, monkeypatch)
+    two, _ = recorded(make_rows(X, y, problem), context, release, order, monkeypatch, one)
     moved = sum((a != b).any() for (a, _), (b, _) in zip(one, two, strict=True))
     assert moved == 2
 
 
 def test_an_unclipped_residual_is_caught(monkeypatch):
-    original = passing.Passing.singles
+    original = shuffled_pass._filled
 
-    def unclipped(self, clip_norm):
-        found = original(self, clip_norm)
-        object.__setattr__(found, "limits", np.full_like(found.limits, 1e300))
-        return found
+    def unclipped(records, clip_norm, n_steps):
+        *kept, limits = original(records, clip_norm, n_steps)
+        return *kept, [1e300] * len(limits)
 
-    monkeypatch.setattr(MemorySource, "singles", unclipped)
+    monkeypatch.setattr(shuffled_pass, "_filled", unclipped)
     rng = np.random.default_rng(0)
     problem = Problem(SquaredError())
     X, y = data(rng)
@@ -282,10 +288,10 @@ def test_an_unclipped_residual_is_caught(monkeypatch):
     y[0] = 1e6
     other = np.ones(N)
     other[0] = 0.0
-    terms, release = terms_for(problem, scale=1.0), ShuffledPass(N, 0.05, 0.7)
+    context, release = context_for(problem, scale=1.0), ShuffledPass(N, 0.05, 0.7)
     order = np.arange(N)
-    one, _ = recorded(make_rows(X, y, problem), terms, release, order, monkeypatch)
-    two, _ = recorded(make_rows(X, y, problem, other), terms, release, order, monkeypatch, one)
+    one, _ = recorded(make_rows(X, y, problem), context, release, order, monkeypatch)
+    two, _ = recorded(make_rows(X, y, problem, other), context, release, order, monkeypatch, one)
     assert np.linalg.norm(one[0][0] - two[0][0]) > 100 * 0.7
 
 
@@ -295,9 +301,9 @@ def test_an_unclipped_residual_is_caught(monkeypatch):
 def test_single_records_are_shuffled_and_batches_are_not():
     plain = Problem(SquaredError())
     step = Gaussian(1.0)
-    assert ShuffledPass(N, 0.1, 1.0).event(terms_for(plain)) == Shuffled(N, step)
-    assert ShuffledPass(6, 0.1, 1.0).event(terms_for(plain)) == DisjointPass(6, step)
-    streamed = terms_for(plain, streamed=True)
+    assert ShuffledPass(N, 0.1, 1.0).event(context_for(plain)) == Shuffled(N, step)
+    assert ShuffledPass(6, 0.1, 1.0).event(context_for(plain)) == DisjointPass(6, step)
+    streamed = context_for(plain, provides=STREAMED)
     assert ShuffledPass(N, 0.1, 1.0).event(streamed) == DisjointPass(N, step)
 
 
@@ -315,10 +321,12 @@ def test_rows_that_are_not_as_stated_are_refused(rng):
     X, y = data(rng)
     rows = make_rows(X, y, problem)
     with pytest.raises(ValueError, match="not as the public facts say"):
-        ShuffledPass(N, 0.1, 1.0).answer(rows, terms_for(problem, streamed=True), noise_source(0))
+        ShuffledPass(N, 0.1, 1.0).answer(
+            rows, context_for(problem, provides=STREAMED), noise_source(0)
+        )
     with pytest.raises(ValueError, match="not as the public facts say"):
         ShuffledPass(6, 0.1, 1.0).answer(
-            rows.take(np.arange(N - 1)), terms_for(problem), noise_source(0)
+            rows.take(np.arange(N - 1)), context_for(problem), noise_source(0)
         )
 
 
@@ -332,4 +340,4 @@ def test_impossible_passes_are_refused(arguments):
 
 def test_more_steps_than_rows_are_refused_before_the_debt():
     with pytest.raises(ValueError, match="as many rows"):
-        ShuffledPass(N + 1, 0.1, 1.0).event(terms_for(Problem(SquaredError())))
+        ShuffledPass(N + 1, 0.1, 1.0).event(context_for(Problem(SquaredError())))

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from hidden_runs import CLIP, N_ROWS, ROW_BOUND, data_for, problem_for, rows_for, terms_for
+from hidden_runs import CLIP, N_ROWS, ROW_BOUND, context_for, data_for, problem_for, rows_for
 from skdp.objective import L1, L2, Box, Multinomial, NoPenalty, Problem, SquaredError
 from skdp.oracle import GaussianNoise, LastIterate, NotAudited, Oracle, noise_source, smoothness
 from skdp.oracle.ledger import Anything, FollowPlan, Ledger
@@ -54,9 +54,9 @@ REFUSALS = {
 def test_refusals(case, data):
     facts, message = REFUSALS[case]
     facts = dict(facts)
-    terms = terms_for(facts.pop("problem", None), **facts)
+    context = context_for(facts.pop("problem", None), **facts)
     ledger = Ledger(Anything())
-    oracle = Oracle(terms, ledger, np.random.default_rng(0), rows_for(*data), noise_source(0))
+    oracle = Oracle(context, ledger, np.random.default_rng(0), rows_for(*data), noise_source(0))
     with pytest.raises(ValueError, match=rf"(?s)release='last' {message}.*Nothing was released\."):
         oracle.ask(LastIterate(20, 0.3, CLIP))
     assert ledger.entries == ()
@@ -68,22 +68,22 @@ def test_a_loss_without_a_bound_on_its_curvature_is_refused():
         curvature = math.inf
 
     with pytest.raises(ValueError, match="a loss of finite curvature"):
-        LastIterate(20, 0.3, CLIP).event(terms_for(problem_for(loss=KinkedError())))
+        LastIterate(20, 0.3, CLIP).event(context_for(problem_for(loss=KinkedError())))
 
 
 def test_largest_step_that_is_allowed():
-    terms = terms_for()
-    largest = 2 / smoothness(terms.public, terms.problem)
-    LastIterate(20, largest, CLIP).event(terms)
+    context = context_for()
+    largest = 2 / smoothness(context.public, context.problem)
+    LastIterate(20, largest, CLIP).event(context)
     with pytest.raises(ValueError, match="needs learning_rate <="):
-        LastIterate(20, largest * (1 + 1e-12), CLIP).event(terms)
+        LastIterate(20, largest * (1 + 1e-12), CLIP).event(context)
 
 
 def test_infinite_epsilon_needs_no_bound_on_rows(data):
     X, y = data
-    terms = terms_for(scale=0.0, epsilon=math.inf, row_bound=None)
+    context = context_for(scale=0.0, epsilon=math.inf, row_bound=None)
     rows = MemorySource.of(X, y.reshape(-1, 1), None, None, 0.0)
-    assert np.isfinite(LastIterate(20, 0.3, CLIP).answer(rows, terms, noise_source(0))).all()
+    assert np.isfinite(LastIterate(20, 0.3, CLIP).answer(rows, context, noise_source(0))).all()
 
 
 @pytest.mark.parametrize("change", ["weights", "bound", "number"])
@@ -95,7 +95,7 @@ def test_rows_that_are_not_as_announced_are_refused(data, change):
     if change == "number":
         rows = rows.take(np.arange(5))
     with pytest.raises(ValueError, match="needs the public number of rows"):
-        LastIterate(5, 0.3, CLIP).answer(rows, terms_for(), noise_source(0))
+        LastIterate(5, 0.3, CLIP).answer(rows, context_for(), noise_source(0))
 
 
 @pytest.mark.parametrize(
@@ -111,26 +111,30 @@ def test_numbers_out_of_range(bad):
 
 def test_only_audited_noise(data):
     class Quiet(GaussianNoise):
-        def hide(self, statistic, contribution, scale, source):
+        def add_noise(self, statistic, contribution, scale, noise_source):
             return statistic
 
     oracle = Oracle(
-        terms_for(), Ledger(Anything()), np.random.default_rng(0), rows_for(*data), noise_source(0)
+        context_for(),
+        Ledger(Anything()),
+        np.random.default_rng(0),
+        rows_for(*data),
+        noise_source(0),
     )
     with pytest.raises(NotAudited):
         oracle.ask(LastIterate(5, 0.3, CLIP, Quiet()))
 
 
 def test_one_debt_and_nothing_kept(data):
-    terms = terms_for()
+    context = context_for()
     release = LastIterate(5, 0.3, CLIP)
     before = dict(vars(release))
     rehearsed = Ledger(Anything())
-    stand_in = Oracle(terms, rehearsed, np.random.default_rng(0)).ask(release)
+    placeholder = Oracle(context, rehearsed, np.random.default_rng(0)).ask(release)
     ledger = Ledger(FollowPlan(rehearsed.entries))
-    oracle = Oracle(terms, ledger, np.random.default_rng(0), rows_for(*data), noise_source(0))
+    oracle = Oracle(context, ledger, np.random.default_rng(0), rows_for(*data), noise_source(0))
     answer = oracle.ask(release)
-    assert answer.shape == stand_in.shape == (3, 1)
+    assert answer.shape == placeholder.shape == (3, 1)
     assert [(entry.kind, entry.count) for entry in ledger.entries] == [("last_iterate", 1)]
     assert vars(release) == before
     with pytest.raises(Exception, match="after the end of its plan"):

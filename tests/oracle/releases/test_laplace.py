@@ -8,29 +8,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
-from skdp.oracle.gram import gram
 
 from skdp.accounting import Adjacency, Composed, Laplace, calibrate, price
-from skdp.objective import Logistic, Multinomial, Problem, SquaredError
+from skdp.objective import Logistic, Multinomial, Problem
 from skdp.oracle import (
     FixedSize,
     GaussianNoise,
     GradientSum,
     LaplaceNoise,
-    LargestEigenvalue,
     NoisyStatistic,
     Poisson,
     Public,
-    kernels,
     noise_source,
 )
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.sources.memory import MemorySource
 
 
-def terms_for(adjacency=Adjacency.ZERO_OUT, n_rows=50, n_features=3, n_outputs=1, **facts):
+def context_for(adjacency=Adjacency.ZERO_OUT, n_rows=50, n_features=3, n_outputs=1, **facts):
     facts = {"epsilon": 1.0, "delta": 0.0, "row_bound": 2.0, **facts}
     public = Public(n_rows, n_features, n_outputs, adjacency, **facts)
     loss = Logistic() if n_outputs == 1 else Multinomial(n_outputs)
@@ -81,7 +76,7 @@ def test_worst_log_ratio_never_exceeds_epsilon(adjacency, multiplier, bound, tot
 def test_worst_log_ratio_on_samples(rate):
     """One dimension, all records at the two ends: the mixture's density ratio is within epsilon."""
     n, m = 100, round(100 * rate)
-    release = FixedSize(m).event(Laplace(0.7), terms_for(n_rows=n).public)
+    release = FixedSize(m).event(Laplace(0.7), context_for(n_rows=n).public)
     epsilon, _ = price(Composed(((release, 1),)), 0.0, Adjacency.REPLACE_ONE)
     y = np.linspace(-30, 30, 4001)
 
@@ -98,7 +93,7 @@ def test_worst_log_ratio_on_samples(rate):
 def test_plans_cost_what_the_paper_says():
     """eps_0 = log(1 + (exp(eps/T) - 1) n/m), b = S_1/(m eps_0), S_1 = 2 C under replace-one."""
     n, m, n_steps, epsilon = 1000, 100, 40, 1.0
-    public = terms_for(Adjacency.REPLACE_ONE, n_rows=n).public
+    public = context_for(Adjacency.REPLACE_ONE, n_rows=n).public
     event = Composed(((FixedSize(m).event(Laplace(1.0), public), n_steps),))
     found = calibrate(event, epsilon, 0.0, Adjacency.REPLACE_ONE)
     inner = math.log1p(math.expm1(epsilon / n_steps) * n / m)
@@ -114,7 +109,7 @@ def test_delta_takes_the_tighter_composition():
     tight = calibrate(event, 1.0, 1e-6, Adjacency.ZERO_OUT)
     assert (pure.accountant, tight.accountant) == ("pure", "pld")
     assert tight.scale < 0.4 * pure.scale
-    sampled = Composed(((Poisson(0.1).event(Laplace(1.0), terms_for().public), 200),))
+    sampled = Composed(((Poisson(0.1).event(Laplace(1.0), context_for().public), 200),))
     assert calibrate(sampled, 1.0, 1e-6, Adjacency.ZERO_OUT).accountant == "pld"
 
 
@@ -149,105 +144,11 @@ def test_rounding_is_within_what_is_paid(size, bound, multiplier, seed):
     assert moved <= scale / multiplier
 
 
-# ---------------------------------------------------------------- L1 clipping
-
-
-@pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("row_bound", [None, 1.3])
-def test_each_record_is_clipped_in_l1_norm(rng, n_outputs, dtype, is_sparse, row_bound):
-    X = rng.standard_normal((30, 4)).astype(dtype)
-    loss = SquaredError()
-    targets = (10 ** rng.uniform(-3, 3, (30, n_outputs))).astype(dtype)
-    weights = rng.uniform(0, 3, 30)
-    point = rng.standard_normal((5, n_outputs))
-    rows = MemorySource.of(
-        sparse.csr_array(X) if is_sparse else X, targets, weights, row_bound, 2.5
-    )
-    terms = terms_for(n_rows=1, n_features=4)
-    terms = PublicContext(terms.public, Problem(SquaredError()), 1.0)
-    total = rows.clipped_gradient_sum(loss, point, 0.8, order=1)
-    expected = np.zeros_like(total)
-    for i in range(30):
-        z = X[i].astype(float)
-        if row_bound is not None:
-            z = z * min(1, row_bound / np.linalg.norm(z))
-        z = np.append(z, 2.5)
-        gradient = weights[i] * np.outer(z, z @ point - targets[i])
-        norm = np.abs(gradient).sum()
-        expected += gradient * min(1, 0.8 / norm)
-        alone = rows.take(np.array([i])).clipped_gradient_sum(loss, point, 0.8, order=1)
-        slack = kernels.gradient_rounding(1, 4, n_outputs, is_sparse)
-        assert np.abs(alone).sum() <= 0.8 * (1 + slack)
-    np.testing.assert_allclose(total, expected, rtol=2e-4 if dtype == np.float32 else 1e-10)
-
-
-def test_hostile_rows_stay_within_the_bound():
-    extremes = [0.0, 5e-324, 1e-170, 1e-30, 1.0, 1e154, 1e300, 1.7e308]
-    X = np.array([[a, -b, a] for a in extremes for b in extremes])
-    for row_bound in (None, 1e-3, 2.0, 1e200):
-        rows = MemorySource.of(X, np.full((len(X), 1), 1e3), np.full(len(X), 1e6), row_bound, 0.5)
-        for i in range(len(X)):
-            alone = rows.take(np.array([i])).clipped_gradient_sum(
-                SquaredError(), np.ones((4, 1)), 0.3, order=1
-            )
-            assert np.abs(alone).sum() <= 0.3 * (1 + 1e-12)
-
-
 def test_gradients_go_by_the_norm_of_their_noise():
     with pytest.raises(ValueError, match="order must be 1 or 2"):
         GradientSum(np.zeros((4, 1)), 1.0, 3)
-    terms = terms_for()
+    context = context_for()
     for order, noise in ((2, LaplaceNoise()), (1, GaussianNoise())):
         release = NoisyStatistic(GradientSum(np.zeros((4, 1)), 1.0, order), noise)
-        with pytest.raises(ValueError, match="hides sums whose records are bounded"):
-            release.std(terms)
-
-
-# ---------------------------------------------------------------- the largest eigenvalue
-
-
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_gram_matrix(rng, is_sparse):
-    X = rng.standard_normal((200, 3))
-    shrink = rng.uniform(0.1, 1, 200)
-    Z = np.column_stack([X * shrink[:, None], np.full(200, 2.0)])
-    found = gram(sparse.csr_array(X) if is_sparse else X, shrink, 2.0)
-    np.testing.assert_allclose(found, Z.T @ Z, rtol=1e-12)
-    np.testing.assert_allclose(gram(X, None, 0.0), X.T @ X, rtol=1e-12)
-
-
-@given(seed=st.integers(0, 2**32 - 1), length=st.floats(0.01, 10))
-@settings(deadline=None, max_examples=60)
-def test_one_record_moves_the_eigenvalue_by_its_bound(seed, length):
-    """Weyl's inequality, with the shrinking of rows; the bound cannot be made smaller."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((20, 3)) * length
-    other = X.copy()
-    X[0], other[0] = X[0] * 100, 0.0
-    terms = terms_for(n_rows=20)
-    bound = LargestEigenvalue().contribution(terms, 20).bound
-    size = terms.public.intercept_size
-    values = [
-        LargestEigenvalue().total(MemorySource.of(Z, np.zeros((20, 1)), None, 2.0, size), terms)[0]
-        for Z in (X, other)
-    ]
-    assert abs(values[0] - values[1]) <= bound
-
-
-def test_the_bound_on_the_eigenvalue_is_tight():
-    terms = terms_for(n_rows=2, has_intercept=False)
-    X = np.array([[3.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
-    values = []
-    for Z in (X, X * [[0.0], [1.0]]):
-        rows = MemorySource.of(Z, np.zeros((2, 1)), None, 2.0, 0.0)
-        values.append(LargestEigenvalue().total(rows, terms)[0])
-    assert values[0] - values[1] == pytest.approx(4.0)
-    assert LargestEigenvalue().contribution(terms, 2).bound == pytest.approx(4.0, rel=1e-9)
-
-
-def test_eigenvalue_needs_a_bound_on_rows():
-    terms = terms_for(row_bound=None)
-    with pytest.raises(ValueError, match=r"data_norm.*Nothing was released"):
-        LargestEigenvalue().contribution(terms, 50)
+        with pytest.raises(ValueError, match="is for statistics whose records are bounded"):
+            release.std(context)

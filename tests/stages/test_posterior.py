@@ -1,4 +1,4 @@
-"""The belief in a slope and a shift: closed forms, limits, and Hessians spoilt by noise."""
+"""The posterior of a slope and a shift: closed forms, limits, and Hessians spoilt by noise."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from skdp.stages import recalibration
 from skdp.stages.recalibration import (
     LEAST_CURVATURE,
     LEAST_SLOPE,
     MOST_SLOPE,
     GaussianPosterior,
-    posterior,
 )
 
 PRIOR = GaussianPosterior.prior(np.array([0.8, 0.1]), np.array([0.35, 0.2]))
@@ -124,6 +124,6 @@ def test_a_flat_minimum_is_found_where_there_is_no_noise_to_speak_of(monkeypatch
         belief = seen(belief, belief.best, 1e-5, hessian=flat)
     np.testing.assert_allclose(belief.best, MINIMUM, atol=1e-3)
     # Mutant: the same lift whatever the noise.
-    monkeypatch.setattr(posterior, "LEAST_SEEN", np.inf)
+    monkeypatch.setattr(recalibration, "LEAST_SEEN", np.inf)
     held = seen(PRIOR, PRIOR.best, 1e-5, hessian=flat).best
     assert np.linalg.norm(held - MINIMUM) > 0.3
