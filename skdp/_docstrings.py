@@ -1,7 +1,5 @@
 """Paragraphs that several docstrings have in common, written once."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Numbers: the types of arrays, what counts as a number, what a message shows of a value."""
 
-from __future__ import annotations
-
 import math
 from numbers import Integral, Number, Real
 from typing import Any, TypeGuard

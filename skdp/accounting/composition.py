@@ -1,7 +1,5 @@
 """Epsilon and delta of composed dominating pairs: find the tail, sum losses by FFT, solve."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The one path that every private estimator takes: check, read, prepare, charge, run, keep."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

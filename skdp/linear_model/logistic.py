@@ -1,7 +1,5 @@
 """Differentially private logistic regression, binary and multinomial."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """Warn where noise outweighs what the rows, or batches of them, can tell."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What is settled about a fit before any row is read: public facts, problem, solver and stages."""
 
-from __future__ import annotations
-
 import pickle
 from abc import abstractmethod
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a plain search of scikit-learn around a private estimator cost, from public facts."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """How many trainings of a cross-validation one record can take part in, from public facts."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The one object that a solver gets: it answers releases, and every answer is charged first."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

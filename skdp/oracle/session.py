@@ -1,7 +1,5 @@
 """From stages to a solution: rehearse without rows, calibrate, then run on the rows once."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Error bounds of Nesterov's method, plain and in stages, as functions of the number of steps."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

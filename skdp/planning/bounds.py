@@ -5,8 +5,6 @@ Zhou 2022, "ERUB"). They hold for a mean loss that is M-smooth and satisfies the
 Polyak-Lojasiewicz inequality with constant mu; ``kappa = M/mu``.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -6,8 +6,6 @@ along the eigenvectors of the Hessian are independent; for the eigenvalue h
     x_{t+1} = (1 + beta - alpha h) x_t - beta x_{t-1} - alpha noise_t.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

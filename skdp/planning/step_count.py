@@ -1,7 +1,5 @@
 """Find the number of steps, and the longest steps, that the utility bounds call for."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any

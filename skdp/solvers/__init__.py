@@ -1,7 +1,5 @@
 """Solvers, which ask an oracle for noisy answers; a file in this folder is found by being there."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from typing import Any

@@ -1,7 +1,5 @@
 """The base of accelerated solvers, which choose noise and number of steps by an error bound."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """Accelerated mirror descent on a bounded set: DP-AccMD, for more columns than rows."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

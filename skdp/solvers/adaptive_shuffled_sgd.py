@@ -1,7 +1,5 @@
 """One pass over shuffled rows, whose clipping norms follow the residuals (DP-AMBSSGD)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Least squares from noisy sufficient statistics, with a ridge that adapts to their noise."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Stochastic gradient descent with falling step sizes, to which the noise is matched."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from skdp import steps

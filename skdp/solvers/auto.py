@@ -12,8 +12,6 @@ a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Mea
 ``docs/defaults.rst``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from skdp.objective import Problem

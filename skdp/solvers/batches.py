@@ -1,7 +1,5 @@
 """Turn a batch size and a way of sampling into the samplers of all steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

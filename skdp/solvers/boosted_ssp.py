@@ -1,7 +1,5 @@
 """Least squares from a noisy Gram matrix, followed by rounds of gradient boosting."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

@@ -10,8 +10,6 @@ its own kappa. They assume that no gradient is clipped. With other penalties, wi
 with momentum on a penalised problem they are a guide.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

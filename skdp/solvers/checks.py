@@ -1,7 +1,5 @@
 """Checks of hyperparameters, whose messages say what is allowed and what was given."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any, TypeGuard

@@ -1,7 +1,5 @@
 """Clipping norms during a run: fixed beforehand, or adapted to noisy counts."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -42,8 +42,6 @@ The constants were chosen on a handful of public data sets; most results change 
 error if one of the constants changes by half. ``benchmarks/`` has the results.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Gradient descent on noisy, clipped mean gradients: proximal, projected, with momentum."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from skdp import steps

@@ -1,7 +1,5 @@
 """Polyak's heavy ball, with momentum and number of steps that minimise an error bound."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Nesterov's accelerated gradient method, in one stage or in several stages of falling steps."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Newton's method with two kinds of noise: on the gradient, and on the direction."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Minimise the objective plus a random linear term, and release the minimiser."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from skdp.oracle import PerturbedMinimum

@@ -10,8 +10,6 @@ Thakurta, Jain (2022),
 3. and is at most ``b**2 / (c R**2 kappa d alpha**2)`` long, or its noise would dominate.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

@@ -1,7 +1,5 @@
 """Gradient descent that requests budget step by step, and stops when too little is left."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

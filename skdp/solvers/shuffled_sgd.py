@@ -1,7 +1,5 @@
 """One pass of clipped, noisy steps over shuffled rows (DP-SSGD)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Variance-reduced gradient descent: SVRG, and SVRG++ whose epochs double."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from abc import abstractmethod

@@ -1,7 +1,5 @@
 """Gradient descent that is preconditioned (whitened) by a noisy Gram matrix."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Clipping norms: the bound on one record's gradient in each step, fixed or adaptive."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 

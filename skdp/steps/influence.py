@@ -11,8 +11,6 @@ If the expected error at the end is an optimisation term plus ``sum_t q_t Var_t`
 All functions take the logarithm of the influence, so that long runs neither overflow nor underflow.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from typing import Any

@@ -3,8 +3,6 @@
 Everything here is post-processing of gradients that were released before, and needs no privacy.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 

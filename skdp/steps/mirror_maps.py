@@ -1,7 +1,5 @@
 """Mirror maps: the distance that suits a constraint set, and the mirror step that it defines."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 

@@ -1,7 +1,5 @@
 """Noise schedules by name: how the noise of each step compares with that of the others."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

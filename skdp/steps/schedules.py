@@ -1,7 +1,5 @@
 """Step sizes: fixed schedules, and sizes that follow the norms of earlier noisy gradients."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from typing import Any

@@ -1,7 +1,5 @@
 """Empirical-Bayes steps in the eigenbasis of a noisy Gram matrix."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

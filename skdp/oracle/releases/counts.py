@@ -6,8 +6,6 @@ sensitivity under zero-out and under replace-one alike (the spread is 1). Sample
 rest on the 0 of the null record, as amplification compares a record with its absence.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

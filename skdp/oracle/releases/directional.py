@@ -1,7 +1,5 @@
 """Derivatives of losses along one direction and along a shift, each record's clipped."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

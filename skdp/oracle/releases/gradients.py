@@ -1,7 +1,5 @@
 """Sums of clipped gradients, and of differences of gradients between two points."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Histograms of all columns in one release: each record adds one to one bin of every column."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Gradient descent run behind the boundary, of which only the last point is shown."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Statistics of second moments: Gram matrices, gradients of shrunk rows, squared residuals."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The release behind nearly every algorithm: a statistic of sampled rows, with noise."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

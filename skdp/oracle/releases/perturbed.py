@@ -1,7 +1,5 @@
 """The minimiser of an objective with a random linear term."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ The number that turns a sum into a mean is always public: the *expected* number 
 number that came out. An empty draw is answered like any other, with noise on a sum of nothing.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import operator

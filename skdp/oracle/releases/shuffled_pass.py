@@ -1,7 +1,5 @@
 """One pass of noisy gradient steps over disjoint blocks of shuffled rows, as one release."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

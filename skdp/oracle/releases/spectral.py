@@ -3,8 +3,6 @@
 None of them is a sum over records, but one record moves them by a bounded amount.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """An epoch of variance-reduced steps, run behind the boundary as one release."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field

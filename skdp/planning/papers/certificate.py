@@ -9,8 +9,6 @@ then ``V(t) = <P, xi xi'> + c (F(x_t) - F*)`` falls by ``rho**2`` at every step 
 iteration subtracts gradients, so B is ``(-alpha, 0)``; the paper prints ``(alpha, 0)``.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

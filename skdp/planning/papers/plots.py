@@ -1,7 +1,5 @@
 """Plot utility bounds against the number of steps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

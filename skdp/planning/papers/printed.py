@@ -1,7 +1,5 @@
 """Formulas as papers print them: budgets, noise, step counts and constants, for comparison."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ the variance of the noise. Utility bounds assume the slowest rate, ``gamma = 1 -
 greatest noise for all coordinates; the functions here compute the quantities that they bound.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ planned noise and once with more noise in a few steps, and compare the final los
 Zhou 2022, sec. 5).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
