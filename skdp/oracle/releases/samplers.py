@@ -19,14 +19,7 @@ from skdp.accounting import Event, FixedSizeSampled, OnBlock, Partition, Poisson
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases.base import audited, store_integers
-from skdp.oracle.sources.base import (
-    ADDRESSABLE,
-    ORDERED,
-    REPEATABLE,
-    OrderedSource,
-    Source,
-    require,
-)
+from skdp.oracle.sources import base
 from skdp.oracle.sources.memory import MemorySource
 
 
@@ -46,7 +39,7 @@ class Sampler(ABC):
         """Return the cost of ``inner`` on the rows that are drawn."""
 
     @abstractmethod
-    def draw(self, source: Source, noise_source: NoiseSource) -> Source:
+    def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
         """Return the rows that take part."""
 
     @abstractmethod
@@ -61,14 +54,14 @@ class Sampler(ABC):
 class IndexSampler(Sampler):
     """A sampler that draws rows by their numbers."""
 
-    needs = ADDRESSABLE
+    needs = base.ADDRESSABLE
 
     @abstractmethod
     def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
         """Return the numbers of the rows that take part, in increasing order."""
 
-    def draw(self, source: Source, noise_source: NoiseSource) -> Source:
-        rows = require(source, MemorySource)
+    def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
+        rows = base.require(source, MemorySource)
         return rows.take(self.indices(rows, noise_source))
 
     def draw_many(
@@ -93,7 +86,7 @@ class IndexSampler(Sampler):
 class AllRows(IndexSampler):
     """All rows, every time."""
 
-    needs: ClassVar[str] = REPEATABLE
+    needs: ClassVar[str] = base.REPEATABLE
 
     def event(self, inner: Event, public: Public) -> Event:
         return inner
@@ -101,7 +94,7 @@ class AllRows(IndexSampler):
     def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
         return np.arange(source.n_rows)
 
-    def draw(self, source: Source, noise_source: NoiseSource) -> Source:
+    def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
         return source
 
     def divisor(self, public: Public) -> float:
@@ -268,7 +261,7 @@ class Cut(Sampler):
     epoch: int
     cuts: tuple[int, ...]
     index: int
-    needs: ClassVar[str] = ORDERED
+    needs: ClassVar[str] = base.ORDERED
 
     def __post_init__(self) -> None:
         store_integers(self, "epoch", "index")
@@ -284,8 +277,8 @@ class Cut(Sampler):
         partition = Partition(self.epoch, len(self.cuts) - 1, cuts=self.cuts)
         return OnBlock(partition, self.index, inner)
 
-    def draw(self, source: Source, noise_source: NoiseSource) -> Source:
-        ordered = require(source, OrderedSource)
+    def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
+        ordered = base.require(source, base.OrderedSource)
         return ordered.block(self.epoch, self.cuts, self.index, noise_source)
 
     def divisor(self, public: Public) -> float:
