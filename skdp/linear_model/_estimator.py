@@ -17,7 +17,7 @@ from skdp.linear_model import parameters
 from skdp.linear_model.budget import (
     PrivacyBudget,
     charge,
-    is_this_process,
+    process_id,
     process_of_open_budget,
     seed_fingerprint,
 )
@@ -179,7 +179,7 @@ class PrivateEstimatorMixin(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickle; back in the process of the open budget there is nothing to remember."""
         process = state.get(_FOREIGN_BUDGET)
-        if process is not None and is_this_process(process):
+        if process is not None and process == process_id():
             state = {name: value for name, value in state.items() if name != _FOREIGN_BUDGET}
         super().__setstate__(state)
 

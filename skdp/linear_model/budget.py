@@ -42,8 +42,7 @@ IN_PROCESS = (
     "worker, their epsilons and deltas adding up to the whole. Nothing was released."
 )
 
-# All budgets of this process, by key.
-_known: WeakValueDictionary[str, PrivacyBudget] = WeakValueDictionary()
+_known: WeakValueDictionary[str, PrivacyBudget] = WeakValueDictionary()  # by key
 
 # Budgets whose ``with`` block is open. A context variable would not reach the threads of a pool, so
 # a block charges the fits of all threads: too much in doubt, never too little.
@@ -363,14 +362,13 @@ def charge(
         raise PrivacyBudgetError(
             f"{who} asked for a fit in a worker process, but it was sent there from inside the "
             "block of a PrivacyBudget of another process, which would not be charged. "
-            f"{IN_PROCESS} "
-            f"(For a fit that this budget has nothing to do with, make a new {who}.)"
+            f"{IN_PROCESS} (For a fit that this budget has nothing to do with, make a new {who}.)"
         )
     with _lock:
         asked_for = list(dict.fromkeys([*_open, *([] if budget is None else [budget])]))
-        # 1. All of them admit the fit, or none is charged.
+        # All of them admit the fit, or none is charged.
         totals = [item.admit(who, asked, seed) for item in asked_for]
-        # 2. From here on the debts stand, whatever becomes of the fit.
+        # From here on the debts stand, whatever becomes of the fit.
         for item, total in zip(asked_for, totals, strict=True):
             item.record(total, seed)
 
@@ -390,11 +388,6 @@ def process_of_open_budget(known: str | None) -> str | None:
     """Return the process whose open budgets an estimator belongs to as it is pickled, if any."""
     with _lock:
         return known or next((budget.process for budget in _open), None)
-
-
-def is_this_process(process: str) -> bool:
-    """Whether this is the process, where open budgets are charged anyway."""
-    return process == process_id()
 
 
 def _renew_lock() -> None:

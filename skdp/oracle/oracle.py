@@ -17,7 +17,7 @@ from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.samplers import Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.scaling import Columns, Scaling
-from skdp.oracle.sources.base import REPEATABLE, RepeatableSource, Source, require
+from skdp.oracle.sources.base import REPEATABLE, RepeatableSource, Source, require_kind
 
 
 class Oracle:
@@ -176,7 +176,7 @@ class Oracle:
         public = self.public.standardised(scaling.columns is not None, scaling.targets is not None)
         public = replace(public, share=share)
         if self._source is not None:
-            rows = require(self._source, RepeatableSource)
+            rows = require_kind(self._source, RepeatableSource)
             self._source = rows.transformed(scaling, public.row_bound)
         self.public = public
         self._context = replace(self._context, public=public)

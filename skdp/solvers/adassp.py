@@ -38,12 +38,11 @@ class AdaptiveSufficientStatistics(Solver):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.preprocessing import scale
     >>> from skdp import DPRidge
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(epsilon=1.0, solver="adassp", scaling="none")
-    >>> model = model.fit(scale(X), scale(y))
-    >>> [release.kind for release in model.privacy_.releases]
+    >>> model = DPRidge(epsilon=1.0, solver="adassp")
+    >>> model = model.fit(X, y)
+    >>> [release.kind for release in model.privacy_.releases][-3:]
     ['gram', 'smallest_eigenvalue', 'gradient']
     """
 

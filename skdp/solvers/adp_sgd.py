@@ -54,13 +54,12 @@ class AdaptiveNoiseSGD(Solver):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
     >>> from skdp import DPLogisticRegression
     >>> from skdp.solvers import AdaptiveNoiseSGD
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> solver = AdaptiveNoiseSGD(max_iter=300, batch_size=0.2)
-    >>> model = DPLogisticRegression(solver=solver, epsilon=3.0).fit(scale(X), y)
-    >>> model.score(scale(X), y) > 0.85
+    >>> model = DPLogisticRegression(solver=solver, epsilon=3.0).fit(X, y)
+    >>> model.score(X, y) > 0.85
     True
     """
 

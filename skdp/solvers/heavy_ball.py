@@ -41,11 +41,10 @@ class HeavyBallDescent(Accelerated):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.preprocessing import scale
     >>> from skdp import DPRidge
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(alpha=50, solver="heavy_ball", epsilon=3.0, scaling="none")
-    >>> 0 <= model.fit(scale(X), scale(y)).solver_.momentum < 1
+    >>> model = DPRidge(alpha=50, solver="heavy_ball", epsilon=3.0)
+    >>> 0 <= model.fit(X, y).solver_.momentum < 1
     True
     """
 

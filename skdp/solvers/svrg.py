@@ -10,15 +10,9 @@ import numpy as np
 
 from skdp._numbers import Array, is_real, require
 from skdp.oracle import GaussianNoise, SVRGPass, noisy_gradient
-from skdp.solvers import checks
+from skdp.solvers import checks, defaults
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.batches import batch_rate, check_batches, samplers
-from skdp.solvers.defaults import (
-    count_within,
-    descent_defaults,
-    longest_plain_step,
-    travelled_distance,
-)
 from skdp.steps import ClippingRule, clip_norms
 
 # Fewest and most inner steps.
@@ -105,15 +99,15 @@ class VarianceReduced(Solver):
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         """Return the distance and clip of gradient descent, in plain steps."""
-        longest = longest_plain_step(public, problem, PLAIN_STEP)
-        distance = travelled_distance(public, problem, TRAVEL)
+        longest = defaults.longest_plain_step(public, problem, PLAIN_STEP)
+        distance = defaults.travelled_distance(public, problem, TRAVEL)
         clip = self.clip_norm
         if not is_real(clip):
-            clip = descent_defaults(public, problem)["clip_norm"]
+            clip = defaults.descent_defaults(public, problem)["clip_norm"]
         max_iter = self.max_iter
         if checks.is_auto(max_iter):
             step = float(self.learning_rate) if is_real(self.learning_rate) else longest
-            max_iter = count_within(distance / step, STEPS)
+            max_iter = defaults.count_within(distance / step, STEPS)
         checks.count(max_iter=max_iter)
         rows = max(MIN_ROWS, round(SHARE_OF_ROWS * public.n_rows))
         return {
@@ -166,7 +160,7 @@ class VarianceReduced(Solver):
         clips = clip_norms(self.clip_norm, len(lengths))
         batches = samplers(self.batch_size, self.sampling, public)
         snapshots, inner = self._noises(public, lengths)
-        longest = longest_plain_step(public, oracle.problem, PLAIN_STEP)
+        longest = defaults.longest_plain_step(public, oracle.problem, PLAIN_STEP)
         step = BarzilaiBorwein(longest) if self.learning_rate == "bb" else None
         size = longest if step is not None else float(self.learning_rate)
         point = anchor = oracle.problem.prox(oracle.start(), 0.0)
@@ -260,11 +254,10 @@ class SVRG(VarianceReduced):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(solver="svrg", epsilon=3.0).fit(scale(X), y)
-    >>> model.score(scale(X), y) > 0.85
+    >>> model = DPLogisticRegression(solver="svrg", epsilon=3.0).fit(X, y)
+    >>> model.score(X, y) > 0.85
     True
     """
 

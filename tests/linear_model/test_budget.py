@@ -164,7 +164,7 @@ def test_a_filter_admits_gaussian_fits_only(regression, asked):
 
 
 def test_divisions_of_different_fits_are_not_the_same(regression):
-    """Both fits draw blocks; a record may be in the dearest block of each."""
+    """Both fits draw blocks; a record may be in the most expensive block of each."""
 
     def fit(noise):
         solver = GradientDescent(

@@ -92,9 +92,11 @@ def test_accelerated_solvers_that_ask_for_the_smoothness(
 def test_replay_catches_an_eigenvalue_of_rows_as_they_are(
     replay, leak, rng, monkeypatch, adjacency
 ):
-    original = spectral.plain_gram
+    original = spectral.second_moments.plain_gram
     monkeypatch.setattr(
-        spectral, "plain_gram", lambda records: original(replace(records, shrink=None))
+        spectral.second_moments,
+        "plain_gram",
+        lambda records: original(replace(records, shrink=None)),
     )
     X, y = data_for("logistic", rng)
     long, other = X.copy(), X.copy()

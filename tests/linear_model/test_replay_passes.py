@@ -62,13 +62,13 @@ def test_bounds_that_shrink_near_the_snapshot_hold(replay, rng, monkeypatch, kin
     """Without weights, where the bound follows the distance; a null row adds nothing."""
     X, y = data_for(kind, rng)
     bounds = []
-    original = svrg_pass.difference_bound
+    original = svrg_pass.gradients.difference_bound
 
     def difference_bound(clip_norm, smoothness, distance):
         bounds.append(original(clip_norm, smoothness, distance) / clip_norm)
         return bounds[-1] * clip_norm
 
-    monkeypatch.setattr(svrg_pass, "difference_bound", difference_bound)
+    monkeypatch.setattr(svrg_pass.gradients, "difference_bound", difference_bound)
     model = make(kind, SOLVERS[name], adjacency).set_params(fit_intercept=False)
     for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
         replay.check(lambda: model, data[:2], neighbour[:2], adjacency)
@@ -146,7 +146,9 @@ def mutant_bound_from_the_rows(monkeypatch):
 
     monkeypatch.setattr(svrg_pass, "difference_steps", steps)
     monkeypatch.setattr(
-        svrg_pass, "difference_smoothness", lambda context: 0.25 * found.get("longest", 1.0) ** 2
+        svrg_pass.gradients,
+        "difference_smoothness",
+        lambda context: 0.25 * found.get("longest", 1.0) ** 2,
     )
 
 

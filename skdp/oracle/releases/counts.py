@@ -32,7 +32,7 @@ class _Count(base.Statistic):
         return (1,)
 
 
-def count_within(
+def count_short(
     records: Records, loss: Loss, point: Array, limit: float, of_gradients: bool
 ) -> float:
     """Count the records whose weighted residual, or gradient, is at most ``limit`` long.
@@ -81,7 +81,7 @@ class _CountWithin(_Count):
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point")
         loss = context.problem.loss
-        return np.array([rows.total(count_within, loss, self.point, self.limit, self.of_gradients)])
+        return np.array([rows.total(count_short, loss, self.point, self.limit, self.of_gradients)])
 
 
 @base.audited

@@ -14,7 +14,7 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import NORM_SLACK, gradient_contribution, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise
-from skdp.oracle.sources.base import Source, require
+from skdp.oracle.sources.base import Source, require_kind
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
@@ -232,7 +232,7 @@ class LastIterate(base.Release):
         self, source: Source, context: base.PublicContext, noise_source: NoiseSource
     ) -> Array:
         self._require(context)
-        rows = require(source, MemorySource)
+        rows = require_kind(source, MemorySource)
         found = (rows.n_rows, rows.row_bound, rows.records.weights is not None)
         if found != (context.public.n_rows, context.public.row_bound, False):
             raise ValueError(

@@ -11,7 +11,7 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import Mechanism
 from skdp.oracle.releases.samplers import AllRows, Sampler
-from skdp.oracle.sources.base import RepeatableSource, Source, require
+from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 
 
 @base.audited
@@ -72,7 +72,7 @@ class NoisyStatistic(base.Release):
     def answer(
         self, source: Source, context: base.PublicContext, noise_source: NoiseSource
     ) -> Array:
-        rows = require(self.sampler.draw(source, noise_source), RepeatableSource)
+        rows = require_kind(self.sampler.draw(source, noise_source), RepeatableSource)
         total = self.statistic.total(rows, context)
         contribution = self._contribution(context)
         return self.mechanism.add_noise(total, contribution, context.scale, noise_source)

@@ -14,7 +14,7 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import GRID_BITS, GaussianNoise
-from skdp.oracle.sources.base import RepeatableSource, Source, require
+from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
 OUTPUT_NOISE = 30.0  # relative to the noise on the objective, each in its own unit
@@ -267,7 +267,7 @@ class PerturbedMinimum(base.Release):
     def answer(
         self, source: Source, context: base.PublicContext, noise_source: NoiseSource
     ) -> Array:
-        rows = require(source, RepeatableSource)
+        rows = require_kind(source, RepeatableSource)
         found = self._minimum(rows, context, self._perturbation(context, noise_source))
         noise = GaussianNoise(OUTPUT_NOISE)
         return noise.add_noise(found, self.contribution(context), context.scale, noise_source)

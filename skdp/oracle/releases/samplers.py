@@ -61,7 +61,7 @@ class IndexSampler(Sampler):
         """Return the numbers of the rows that take part, in increasing order."""
 
     def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
-        rows = base.require(source, MemorySource)
+        rows = base.require_kind(source, MemorySource)
         return rows.take(self.indices(rows, noise_source))
 
     def draw_many(
@@ -278,7 +278,7 @@ class Cut(Sampler):
         return OnBlock(partition, self.index, inner)
 
     def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
-        ordered = base.require(source, base.OrderedSource)
+        ordered = base.require_kind(source, base.OrderedSource)
         return ordered.block(self.epoch, self.cuts, self.index, noise_source)
 
     def divisor(self, public: Public) -> float:

@@ -17,7 +17,7 @@ from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import gradient_contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.step_noise import StepNoise
-from skdp.oracle.sources.base import ORDERED, OrderedSource, Source, require
+from skdp.oracle.sources.base import ORDERED, OrderedSource, Source, require_kind
 from skdp.oracle.sources.records import Records
 
 AT_ONCE = 4096  # rows written out, and noises drawn, at once; fewer where rows are long
@@ -122,7 +122,7 @@ class ShuffledPass(base.Release):
     def answer(
         self, source: Source, context: base.PublicContext, noise_source: NoiseSource
     ) -> Array:
-        rows = require(source, OrderedSource)
+        rows = require_kind(source, OrderedSource)
         found = (rows.n_rows, rows.arrives_in_order)
         if found != (context.public.n_rows, context.public.streamed):
             raise ValueError(

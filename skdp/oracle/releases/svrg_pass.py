@@ -12,20 +12,13 @@ from skdp._numbers import Array
 from skdp.accounting import Composed, Event
 from skdp.objective import Problem, Unconstrained
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases import base
+from skdp.oracle.releases import base, gradients
 from skdp.oracle.releases.difference_steps import LARGEST_CLIP, difference_steps
-from skdp.oracle.releases.gradients import (
-    GradientDifference,
-    GradientSum,
-    difference_bound,
-    difference_smoothness,
-    gradient_contribution,
-)
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.samplers import AllRows, IndexSampler
 from skdp.oracle.releases.step_noise import VaryingNoise
-from skdp.oracle.sources.base import ADDRESSABLE, Source, require
+from skdp.oracle.sources.base import ADDRESSABLE, Source, require_kind
 from skdp.oracle.sources.memory import MemorySource
 
 
@@ -138,7 +131,7 @@ class SVRGPass(base.Release):
         if isinstance(self.snapshot, NoisyStatistic):
             statistic = self.snapshot.statistic
             of_all = isinstance(self.snapshot.sampler, AllRows)
-            if not (isinstance(statistic, GradientSum) and of_all):
+            if not (isinstance(statistic, gradients.GradientSum) and of_all):
                 raise ValueError("SVRGPass: snapshot must be a sum of gradients over all rows.")
             given.append(statistic.point.shape)
         else:
@@ -152,7 +145,7 @@ class SVRGPass(base.Release):
     def _unit(self, context: base.PublicContext) -> base.Contribution:
         """Contribution to a step's sum, were its bound 1."""
         most = max(item.max_rows(context.public) for item in self._samplers())
-        return gradient_contribution(1.0, context, most)
+        return gradients.gradient_contribution(1.0, context, most)
 
     def std(self, context: base.PublicContext) -> float:
         """Return the standard deviation of a step's noise in D, were the bound ``clip_norm``."""
@@ -164,7 +157,7 @@ class SVRGPass(base.Release):
     def n_gradients(self, context: base.PublicContext) -> float:
         samplers = self._samplers()
         mean = sum(item.divisor(context.public) for item in samplers) / len(samplers)
-        total = GradientDifference.gradients * self.n_steps * mean
+        total = gradients.GradientDifference.gradients * self.n_steps * mean
         if isinstance(self.snapshot, NoisyStatistic):
             total += self.snapshot.n_gradients(context)
         return total
@@ -183,10 +176,10 @@ class SVRGPass(base.Release):
         self, source: Source, context: base.PublicContext, noise_source: NoiseSource
     ) -> Array:
         self._require_shapes(context)
-        rows = require(source, MemorySource)
+        rows = require_kind(source, MemorySource)
         unit = self._unit(context)
         noise = VaryingNoise(self.mechanism, unit, context.scale, noise_source, self.n_steps)
-        beta = difference_smoothness(context)
+        beta = gradients.difference_smoothness(context)
         move = _Move(context.problem, self.anchor)
         copies = self._copies(rows, context, noise_source)
         away = (self.start - self.anchor).ravel()  # from the anchor, where differences are small
@@ -204,7 +197,7 @@ class SVRGPass(base.Release):
                             "the solver diverged: its parameter holds nan or inf. Lower "
                             "learning_rate. The budget of this fit is spent."
                         )
-                    bound = difference_bound(self.clip_norm, beta, distance)
+                    bound = gradients.difference_bound(self.clip_norm, beta, distance)
                     # 2. the sum, in units of the grid, and its noise
                     sum_up(first, stop, away, bound, noise.cells / bound, answer)
                     noise.add_noise(answer)

@@ -110,7 +110,7 @@ def test_a_count_that_adds_weights_is_caught(monkeypatch):
     def weighted(records, loss, point, limit, of_gradients):
         return float(records.weights.sum())
 
-    monkeypatch.setattr("skdp.oracle.releases.counts.count_within", weighted)
+    monkeypatch.setattr("skdp.oracle.releases.counts.count_short", weighted)
     assert max(moves([1.0, 0.0, 0.0], 0.0, 40.0, 3)) > 1
 
 
