@@ -122,7 +122,7 @@ def _of_search(
     rounds, reading = rounds_of(search, shape)
     if delta is None:
         delta = _common(delta for item in rounds for delta in item.deltas)
-    # 2. The releases that touch it, for each membership; the most expensive membership is the price.
+    # 2. The releases that touch it, for each membership; the most expensive one is the price.
     refitted = hasattr(search, "best_estimator_")
     search_rounds = rounds[:-1] if refitted else rounds
     sizes = {size for membership in memberships for size in membership}
@@ -145,7 +145,7 @@ def _of_search(
         SCORES,
         f"{n_trained} candidates were trained on {search.n_splits_} splits each; a record takes "
         f"part in at most {membership.total()} of those trainings.",
-        "The refit on all rows is counted as that of the candidate that makes the total most expensive, "
+        "The refit on all rows is counted as that of the candidate that makes the total largest, "
         "since scores chose it."
         if refitted
         else "There was no refit.",
@@ -198,7 +198,7 @@ def _most_expensive(
     always: list[PrivacyStatement],
     delta: float,
 ) -> tuple[PrivacyStatement, Membership]:
-    """Return the price of the most expensive membership: its trainings, and what every record meets."""
+    """Return the largest price of a membership: its trainings, and what every record meets."""
     priced = []
     order: dict[tuple[ReleaseRecord, ...], int] = {}
     for membership in memberships:

@@ -89,7 +89,7 @@ def test_different_deltas_ask_for_one(regression):
 
 
 def test_plans_follow_each_training_set(regression):
-    """Plans that depend on the number of rows, folds of two sizes: the most expensive record counts."""
+    """Plans that depend on the number of rows, folds of two sizes: the largest price counts."""
     batches = GradientDescent(batch_size=30, sampling="poisson", max_iter=4)
     search = GridSearchCV(RIDGE(solver=batches), {"alpha": [0.1, 1.0]}, cv=KFold(3))
     search.fit(*regression)
