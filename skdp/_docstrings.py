@@ -1,8 +1,7 @@
 """Paragraphs that several docstrings have in common, written once."""
 
-from __future__ import annotations
-
 import inspect
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -20,3 +19,14 @@ def fill(**paragraphs: str) -> Callable[[Class], Class]:
         return cls
 
     return filled
+
+
+def section_of(documented: object, title: str) -> dict[str, str]:
+    """Return the entries of a section of a numpydoc docstring by the names that they begin with.
+
+    Without docstrings (``python -OO``) there are none.
+    """
+    doc = inspect.getdoc(documented) or ""
+    _, _, rest = doc.partition(f"\n{title}\n{'-' * len(title)}\n")
+    entries = re.split(r"\n(?=\S)", rest.partition("\n\n")[0])
+    return {entry.split(" : ")[0]: entry for entry in entries if entry}

@@ -1,7 +1,5 @@
 """Numbers: the types of arrays, what counts as a number, what a message shows of a value."""
 
-from __future__ import annotations
-
 import math
 from numbers import Integral, Number, Real
 from typing import Any, TypeGuard
@@ -49,3 +47,9 @@ def shown(value: object) -> str:
         return f"{type(value).__name__} of length {len(value)}"  # type: ignore[arg-type]
     except TypeError:
         return f"object of type {type(value).__name__}"
+
+
+def require(name: str, value: object, allowed: str, holds: bool) -> None:
+    """Raise ValueError, "<name> must <allowed>; got <value>.", unless ``holds``."""
+    if not holds:
+        raise ValueError(f"{name} must {allowed}; got {shown(value)}.")

@@ -1,7 +1,5 @@
 """The demonstration behind ``python -m skdp``: private models beside their non-private twins."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import re

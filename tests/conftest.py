@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from skdp.accounting import walk
+from skdp.linear_model import preparation
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
 from skdp.oracle.releases.perturbed import PerturbedMinimum
 from skdp.oracle.releases.step_noise import StepNoise, VaryingNoise
@@ -60,12 +61,12 @@ class Replay:
             log.append(Record(statistic, sensitivity, std, answer, order))
             return answer
 
-        def hide(mechanism, statistic, contribution, scale, source):
+        def add_noise(mechanism, statistic, contribution, scale, noise_source):
             spread = mechanism.event(contribution.spread).sensitivity(adjacency)
             std = mechanism.std(contribution, scale)
             return answer_to(statistic, spread * contribution.bound, std, mechanism.order)
 
-        def hide_step(noise, shifted, drawn):
+        def add_step_noise(noise, shifted, drawn):
             """One step of a pass: its statistic is on the grid already, which is charged for."""
             contribution = noise.contribution
             spread = noise.mechanism.event(contribution.spread).sensitivity(adjacency)
@@ -73,33 +74,30 @@ class Replay:
             shifted[:] = answer_to(shifted - noise.shift, spread * bound, noise.std)
             return shifted
 
-        def hide_cells(noise, cells):
+        def add_varying_noise(noise, cells):
             """One step of a pass whose statistic is in units of the grid, as is its noise."""
             spread = noise.mechanism.event(noise.contribution.spread).sensitivity(adjacency)
             sensitivity = spread * noise.contribution.bound * noise.cells
             cells[:] = answer_to(cells.copy(), sensitivity, noise.std)
             return cells
 
-        def perturbed(release, rows, terms, source):
+        def perturbed(release, source, context, noise_source):
             """The statistic is the perturbation that makes the answer the minimum."""
             if forced is None:
-                b = release._perturbation(terms, source)
-                answer = release._minimum(rows, terms, b)
-                implied = release._gradient(
-                    rows, terms, b, rows.record_factors(release.row_norm, gentle=True), answer
-                )
+                b = release._perturbation(context, noise_source)
+                answer = release._minimum(source, context, b)
+                implied = release._gradient(source, context, b, answer)
                 # By strong convexity, as if no eigenvalue were larger than the least.
-                if not np.linalg.norm(implied) <= release.damping * release._distances(terms)[0]:
+                if not np.linalg.norm(implied) <= release.damping * release._distances(context)[0]:
                     raise Leak("the answer is farther from the minimum than the noise hides")
             elif len(log) >= len(forced):
                 raise Leak("more releases on the neighbour")
             else:
                 answer = forced[len(log)].answer
-            factors = rows.record_factors(release.row_norm, gentle=True)
-            statistic = release._gradient(rows, terms, 0.0, factors, answer)
+            statistic = release._gradient(source, context, 0.0, answer)
             unit = release.row_norm * (1 + 1e-9)
-            spread = release.event(terms).sensitivity(adjacency)
-            std = release.std(terms) * terms.public.n_rows
+            spread = release.event(context).sensitivity(adjacency)
+            std = release.std(context) * context.public.n_rows
             log.append(Record(statistic, spread * unit, std, answer))
             return answer
 
@@ -113,10 +111,10 @@ class Replay:
             warnings.simplefilter("always")
             # An accountant imports its reference at first use, which warns once, whatever the rows.
             warnings.simplefilter("ignore", ImportWarning)
-            patch.setattr(GaussianNoise, "add_noise", hide)
-            patch.setattr(LaplaceNoise, "add_noise", hide)
-            patch.setattr(StepNoise, "add_noise", hide_step)
-            patch.setattr(VaryingNoise, "add_noise", hide_cells)
+            patch.setattr(GaussianNoise, "add_noise", add_noise)
+            patch.setattr(LaplaceNoise, "add_noise", add_noise)
+            patch.setattr(StepNoise, "add_noise", add_step_noise)
+            patch.setattr(VaryingNoise, "add_noise", add_varying_noise)
             patch.setattr(PerturbedMinimum, "answer", perturbed)
             model.fit(*data)
         told = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
@@ -183,6 +181,12 @@ class Replay:
             one, other = getattr(first, name), getattr(second, name)
             if pickle.dumps(one) != pickle.dumps(other):
                 raise Leak(f"{name} depends on the rows beyond the releases")
+
+
+@pytest.fixture(autouse=True)
+def own_plans(monkeypatch):
+    """Plans of earlier fits are kept by parameters and shape: a mutant's must stay in its test."""
+    monkeypatch.setattr(preparation, "_plans", {})
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skdp._docstrings import fill
+from skdp._docstrings import fill, section_of
 
 PARAGRAPH = """
 alpha : float
@@ -32,3 +32,33 @@ def test_filled_at_the_indentation_of_the_docstring(indent):
     doc = "One line.\n\n" + "".join(f"{indent}{line}\n" for line in lines) + indent
     cls = fill(shared=PARAGRAPH)(type("Documented", (), {"__doc__": doc}))
     assert cls.__doc__ == FILLED
+
+
+def documented(alpha, beta):
+    """Do something.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength,
+        in two lines.
+    beta : float
+        Weight.
+
+    References
+    ----------
+    A. Author: Title. 2022.
+    B. Author: Title. 2023.
+    """
+
+
+def test_a_section_and_its_entries():
+    found = section_of(documented, "Parameters")
+    alpha, beta = "alpha : float\n    Strength,\n    in two lines.", "beta : float\n    Weight."
+    assert found == {"alpha": alpha, "beta": beta}
+    assert list(section_of(documented, "References")) == [
+        "A. Author: Title. 2022.",
+        "B. Author: Title. 2023.",
+    ]
+    assert section_of(documented, "Notes") == {}
+    assert section_of(object(), "Parameters") == {}

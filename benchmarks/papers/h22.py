@@ -19,7 +19,7 @@ import skdp
 from benchmarks.papers.quadratics import EXPERIMENTS, KAPPAS, against_curvature
 from benchmarks.papers.report import Report, errorbar, mean_and_error
 from benchmarks.registry import shared_file
-from skdp.planning import (
+from skdp.planning.papers import (
     estimator_trainer,
     exact_budget,
     influence_by_retraining,

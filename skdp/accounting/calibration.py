@@ -1,7 +1,5 @@
 """Choose accountants for a plan, price it, and find the noise factor at which it costs a budget."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

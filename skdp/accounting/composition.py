@@ -1,7 +1,5 @@
 """Epsilon and delta of composed dominating pairs: find the tail, sum losses by FFT, solve."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -9,15 +7,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp._numbers import Array
-from skdp.accounting.loss_distribution import (
-    AtomList,
-    SummedLoss,
-    infinity_mass_of,
-    lattice_atoms,
-    log_heaviest,
-    sketch_atoms,
-    tilted_moments,
-)
+from skdp.accounting import loss_distribution
 from skdp.accounting.pairs import Pair
 
 Pairs = tuple[tuple[Pair, int], ...]  # dominating pairs with their numbers of occurrences
@@ -70,7 +60,7 @@ class Effort:
 
     def lattice(
         self, pairs: Pairs, aim: _Aim, epsilon: float, tail: float
-    ) -> tuple[AtomList, float]:
+    ) -> tuple[loss_distribution.AtomList, float]:
         """Atoms of all pairs on one lattice, and its step.
 
         A step h adds at most ``h**2 / 8`` times ``tilt (1 + tilt)`` to the log moment of each loss,
@@ -85,7 +75,9 @@ class Effort:
         ends = [pair.reach(tail)[0] for pair, _ in pairs if pair.bounded]
         if ends and min(ends) > step:
             step = min(ends) / math.ceil(min(ends) / step)  # a bounded loss ends on the lattice
-        return [(lattice_atoms(pair, step, tail), times) for pair, times in pairs], step
+        return [
+            (loss_distribution.lattice_atoms(pair, step, tail), times) for pair, times in pairs
+        ], step
 
 
 # FULL is for certified figures: with it epsilon agrees with dp-accounting's to the precision of
@@ -109,7 +101,7 @@ def epsilon_of(pairs: Pairs, coarse: Pairs, delta: float, effort: Effort = FULL)
         return 0.0
     count = sum(times for _, times in pairs)
     tail = max(delta * _CUT / count, _LEAST)
-    sketch = [(sketch_atoms(pair, tail), times) for pair, times in coarse]
+    sketch = [(loss_distribution.sketch_atoms(pair, tail), times) for pair, times in coarse]
     log_delta = math.log(delta)
     sides = _sides(pairs)
     aims = {side: _aim_at_delta(_seen_from(sketch, side), log_delta) for side in sides}
@@ -122,7 +114,7 @@ def epsilon_of(pairs: Pairs, coarse: Pairs, delta: float, effort: Effort = FULL)
             if found == 0:
                 break
             atoms, step = effort.lattice(pairs, aim, aim.guess, tail)
-            loss = SummedLoss(_seen_from(atoms, side), step, aim.tilt)
+            loss = loss_distribution.SummedLoss(_seen_from(atoms, side), step, aim.tilt)
             found = min(found, _solve(loss, log_delta, aims[side].bound))
             if found > aim.guess / 2 and loss.slack_share(found) < effort.precision:
                 break
@@ -136,7 +128,11 @@ def epsilon_of(pairs: Pairs, coarse: Pairs, delta: float, effort: Effort = FULL)
         # Mostly a quick bound suffices to show that the second direction cannot matter.
         if aims[side].bound > found and solved(side, coarse, ROUGH) > found:
             found = max(found, solved(side, pairs, effort))
-    return min(found, _largest_loss(pairs)) if infinity_mass_of(pairs) <= delta else found
+    return (
+        min(found, _largest_loss(pairs))
+        if loss_distribution.infinity_mass_of(pairs) <= delta
+        else found
+    )
 
 
 def delta_of(pairs: Pairs, coarse: Pairs, epsilon: float, effort: Effort = FULL) -> float:
@@ -144,11 +140,11 @@ def delta_of(pairs: Pairs, coarse: Pairs, epsilon: float, effort: Effort = FULL)
     if not pairs:
         return 0.0
     if epsilon >= _largest_loss(pairs):
-        return infinity_mass_of(pairs)
+        return loss_distribution.infinity_mass_of(pairs)
     count = sum(times for _, times in pairs)
     tail = 1e-30
     for _ in range(2):  # the first bounds tell where to cut the tail for the second
-        sketch = [(sketch_atoms(pair, tail), times) for pair, times in coarse]
+        sketch = [(loss_distribution.sketch_atoms(pair, tail), times) for pair, times in coarse]
         bounds = {
             side: _aim_at_epsilon(_seen_from(sketch, side), epsilon).bound for side in _sides(pairs)
         }
@@ -163,7 +159,7 @@ def delta_of(pairs: Pairs, coarse: Pairs, epsilon: float, effort: Effort = FULL)
             # An error of 10 / tilt in epsilon is one of exp(10) in delta.
             fine = min(max(epsilon, 1e-3 * reach), 10 / aim.tilt)
             atoms, step = effort.lattice(pairs, aim, fine, tail)
-            loss = SummedLoss(_seen_from(atoms, side), step, aim.tilt)
+            loss = loss_distribution.SummedLoss(_seen_from(atoms, side), step, aim.tilt)
             found = min(found, loss.log_delta(epsilon))
             if loss.slack_share(epsilon) < effort.precision:
                 break
@@ -189,29 +185,31 @@ def _sides(pairs: Pairs) -> tuple[int, ...]:
     return (0,) if all(pair.symmetric for pair, _ in pairs) else (0, 1)
 
 
-def _seen_from(atoms: AtomList, side: int) -> AtomList:
+def _seen_from(atoms: loss_distribution.AtomList, side: int) -> loss_distribution.AtomList:
     return [(item.reversed(), count) for item, count in atoms] if side else atoms
 
 
-def _trial_tilts(sketch: AtomList) -> Array:
+def _trial_tilts(sketch: loss_distribution.AtomList) -> Array:
     reach = sum(count * float(item.gains[-1]) for item, count in sketch)
     return np.asarray(np.geomspace(0.1, 1e7, 64) / max(reach, _LEAST))
 
 
-def _aim_at_delta(sketch: AtomList, log_delta: float) -> _Aim:
+def _aim_at_delta(sketch: loss_distribution.AtomList, log_delta: float) -> _Aim:
     """Tilt under which the mean loss is about the epsilon at delta, and the Chernoff bound on it.
 
     At its mean under a tilt t a sum with variance v has a divergence of about the Chernoff bound
     over ``t (1+t) sqrt(2 pi v)`` (saddle point). For bounded losses, this asks for far less tilt
     than the best Chernoff bound does; where single large losses dominate, for more.
     """
-    left = -math.expm1(math.log(max(infinity_mass_of(sketch), 1e-320)) - log_delta)
+    left = -math.expm1(
+        math.log(max(loss_distribution.infinity_mass_of(sketch), 1e-320)) - log_delta
+    )
     if left <= 0:
         return _Aim(0.0, math.inf, math.inf, math.inf)
     aim = log_delta + math.log(left)
     tilts = _trial_tilts(sketch)
-    moments, means, variances = tilted_moments(sketch, tilts)
-    bounds = np.maximum(moments + log_heaviest(tilts) - aim, 0.0) / tilts
+    moments, means, variances = loss_distribution.tilted_moments(sketch, tilts)
+    bounds = np.maximum(moments + loss_distribution.log_heaviest(tilts) - aim, 0.0) / tilts
     bound = float(np.min(bounds))
     width = tilts * (1 + tilts) * np.sqrt(2 * math.pi * variances)
     reached = moments - tilts * means - np.log1p(width) <= aim
@@ -223,22 +221,24 @@ def _aim_at_delta(sketch: AtomList, log_delta: float) -> _Aim:
     return _Aim(float(tilts[best]), bound, guess, deviation)
 
 
-def _aim_at_epsilon(sketch: AtomList, epsilon: float, attempt: int = 0) -> _Aim:
+def _aim_at_epsilon(sketch: loss_distribution.AtomList, epsilon: float, attempt: int = 0) -> _Aim:
     """Tilt under which the mean loss is nearly ``epsilon``, and Chernoff's bound on log delta.
 
     Where single large losses dominate, the mean jumps past epsilon as the tilt grows; a tilt below
     that keeps the other losses visible. Every further ``attempt`` takes a smaller tilt.
     """
     tilts = _trial_tilts(sketch)
-    moments, means, variances = tilted_moments(sketch, tilts)
-    finite = float(np.min(moments + log_heaviest(tilts) - tilts * epsilon))
-    bound = float(np.logaddexp(finite, math.log(max(infinity_mass_of(sketch), 1e-320))))
+    moments, means, variances = loss_distribution.tilted_moments(sketch, tilts)
+    finite = float(np.min(moments + loss_distribution.log_heaviest(tilts) - tilts * epsilon))
+    bound = float(
+        np.logaddexp(finite, math.log(max(loss_distribution.infinity_mass_of(sketch), 1e-320)))
+    )
     below = int(np.searchsorted(np.maximum.accumulate(means), epsilon, side="right")) - 1
     best = max(below - 2 * attempt, 0)
     return _Aim(float(tilts[best]), bound, epsilon, math.sqrt(float(variances[best])))
 
 
-def _solve(loss: SummedLoss, log_delta: float, guess: float) -> float:
+def _solve(loss: loss_distribution.SummedLoss, log_delta: float, guess: float) -> float:
     """Least epsilon at which the divergence of the summed loss is at most delta, rounded up."""
 
     def excess(epsilon: float) -> float:

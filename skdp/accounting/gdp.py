@@ -1,7 +1,5 @@
 """Gaussian differential privacy: its relation to (epsilon, delta), and the exact accountant."""
 
-from __future__ import annotations
-
 import math
 
 from scipy.optimize import brentq

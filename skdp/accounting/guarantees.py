@@ -1,7 +1,5 @@
 """Composition of mechanisms of which one (epsilon, delta) each is used: advanced and optimal."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache, singledispatch
 

@@ -1,7 +1,5 @@
 """The accountant of plans in which some events are supported by special accountants only."""
 
-from __future__ import annotations
-
 import math
 
 from skdp.accounting.accountant import Accountant, UnknownCost, register

@@ -1,7 +1,5 @@
 """The accountant of a single perturbed objective, tight for generalised linear models."""
 
-from __future__ import annotations
-
 import math
 
 from scipy.special import log_ndtr

@@ -7,8 +7,6 @@ A pair (P, Q) is represented by its privacy profile, the hockey-stick divergence
 Thm 10), each direction by itself.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reduce a plan to the events that a single record can meet, with their numbers of occurrences."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Iterator

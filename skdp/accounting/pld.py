@@ -17,8 +17,6 @@ A Poisson sample of counts (spread 1), of several sums, or of Laplace answers ha
 replace_one, the profile of the sample of fixed size.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache, singledispatch
 

@@ -1,7 +1,5 @@
 """Pure differential privacy: epsilons that hold with delta = 0, and their sums."""
 
-from __future__ import annotations
-
 import math
 from functools import singledispatch
 

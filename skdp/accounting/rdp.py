@@ -3,8 +3,6 @@
 Looser than privacy-loss distributions, but it supports selections and perturbed objectives.
 """
 
-from __future__ import annotations
-
 import math
 from functools import singledispatch
 

@@ -1,7 +1,5 @@
 """Private selection, the best of a random number of runs: its theorems and its accountant."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Privacy amplification by shuffling: one pass of local randomisers over shuffled records."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

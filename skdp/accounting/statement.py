@@ -1,7 +1,5 @@
 """The privacy statement of a fitted model: its releases, their cost, and the assumptions made."""
 
-from __future__ import annotations
-
 import html
 import math
 from collections import Counter

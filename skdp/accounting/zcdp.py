@@ -1,7 +1,5 @@
 """Zero-concentrated differential privacy: a figure that papers report, beside tighter ones."""
 
-from __future__ import annotations
-
 import math
 
 from scipy.optimize import brentq, minimize_scalar

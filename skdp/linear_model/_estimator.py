@@ -1,7 +1,5 @@
 """The one path that every private estimator takes: check, read, prepare, charge, run, keep."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,20 +13,15 @@ from sklearn.utils.validation import validate_data
 from skdp._numbers import shown
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.statement import release_lines
+from skdp.linear_model import parameters
 from skdp.linear_model.budget import (
     PrivacyBudget,
     charge,
-    is_this_process,
+    process_id,
     process_of_open_budget,
     seed_fingerprint,
 )
 from skdp.linear_model.noise_warning import warn_about_noise
-from skdp.linear_model.parameters import (
-    check_budget,
-    check_noise_source,
-    warn_about_budget,
-    warn_about_seed,
-)
 from skdp.objective import Problem
 from skdp.oracle import NoiseSource, Plan, Public, Solution, noise_source, public_after, run
 from skdp.oracle.session import Stages
@@ -99,9 +92,9 @@ class PrivateEstimatorMixin(BaseEstimator):
     # ------------------------------------------------------------------ check and read
 
     def _check_shared_parameters(self) -> None:
-        check_budget(self.epsilon, self.delta)
+        parameters.check_budget(self.epsilon, self.delta)
         Adjacency.parse(self.adjacency)
-        check_noise_source(self.noise_source, self.random_state)
+        parameters.check_noise_source(self.noise_source, self.random_state)
         if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
             raise ValueError(f"budget must be None or a PrivacyBudget; got {shown(self.budget)}.")
 
@@ -132,8 +125,8 @@ class PrivateEstimatorMixin(BaseEstimator):
             for its size fails in there, before the budget is charged.
         """
         who, public = type(self).__name__, prepared.public
-        warn_about_budget(who, self.epsilon, self.delta, public.n_rows)
-        warn_about_seed(who, self.noise_source, self.epsilon)
+        parameters.warn_about_budget(who, self.epsilon, self.delta, public.n_rows)
+        parameters.warn_about_seed(who, self.noise_source, self.epsilon)
         self._warn_and_report(prepared)
         drawn_from, seed = self._noise()
         statement = prepared.plan.statement(public, assumptions, self.noise_source)
@@ -186,7 +179,7 @@ class PrivateEstimatorMixin(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickle; back in the process of the open budget there is nothing to remember."""
         process = state.get(_FOREIGN_BUDGET)
-        if process is not None and is_this_process(process):
+        if process is not None and process == process_id():
             state = {name: value for name, value in state.items() if name != _FOREIGN_BUDGET}
         super().__setstate__(state)
 

@@ -1,7 +1,5 @@
 """Base of the estimators: from rows to coefficients, on the one path of all private fits."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Self

@@ -13,19 +13,8 @@ from weakref import WeakValueDictionary
 import joblib
 import numpy as np
 
+from skdp import accounting
 from skdp._numbers import is_integer, shown
-from skdp.accounting import (
-    Adjacency,
-    Composed,
-    Gaussian,
-    GDPAccountant,
-    PrivacyStatement,
-    UnknownCost,
-    compose_statements,
-    gaussian_epsilon,
-    gaussian_mu,
-    price,
-)
 from skdp.accounting.accountant import candidates
 from skdp.linear_model.parameters import check_budget
 
@@ -53,8 +42,7 @@ IN_PROCESS = (
     "worker, their epsilons and deltas adding up to the whole. Nothing was released."
 )
 
-# All budgets of this process, by key.
-_known: WeakValueDictionary[str, PrivacyBudget] = WeakValueDictionary()
+_known: WeakValueDictionary[str, PrivacyBudget] = WeakValueDictionary()  # by key
 
 # Budgets whose ``with`` block is open. A context variable would not reach the threads of a pool, so
 # a block charges the fits of all threads: too much in doubt, never too little.
@@ -127,9 +115,14 @@ class PrivacyBudget:
             raise ValueError(
                 f"allow_seeded_noise must be True or False; got {shown(allow_seeded_noise)}."
             )
-        self._terms = (float(epsilon), float(delta), Adjacency.parse(adjacency), accountant)
+        self._terms = (
+            float(epsilon),
+            float(delta),
+            accounting.Adjacency.parse(adjacency),
+            accountant,
+        )
         self._allow_seeded_noise = allow_seeded_noise
-        self._total: PrivacyStatement | None = None
+        self._total: accounting.PrivacyStatement | None = None
         self._n_fits = 0
         self._seeds: set[str] = set()
         self.process: str | None = process_id()
@@ -176,11 +169,13 @@ class PrivacyBudget:
         return self._n_fits
 
     @property
-    def statement(self) -> PrivacyStatement:
+    def statement(self) -> accounting.PrivacyStatement:
         """Privacy statement of all fits so far together."""
         self._require_process("reading the statement")
         if self._total is None:
-            return PrivacyStatement(0.0, self.delta, self.adjacency, "none", (), (), "system")
+            return accounting.PrivacyStatement(
+                0.0, self.delta, self.adjacency, "none", (), (), "system"
+            )
         is_filter = self.accountant in FILTERS
         chosen = ANY_ORDER.format(self.accountant) if is_filter else SETTLED
         return replace(self._total, assumptions=(NOT_SCORES, chosen, *self._total.assumptions))
@@ -205,23 +200,26 @@ class PrivacyBudget:
         if math.isinf(self.epsilon):
             return math.inf
         mu = self._remaining_mu()
-        return gaussian_epsilon(mu, delta) * (1 - 1e-9) if mu > 0 and delta > 0 else 0.0
+        return accounting.gaussian_epsilon(mu, delta) * (1 - 1e-9) if mu > 0 and delta > 0 else 0.0
 
     def _remaining_mu(self) -> float:
         _, delta, adjacency, accountant = self._terms
-        event = Composed() if self._total is None else self._total.event
-        high = gaussian_mu(self.epsilon, delta) if delta > 0 else 0.0
-        exact = GDPAccountant()
+        event = accounting.Composed() if self._total is None else self._total.event
+        high = accounting.gaussian_mu(self.epsilon, delta) if delta > 0 else 0.0
+        exact = accounting.GDPAccountant()
         if accountant in ("auto", "gdp") and exact.why_unsupported(event, adjacency) is None:
             return math.sqrt(max(0.0, high**2 - exact.mu(event, adjacency) ** 2))
 
         def admitted(mu: float) -> bool:
-            noise = Gaussian(1.0).sensitivity(adjacency) / mu
+            noise = accounting.Gaussian(1.0).sensitivity(adjacency) / mu
             try:
-                spent, _ = price(
-                    Composed(((event, 1), (Gaussian(noise), 1))), delta, adjacency, accountant
+                spent, _ = accounting.price(
+                    accounting.Composed(((event, 1), (accounting.Gaussian(noise), 1))),
+                    delta,
+                    adjacency,
+                    accountant,
                 )
-            except UnknownCost:
+            except accounting.UnknownCost:
                 return False
             return spent <= self.epsilon
 
@@ -270,7 +268,9 @@ class PrivacyBudget:
         if self.process != process_id():
             raise PrivacyBudgetError(f"{self!r} refused {what} in this process. {IN_PROCESS}")
 
-    def admit(self, who: str, asked: PrivacyStatement, seed: str | None) -> PrivacyStatement:
+    def admit(
+        self, who: str, asked: accounting.PrivacyStatement, seed: str | None
+    ) -> accounting.PrivacyStatement:
         """Return the total with one more fit, or raise and leave everything as it was."""
         self._require_process(f"a fit of {who}")
         plan = f"{who} asked for a fit of epsilon={asked.epsilon:.6g}, delta={asked.delta:.6g}"
@@ -294,10 +294,10 @@ class PrivacyBudget:
             )
         earlier = () if self._total is None else (self._total,)
         try:
-            total = compose_statements(
+            total = accounting.compose_statements(
                 (*earlier, asked), delta=self.delta, accountant=self.accountant
             )
-        except UnknownCost as reason:
+        except accounting.UnknownCost as reason:
             raise PrivacyBudgetError(
                 f"{plan}, which its budget {self!r} cannot price. {reason} {end}"
             ) from reason
@@ -311,7 +311,7 @@ class PrivacyBudget:
             )
         return total
 
-    def record(self, total: PrivacyStatement, seed: str | None) -> None:
+    def record(self, total: accounting.PrivacyStatement, seed: str | None) -> None:
         """Write the debt down. There is no way to take it back."""
         self._total = total
         self._n_fits += 1
@@ -333,7 +333,7 @@ def _recall(
 
 def charge(
     who: str,
-    asked: PrivacyStatement,
+    asked: accounting.PrivacyStatement,
     budget: PrivacyBudget | None,
     seed: str | None,
     foreign_process: str | None,
@@ -362,14 +362,13 @@ def charge(
         raise PrivacyBudgetError(
             f"{who} asked for a fit in a worker process, but it was sent there from inside the "
             "block of a PrivacyBudget of another process, which would not be charged. "
-            f"{IN_PROCESS} "
-            f"(For a fit that this budget has nothing to do with, make a new {who}.)"
+            f"{IN_PROCESS} (For a fit that this budget has nothing to do with, make a new {who}.)"
         )
     with _lock:
         asked_for = list(dict.fromkeys([*_open, *([] if budget is None else [budget])]))
-        # 1. All of them admit the fit, or none is charged.
+        # All of them admit the fit, or none is charged.
         totals = [item.admit(who, asked, seed) for item in asked_for]
-        # 2. From here on the debts stand, whatever becomes of the fit.
+        # From here on the debts stand, whatever becomes of the fit.
         for item, total in zip(asked_for, totals, strict=True):
             item.record(total, seed)
 
@@ -389,11 +388,6 @@ def process_of_open_budget(known: str | None) -> str | None:
     """Return the process whose open budgets an estimator belongs to as it is pickled, if any."""
     with _lock:
         return known or next((budget.process for budget in _open), None)
-
-
-def is_this_process(process: str) -> bool:
-    """Whether this is the process, where open budgets are charged anyway."""
-    return process == process_id()
 
 
 def _renew_lock() -> None:

@@ -1,7 +1,5 @@
 """The paragraphs that the estimators' docstrings have in common, written once."""
 
-from __future__ import annotations
-
 from skdp._docstrings import fill
 
 BUDGET_AND_STEPS = """

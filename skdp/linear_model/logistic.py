@@ -1,7 +1,5 @@
 """Differentially private logistic regression, binary and multinomial."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, Self
@@ -13,21 +11,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from skdp import objective
 from skdp._numbers import AnyArray, Array, Indices, is_integer, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.units import Targets
-from skdp.objective import (
-    L1,
-    L2,
-    ElasticNet,
-    Logistic,
-    Loss,
-    Multinomial,
-    NoPenalty,
-    Penalty,
-)
 
 
 @documented
@@ -77,11 +66,9 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), DPLogisticRegression()).fit(X, y)
+    >>> model = DPLogisticRegression(epsilon=1.0).fit(X, y)
     >>> model.score(X, y) > 0.85
     True
     """
@@ -321,17 +308,21 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.coef_ = coef.T.copy()
         self.intercept_ = intercept.copy()
 
-    def _loss(self, n_outputs: int) -> Loss:
-        return Logistic() if n_outputs == 1 else Multinomial(n_outputs)
+    def _loss(self, n_outputs: int) -> objective.Loss:
+        return objective.Logistic() if n_outputs == 1 else objective.Multinomial(n_outputs)
 
-    def _penalty(self, n_rows: int) -> Penalty:
+    def _penalty(self, n_rows: int) -> objective.Penalty:
         if math.isinf(self.C):
-            return NoPenalty()
+            return objective.NoPenalty()
         # scikit-learn's C times the sum of losses, divided by C n.
         strength = 1 / (self.C * n_rows)
         if self.l1_ratio == 0:
-            return L2(strength)
-        return L1(strength) if self.l1_ratio == 1 else ElasticNet(strength, self.l1_ratio)
+            return objective.L2(strength)
+        return (
+            objective.L1(strength)
+            if self.l1_ratio == 1
+            else objective.ElasticNet(strength, self.l1_ratio)
+        )
 
 
 def _n_outputs(n_classes: int) -> int:

@@ -1,24 +1,11 @@
 """Warn where noise outweighs what the rows, or batches of them, can tell."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from skdp.accounting import (
-    Composed,
-    DisjointPass,
-    Event,
-    FixedSizeSampled,
-    Gaussian,
-    OnBlock,
-    PoissonSampled,
-    Shuffled,
-    Wrapper,
-    walk,
-)
+from skdp import accounting
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public
 
@@ -142,25 +129,25 @@ def _warn_about_signal(who: str, public: Public) -> None:
     )
 
 
-def _answers(event: Event, count: int, scale: float) -> Iterator[_Answers]:
+def _answers(event: accounting.Event, count: int, scale: float) -> Iterator[_Answers]:
     """Yield the Gaussian answers in an event, in the calibrated noise; others are left out."""
-    for part, times in walk(event, into=Composed):
+    for part, times in accounting.walk(event, into=accounting.Composed):
         n = count * times
-        answer = part.event if isinstance(part, Wrapper) else part
-        if not isinstance(answer, Gaussian):
+        answer = part.event if isinstance(part, accounting.Wrapper) else part
+        if not isinstance(answer, accounting.Gaussian):
             continue
         noise, spread = scale * answer.noise_multiplier, answer.spread
         match part:
-            case Gaussian():
+            case accounting.Gaussian():
                 yield _Answers(n, 1.0, noise, spread=spread)
-            case PoissonSampled() | FixedSizeSampled():
+            case accounting.PoissonSampled() | accounting.FixedSizeSampled():
                 yield _Answers(n, part.rate, noise, spread=spread)
-            case OnBlock(partition=partition, block=block):
+            case accounting.OnBlock(partition=partition, block=block):
                 share = 1 / partition.n_blocks
                 if partition.cuts is not None:
                     cuts = partition.cuts
                     share = (cuts[block + 1] - cuts[block]) / max(1, cuts[-1] - cuts[0])
                 yield _Answers(n, share, noise, share < 1, spread)
-            case DisjointPass() | Shuffled():
+            case accounting.DisjointPass() | accounting.Shuffled():
                 blocks = part.n_answers
                 yield _Answers(blocks * n, 1 / blocks, noise, blocks > 1, spread)

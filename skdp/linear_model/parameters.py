@@ -1,7 +1,5 @@
 """Checks of the parameters that all estimators share, before any row is looked at."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from typing import Any

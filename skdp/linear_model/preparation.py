@@ -1,7 +1,5 @@
 """What is settled about a fit before any row is read: public facts, problem, solver and stages."""
 
-from __future__ import annotations
-
 import pickle
 from abc import abstractmethod
 from dataclasses import replace
@@ -30,7 +28,7 @@ from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import Public, SolverStage, Stage, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, STREAMED
 from skdp.solvers import Solver
-from skdp.solvers.choice import automatic_solver
+from skdp.solvers.auto import automatic_solver
 from skdp.stages.choice import check_stages, recalibration_stage, scaling_stage
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.

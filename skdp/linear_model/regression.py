@@ -1,7 +1,5 @@
 """Differentially private least squares, plain and with an L2 penalty."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Blocks of rows that arrive one by one: each is checked as the whole of X and y is in a fit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 

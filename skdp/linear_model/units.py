@@ -1,7 +1,5 @@
 """Targets and weights of a fit; coefficients and scores in the user's units."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a plain search of scikit-learn around a private estimator cost, from public facts."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +12,13 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
 from skdp.accounting import PrivacyStatement, ReleaseRecord, compose_statements
 from skdp.linear_model.parameters import PrivacyWarning
 from skdp.model_selection.searched import Shape, Unwrapped, require_as_fitted, rounds_of
-from skdp.model_selection.trainings import READ_LABELS, Fate, fates_among, fates_of, row_numbers
+from skdp.model_selection.trainings import (
+    READ_LABELS,
+    Membership,
+    memberships_among,
+    memberships_of,
+    row_numbers,
+)
 
 SCORES = (
     "The scores are NOT private and NOT part of this price: every held-out score is computed from "
@@ -114,23 +118,23 @@ def _of_search(
     # 1. Which trainings one record takes part in, and which rounds there were.
     assumed = require_as_fitted(search)
     splitter = _splitter(search, shape.n_samples, splits)
-    fates = fates_of(splitter, shape.n_samples)
+    memberships = memberships_of(splitter, shape.n_samples)
     rounds, reading = rounds_of(search, shape)
     if delta is None:
         delta = _common(delta for item in rounds for delta in item.deltas)
-    # 2. The releases that touch it, for each fate; the dearest fate is the price.
+    # 2. The releases that touch it, for each membership; the most expensive one is the price.
     refitted = hasattr(search, "best_estimator_")
     search_rounds = rounds[:-1] if refitted else rounds
-    sizes = {size for fate in fates for size in fate}
+    sizes = {size for membership in memberships for size in membership}
     plans = {
         size: [plan for item in search_rounds for parts in item.plans(size) for plan in parts]
         for size in sizes
     }
-    # Any candidate may be the one that is refitted: the dearest total counts.
+    # Any candidate may be the one that is refitted: the most expensive total counts.
     last = rounds[-1].plans(shape.n_samples) if refitted else []
     refits = [[*parts] for parts in last] or [[]]
-    total, fate = max(
-        (_dearest(fates, plans, refit, delta) for refit in refits),
+    total, membership = max(
+        (_most_expensive(memberships, plans, refit, delta) for refit in refits),
         key=lambda found: found[0].epsilon,
     )
     # 3. What this rests on.
@@ -140,8 +144,8 @@ def _of_search(
     said = [
         SCORES,
         f"{n_trained} candidates were trained on {search.n_splits_} splits each; a record takes "
-        f"part in at most {fate.total()} of those trainings.",
-        "The refit on all rows is counted as that of the candidate that makes the total dearest, "
+        f"part in at most {membership.total()} of those trainings.",
+        "The refit on all rows is counted as that of the candidate that makes the total largest, "
         "since scores chose it."
         if refitted
         else "There was no refit.",
@@ -172,36 +176,36 @@ def _of_cross_validation(results: Mapping[str, Any], delta: float | None) -> Pri
         trains, tests = results["indices"]["train"], results["indices"]["test"]
         n_samples = 1 + max(int(np.max(rows)) for rows in (*trains, *tests))
         numbers = [row_numbers(train, n_samples) for train in trains]
-        fates = fates_among(numbers, range(len(found)), n_samples)
+        memberships = memberships_among(numbers, range(len(found)), n_samples)
         said.append(TAKEN)
     else:
-        fates = [Fate(range(len(found)))]
+        memberships = [Membership(range(len(found)))]
         said.append(
             "Which rows each training used is not known, so that a record is counted in all of "
             f"them; cross_validate(..., return_indices=True) tells. {TAKEN}"
         )
     if delta is None:
         delta = _common(item.delta for met in statements for item in met if item.releases)
-    total, fate = _dearest(fates, dict(enumerate(statements)), [], delta)
-    said.append(f"A record takes part in at most {fate.total()} of {len(found)} trainings.")
+    total, membership = _most_expensive(memberships, dict(enumerate(statements)), [], delta)
+    said.append(f"A record takes part in at most {membership.total()} of {len(found)} trainings.")
     reading = dict.fromkeys(step for item in found for step in item.steps_that_read_rows)
     return _finished(total, said, tuple(reading))
 
 
-def _dearest(
-    fates: list[Fate],
+def _most_expensive(
+    memberships: list[Membership],
     plans: Mapping[int, list[PrivacyStatement]],
     always: list[PrivacyStatement],
     delta: float,
-) -> tuple[PrivacyStatement, Fate]:
-    """Return the price of the dearest fate: its trainings, and what every record meets."""
+) -> tuple[PrivacyStatement, Membership]:
+    """Return the largest price of a membership: its trainings, and what every record meets."""
     priced = []
     order: dict[tuple[ReleaseRecord, ...], int] = {}
-    for fate in fates:
-        met = [plan for kind, times in fate.items() for plan in plans[kind] * times]
+    for membership in memberships:
+        met = [plan for kind, times in membership.items() for plan in plans[kind] * times]
         met = sorted(met + always, key=lambda plan: order.setdefault(plan.releases, len(order)))
         if met:
-            priced.append((compose_statements(met, delta), fate))
+            priced.append((compose_statements(met, delta), membership))
     return max(priced, key=lambda pair: pair[0].epsilon)
 
 

@@ -191,8 +191,9 @@ class Round:
         Private steps keep the number of columns. Where a later step changes it, what they cost
         does not: it is their epsilon for any number.
 
-        Which ones scores have chosen must not change the price, and the plan that is dearest alone
-        need not be so beside others. So each distinct plan is counted as often as any was chosen.
+        Which ones scores have chosen must not change the price, and the plan that is most expensive
+        alone need not be so beside others. So each distinct plan is counted as often as any was
+        chosen.
         """
         size = int(self.share * n_train)
         outputs = () if self.n_outputs is None else (self.n_outputs,)

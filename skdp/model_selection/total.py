@@ -1,7 +1,5 @@
 """What the private models inside fitted estimators cost together."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

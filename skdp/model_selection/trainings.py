@@ -1,7 +1,5 @@
 """How many trainings of a cross-validation one record can take part in, from public facts."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,7 +22,7 @@ from sklearn.model_selection import (
 from skdp._numbers import Indices, is_integer
 
 # What one record meets: kinds of training (their sizes, say), and how many of each.
-Fate = Counter[int]
+Membership = Counter[int]
 
 # A record is in one test fold, whichever it is: how the folds are drawn does not matter.
 ONE_FOLD = (KFold, StratifiedKFold)
@@ -36,7 +34,7 @@ AT_RANDOM = (ShuffleSplit, StratifiedShuffleSplit)
 READ_LABELS = (StratifiedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit)
 
 
-def fates_of(splitter: Any, n_samples: int) -> list[Fate]:
+def memberships_of(splitter: Any, n_samples: int) -> list[Membership]:
     """Return the trainings that a record can take part in, told apart by their sizes.
 
     Parameters
@@ -47,7 +45,7 @@ def fates_of(splitter: Any, n_samples: int) -> list[Fate]:
     Returns
     -------
     list of Counter
-        Number of trainings by number of rows, one for each fate that is not part of another.
+        Number of trainings by number of rows, one for each membership that is not part of another.
 
     Raises
     ------
@@ -58,9 +56,9 @@ def fates_of(splitter: Any, n_samples: int) -> list[Fate]:
         return _counted([train for train, _ in splitter], n_samples)
     if type(splitter) in REPEATED:
         n_splits = splitter.get_n_splits() // splitter.n_repeats
-        once = fates_of(KFold(n_splits), n_samples)
+        once = memberships_of(KFold(n_splits), n_samples)
         several = itertools.combinations_with_replacement(once, splitter.n_repeats)
-        return _dearest(sum(fates, Fate()) for fates in several)
+        return _most_expensive(sum(memberships, Membership()) for memberships in several)
     if type(splitter) not in (*ONE_FOLD, *BY_NUMBER, *AT_RANDOM):
         raise ValueError(
             f"privacy_of: the splits of {splitter!r} do not follow from the number of rows. Pass "
@@ -73,25 +71,28 @@ def fates_of(splitter: Any, n_samples: int) -> list[Fate]:
     seeded = is_integer(getattr(splitter, "random_state", None))
     if type(splitter) in AT_RANDOM and not (seeded and type(splitter) is ShuffleSplit):
         # Nobody knows any more which rows were drawn: a record may have been in all of them.
-        return [Fate(len(train) for train in trains)]
+        return [Membership(len(train) for train in trains)]
     return _counted(trains, n_samples)
 
 
-def fates_among(trains: Sequence[Any], kinds: Sequence[int], n_samples: int) -> list[Fate]:
-    """Return the fates of all records, the trainings being of the given ``kinds``."""
+def memberships_among(
+    trains: Sequence[Any], kinds: Sequence[int], n_samples: int
+) -> list[Membership]:
+    """Return the memberships of all records, the trainings being of the given ``kinds``."""
     distinct = list(dict.fromkeys(kinds))
     times = np.zeros((n_samples, len(distinct)), dtype=np.int64)
     for train, kind in zip(trains, kinds, strict=True):
         times[train, distinct.index(kind)] += 1
     found = np.unique(times, axis=0)
-    return _dearest(
-        Fate({kind: int(n) for kind, n in zip(distinct, row, strict=True) if n}) for row in found
+    return _most_expensive(
+        Membership({kind: int(n) for kind, n in zip(distinct, row, strict=True) if n})
+        for row in found
     )
 
 
-def _counted(trains: Iterable[Any], n_samples: int) -> list[Fate]:
+def _counted(trains: Iterable[Any], n_samples: int) -> list[Membership]:
     numbers = [row_numbers(train, n_samples) for train in trains]
-    return fates_among(numbers, [len(train) for train in numbers], n_samples)
+    return memberships_among(numbers, [len(train) for train in numbers], n_samples)
 
 
 def row_numbers(train: Any, n_samples: int) -> Indices:
@@ -110,10 +111,10 @@ def row_numbers(train: Any, n_samples: int) -> Indices:
     return numbers
 
 
-def _dearest(fates: Iterable[Fate]) -> list[Fate]:
-    """Leave out fates that are part of another."""
-    kept: list[Fate] = []
-    for fate in sorted(fates, key=lambda fate: fate.total(), reverse=True):
-        if not any(fate <= other for other in kept):
-            kept.append(fate)
+def _most_expensive(memberships: Iterable[Membership]) -> list[Membership]:
+    """Leave out memberships that are part of another."""
+    kept: list[Membership] = []
+    for membership in sorted(memberships, key=lambda membership: membership.total(), reverse=True):
+        if not any(membership <= other for other in kept):
+            kept.append(membership)
     return kept

@@ -1,7 +1,5 @@
 """Closed convex sets of coefficients, each with its Euclidean projection."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Losses of a linear model, as functions of the margins ``X w``, one record at a time."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Penalties on the coefficients, each with its proximal map; none of them touches data."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

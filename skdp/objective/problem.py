@@ -1,7 +1,5 @@
 """What a fit minimises: a loss, a penalty and a constraint on one parameter matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

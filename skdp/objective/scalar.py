@@ -1,7 +1,5 @@
 """Residuals of one record in plain floats, for loops of tiny steps where arrays are slow."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import singledispatch

@@ -8,8 +8,6 @@ as it stands. As Karney 2016 ("Sampling exactly from the normal distribution") d
 is held as its first bits; more bits are drawn whenever a decision hangs on them.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import threading

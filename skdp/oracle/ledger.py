@@ -1,7 +1,5 @@
 """The ledger of debts, and the guards that refuse a debt which was not agreed on."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Where randomness comes from: the operating system, or, not private, a seed."""
 
-from __future__ import annotations
-
 import math
 import operator
 from abc import ABC, abstractmethod

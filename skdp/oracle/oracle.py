@@ -1,7 +1,5 @@
 """The one object that a solver gets: it answers releases, and every answer is charged first."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -12,20 +10,14 @@ from skdp.objective import Problem
 from skdp.oracle.ledger import Ledger
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
-from skdp.oracle.releases.base import (
-    NotAudited,
-    PublicContext,
-    Release,
-    Statistic,
-    require_audited,
-)
+from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import noisy_gradient
 from skdp.oracle.releases.mechanisms import GaussianNoise, mechanism_by_name
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.samplers import Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.scaling import Columns, Scaling
-from skdp.oracle.sources.base import REPEATABLE, RepeatableSource, Source, require
+from skdp.oracle.sources.base import REPEATABLE, RepeatableSource, Source, require_kind
 
 
 class Oracle:
@@ -47,7 +39,7 @@ class Oracle:
 
     def __init__(
         self,
-        context: PublicContext,
+        context: base.PublicContext,
         ledger: Ledger,
         rng: np.random.Generator,
         source: Source | None = None,
@@ -62,7 +54,7 @@ class Oracle:
         self._source, self._noise_source = source, noise_source
         self._scale, self._noise_unit = context.scale, 1.0
 
-    def ask(self, release: Release) -> Array:
+    def ask(self, release: base.Release) -> Array:
         """Charge a release to the ledger, then answer it.
 
         Parameters
@@ -85,9 +77,9 @@ class Oracle:
         PlanError, BudgetError
             If the guard refuses the debt. Nothing is charged or released.
         """
-        require_audited(release)
+        base.require_audited(release)
         for part in release.parts():
-            require_audited(part)
+            base.require_audited(part)
         missing = release.needs - self.public.provides
         if missing:
             raise ValueError(
@@ -178,11 +170,13 @@ class Oracle:
             )
         parts = [part for part in (scaling.columns, scaling.targets) if part is not None]
         if type(scaling) is not Scaling or any(type(part) is not Columns for part in parts):
-            raise NotAudited("standardise: only Scaling and Columns, no subclasses, map records.")
+            raise base.NotAudited(
+                "standardise: only Scaling and Columns, no subclasses, map records."
+            )
         public = self.public.standardised(scaling.columns is not None, scaling.targets is not None)
         public = replace(public, share=share)
         if self._source is not None:
-            rows = require(self._source, RepeatableSource)
+            rows = require_kind(self._source, RepeatableSource)
             self._source = rows.transformed(scaling, public.row_bound)
         self.public = public
         self._context = replace(self._context, public=public)
@@ -198,7 +192,7 @@ class Oracle:
         self._noise_unit = float(unit)
         self._context = replace(self._context, scale=self._scale * float(unit))
 
-    def std(self, release: Release) -> float:
+    def std(self, release: base.Release) -> float:
         """Return the standard deviation of the noise in each coordinate of an answer."""
         return release.std(self._context)
 
@@ -220,7 +214,7 @@ class Oracle:
         answer = float(self.ask(release)[0])
         return answer / self.public.n_rows, std / self.public.n_rows
 
-    def with_share(self, statistic: Statistic, share: float) -> tuple[Array, float]:
+    def with_share(self, statistic: base.Statistic, share: float) -> tuple[Array, float]:
         """Noisy statistic of all rows, and the standard deviation of its noise in a coordinate.
 
         Parameters

@@ -1,7 +1,5 @@
 """A map of records by public numbers: clip each column to a range, then shift and divide."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """From stages to a solution: rehearse without rows, calibrate, then run on the rows once."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -10,17 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from skdp import accounting
 from skdp._numbers import Array
-from skdp.accounting import (
-    Calibration,
-    Composed,
-    Event,
-    PrivacyStatement,
-    ReleaseRecord,
-    calibrate,
-    gaussian_mu,
-    walk,
-)
 from skdp.objective import Problem
 from skdp.oracle.ledger import Anything, Entry, FollowPlan, Guard, Ledger, WithinBudget
 from skdp.oracle.noise import NoiseSource
@@ -142,7 +131,7 @@ class Plan:
 
     entries: tuple[Entry, ...]
     units: tuple[float, ...]
-    calibration: Calibration
+    calibration: accounting.Calibration
     adaptive: bool
 
     def guard(self, public: Public) -> Guard:
@@ -151,14 +140,14 @@ class Plan:
 
     def statement(
         self, public: Public, assumptions: tuple[str, ...], noise_source: str
-    ) -> PrivacyStatement:
+    ) -> accounting.PrivacyStatement:
         """Return the privacy statement of a run that keeps to the plan.
 
         A run that stops early has the same statement: what it might have asked is what it costs,
         because where it stopped tells something, too.
         """
         scale = self.calibration.scale
-        return PrivacyStatement(
+        return accounting.PrivacyStatement(
             epsilon=self.calibration.epsilon,
             delta=public.delta,
             adjacency=str(public.adjacency),
@@ -173,13 +162,13 @@ class Plan:
         )
 
 
-def _record(kind: str, event: Event, count: int) -> ReleaseRecord:
-    return ReleaseRecord(kind, count, _noise_multiplier(event), event)
+def _record(kind: str, event: accounting.Event, count: int) -> accounting.ReleaseRecord:
+    return accounting.ReleaseRecord(kind, count, _noise_multiplier(event), event)
 
 
-def _noise_multiplier(event: Event) -> float:
+def _noise_multiplier(event: accounting.Event) -> float:
     """Noise multiplier of an event whose mechanisms are all alike, else nan."""
-    found = {part for part, _ in walk(event) if not part.inner()}
+    found = {part for part, _ in accounting.walk(event) if not part.inner()}
     return (
         float(getattr(found.pop(), "noise_multiplier", math.nan)) if len(found) == 1 else math.nan
     )
@@ -231,7 +220,9 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
     entries = _in_order(asked, units)
     if adaptive:
         entries = (Entry("adaptive", WithinBudget.whole_budget()),)
-    found = calibrate(_event(entries), public.epsilon, public.delta, public.adjacency, accountant)
+    found = accounting.calibrate(
+        _event(entries), public.epsilon, public.delta, public.adjacency, accountant
+    )
     return Plan(entries, tuple(units), found, adaptive)
 
 
@@ -251,8 +242,8 @@ def _in_order(asked: dict[int, tuple[Entry, ...]], units: list[float]) -> tuple[
     return ledger.entries
 
 
-def _event(entries: tuple[Entry, ...]) -> Composed:
-    return Composed(tuple((entry.event, entry.count) for entry in entries))
+def _event(entries: tuple[Entry, ...]) -> accounting.Composed:
+    return accounting.Composed(tuple((entry.event, entry.count) for entry in entries))
 
 
 def _noise_for_gradients(entries: tuple[Entry, ...], public: Public, accountant: str) -> float:
@@ -261,8 +252,10 @@ def _noise_for_gradients(entries: tuple[Entry, ...], public: Public, accountant:
     That is one with noise 1.
     """
     epsilon, delta = public.epsilon, public.delta
-    scale = calibrate(_event(entries), epsilon, delta, public.adjacency, accountant).scale
-    return scale * gaussian_mu(epsilon, delta) / public.sensitivity_factor
+    scale = accounting.calibrate(
+        _event(entries), epsilon, delta, public.adjacency, accountant
+    ).scale
+    return scale * accounting.gaussian_mu(epsilon, delta) / public.sensitivity_factor
 
 
 def run(

@@ -1,22 +1,16 @@
-"""Error bounds of Nesterov's method, plain and in stages, and the number of steps they call for."""
-
-from __future__ import annotations
+"""Error bounds of Nesterov's method, plain and in stages, as functions of the number of steps."""
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdp.steps import stages
-
-Array = NDArray[np.float64]
-LEAST_CONTRACTION = 1e-12  # where a step forgets everything; it has a logarithm
-# By law of noise: the power of T in the uniform bound's sum, and that of influence in the best one.
-POWERS = {"laplace": (2, 3), "gaussian": (1, 2)}
+from skdp._numbers import Array
+from skdp.planning.bounds import LEAST_CONTRACTION
+from skdp.steps import cost_power, stages
 
 
 def check_conditions(who: str, smoothness: float, strong_convexity: float) -> None:
-    """Raise ValueError unless ``0 < mu <= L < inf``."""
+    """Raise ValueError unless 0 < ``strong_convexity`` <= ``smoothness`` < inf."""
     if not 0 < strong_convexity <= smoothness < math.inf:
         raise ValueError(
             f"{who}: needs 0 < strong_convexity <= smoothness; got {strong_convexity!r} and "
@@ -37,11 +31,12 @@ def accelerated_bounds(
     """Bounds on the excess after 1, ..., n steps of the given sizes; see `nesterov_bounds`."""
     if noise_schedule not in ("optimal", "uniform"):
         raise ValueError(f"noise_schedule must be 'optimal' or 'uniform'; got {noise_schedule!r}.")
-    if law not in POWERS:
-        raise ValueError(f"law must be one of {sorted(POWERS)}; got {law!r}.")
-    steps_power, power = POWERS[law]
+    # T steps of equal cost have T**(2/p) times the variance of one, costs being 1/noise**p; the
+    # effect of optimal noise is (sum of influence**(1/power))**power.
+    p = cost_power(law)
+    steps_power, power = 2 // p, (2 + p) // p
     shrink = 1 - np.sqrt(np.minimum(sizes * strong_convexity, 1.0))
-    # log a_{T,0}, and log a_{T,t} less log a_{T,0}
+    # log a_{T,0}, and log a_{T,t} - log a_{T,0}
     start = np.cumsum(np.log(np.maximum(shrink, LEAST_CONTRACTION)))
     start = start + (stage - stage[0]) * math.log(2)
     weights = np.log(sizes) + np.log1p(sizes * smoothness) - start
@@ -66,10 +61,10 @@ def nesterov_bounds(
     noise_schedule: str = "optimal",
     law: str = "laplace",
 ) -> Array:
-    """Bounds on the expected excess after T = 1, ..., ``n_steps`` steps, each with its own noise.
+    """Bounds on the expected excess after T = 1, ..., ``n_steps`` steps, each with noise for its T.
 
-    ``a_{T,0} E_0 + (variance/2) sum_t a_{T,t} s_t**2``, with the noise s_t, scaled to the budget,
-    that makes it least or that is uniform; Laplace noise with delta = 0 gives
+    ``a_{T,0} E_0 + (variance/2) sum_t a_{T,t} s_t**2``, with noise s_t that is scaled to the
+    budget and either minimises the bound or is uniform; Laplace noise with delta = 0 gives
     ``(d S**2 / (n epsilon)**2) (sum_t a_{T,t}**(1/3))**3`` for the second term (Kuru, Birbil,
     Gurbuzbalaban, Yildirim 2022, eq. 29 and 32).
 
@@ -80,8 +75,8 @@ def nesterov_bounds(
     smoothness, strong_convexity : float
         L and mu.
     initial_excess : float
-        E_0, a *public* guess. The recursion behind the bound is one for ``F(x_t) - F*`` plus
-        ``mu/2`` times a squared distance, so that E_0 is the initial excess plus
+        E_0, a *public* guess. The recursion behind the bound is about ``F(x_t) - F*`` plus
+        ``mu/2`` times a squared distance, so E_0 is the initial excess plus
         ``mu/2 |x_0 - x*|**2``, which is at most twice the excess; the paper prints the excess.
     variance : float
         Expected squared length of the noise on the mean gradient if a single step took the whole
@@ -91,7 +86,7 @@ def nesterov_bounds(
         Step size in units of 1/L, in (0, 1].
     noise_schedule : {"optimal", "uniform"}
     law : {"laplace", "gaussian"}
-        Whether costs add up as pure epsilons or as their squares do.
+        Law of the noise: epsilons add up for "laplace", their squares for "gaussian".
 
     Returns
     -------
@@ -108,17 +103,8 @@ def nesterov_bounds(
     True
     """
     check_conditions("nesterov_bounds", smoothness, strong_convexity)
-    sizes = np.full(n_steps, step / smoothness)
-    return accelerated_bounds(
-        sizes,
-        np.ones(n_steps),
-        smoothness,
-        strong_convexity,
-        initial_excess,
-        variance,
-        noise_schedule,
-        law,
-    )
+    facts = smoothness, strong_convexity, initial_excess, variance, noise_schedule, law
+    return accelerated_bounds(np.full(n_steps, step / smoothness), np.ones(n_steps), *facts)
 
 
 def multistage_sizes(
@@ -142,7 +128,7 @@ def multistage_bounds(
     noise_schedule: str = "optimal",
     law: str = "laplace",
 ) -> Array:
-    """Bounds for multistage acceleration, as `nesterov_bounds` (Kuru et al. 2022, eq. 34).
+    """Bounds of multistage acceleration; see `nesterov_bounds` (Kuru et al. 2022, eq. 34).
 
     Parameters
     ----------
@@ -151,17 +137,11 @@ def multistage_bounds(
     first_stage : int, default=20
         Steps of the first stage.
     p : float, default=1.0
-        Length of the later ones; see `skdp.steps.MultistageNoise`.
+        Length of the later stages; see `skdp.steps.MultistageNoise`.
     """
     check_conditions("multistage_bounds", smoothness, strong_convexity)
     kappa = smoothness / strong_convexity
-    return accelerated_bounds(
-        multistage_sizes(n_steps, smoothness, kappa, step, first_stage, p),
-        stages(n_steps, kappa, first_stage, p).astype(np.float64),
-        smoothness,
-        strong_convexity,
-        initial_excess,
-        variance,
-        noise_schedule,
-        law,
-    )
+    sizes = multistage_sizes(n_steps, smoothness, kappa, step, first_stage, p)
+    stage = stages(n_steps, kappa, first_stage, p).astype(np.float64)
+    facts = smoothness, strong_convexity, initial_excess, variance, noise_schedule, law
+    return accelerated_bounds(sizes, stage, *facts)

@@ -1,7 +1,5 @@
 """Standardise columns by ranges, centres and sizes that are found privately."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -1,49 +1,57 @@
-"""How we get there: one solver a file, found by being there."""
-
-from __future__ import annotations
+"""Solvers, which ask an oracle for noisy answers; a file in this folder is found by being there."""
 
 import importlib
 import pkgutil
 from typing import Any
 
+from skdp.solvers.accelerated_mirror_descent import AcceleratedMirrorDescent
+from skdp.solvers.adaptive_shuffled_sgd import AdaptiveShuffledSGD
+from skdp.solvers.adassp import AdaptiveSufficientStatistics
+from skdp.solvers.adp_sgd import AdaptiveNoiseSGD
 from skdp.solvers.base import REGISTRY, Solver
-
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
-
-# After the loop, which must not miss a file.
-from skdp.solvers.accelerated_mirror_descent import AcceleratedMirrorDescent  # noqa: E402
-from skdp.solvers.adaptive_shuffled_sgd import AdaptiveShuffledSGD  # noqa: E402
-from skdp.solvers.adp_sgd import AdaptiveNoiseSGD  # noqa: E402
-from skdp.solvers.gd import GradientDescent  # noqa: E402
-from skdp.solvers.heavy_ball import HeavyBallDescent  # noqa: E402
-from skdp.solvers.multistage_nesterov import MultistageNesterov  # noqa: E402
-from skdp.solvers.nesterov import Nesterov  # noqa: E402
-from skdp.solvers.residual_budget import ResidualBudget  # noqa: E402
-from skdp.solvers.shuffled_sgd import ShuffledSGD  # noqa: E402
-from skdp.solvers.svrg import SVRG  # noqa: E402
-from skdp.solvers.svrg_plus_plus import SVRGPlusPlus  # noqa: E402
+from skdp.solvers.boosted_ssp import BoostedSufficientStatistics
+from skdp.solvers.gd import GradientDescent
+from skdp.solvers.heavy_ball import HeavyBallDescent
+from skdp.solvers.nesterov import MultistageNesterov, Nesterov
+from skdp.solvers.newton import Newton
+from skdp.solvers.objective_perturbation import ObjectivePerturbation
+from skdp.solvers.residual_budget import ResidualBudget
+from skdp.solvers.shuffled_sgd import ShuffledSGD
+from skdp.solvers.svrg import SVRG, SVRGPlusPlus
+from skdp.solvers.whitened import Whitened
 
 __all__ = [
     "SVRG",
     "AcceleratedMirrorDescent",
     "AdaptiveNoiseSGD",
     "AdaptiveShuffledSGD",
+    "AdaptiveSufficientStatistics",
+    "BoostedSufficientStatistics",
     "GradientDescent",
     "HeavyBallDescent",
     "MultistageNesterov",
     "Nesterov",
+    "Newton",
+    "ObjectivePerturbation",
     "ResidualBudget",
     "SVRGPlusPlus",
     "ShuffledSGD",
     "Solver",
+    "Whitened",
     "available",
     "get_solver",
 ]
 
+# The imports above are for type checkers and editors. A solver in a new file is registered, and can
+# be imported from here, without them.
+for _file in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_file.name}")
+for _solver in REGISTRY.values():
+    globals().setdefault(_solver.__name__, _solver)
+
 
 def available() -> dict[str, str]:
-    """Names of the registered solvers, with one line on each.
+    """Names of the registered solvers, with the purpose of each in a line.
 
     Returns
     -------
@@ -52,10 +60,10 @@ def available() -> dict[str, str]:
     Examples
     --------
     >>> import skdp
-    >>> "gd" in skdp.solvers.available()
-    True
+    >>> print(skdp.solvers.available()["gd"])
+    For every problem: proximal gradient descent with momentum. Start with this one.
     """
-    return {name: (cls.__doc__ or "").splitlines()[0] for name, cls in sorted(REGISTRY.items())}
+    return {name: cls.purpose for name, cls in sorted(REGISTRY.items())}
 
 
 def get_solver(name: str, **parameters: Any) -> Solver:

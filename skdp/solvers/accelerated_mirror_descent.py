@@ -1,35 +1,32 @@
-"""Accelerated mirror descent over a bounded set: DP-AccMD, for more columns than rows."""
-
-from __future__ import annotations
+"""Accelerated mirror descent on a bounded set: DP-AccMD, for more columns than rows."""
 
 import math
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdp._numbers import is_real, shown
-from skdp.objective import L1Ball, Problem, Simplex
-from skdp.oracle import Oracle, Public, Solution
-from skdp.solvers.base import Solver
-from skdp.solvers.checks import check_count, is_auto
-from skdp.solvers.defaults import descent_defaults
+from skdp._numbers import Array, is_real
+from skdp.objective import L1Ball, Simplex
+from skdp.solvers import checks
+from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.defaults import count_within, descent_defaults
 from skdp.steps import ClippingRule, NoiseSchedule, clip_norms, relative_noise
 from skdp.steps.mirror_maps import MirrorMap, mirror_map
 
-Array = NDArray[np.float64]
-
-FEWEST, MOST = 30, 150
-# What "auto" multiplies by, next to the bounds.
-BOLDER_CLIP, BOLDER_STEPS, BOLDER_IN_NOISE = 1.5, 0.3, 0.3
+# Fewest and most steps.
+STEPS = (30, 150)
+# Factors on the clipping norm of gradient descent, on the loss's smoothness, and on the smoothness
+# that the bound calls for because of noise: the bounds are cautious. They were chosen on synthetic
+# rows of 10 to 10,000 columns.
+CLIP_FACTOR, SMOOTHNESS_FACTOR, NOISE_FACTOR = 1.5, 0.3, 0.3
 
 
 class AcceleratedMirrorDescent(Solver):
     """Accelerated mirror descent on a ball or simplex, for more columns than rows (DP-AccMD).
 
-    In the geometry of an L1 ball or a simplex, Gaussian noise on d coordinates counts for about
-    ``sqrt(log d)``, not ``sqrt(d)``. With ``alpha = (k + 2) / (4 L)`` and ``r = 2 / (k + 2)``, step
-    k = 0, 1, ... takes the noisy gradient g at ``x = r z + (1 - r) y`` and goes
+    In the geometry of an L1 ball or a simplex, Gaussian noise on d coordinates has a norm of about
+    ``sqrt(log d)`` and not ``sqrt(d)``. With ``alpha = (k + 2) / (4 L)`` and ``r = 2 / (k + 2)``,
+    step k = 0, 1, ... takes the noisy gradient g at ``x = r z + (1 - r) y`` and moves to
 
         z = argmin over the set of  B(z', z) + alpha <g, z'>,       y = r z + (1 - r) y,
 
@@ -42,24 +39,24 @@ class AcceleratedMirrorDescent(Solver):
     max_iter : int or "auto", default="auto"
         Number of steps, at least 1.
     smoothness : float or "auto", default="auto"
-        L, the smoothness of the mean loss in the set's own norm, which scales steps as its inverse.
-        "auto" takes columns of unit size (rows of ``data_norm``, if that is less), and more where
-        noise asks for shorter steps.
+        L, the smoothness of the mean loss in the set's own norm; step sizes are proportional to
+        1/L. "auto" assumes columns of unit size (rows of ``data_norm``, if that is less), and is
+        larger where noise calls for shorter steps.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
-        How noisy the steps are next to each other. "auto" matches them to alpha, so that the noise
-        term ``sum alpha_k**2 sigma_k**2`` of the bound is least.
+        Noise of the steps relative to each other. "auto" matches it to alpha, which minimises the
+        noise term ``sum alpha_k**2 sigma_k**2`` of the bound.
     clip_norm : float, ClippingRule or "auto", default="auto"
         L2 bound of one record's gradient.
 
     Notes
     -----
-    The printed algorithm computes y from the gradient before noise, and returns it: that is not
-    private. The point used here is the very one that the proof of Theorem 5.4 compares with, so
-    the bound stands.
+    The printed algorithm computes y from the gradient without noise and returns it, which is not
+    private. The point used here is the one with which the proof of Theorem 5.4 compares, so the
+    bound holds.
 
-    The problem has to have a bounded constraint (``constraint="l1_ball"``, say) and a smooth
-    penalty. The intercept, which is neither constrained nor penalised, is a Euclidean block of its
-    own, in a unit such that it moves the predictions as much as the set does.
+    The problem needs a bounded constraint, such as ``constraint="l1_ball"``, and a smooth penalty.
+    The intercept, which is neither constrained nor penalised, is a separate Euclidean block, in a
+    unit such that it moves the predictions as much as the set does.
 
     References
     ----------
@@ -79,8 +76,10 @@ class AcceleratedMirrorDescent(Solver):
     True
     """
 
-    name: ClassVar[str] = "accelerated_mirror_descent"
-    needs: ClassVar[frozenset[str]] = frozenset({"bounded_set", "smooth_penalty"})
+    name = "accelerated_mirror_descent"
+    purpose = "Reference implementation of DP-AccMD (Wang, Ye, Xu 2017); 'gd' was mostly better."
+    exact_options: ClassVar[dict[str, Any]] = {"max_iter": 3000, "smoothness": 20.0}
+    needs = frozenset({"bounded_set", "smooth_penalty"})
 
     def __init__(
         self,
@@ -96,22 +95,54 @@ class AcceleratedMirrorDescent(Solver):
         self.clip_norm = clip_norm
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        if not is_auto(self.max_iter):
-            check_count("max_iter", self.max_iter)
-        max_iter = None if is_auto(self.max_iter) else int(self.max_iter)
-        clip = float(self.clip_norm) if is_real(self.clip_norm) else None
-        values = mirror_defaults(public, problem, max_iter, clip)
-        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+        """Return values that minimise the bound of Wang, Ye, Xu (2017, (76)).
 
-    def resolve(self, public: Public, problem: Problem) -> AcceleratedMirrorDescent:
-        resolved = super().resolve(public, problem)
-        mirror_map(problem.constraint, _n_coefficients(public))
-        found = resolved.smoothness
-        if not (is_real(found) and 0 < found < math.inf):
-            raise ValueError(f"smoothness must be 'auto' or a positive number; got {shown(found)}.")
-        clip_norms(resolved.clip_norm, resolved.max_iter)
-        resolved._noises()
-        return resolved
+        With noise of standard deviation ``sigma = C sqrt(T) / (mu n)`` on each coordinate of a mean
+        gradient, W the mean dual norm of a Gaussian vector, and B the spread of the map,
+
+            excess <= 8 L B / T**2 + T sigma**2 W**2 / (6 L),
+
+        where 1/6 follows from the sum of squared alphas. For a given T the best L is
+        ``T**2 C W / (mu n sqrt(48 B))``, if that exceeds the smoothness of the loss; more steps are
+        worth their time up to the T where the two agree.
+        """
+        size = _n_coefficients(public)
+        mirror = mirror_map(problem.constraint, size)
+        width = max(mirror.width(size), mirror.reach)
+        # 1. The clipping norm of gradient descent, and more: noise has less effect here.
+        if is_real(self.clip_norm):
+            clip_norm = float(self.clip_norm)
+        else:
+            clip_norm = descent_defaults(public, problem)["clip_norm"]
+            if public.is_noisy:
+                clip_norm *= CLIP_FACTOR
+                if problem.loss.residual_bound is not None and public.row_norm is not None:
+                    clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
+        # 2. The smoothness of the loss; the intercept may double a margin.
+        own = problem.loss.curvature * mirror.reach**2 * _mean_square(public, problem)
+        own *= 2.0 if public.has_intercept else 1.0
+        own = SMOOTHNESS_FACTOR * own + problem.strong_convexity * mirror.reach**2
+        # 3. Steps, and the smoothness that suits the noise.
+        rate = 0.0
+        if public.is_noisy:
+            noise = public.gradient_mu * public.n_rows * math.sqrt(48 * mirror.spread)
+            rate = NOISE_FACTOR * clip_norm * width / noise
+        max_iter = self.max_iter
+        if checks.is_auto(max_iter):
+            most = STEPS[1]
+            max_iter = count_within(math.sqrt(own / rate) if rate > own / most**2 else most, STEPS)
+        checks.count(max_iter=max_iter)
+        return {
+            "max_iter": max_iter,
+            "smoothness": max(own, rate * max_iter**2),
+            "noise_schedule": "step_matched",
+            "clip_norm": clip_norm,
+        }
+
+    def check_values(self, public: Public, problem: Problem) -> None:
+        checks.positive(smoothness=self.smoothness)
+        clip_norms(self.clip_norm, self.max_iter)
+        self._noises()
 
     def _alphas(self) -> Array:
         return (np.arange(self.max_iter) + 2.0) / (4.0 * float(self.smoothness))
@@ -130,18 +161,18 @@ class AcceleratedMirrorDescent(Solver):
         steps = zip(self._alphas(), clips, self._noises(), strict=True)
         for k, (alpha, clip_norm, noise) in enumerate(steps):
             r = 2.0 / (k + 2.0)
-            # 1. the noisy gradient between the two sequences; the penalty's is public
+            # 1. The noisy gradient between the two sequences; that of the penalty is public.
             x = r * z + (1 - r) * y
             gradient = oracle.gradient(x, clip_norm, noise) + problem.penalty_gradient(x)
-            # 2. the mirror step, from the noisy gradient
+            # 2. The mirror step, by the noisy gradient.
             z = _mirror_step(mirror, unit, z, alpha * gradient, public)
-            # 3. the step of y, from z: it sees no other gradient
+            # 3. The step of y, which depends on no other gradient.
             y = r * z + (1 - r) * y
         return Solution(y, n_steps)
 
 
 def _mirror_step(mirror: MirrorMap, unit: float, z: Array, slope: Array, public: Public) -> Array:
-    """Step on the set for the coefficients, plain for the intercept."""
+    """Return z after a mirror step of the coefficients and a plain step of the intercept."""
     n_features = public.n_features
     moved = z - unit**2 * slope
     coefficients = mirror.step(z[:n_features].ravel(), slope[:n_features].ravel())
@@ -154,10 +185,10 @@ def _n_coefficients(public: Public) -> int:
 
 
 def _mean_square(public: Public, problem: Problem) -> float:
-    """Return the most mean square of a margin at coefficients of norm 1, over ``reach**2``.
+    """Return the largest mean square of a margin at coefficients of norm 1, over ``reach**2``.
 
-    Rows are taken to have columns of unit size, or the declared norm. On an L1 ball or a simplex no
-    point is worse than a vertex, a single column; else columns may all be the same one.
+    Columns are assumed to have unit size, or rows the declared norm. On an L1 ball or a simplex the
+    maximum is at a vertex, a single column; on other sets all columns may be equal.
     """
     longest = float(public.n_features)
     if public.data_norm is not None:
@@ -168,54 +199,9 @@ def _mean_square(public: Public, problem: Problem) -> float:
 
 
 def _intercept_unit(public: Public, problem: Problem, mirror: MirrorMap) -> float:
-    """Return the intercept that counts as 1: it moves margins as far as coefficients of norm 1.
+    """Return the unit of the intercept: it moves margins as far as coefficients of norm 1.
 
-    But no more than ``reach``, so that its noise does not outweigh theirs.
+    It is at most ``reach``, so that the intercept's noise does not outweigh that of coefficients.
     """
     found = math.sqrt(_mean_square(public, problem)) / public.intercept_size
     return mirror.reach * min(1.0, found)
-
-
-def mirror_defaults(
-    public: Public, problem: Problem, max_iter: int | None, clip_norm: float | None
-) -> dict[str, Any]:
-    """Return what "auto" stands for, by the bound of Wang, Ye, Xu (2017, (76)).
-
-    With noise of standard deviation ``sigma = C sqrt(T) / (mu n)`` on each coordinate of a mean
-    gradient, W the mean length of a Gaussian vector in the dual norm, and B the spread of the map,
-
-        excess <= 8 L B / T**2 + T sigma**2 W**2 / (6 L),
-
-    where 1/6 follows from the sum of squared alphas. At a given T the best L is
-    ``T**2 C W / (mu n sqrt(48 B))``, if that exceeds the loss's own; further steps are worth their
-    time up to the T where the two agree. Both terms of the bound are loose; the factors on L were
-    chosen on synthetic rows of 10 to 10,000 columns.
-    """
-    size = _n_coefficients(public)
-    mirror = mirror_map(problem.constraint, size)
-    width = max(mirror.width(size), mirror.reach)
-    # 1. The clipping norm of gradient descent, and some more: noise weighs less here.
-    if clip_norm is None:
-        clip_norm = descent_defaults(public, problem)["clip_norm"]
-        if public.is_noisy:
-            clip_norm *= BOLDER_CLIP
-            if problem.loss.residual_bound is not None and public.row_norm is not None:
-                clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
-    # 2. The loss's own smoothness; the intercept may double a margin.
-    own = problem.loss.curvature * mirror.reach**2 * _mean_square(public, problem)
-    own *= 2.0 if public.has_intercept else 1.0
-    own = BOLDER_STEPS * own + problem.strong_convexity * mirror.reach**2
-    # 3. Steps, and the smoothness that suits the noise.
-    rate = 0.0
-    if public.is_noisy:
-        noise = public.gradient_mu * public.n_rows * math.sqrt(48 * mirror.spread)
-        rate = BOLDER_IN_NOISE * clip_norm * width / noise
-    if max_iter is None:
-        enough = math.sqrt(own / rate) if rate > own / MOST**2 else MOST
-        max_iter = min(max(math.ceil(enough), FEWEST), MOST)
-    return {
-        "max_iter": max_iter,
-        "smoothness": max(own, rate * max_iter**2),
-        "noise_schedule": "step_matched",
-        "clip_norm": clip_norm,
-    }

@@ -1,113 +1,93 @@
-"""One pass over shuffled rows with a clip that adapts to the residual (DP-AMBSSGD)."""
-
-from __future__ import annotations
+"""One pass over shuffled rows, whose clipping norms follow the residuals (DP-AMBSSGD)."""
 
 import math
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from skdp._numbers import is_real, shown
-from skdp.objective import Problem
-from skdp.oracle import (
-    Cut,
-    GaussianNoise,
-    NoisyStatistic,
-    Oracle,
-    Public,
-    ResidualCount,
-    Solution,
-    SquaredNormSum,
-)
-from skdp.solvers.checks import check_choice, check_count, check_positive, is_auto
-from skdp.solvers.defaults import UNCLIPPED
-from skdp.solvers.one_pass import (
-    Guess,
-    OnePass,
-    count_ratio,
-    expected_row_norm,
-    make_guess,
-    noise_of_one,
-    number_of_steps,
-    positive,
-    residual_unit,
-    step_size,
-)
-from skdp.solvers.private_search import (
-    SEARCHES,
-    least_threshold,
-    number_of_counts,
-    thresholds,
-)
+from skdp._numbers import Array, is_real, require
+from skdp.oracle import Cut, ResidualCount, SquaredNormSum
+from skdp.solvers import checks
+from skdp.solvers.base import Oracle, Problem, Public, Solution
+from skdp.solvers.clip_tracker import count_ratio, noisy_count
+from skdp.solvers.defaults import UNCLIPPED, expected_row_norm, target_unit
+from skdp.solvers.one_pass import Guess, OnePassSolver, full_budget_noise
 from skdp.steps import AVERAGES, IterateAverage
-from skdp.steps.influence import Array
 
-FEWEST_STAT = 0.1 / 1.1  # of a block's rows: s = b / 10
-MOST_STAT = 0.5
-FEWEST_COUNTED = 10
-LOUD = 6.0  # a count should be this many times its noise
-NORM_ROWS = 0.05  # of all rows, for a private estimate of their norm
+# The constant c in the number of blocks, c kappa ln n, which the theorem leaves open.
+BLOCKS = 1.0
+# Least and largest share of a block's rows that are counted. The paper counts s = b / 10 rows.
+MIN_COUNTED_SHARE, MAX_COUNTED_SHARE = 0.1 / 1.1, 0.5
+# Rows counted in a block: at least this many, and this many times the noise of a count.
+MIN_COUNTED, COUNT_TO_NOISE = 10, 6.0
+# Share of all rows that estimate the norm of rows, with row_norm="private".
+NORM_ROWS = 0.05
+# Norm of rows that is assumed to be the largest there, in units of the norm of unit columns.
+LARGEST_NORM = 2.0
+# Clipping norm in units of row_norm * gamma, where residuals have no bound.
 CLIP_FACTOR = 2.0
-STEPS = 1.0  # for each unit of kappa ln n
-FINEST = 2.0**-100  # resolution
-FARTHEST = 16.0  # largest threshold, in units of a residual at the start
+# Largest candidate for a threshold, in units of the expected size of a target.
+LARGEST_THRESHOLD = 16.0
+# Least ``resolution``.
+FINEST = 2.0**-100
+SEARCHES = ("binary", "doubling")
+# Candidates per factor of 2 in a binary search.
+CANDIDATES_PER_DOUBLING = 4
 
 
-class AdaptiveShuffledSGD(OnePass):
-    """One pass over disjoint blocks, each clipped by a threshold found on its other rows.
+class AdaptiveShuffledSGD(OnePassSolver):
+    """One pass over disjoint blocks; some rows of a block find the clipping norm for the others.
 
-    The rows are shuffled and cut in ``max_iter`` blocks. Of each block, s rows find the residual
-    ``gamma`` that ``quantile`` of them do not exceed, by noisy counts; the other b rows give the
-    mean gradient, every record's part clipped to ``clip_factor * row_norm * gamma``, with noise in
-    proportion to that clip. As the fit gets better the clip falls, and the noise with it. Both
-    parts use rows of their own and no row is used twice, so every count of a search and every
-    gradient may spend as if there were no other blocks: the pass costs the larger of one search
-    and one gradient, not their sum.
+    The rows are shuffled and cut into ``max_iter`` blocks. In each block, noisy counts over s rows
+    find the ``quantile`` gamma of their absolute residuals; the other b rows give the mean
+    gradient, with each record's gradient clipped to ``clip_factor * row_norm * gamma`` and noise
+    in proportion to that norm. As the fit improves the norm falls, and the noise with it. The two
+    parts have different rows and no row is used twice, so every search and every gradient may
+    spend as if there were no others: the pass costs the larger of one search and one gradient,
+    not their sum.
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of blocks, T. "auto" is ``kappa ln(n)``, fewer if counts would drown in noise.
+        Number of blocks, T. "auto" is ``kappa ln(n)``, or fewer if counts were too noisy.
     learning_rate : float or "auto", default="auto"
         Step size; "auto" is ``b / (row_norm**2 + (b - 1) curvature)``.
     stat_share : float or "auto", default="auto"
-        Share of a block's rows that find the threshold, in (0, 1). "auto" is 1/11, the paper's
-        ``s = b / 10``, or more if counts would drown in noise, up to 1/2.
+        Share of a block's rows that are counted, in (0, 1). "auto" is 1/11, the paper's
+        ``s = b / 10``, or more if counts were too noisy, up to 1/2.
     search : {"binary", "doubling"}, default="binary"
-        How the threshold is found: by a noisy binary search over fine candidates, or, as printed
-        in the paper, by counts at all doublings of the least candidate. Each count has the same
-        noise, and as many are asked whatever their answers are.
+        How gamma is found: by a noisy binary search over many candidates, or, as printed in the
+        paper, by counts at all doublings of the least candidate. Each count has the same noise,
+        and their number does not depend on their answers.
     resolution : float, default=2**-20
         Least candidate, as a share of the largest, in [2**-100, 1/2].
     quantile : float, default=0.5
-        Share of the s rows that the threshold should hold, in (0, 1]. The paper's is 1; the
-        median is told from noise with the fewest rows.
+        Share of the s rows with residuals up to gamma, in (0, 1]. The paper takes 1; the median
+        requires the fewest rows to stand out from the noise.
     clip_factor : float or "auto", default="auto"
         Clip in units of ``row_norm * gamma``. "auto" is 2, or 1 where the loss bounds residuals.
-        The paper's is ``ln(n)**a``, with a = 1/2 for Gaussian tails: it makes clipping improbable,
-        at the price of more noise.
+        The paper takes ``ln(n)**a``, with a = 1/2 for Gaussian tails, which makes clipping
+        improbable and adds more noise.
     domain_bound : float or "auto", default="auto"
         Largest candidate, in the unit of the target.
     row_norm : float, "private" or "auto", default="auto"
         Root of the mean squared norm of rows, with the constant feature. "auto" expects columns of
-        unit size. "private" estimates it on 5 per cent of the rows, which are then used for nothing
-        else, so that it costs nothing beside the pass.
-    curvature : float or "auto", default="auto"
-        Largest eigenvalue of the mean loss's second derivative: a public guess.
-    kappa : float or "auto", default="auto"
-        Its condition number: a public guess.
+        unit size. "private" estimates it on 5 per cent of the rows, which are used for nothing
+        else, so that it costs nothing in addition to the pass.
+    {curvature}
+    {kappa}
     averaging : {"last", "tail", "random"}, default="tail"
         Which iterate is returned; "tail" is the mean of the last half.
     polish_iter : int, default=0
-        Gradient steps over all rows from there, with the median clip of the last half.
-    polish_share : float, default=0.2
-        Share of the squared budget that they get, in (0, 1).
+        Number of gradient steps over all rows that follow, with the median clip of the last half.
+    {polish_share}
 
     Notes
     -----
     Corrections to the printed algorithm: index sets are half-open (as printed, one record of every
     block is used for the threshold and for the gradient); all counts of a search are charged,
-    one more than the proof composes; the two parts of a block are charged their maximum.
+    one more than the proof composes; of the two parts of a block the maximum is charged.
 
     References
     ----------
@@ -126,8 +106,9 @@ class AdaptiveShuffledSGD(OnePass):
     True
     """
 
-    name: ClassVar[str] = "adaptive_shuffled_sgd"
-    averages: ClassVar[tuple[str, ...]] = AVERAGES
+    name = "adaptive_shuffled_sgd"
+    purpose = "For rows that can be read only once: one pass, with a clip that follows residuals."
+    averages = AVERAGES
 
     def __init__(
         self,
@@ -166,68 +147,67 @@ class AdaptiveShuffledSGD(OnePass):
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         self._check_search()
-        guess = make_guess(public, problem, self.curvature, self.kappa, self.row_norm)
-        n_steps, share = self._blocks(public, guess)
-        batch = public.n_rows / n_steps * (1 - share)
-        factor = CLIP_FACTOR if problem.loss.residual_bound is None else 1.0
-        if not public.is_noisy:
-            factor = UNCLIPPED
-        if not is_auto(self.clip_factor):
-            factor = positive("clip_factor", self.clip_factor)
-        loud = factor * noise_of_one(public)
-        values = {
-            "clip_factor": factor,
-            "max_iter": n_steps,
+        guess = Guess.of(public, problem, self.curvature, self.kappa, self.row_norm)
+        n_blocks, share = self._blocks(public, guess)
+        reach = problem.loss.residual_bound
+        clip_factor = self.clip_factor
+        if checks.is_auto(clip_factor):
+            clip_factor = CLIP_FACTOR if reach is None else 1.0
+            if not public.is_noisy:
+                clip_factor = UNCLIPPED
+        checks.positive(clip_factor=clip_factor)
+        batch = public.n_rows / n_blocks * (1 - share)
+        alpha = clip_factor * full_budget_noise(public)
+        return {
+            "clip_factor": clip_factor,
+            "max_iter": n_blocks,
             "stat_share": share,
-            "learning_rate": step_size(public, problem, guess, batch, loud),
-            "domain_bound": FARTHEST * residual_unit(public, problem),
+            "learning_rate": guess.step_size(public, problem, batch, alpha),
+            "domain_bound": reach or LARGEST_THRESHOLD * target_unit(public),
             "row_norm": guess.row_norm,
             "curvature": guess.curvature,
             "kappa": guess.kappa,
         }
-        if problem.loss.residual_bound is not None:
-            values["domain_bound"] = problem.loss.residual_bound
-        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
 
     def _blocks(self, public: Public, guess: Guess) -> tuple[int, float]:
-        """Return the number of blocks, and the share of their rows that find the threshold.
+        """Return the number of blocks, and the share of their rows that are counted.
 
-        So many rows count that the count stands out from its noise, if that leaves half of them.
+        Enough rows are counted for the count to stand out from its noise, but at most half.
         """
-        noise = noise_of_one(public) * count_ratio(public)
-        loud = LOUD * noise * math.sqrt(number_of_counts(self.search, self.resolution))
-        loud = max(loud, FEWEST_COUNTED)
-        if is_auto(self.max_iter):
-            n_steps = number_of_steps(public, guess, STEPS)
-            n_steps = max(1, min(n_steps, int(public.n_rows * MOST_STAT / loud)))
-        else:
-            check_count("max_iter", self.max_iter)
-            n_steps = self.max_iter
-        if not is_auto(self.stat_share):
-            return n_steps, _share("stat_share", self.stat_share)
-        return n_steps, min(MOST_STAT, max(FEWEST_STAT, loud * n_steps / public.n_rows))
+        noise = full_budget_noise(public) * count_ratio(public)
+        counted = COUNT_TO_NOISE * noise * math.sqrt(number_of_counts(self.search, self.resolution))
+        counted = max(counted, MIN_COUNTED)
+        n_blocks = self.max_iter
+        if checks.is_auto(n_blocks):
+            most = int(public.n_rows * MAX_COUNTED_SHARE / counted)
+            n_blocks = max(1, min(guess.n_blocks(public, BLOCKS), most))
+        checks.count(max_iter=n_blocks)
+        share = self.stat_share
+        if checks.is_auto(share):
+            share = max(MIN_COUNTED_SHARE, counted * n_blocks / public.n_rows)
+            share = min(MAX_COUNTED_SHARE, share)
+        checks.share(stat_share=share)
+        return n_blocks, share
 
     def _check_search(self) -> None:
-        check_choice("search", self.search, SEARCHES)
-        if not (is_real(self.resolution) and FINEST <= self.resolution <= 0.5):
-            raise ValueError(
-                f"resolution must be a number in [2**-100, 1/2]; got {shown(self.resolution)}."
-            )
+        checks.choice("search", self.search, SEARCHES)
+        holds = is_real(self.resolution) and FINEST <= self.resolution <= 0.5
+        require("resolution", self.resolution, "be a number in [2**-100, 1/2]", holds)
 
-    def _check(self) -> None:
-        for name in ("learning_rate", "clip_factor", "domain_bound", "curvature", "kappa"):
-            check_positive(name, getattr(self, name))
+    def check_values(self, public: Public, problem: Problem) -> None:
+        super().check_values(public, problem)
+        checks.positive(learning_rate=self.learning_rate, domain_bound=self.domain_bound)
         if self.row_norm != "private":
-            check_positive("row_norm", self.row_norm)
-        _share("stat_share", self.stat_share)
-        _share("quantile", self.quantile, whole=True)
+            checks.positive(row_norm=self.row_norm)
+        holds = is_real(self.quantile) and 0 < self.quantile <= 1
+        require("quantile", self.quantile, "be a number in (0, 1]", holds)
 
     # ------------------------------------------------------------------ the pass
 
     def _cuts(self, n_rows: int) -> tuple[int, ...]:
-        """Places at which the shuffled rows are cut: in blocks, and each of them in two.
+        """Places at which the shuffled rows are cut: into blocks, and each block into two parts.
 
-        A first piece is for the norm of rows; it is empty where that is public.
+        The first piece, which is empty where the norm of rows is public, estimates that norm.
         """
         first = int(NORM_ROWS * n_rows) if self.row_norm == "private" else 0
         cuts = [0, first]
@@ -246,46 +226,87 @@ class AdaptiveShuffledSGD(OnePass):
         average = IterateAverage(self.averaging, self.max_iter, oracle.rng)
         point, clips = oracle.start(), []
         for t in range(self.max_iter):
-            # 1. The threshold, on the first rows of the block.
+            # 1. The threshold, from the first rows of the block.
             gamma = self._threshold(oracle, point, Cut(0, cuts, 2 * t + 1), noise)
             clip_norm = self.clip_factor * row_norm * gamma
             clips.append(clip_norm)
-            # 2. The gradient, on the others.
+            # 2. The gradient, from the others.
             gradient = oracle.gradient(point, clip_norm, noise, Cut(0, cuts, 2 * t + 2))
             point = problem.prox(point - self.learning_rate * gradient, self.learning_rate)
             average.add(point)
-        # 3. The polish, with the clip that the last blocks came to.
+        # 3. The polish, with the median clip of the last blocks.
         clip_norm = float(np.median(clips[self.max_iter // 2 :]))
         return self._polished(oracle, average.result(), clip_norm)
 
     def _row_norm(self, oracle: Oracle, cuts: tuple[int, ...], noise: float) -> float:
-        """Root of the mean squared norm of rows; a private one on rows of its own."""
+        """Root of the mean squared norm of rows; "private" estimates it on rows of its own."""
         if self.row_norm != "private":
             return float(self.row_norm)
-        # Rows are mostly no longer than twice what unit columns give.
-        limit = oracle.public.row_norm or 2.0 * expected_row_norm(oracle.public)
+        limit = oracle.public.row_norm or LARGEST_NORM * expected_row_norm(oracle.public)
         rows = Cut(0, cuts, 0)
-        hidden = GaussianNoise(noise * count_ratio(oracle.public))
-        found = float(oracle.ask(NoisyStatistic(SquaredNormSum(limit), hidden, rows))[0])
+        found = noisy_count(oracle, SquaredNormSum(limit), noise, rows)
         share = found / rows.divisor(oracle.public)
         return limit * math.sqrt(min(max(share, 1e-4), 1.0))
 
     def _threshold(self, oracle: Oracle, point: Array, rows: Cut, noise: float) -> float:
-        """Return a residual that about ``quantile`` of the rows do not exceed."""
-        n_counts = number_of_counts(self.search, self.resolution)
-        hidden = GaussianNoise(noise * count_ratio(oracle.public) * math.sqrt(n_counts))
+        """Return about the ``quantile`` of the absolute residuals of these rows."""
+        noise *= math.sqrt(number_of_counts(self.search, self.resolution))
 
         def count(limit: float) -> float:
-            return float(oracle.ask(NoisyStatistic(ResidualCount(point, limit), hidden, rows))[0])
+            return noisy_count(oracle, ResidualCount(point, limit), noise, rows)
 
         start, stop = rows.cuts[rows.index], rows.cuts[rows.index + 1]
         candidates = thresholds(self.search, self.domain_bound, self.resolution)
         return least_threshold(self.search, candidates, self.quantile * (stop - start), count)
 
 
-def _share(name: str, value: object, whole: bool = False) -> float:
-    """Return a share above 0 and below 1, or 1 itself if ``whole``; or raise ValueError."""
-    if not (is_real(value) and (0 < float(value) < 1 or (whole and float(value) == 1))):
-        most = "at most" if whole else "below"
-        raise ValueError(f"{name} must be a share above 0, {most} 1; got {shown(value)}.")
-    return float(value)
+# ---------------------------------------------------------------------- searches by noisy counts
+
+
+def thresholds(search: str, bound: float, resolution: float) -> Array:
+    """Return rising candidates from about ``resolution * bound`` up to ``bound``.
+
+    "doubling": ``delta 2**i`` for i from 0 to ``ceil(log2(1 / resolution))``, as in Algorithm 3
+    (DP-STAT) of Varshney, Thakurta, Jain (2022). "binary" has four candidates per factor of 2.
+    """
+    fine = CANDIDATES_PER_DOUBLING if search == "binary" else 1
+    doublings = math.ceil(math.log2(1 / resolution))
+    return bound * 2.0 ** (np.arange(-fine * doublings, 1) / fine)
+
+
+def number_of_counts(search: str, resolution: float) -> int:
+    """Return the number of counts in a search, which does not depend on their answers."""
+    n_thresholds = len(thresholds(search, 1.0, resolution))
+    if search == "doubling":
+        return n_thresholds
+    return math.ceil(math.log2(n_thresholds))
+
+
+def least_threshold(
+    search: str, candidates: Array, enough: float, count: Callable[[float], float]
+) -> float:
+    """Return about the least candidate with a noisy count of ``enough``, or else the largest.
+
+    Parameters
+    ----------
+    search : {"binary", "doubling"}
+    candidates : array
+        Rising thresholds.
+    enough : float
+    count : callable
+        Takes a threshold and returns the noisy count of what does not exceed it.
+    """
+    if search == "doubling":
+        # All are counted, or the number of releases would depend on their answers.
+        counts = [count(float(candidate)) for candidate in candidates]
+        reached = [index for index, found in enumerate(counts) if found >= enough]
+        return float(candidates[reached[0] if reached else -1])
+    # The least index with enough lies in [low, high]; the last candidate needs no count.
+    low, high = 0, len(candidates) - 1
+    for _ in range(math.ceil(math.log2(len(candidates)))):
+        middle = min((low + high) // 2, len(candidates) - 1)
+        if count(float(candidates[middle])) >= enough:
+            high = max(low, middle)
+        else:
+            low = min(middle + 1, high)
+    return float(candidates[high])

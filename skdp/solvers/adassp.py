@@ -1,43 +1,27 @@
-"""Least squares from sufficient statistics, with a ridge that adapts to their noise."""
-
-from __future__ import annotations
+"""Least squares from noisy sufficient statistics, with a ridge that adapts to their noise."""
 
 import math
 from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.objective import Problem
-from skdp.oracle import (
-    GramSum,
-    Oracle,
-    Public,
-    ShrunkGradientSum,
-    SmallestEigenvalue,
-    Solution,
-    unpack_gram,
-)
-from skdp.solvers.base import Solver
-from skdp.solvers.checks import check_positive, is_auto
-from skdp.solvers.gram_defaults import (
-    TARGET_UNITS,
-    UNBOUNDED,
-    check_columns,
-    gram_row_norm,
-    penalty_hessian,
-    target_unit,
-)
+from skdp.oracle import GramSum, ShrunkGradientSum, SmallestEigenvalue, unpack_gram
+from skdp.oracle.public import TARGET_RANGE
+from skdp.solvers import checks, defaults
+from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 
-FAILURE = 0.05  # the ridge covers the noise of the Gram matrix but for this probability
-QUANTILE = 6.0
+# Probability with which the noise of the Gram matrix may exceed the ridge; the paper's rho.
+FAILURE = 0.05
+# Constant in the tail bound of the smallest eigenvalue, sqrt(log(6 / delta)); the paper's.
+TAIL_CONSTANT = 6.0
 
 
 class AdaptiveSufficientStatistics(Solver):
-    """AdaSSP: noisy X'X, X'y and smallest eigenvalue, and a ridge no larger than they ask for.
+    """AdaSSP: noisy X'X, X'y and smallest eigenvalue, and the smallest ridge that they allow.
 
-    Algorithm 2 of Wang (2018), with a third of the squared Gaussian-DP parameter for each release
-    in place of a third of epsilon, and exact accounting: less noise for the same budget. A
-    baseline; "boosted_ssp" is the better choice.
+    This is Algorithm 2 of Wang (2018), with a third of the squared Gaussian-DP parameter for each
+    release in place of a third of epsilon, and exact accounting: less noise for the same budget. It
+    is a baseline; "boosted_ssp" is more accurate.
 
     Parameters
     ----------
@@ -54,39 +38,33 @@ class AdaptiveSufficientStatistics(Solver):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.preprocessing import scale
     >>> from skdp import DPRidge
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(epsilon=1.0, solver="adassp", scaling="none")
-    >>> model = model.fit(scale(X), scale(y))
-    >>> [release.kind for release in model.privacy_.releases]
+    >>> model = DPRidge(epsilon=1.0, solver="adassp")
+    >>> model = model.fit(X, y)
+    >>> [release.kind for release in model.privacy_.releases][-3:]
     ['gram', 'smallest_eigenvalue', 'gradient']
     """
 
-    name: ClassVar[str] = "adassp"
-    needs: ClassVar[frozenset[str]] = frozenset(
-        {"quadratic_loss", "smooth_penalty", "unconstrained"}
-    )
+    name = "adassp"
+    purpose = "Reference implementation of AdaSSP (Wang 2018); 'gd' was never worse."
+    needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
+    max_columns = defaults.GRAM_COLUMNS
+    exact_options: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, *, row_norm: Any = "auto", target_bound: Any = "auto") -> None:
         self.row_norm = row_norm
         self.target_bound = target_bound
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        noisy = public.is_noisy
-        largest = TARGET_UNITS * target_unit(public) * math.sqrt(public.n_outputs)
-        values = {
-            "row_norm": gram_row_norm(public, 1.0),
-            "target_bound": largest if noisy else UNBOUNDED,
+        largest = TARGET_RANGE * defaults.target_unit(public) * math.sqrt(public.n_outputs)
+        return {
+            "row_norm": defaults.gram_row_norm(public, 1.0),
+            "target_bound": largest if public.is_noisy else defaults.UNBOUNDED,
         }
-        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
 
-    def resolve(self, public: Public, problem: Problem) -> AdaptiveSufficientStatistics:
-        resolved = super().resolve(public, problem)
-        check_columns(self.name, public)
-        for name in ("row_norm", "target_bound"):
-            check_positive(name, getattr(resolved, name))
-        return resolved
+    def check_values(self, public: Public, problem: Problem) -> None:
+        checks.positive(row_norm=self.row_norm, target_bound=self.target_bound)
 
     def solve(self, oracle: Oracle) -> Solution:
         public = oracle.public
@@ -94,17 +72,16 @@ class AdaptiveSufficientStatistics(Solver):
         # 1. Three releases, of equal cost.
         answer, std = oracle.with_share(GramSum(self.row_norm), 1 / 3)
         least, least_std = oracle.with_share(SmallestEigenvalue(self.row_norm), 1 / 3)
-        start = ShrunkGradientSum(
-            oracle.start(), self.row_norm, self.target_bound, whole_records=True
-        )
+        bounds = self.row_norm, self.target_bound
+        start = ShrunkGradientSum(oracle.start(), *bounds, whole_records=True)
         minus_moments, _ = oracle.with_share(start, 1 / 3)
-        # 2. A lower bound on the smallest eigenvalue, and the ridge that makes up for it.
-        quantile = math.sqrt(math.log(QUANTILE / public.tail_probability))
+        # 2. A lower bound on the smallest eigenvalue, and the ridge that compensates for it.
+        quantile = math.sqrt(math.log(TAIL_CONSTANT / public.tail_probability))
         known = max(0.0, float(least[0]) - quantile * least_std)
         noise = std * math.sqrt(size * math.log(2 * size**2 / FAILURE))
         ridge = max(0.0, noise - known)
         # 3. Least squares.
-        gram = unpack_gram(answer, size) + penalty_hessian(oracle.problem, public)
+        gram = unpack_gram(answer, size) + defaults.penalty_hessian(oracle.problem, public)
         values, vectors = np.linalg.eigh(gram)
         floor = max(ridge, std, 1e-13 * abs(float(values[-1])), 1e-300)
         lifted = np.maximum(values + ridge, floor)

@@ -1,50 +1,103 @@
-"""What a solver is: a recipe that asks an oracle for noisy answers and never sees a row."""
+"""The base of all solvers: algorithms that ask an oracle for noisy answers and never see a row.
+
+Some hyperparameters mean the same in several solvers, whose docstrings take their description from
+here:
+
+Parameters
+----------
+batch_size : int, float or None, default=None
+    Expected rows in a batch, as a number or a fraction. None takes all rows in every step.
+sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
+    How batches are drawn. "poisson": every row independently, the least noise for most plans.
+    "fixed_size": without replacement, under replace_one only. "shuffled": epochs of disjoint
+    blocks. "balls_and_bins": epochs of disjoint blocks that every row picks in secret; the
+    amplification needs the extra ``skdp[amplification]``.
+clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
+    L2 bound of one record's gradient. "adaptive" is `AdaptiveClipping`: a norm that follows
+    noisy counts.
+averaging : {"last", "tail", "random"} or "auto", default="auto"
+    Which iterate is returned; "tail" is the mean of the last half, "random" a uniformly random
+    iterate, whose expected squared gradient is what theory bounds where the problem is not convex
+    (Wang, Ye, Xu 2017, Thm 6.3).
+curvature : float or "auto", default="auto"
+    Largest eigenvalue of the mean loss's second derivative: a public guess.
+kappa : float or "auto", default="auto"
+    Its condition number: a public guess.
+polish_share : float, default=0.2
+    Share of the squared budget that these steps get, in (0, 1).
+"""
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, clone
 
+from skdp._docstrings import fill, section_of
 from skdp.objective import CAPABILITIES, Problem
 from skdp.oracle import Oracle, Public, Solution
+from skdp.solvers import checks
+
+# What the author of a solver needs, in one place.
+__all__ = ["REGISTRY", "Oracle", "Problem", "Public", "Solution", "Solver"]
 
 REGISTRY: dict[str, type[Solver]] = {}
+
+# Descriptions of the hyperparameters above, for the docstrings that have their names in braces.
+_SHARED = section_of(sys.modules[__name__], "Parameters")
 
 
 class Solver(BaseEstimator):
     """Base of all solvers. A subclass with a ``name`` is registered under it.
 
-    Parameters are hyperparameters; "auto" stands for a function of public facts, which
-    :meth:`resolve` puts in its place.
+    Parameters are hyperparameters. "auto" stands for a function of public facts, the value of which
+    :meth:`resolve` puts in its place. In the docstring of a subclass ``{Parameters}`` stands for
+    the parameters of the class that it extends, and ``{References}`` for its references.
 
     Attributes
     ----------
     name : str
-        What the estimators' ``solver`` parameter calls it.
+        Value of the estimators' ``solver`` parameter that selects this solver.
+    purpose : str
+        What the solver is for, and when to prefer another one, in a line.
     needs : frozenset of str
-        What it needs a problem to provide, in the words of `skdp.objective.Problem.provides`.
+        Capabilities that the problem has to provide, see `skdp.objective.Problem.provides`.
     mechanisms : tuple of str
-        Laws of noise that it can work with; where there is a choice, its hyperparameter
-        ``mechanism`` makes it.
+        Noise mechanisms that the solver supports. If there are several, its hyperparameter
+        ``mechanism`` selects one.
+    max_columns : int or None
+        Largest number of columns, intercept included; None means any number.
+    exact_options : dict
+        Hyperparameters with which it reaches the minimum of a small problem without noise. The
+        contract tests use them.
     pure_dp : bool
         Whether, with its hyperparameters, it can meet a budget with delta = 0.
     adaptive : bool
-        Whether it decides its noise from earlier answers, under a privacy filter, so that there
-        is no plan to rehearse.
+        Whether its noise depends on earlier answers. There is no plan to rehearse then, and a
+        privacy filter guards the run.
     one_pass : bool
         Whether it reads each row once, so that rows may arrive block by block.
     """
 
     name: ClassVar[str]
+    purpose: ClassVar[str] = ""
     needs: ClassVar[frozenset[str]] = frozenset()
     mechanisms: ClassVar[tuple[str, ...]] = ("gaussian",)
+    max_columns: ClassVar[int | None] = None
+    exact_options: ClassVar[dict[str, Any]] = {"max_iter": 3000}
     adaptive: bool = False
     one_pass: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if cls.__doc__:
+            titles = ("Parameters", "References")
+            inherited = {
+                title: "\n".join(section_of(cls.__base__, title).values()) for title in titles
+            }
+            fill(**inherited, **_SHARED)(cls)
         if "name" in vars(cls):
             if cls.name in REGISTRY:
                 raise ValueError(f"a solver named {cls.name!r} is registered already.")
@@ -52,11 +105,11 @@ class Solver(BaseEstimator):
 
     @property
     def pure_dp(self) -> bool:
-        """Whether Laplace noise is what it uses if delta is 0."""
+        """Whether the solver uses Laplace noise if delta is 0."""
         return "laplace" in self.mechanisms and self.mechanism_for(pure=True) == "laplace"
 
     def mechanism_for(self, pure: bool) -> str:
-        """Name of the noise that it uses: "auto" is Laplace if, and only if, delta is 0."""
+        """Return the noise mechanism: "auto" is Laplace if, and only if, delta is 0."""
         asked: str = getattr(self, "mechanism", self.mechanisms[0])
         if asked == "auto":
             return "laplace" if pure and "laplace" in self.mechanisms else "gaussian"
@@ -78,16 +131,32 @@ class Solver(BaseEstimator):
         Raises
         ------
         ValueError
-            If a hyperparameter is out of its range.
+            If a hyperparameter is out of its range, or there are too many columns.
         """
+        if self.max_columns is not None and public.n_parameters > self.max_columns:
+            raise ValueError(
+                f"solver {self.name!r} works with a matrix of all pairs of columns, and takes at "
+                f"most {self.max_columns} of them, intercept included; got {public.n_parameters}. "
+                "Solver 'gd' does without. Nothing was released."
+            )
+        values = self.automatic(public, problem)
         resolved: Self = clone(self)
-        resolved.set_params(**self.automatic(public, problem))
+        resolved.set_params(
+            **{name: values[name] for name in values if checks.is_auto(getattr(self, name))}
+        )
+        resolved.check_values(public, problem)
         return resolved
 
     @abstractmethod
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        """Return values for the hyperparameters that are "auto", from public facts only."""
+        """Return the values that "auto" stands for, as functions of public facts only.
+
+        Values of hyperparameters that were set are ignored.
+        """
+
+    def check_values(self, public: Public, problem: Problem) -> None:
+        """Raise ValueError if a hyperparameter is out of its range; no "auto" is left."""
 
     @abstractmethod
     def solve(self, oracle: Oracle) -> Solution:
-        """Ask releases of the oracle and return a solution; all parameters are resolved."""
+        """Ask the oracle for releases and return a solution; all parameters are resolved."""

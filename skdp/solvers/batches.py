@@ -1,12 +1,11 @@
-"""From a batch size to the samplers of all steps."""
-
-from __future__ import annotations
+"""Turn a batch size and a way of sampling into the samplers of all steps."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from skdp._numbers import is_integer, is_real, shown
 from skdp.oracle import AllRows, Bin, Block, FixedSize, IndexSampler, Poisson, Public
+from skdp.solvers import checks
 
 
 def batch_rows(batch_size: Any, n_rows: int) -> int:
@@ -26,6 +25,11 @@ def batch_rows(batch_size: Any, n_rows: int) -> int:
         f"batch_size must be None, an integer in [1, {n_rows}] or a fraction of the rows in "
         f"(0, 1]; got {shown(batch_size)}."
     )
+
+
+def batch_rate(batch_size: Any, n_rows: int) -> float:
+    """Return the expected fraction of the rows in a batch; 1 if ``batch_size`` is None."""
+    return 1.0 if batch_size is None else batch_rows(batch_size, n_rows) / n_rows
 
 
 def _poisson(size: int, n_rows: int) -> Iterator[IndexSampler]:
@@ -57,8 +61,14 @@ SAMPLINGS: dict[str, Callable[[int, int], Iterator[IndexSampler]]] = {
 }
 
 
+def check_batches(batch_size: Any, sampling: Any, public: Public) -> None:
+    """Raise ValueError if batches of this size cannot be drawn in this way."""
+    checks.choice("sampling", sampling, SAMPLINGS)
+    batch_rate(batch_size, public.n_rows)
+
+
 def samplers(batch_size: Any, sampling: str, public: Public) -> Iterator[IndexSampler]:
-    """Yield the sampler of one step after the other, without end."""
+    """Yield the samplers of the steps, one after the other, without end."""
     if batch_size is None:
         while True:
             yield AllRows()

@@ -1,52 +1,44 @@
-"""Least squares from a noisy Gram matrix, and a few rounds of gradients of what is left."""
-
-from __future__ import annotations
+"""Least squares from a noisy Gram matrix, followed by rounds of gradient boosting."""
 
 import math
 from typing import Any, ClassVar
 
 from skdp._numbers import Array
-from skdp.objective import Problem
-from skdp.oracle import GradientSum, GramSum, Oracle, Public, ResidualSquares, Solution, unpack_gram
-from skdp.solvers.base import Solver
-from skdp.solvers.checks import check_count, check_positive, check_share, is_auto
-from skdp.solvers.gram_defaults import (
-    TARGET_UNITS,
-    UNBOUNDED,
-    check_columns,
-    gram_row_norm,
-    growth,
-    penalty_hessian,
-    target_unit,
-)
+from skdp.oracle import GradientSum, GramSum, ResidualSquares, unpack_gram
+from skdp.oracle.public import TARGET_RANGE
+from skdp.solvers import checks, defaults
+from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.defaults import UNBOUNDED, target_unit
 from skdp.steps.shrinkage import bayes_step, spectrum
 
-# Below this signal-to-noise ratio one release of everything is best.
-SCARCE = 8.0
+# Up to this signal-to-noise ratio a single joint release is best; more budget pays for rounds.
+JOINT_RATIO = 8.0
+# Share of the squared residuals of each round in the squared Gaussian-DP parameter.
 SQUARES_SHARE = 0.02
-TARGET_RATIO = 0.5  # share of a target in a record's norm, next to its row
+# Size of a target next to the norm of its row, in the record of the joint release.
+TARGET_RATIO = 0.5
 
 
 class BoostedSufficientStatistics(Solver):
     """Sufficient statistics with empirical-Bayes shrinkage, boosted by residual gradients.
 
-    With a small budget: one release of the Gram matrix of rows and targets together, and the
-    posterior mean of the coefficients given it. Otherwise the Gram matrix A of the rows, and then
-    in each round the clipped gradient of what is left to explain, divided by A; from the second
-    round on the clipping norm follows a private residual size.
+    With a small budget the Gram matrix of rows and targets together is released once, and the
+    solution is the posterior mean of the coefficients. Otherwise the Gram matrix A of the rows is
+    released, and then in each round the clipped gradient of the remaining residuals, which is
+    divided by A; from the second round on the clipping norm follows a private residual size.
 
-    The shrinkage of a round (:func:`skdp.steps.shrinkage.bayes_step`) knows the noise of all
-    releases and chooses its prior by the marginal likelihood of what was released, free of cost: a
-    budget that shows nothing gives coefficients near zero.
+    The shrinkage of a round (:func:`skdp.steps.shrinkage.bayes_step`) takes the noise of all
+    releases into account and chooses its prior by their marginal likelihood, at no cost: where the
+    budget is too small to show anything, coefficients are near zero.
 
     Parameters
     ----------
     rounds : int or "auto", default="auto"
-        0 is the joint release; "auto" is that for small budgets, and otherwise 4.
+        0 is the joint release; "auto" is 0 for small budgets, and otherwise 4.
     gram_share : float, default=0.3
         Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1).
     row_norm : float or "auto", default="auto"
-        Rows longer than this are shrunk to it before their Gram matrix is taken.
+        Rows longer than this are shrunk to it before their Gram matrix is computed.
     clip_norm : float or "auto", default="auto"
         L2 bound of one record's gradient in the first round.
 
@@ -60,19 +52,19 @@ class BoostedSufficientStatistics(Solver):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.preprocessing import scale
     >>> from skdp import DPRidge
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(epsilon=0.5, solver="boosted_ssp", scaling="none")
-    >>> model = model.fit(scale(X), scale(y))
-    >>> [release.kind for release in model.privacy_.releases]
+    >>> model = DPRidge(epsilon=0.5, solver="boosted_ssp")
+    >>> model = model.fit(X, y)
+    >>> [release.kind for release in model.privacy_.releases][-1:]
     ['gram']
     """
 
-    name: ClassVar[str] = "boosted_ssp"
-    needs: ClassVar[frozenset[str]] = frozenset(
-        {"quadratic_loss", "smooth_penalty", "unconstrained"}
-    )
+    name = "boosted_ssp"
+    purpose = "Reference implementation of boosted sufficient statistics; 'gd' was never worse."
+    needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
+    max_columns = defaults.GRAM_COLUMNS
+    exact_options: ClassVar[dict[str, Any]] = {}
 
     def __init__(
         self,
@@ -91,29 +83,25 @@ class BoostedSufficientStatistics(Solver):
         clip_norm = UNBOUNDED
         if public.is_noisy:
             unit = target_unit(public) * math.sqrt(public.n_outputs)
-            clip_norm = 0.9 * gram_row_norm(public, 1.0, power=0.0) * unit * growth(public, 1 / 3)
-        values = {
-            "rounds": 4 if public.signal_to_noise > SCARCE else 0,
-            "row_norm": gram_row_norm(public, 0.8),
+            row_norm = defaults.gram_row_norm(public, 1.0, power=0.0)
+            clip_norm = 0.9 * row_norm * unit * defaults.growth(public, 1 / 3)
+        return {
+            "rounds": 4 if public.signal_to_noise > JOINT_RATIO else 0,
+            "row_norm": defaults.gram_row_norm(public, 0.8),
             "clip_norm": clip_norm,
         }
-        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
 
-    def resolve(self, public: Public, problem: Problem) -> BoostedSufficientStatistics:
-        resolved = super().resolve(public, problem)
-        check_columns(self.name, public)
-        if resolved.rounds != 0:
-            check_count("rounds", resolved.rounds)
-        check_share("gram_share", resolved.gram_share)
-        for name in ("row_norm", "clip_norm"):
-            check_positive(name, getattr(resolved, name))
-        left = 1 - self.gram_share - SQUARES_SHARE * max(resolved.rounds - 1, 0)
+    def check_values(self, public: Public, problem: Problem) -> None:
+        if self.rounds != 0:
+            checks.count(rounds=self.rounds)
+        checks.share(gram_share=self.gram_share)
+        checks.positive(row_norm=self.row_norm, clip_norm=self.clip_norm)
+        left = 1 - self.gram_share - SQUARES_SHARE * max(self.rounds - 1, 0)
         if left <= 0:
             raise ValueError(
-                f"gram_share={self.gram_share!r} and {resolved.rounds} rounds leave nothing for "
+                f"gram_share={self.gram_share!r} and {self.rounds} rounds leave nothing for "
                 "the gradients."
             )
-        return resolved
 
     def solve(self, oracle: Oracle) -> Solution:
         return self._at_once(oracle) if self.rounds == 0 else self._in_rounds(oracle)
@@ -121,15 +109,15 @@ class BoostedSufficientStatistics(Solver):
     def _at_once(self, oracle: Oracle) -> Solution:
         public = oracle.public
         size = public.n_parameters
-        # Next to rows as long as the bound; without noise there is none, nor a unit to match it.
+        # Targets in a unit that suits the bound on rows; without noise there is no bound.
         unit = target_unit(public)
         if oracle.is_noisy:
             unit /= TARGET_RATIO * self.row_norm
-        bound = TARGET_UNITS * target_unit(public) if oracle.is_noisy else math.inf
+        bound = TARGET_RANGE * target_unit(public) if oracle.is_noisy else math.inf
         norm = self.row_norm * math.hypot(1.0, TARGET_RATIO)
         answer, std = oracle.with_share(GramSum(norm, unit, bound), 1.0)
         joint = unpack_gram(answer, size + public.n_outputs)
-        found = spectrum(joint[:size, :size], std, penalty_hessian(oracle.problem, public))
+        found = spectrum(joint[:size, :size], std, defaults.penalty_hessian(oracle.problem, public))
         moments = joint[:size, size:] * unit
         return Solution(bayes_step(found, moments, std * unit / math.sqrt(2), std), 1)
 
@@ -137,7 +125,7 @@ class BoostedSufficientStatistics(Solver):
         public, problem = oracle.public, oracle.problem
         answer, std = oracle.with_share(GramSum(self.row_norm), self.gram_share)
         gram = unpack_gram(answer, public.n_parameters)
-        found = spectrum(gram, std, penalty_hessian(problem, public))
+        found = spectrum(gram, std, defaults.penalty_hessian(problem, public))
         share = (1 - self.gram_share - SQUARES_SHARE * (self.rounds - 1)) / self.rounds
         point, clip_norm = oracle.start(), float(self.clip_norm)
         for step in range(self.rounds):
@@ -150,12 +138,12 @@ class BoostedSufficientStatistics(Solver):
 
     @staticmethod
     def _residual_size(oracle: Oracle, point: Array) -> float:
-        """Root mean square of the residuals, in units of what targets are taken to have."""
+        """Release the root mean square of the residuals, in units of the targets' expected size."""
         public = oracle.public
         unit = target_unit(public) * math.sqrt(public.n_outputs)
-        bound = TARGET_UNITS * unit if oracle.is_noisy else UNBOUNDED
+        bound = TARGET_RANGE * unit if oracle.is_noisy else UNBOUNDED
         squares, _ = oracle.with_share(ResidualSquares(point, bound), SQUARES_SHARE)
         if not oracle.is_noisy:
             return 1.0
-        # Not below a tenth: a private figure near zero says little.
+        # At least a tenth, as a noisy figure near zero is not reliable.
         return math.sqrt(max(float(squares[0]) / public.n_rows, 0.0)) / unit + 0.1

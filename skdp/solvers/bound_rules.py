@@ -1,53 +1,46 @@
-"""Steps, step size and noise from the utility bounds, where a condition number is guessed.
+"""Choose steps, step size and noise by the utility bounds, given a guess of the condition number.
 
-The bounds are for ``w - eta (mean gradient + noise)`` over all rows, of which the last iterate is
-kept, on an M-smooth objective with ``|grad F|**2 >= 2 mu (F - F*)``, kappa being M/mu: gradient
-descent with steps of 1/M (Wang, Ye, Xu 2017, Thm 6.2, for uniform noise; Hong, Wang, Zhou 2022,
-Thms 4.3 and 4.5), or bias-corrected momentum with steps of eta0/(2M) (Thms 4.7 and 4.8). M is a
-public bound on the curvature of the mean loss. A proximal step of 1/M on an L2 penalty lambda is a
-plain step of ``1/(M + lambda)`` on the sum of both, so that the bounds hold for that sum too, kappa
-being its own. They assume that clipping is not in the way. With other penalties, with constraints
-and with momentum on a penalised problem they are a guide.
+The bounds are for steps ``w - eta (mean gradient + noise)`` over all rows, of which the last
+iterate is kept, on an M-smooth objective with ``|grad F|**2 >= 2 mu (F - F*)`` and kappa = M/mu:
+gradient descent with steps of 1/M (Wang, Ye, Xu 2017, Thm 6.2, for uniform noise; Hong, Wang, Zhou
+2022, Thms 4.3 and 4.5), or bias-corrected momentum with steps of eta0/(2M) (Thms 4.7 and 4.8). M is
+a public bound on the curvature of the mean loss. A proximal step of 1/M on an L2 penalty lambda is
+a plain step of ``1/(M + lambda)`` on the sum of both, so the bounds hold for that sum, too, with
+its own kappa. They assume that no gradient is clipped. With other penalties, with constraints and
+with momentum on a penalised problem they are a guide.
 """
-
-from __future__ import annotations
 
 import math
 from typing import Any
 
 import numpy as np
 
-from skdp._numbers import is_real, shown
-from skdp.objective import Problem
-from skdp.oracle import Public
-from skdp.planning import (
-    largest_momentum_step,
-    momentum_step_limit,
-    noise_constant,
-    number_of_steps,
-)
-from skdp.solvers.checks import check_interval, is_auto
+from skdp import planning
+from skdp._numbers import is_real, require, shown
+from skdp.solvers import checks
+from skdp.solvers.base import Problem, Public
+from skdp.solvers.defaults import expected_row_norm
 from skdp.steps import ExponentialNoise, MomentumNoise, StepMatchedNoise, clip_norms
 
 
 def bound_rules(
     solver: Any, public: Public, problem: Problem, values: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return what "auto" stands for by the bounds; nothing if no condition number is given.
+    """Return the values of "auto" by the bounds; none if no condition number is given.
 
     Parameters
     ----------
     solver : Solver
-        Its ``condition_number`` and ``initial_gap`` are guesses of kappa and ``F(w_1) - F*``; the
-        number of steps needs both.
+        Its ``condition_number`` and ``initial_gap`` are guesses of kappa and ``F(w_1) - F*``, both
+        of which the number of steps requires.
     public, problem : Public, Problem
     values : dict
-        What "auto" stands for otherwise.
+        The values of "auto" without the bounds.
 
     Raises
     ------
     ValueError
-        If a guess is out of its range, or the solver does something that the bounds are not for.
+        If a guess is out of its range, or the bounds do not cover a setting of the solver.
     """
     kappa = _guess(solver, "condition_number", 1.0)
     gap = _guess(solver, "initial_gap", 0.0)
@@ -56,25 +49,23 @@ def bound_rules(
             return {}
         raise _refusal(solver, "initial_gap goes with condition_number, which is None")
     _require_bounded_steps(solver)
-    smoothness = loss_curvature(public, problem)
+    smoothness = assumed_curvature(public, problem)
     rule, pace = _steps(solver, kappa, smoothness)
-    if gap is not None and public.is_noisy and is_auto(solver.max_iter):
+    if gap is not None and public.is_noisy and checks.is_auto(solver.max_iter):
         alpha = _noise(solver, public, smoothness, gap, values)
         rule["max_iter"] = _best_number(solver, alpha, kappa, rule["noise_schedule"], pace)
     return rule
 
 
-def loss_curvature(public: Public, problem: Problem) -> float:
-    """Bound on the curvature of the mean loss: of the longest rows, or of rows of unit columns."""
-    intercept = public.intercept_size * public.has_intercept
-    row_norm = public.row_norm or math.hypot(math.sqrt(public.n_features), intercept)
-    return problem.loss.curvature * row_norm**2
+def assumed_curvature(public: Public, problem: Problem) -> float:
+    """Curvature of the mean loss for the longest rows, or, without a bound, for unit columns."""
+    return problem.loss.curvature * (public.row_norm or expected_row_norm(public)) ** 2
 
 
 def _guess(solver: Any, name: str, least: float) -> float | None:
     value = getattr(solver, name)
-    if value is not None and not (is_real(value) and least < value < math.inf):
-        raise ValueError(f"{name} must be None or above {least:g}; got {shown(value)}.")
+    holds = value is None or (is_real(value) and least < value < math.inf)
+    require(name, value, f"be None or above {least:g}", holds)
     return None if value is None else float(value)
 
 
@@ -83,9 +74,9 @@ def _refusal(solver: Any, why: str) -> ValueError:
 
 
 def _require_bounded_steps(solver: Any) -> None:
-    """Raise ValueError where the solver's steps are not those that the bounds are for."""
+    """Raise ValueError if the bounds do not cover the solver's steps."""
     settings = solver.get_params(deep=False)
-    with_momentum = not is_auto(settings["momentum"]) and settings["momentum"] != 0
+    with_momentum = not checks.is_auto(settings["momentum"]) and settings["momentum"] != 0
     wanted = {
         "release": ("all", "noise that is hidden does not add up"),
         "batch_size": (None, "batches add noise of their own, and their budget is no sum"),
@@ -94,7 +85,9 @@ def _require_bounded_steps(solver: Any) -> None:
     }
     for name, (only, why) in wanted.items():
         value = settings.get(name, only)
-        if is_auto(value) or value == only or (name == "momentum_kind" and not with_momentum):
+        if checks.is_auto(value) or value == only:
+            continue
+        if name == "momentum_kind" and not with_momentum:
             continue
         raise _refusal(
             solver,
@@ -104,10 +97,10 @@ def _require_bounded_steps(solver: Any) -> None:
 
 
 def _steps(solver: Any, kappa: float, smoothness: float) -> tuple[dict[str, Any], dict[str, float]]:
-    """Values by the theorems, and the pace of the steps in the words of `utility_bound`."""
-    beta = 0.0 if is_auto(solver.momentum) else solver.momentum
-    check_interval("momentum", beta, low=0.0, below=1.0)
-    given = None if is_auto(solver.learning_rate) else solver.learning_rate
+    """Return the values by the theorems, and the step size as arguments of `utility_bound`."""
+    beta = 0.0 if checks.is_auto(solver.momentum) else solver.momentum
+    checks.interval("momentum", beta, low=0.0, below=1.0)
+    given = None if checks.is_auto(solver.learning_rate) else solver.learning_rate
     if given is not None and not (is_real(given) and 0 < given < math.inf):
         raise _refusal(
             solver,
@@ -127,11 +120,11 @@ def _steps(solver: Any, kappa: float, smoothness: float) -> tuple[dict[str, Any]
         rule["learning_rate"] = size / smoothness
         rule["noise_schedule"] = ExponentialNoise(gamma)
         return rule, {"step": size}
-    eta0 = largest_momentum_step(beta, kappa) if given is None else 2 * given * smoothness
+    eta0 = planning.largest_momentum_step(beta, kappa) if given is None else 2 * given * smoothness
     if not (eta0 < kappa and beta != 1 - eta0 / kappa) or (
-        eta0 > momentum_step_limit(beta, 1 - eta0 / kappa) * (1 + 1e-9)
+        eta0 > planning.momentum_step_limit(beta, 1 - eta0 / kappa) * (1 + 1e-9)
     ):
-        longest = largest_momentum_step(beta, kappa) / (2 * smoothness)
+        longest = planning.largest_momentum_step(beta, kappa) / (2 * smoothness)
         raise _refusal(
             solver,
             f"with momentum {beta:g} the utility bounds need steps of {longest:.4g} or less; "
@@ -146,8 +139,8 @@ def _steps(solver: Any, kappa: float, smoothness: float) -> tuple[dict[str, Any]
 def _noise(
     solver: Any, public: Public, smoothness: float, gap: float, values: dict[str, Any]
 ) -> float:
-    """Return alpha of the bounds."""
-    clip = values["clip_norm"] if is_auto(solver.clip_norm) else solver.clip_norm
+    """Return alpha of the bounds, see `skdp.planning.noise_constant`."""
+    clip = values["clip_norm"] if checks.is_auto(solver.clip_norm) else solver.clip_norm
     norms = clip_norms(clip, 2)
     if norms[0] != norms[1]:
         raise _refusal(
@@ -156,21 +149,20 @@ def _noise(
             f"{shown(clip)}",
         )
     budget = (public.mu / public.sensitivity_factor) ** 2
-    return noise_constant(
-        math.prod(public.shape), float(norms[0]), budget, smoothness, public.n_rows, gap
-    )
+    size, norm = math.prod(public.shape), float(norms[0])
+    return planning.noise_constant(size, norm, budget, smoothness, public.n_rows, gap)
 
 
 def _best_number(solver: Any, alpha: float, kappa: float, best: Any, pace: dict[str, float]) -> int:
-    """Return the number of steps that makes the bound least for the solver's noise schedule."""
-    schedule = best if is_auto(solver.noise_schedule) else solver.noise_schedule
+    """Return the number of steps that minimises the bound for the solver's noise schedule."""
+    schedule = best if checks.is_auto(solver.noise_schedule) else solver.noise_schedule
     follows = isinstance(schedule, StepMatchedNoise) and schedule.steps is None
     if follows or (isinstance(schedule, str) and schedule == "step_matched"):
-        schedule = "uniform"  # steps are all of one size
+        schedule = "uniform"  # all steps have the same size
     if isinstance(schedule, (list, tuple, np.ndarray)):
         raise _refusal(
             solver,
             "an array as noise_schedule fits one number of steps only; give max_iter, or a "
             "NoiseSchedule",
         )
-    return number_of_steps(alpha, kappa, schedule, **pace)
+    return planning.number_of_steps(alpha, kappa, schedule, **pace)

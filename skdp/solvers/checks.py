@@ -1,60 +1,56 @@
-"""Checks of a solver's hyperparameters, with messages that say what was asked and allowed."""
-
-from __future__ import annotations
+"""Checks of hyperparameters, whose messages say what is allowed and what was given."""
 
 import math
 from collections.abc import Iterable
 from typing import Any, TypeGuard
 
-from skdp._numbers import is_integer, is_real, shown
+from skdp._numbers import is_integer, is_real, require
 from skdp.steps import step_sizes
 
 
 def is_auto(value: object) -> TypeGuard[str]:
-    """Whether ``value`` is the word "auto"; arrays are compared with care."""
+    """Whether ``value`` is the word "auto", and not, say, an array."""
     return isinstance(value, str) and value == "auto"
 
 
-def check_count(name: str, value: Any) -> None:
-    """Raise ValueError unless ``value`` is an integer, at least 1."""
-    if not is_integer(value) or value < 1:
-        raise ValueError(f"{name} must be 'auto' or an integer, at least 1; got {shown(value)}.")
+def count(**values: Any) -> None:
+    """Raise ValueError unless all values are integers of at least 1."""
+    for name, value in values.items():
+        allowed = "be 'auto' or an integer, at least 1"
+        require(name, value, allowed, is_integer(value) and value >= 1)
 
 
-def check_interval(name: str, value: Any, low: float, below: float) -> None:
+def positive(**values: Any) -> None:
+    """Raise ValueError unless all values are positive, finite numbers."""
+    for name, value in values.items():
+        allowed = "be 'auto' or a positive, finite number"
+        require(name, value, allowed, is_real(value) and 0 < value < math.inf)
+
+
+def share(**values: Any) -> None:
+    """Raise ValueError unless all values are numbers above 0 and below 1."""
+    for name, value in values.items():
+        require(name, value, "be a number above 0 and below 1", is_real(value) and 0 < value < 1)
+
+
+def interval(name: str, value: Any, low: float, below: float) -> None:
     """Raise ValueError unless ``value`` is a number in [low, below)."""
-    if not is_real(value) or not low <= value < below:
-        raise ValueError(
-            f"{name} must be 'auto' or a number in [{low:g}, {below:g}); got {shown(value)}."
-        )
+    allowed = f"be 'auto' or a number in [{low:g}, {below:g})"
+    require(name, value, allowed, is_real(value) and low <= value < below)
 
 
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+def choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise ValueError unless ``value`` is one of ``choices``."""
     known = sorted(choices)
-    if value not in known:
-        words = ", ".join(repr(word) for word in known)
-        raise ValueError(f"{name} must be one of {words}; got {shown(value)}.")
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Raise ValueError unless ``value`` is a positive, finite number."""
-    if not is_real(value) or not 0 < value < math.inf:
-        raise ValueError(f"{name} must be 'auto' or a positive, finite number; got {shown(value)}.")
-
-
-def check_share(name: str, value: Any) -> None:
-    """Raise ValueError unless ``value`` is a number above 0 and below 1."""
-    if not is_real(value) or not 0 < value < 1:
-        raise ValueError(f"{name} must be a number above 0 and below 1; got {shown(value)}.")
+    require(name, value, f"be one of {', '.join(map(repr, known))}", value in known)
 
 
 def given_steps(max_iter: Any, learning_rate: Any) -> tuple[int | None, float | None]:
-    """Return the number of steps and their size, checked; None where they are not yet numbers."""
+    """Check the number of steps and their size; return None for what is no number yet."""
     n_steps = None if is_auto(max_iter) else max_iter
     size = float(learning_rate) if is_real(learning_rate) else None
     if n_steps is not None:
-        check_count("max_iter", n_steps)
+        count(max_iter=n_steps)
     if size is not None:
         step_sizes(size, 1)
     return n_steps, size

@@ -1,92 +1,92 @@
-"""Clipping norms in the course of a run: known beforehand, or following noisy counts."""
-
-from __future__ import annotations
+"""Clipping norms during a run: fixed beforehand, or adapted to noisy counts."""
 
 import math
 from typing import Any
 
 from sklearn.base import clone
 
-from skdp._numbers import shown
-from skdp.oracle import (
-    AllRows,
-    GaussianNoise,
-    GradientCount,
-    NoisyStatistic,
-    Oracle,
-    Public,
-    Sampler,
-)
-from skdp.solvers.checks import is_auto
-from skdp.solvers.one_pass import count_ratio
+from skdp._numbers import Array, shown
+from skdp.accounting import Gaussian
+from skdp.oracle import GaussianNoise, GradientCount, NoisyStatistic, Sampler, Statistic
+from skdp.solvers import checks
+from skdp.solvers.base import Oracle, Problem, Public
+from skdp.solvers.defaults import descent_defaults
 from skdp.steps import AdaptiveClipping, clip_norms
-from skdp.steps.influence import Array
 
 
-def adaptive_clip(clip_norm: Any, automatic: float, mechanism: str = "gaussian") -> dict[str, Any]:
-    """Return the rule that ``clip_norm`` stands for, with a number to start at, if it adapts."""
-    if isinstance(clip_norm, str) and clip_norm == "adaptive":
-        clip_norm = AdaptiveClipping()
-    if not isinstance(clip_norm, AdaptiveClipping):
-        return {}
+def resolve_clip(solver: Any, public: Public, problem: Problem) -> None:
+    """Check the clipping norm of a solver, and put a rule that adapts in place of "adaptive".
+
+    Raises
+    ------
+    ValueError
+        If it gives norms that are not positive and finite, or adapts to counts by L2 norm, which
+        Laplace noise has no use for.
+    """
+    rule = solver.clip_norm
+    if isinstance(rule, str) and rule == "adaptive":
+        rule = AdaptiveClipping()
+    if not isinstance(rule, AdaptiveClipping):
+        clip_norms(rule, solver.max_iter)
+        return
+    mechanism = solver.get_params(deep=False).get("mechanism", "gaussian")
     if mechanism != "gaussian":
         raise ValueError(
             "adaptive clipping counts gradients by their L2 norm, for Gaussian noise; got "
             f"mechanism={shown(mechanism)}. Nothing was released."
         )
-    rule: AdaptiveClipping = clone(clip_norm)
-    if is_auto(rule.initial):
-        rule.initial = float(automatic)
-    return {"clip_norm": rule}
+    solver.clip_norm = rule = clone(rule)
+    if checks.is_auto(rule.initial):
+        rule.initial = float(descent_defaults(public, problem)["clip_norm"])
+    rule.check()
 
 
-def check_clip(clip_norm: Any, n_steps: int) -> None:
-    """Raise ValueError unless ``clip_norm`` gives positive, finite norms."""
-    if isinstance(clip_norm, AdaptiveClipping):
-        clip_norm.check()
-    else:
-        clip_norms(clip_norm, n_steps)
+def count_ratio(public: Public) -> float:
+    """Ratio of a count's noise to that of a gradient of the same cost, each in its own unit."""
+    return Gaussian(1.0, spread=1.0).sensitivity(public.adjacency) / public.sensitivity_factor
+
+
+def noisy_count(oracle: Oracle, count: Statistic, noise: float, rows: Sampler) -> float:
+    """Ask for a count; a gradient of the same cost would have the same relative ``noise``."""
+    mechanism = GaussianNoise(noise * count_ratio(oracle.public))
+    return float(oracle.ask(NoisyStatistic(count, mechanism, rows))[0])
 
 
 class ClipTracker:
-    """Gives the norm of one step after the other; an adaptive one asks for a count before each.
+    """Yields the clipping norm of each step; an adaptive rule asks for a count before each.
 
     Parameters
     ----------
     rule : float or ClippingRule
-        Checked.
+        Resolved by `resolve_clip`.
     noises : array of shape (n_steps,)
         Relative noise of the gradients, if there were no counts.
-    public : Public
 
     Attributes
     ----------
     noises : array of shape (n_steps,)
-        Relative noise of the gradients, beside the counts.
+        Relative noise of the gradients, which leaves the counts their share of the budget.
     """
 
-    def __init__(self, rule: Any, noises: Array, public: Public) -> None:
+    def __init__(self, rule: Any, noises: Array) -> None:
         self.noises = noises
         self._rule = rule if isinstance(rule, AdaptiveClipping) else None
         self._step = 0
         if self._rule is None:
             self._norms = clip_norms(rule, len(noises))
             return
-        # Gradients keep 1 - share of the squared budget; the counts have the same noise each.
+        # Gradients keep 1 - share of the squared budget; all counts have the same noise.
         share = float(self._rule.share)
         self._norm = float(self._rule.initial)
         self.noises = noises * (1 - share) ** -0.5
-        whole = float((noises**-2.0).sum())
-        noise = count_ratio(public) * math.sqrt(len(noises) / (share * whole))
-        self._mechanism = GaussianNoise(noise)
+        total = float((noises**-2.0).sum())
+        self._count_noise = math.sqrt(len(noises) / (share * total))
 
-    def next(self, oracle: Oracle, point: Array, batch: Sampler | None) -> float:
-        """Return the norm for the step from ``point`` on the rows that ``batch`` draws."""
+    def next(self, oracle: Oracle, point: Array, rows: Sampler) -> float:
+        """Return the norm for the step from ``point`` on the rows that a sampler draws."""
         if self._rule is None:
             self._step += 1
             return float(self._norms[self._step - 1])
-        rows = AllRows() if batch is None else batch
-        count = NoisyStatistic(GradientCount(point, self._norm), self._mechanism, rows)
-        share = float(oracle.ask(count)[0]) / rows.divisor(oracle.public)
-        self._norm = self._rule.next_norm(self._norm, share)
+        count = noisy_count(oracle, GradientCount(point, self._norm), self._count_noise, rows)
+        self._norm = self._rule.next_norm(self._norm, count / rows.divisor(oracle.public))
         return self._norm

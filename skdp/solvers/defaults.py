@@ -1,52 +1,117 @@
-"""What "auto" stands for in gradient descent: functions of public facts alone.
+"""Default hyperparameters: what "auto" stands for, as functions of public facts alone.
 
-Write d for the number of columns with the intercept, K for the outputs, and R for the size that a
-row is taken to have: sqrt(d), or the declared bound if that is smaller. The budget enters through
-the signal-to-noise ratio of the whole budget spent on one gradient,
+**Gradient descent.** Write d for the number of columns with the intercept, K for the outputs, and R
+for the expected norm of a row: sqrt(d), or the declared bound if that is smaller. The budget enters
+through the signal-to-noise ratio of the whole budget spent on one gradient,
 
     a = mu n / (d sqrt(K)),
 
-where mu is the Gaussian-DP parameter of (epsilon, delta). Then
+where mu is the Gaussian-DP parameter of (epsilon, delta), halved for replace-one. Then
 
 1. the clipping norm grows with the budget, ``C = c a**(1/3) R``, so that its bias vanishes while
    its noise stays in proportion; a declared ``target_bound`` B multiplies it by B/4, and it never
-   exceeds what a gradient can reach;
+   exceeds the largest possible gradient;
 2. the distance travelled, steps times step size, is ``S = s min(a, a**(3/4))``, times a where
-   that is below 1 and residuals have no bound: noise alone
-   carries the predictions no further than about ``c s min(a**(1/3), a**(1/12))``, however many
-   steps are taken, so that a small budget gives a timid model and not a wild one;
-3. there are as many steps as keep the step size stable, with momentum 0.9, for the most correlated
-   columns, whose curvature is h d with h that of the loss, or h times the squared bound on a row
-   where residuals have no bound: 100 to 500;
+   that is below 1 and residuals have no bound: noise alone carries the predictions no further than
+   about ``c s min(a**(1/3), a**(1/12))``, however many steps there are, so that a small budget
+   gives a cautious model and not a wild one;
+3. the number of steps, from 100 to 500, keeps the step size stable, with momentum 0.9, for the
+   most correlated columns, whose curvature is h d with h the curvature of the loss, or h times the
+   squared bound on a row where residuals have no bound;
 4. noise is uniform, and the mean of the last half of the iterates is returned.
 
-The constants were chosen while looking at a handful of public data sets; most results move by about
-a standard error when one of them moves by half. benchmarks/ holds what came out.
-"""
+**Laplace noise.** The rules stay, with clipping in L1 norm. A plan of T steps with delta = 0 costs
+the *sum* of the steps' epsilons. The averaged noise of T steps equals that of one Gaussian release
+with
 
-from __future__ import annotations
+    mu = max(epsilon / sqrt(T), mu(epsilon, delta)) / sqrt(2 d).
+
+The sqrt(d) is due to the L1 norm (a row with d entries of unit size has L1 norm d and L2 norm
+sqrt(d)), the sqrt(2) to the tails of the Laplace distribution, and the sqrt(T) to epsilons that add
+up instead of their squares; with delta > 0 the accountant adds up squares here, too. So with
+delta = 0 there are few steps, ``3 sqrt(a)`` with a the signal-to-noise ratio at T = 1, from 1 (8
+where residuals have no bound and clipping makes the way long) to 60. The momentum is
+``beta = 1 - 5/T``, at least 0.5, which takes fewer steps to build up. Step sizes are at most what
+beta allows, ``2 (1 + beta) / (1 - beta)`` over the curvature, or, where residuals are bounded and
+cannot diverge, the geometric mean of that and of what momentum 0.9 allows.
+
+**Gram matrices.** The bounds to which rows are shrunk grow with powers of a, so that their bias
+vanishes while noise stays in proportion.
+
+The constants were chosen on a handful of public data sets; most results change by about a standard
+error if one of the constants changes by half. ``benchmarks/`` has the results.
+"""
 
 import math
 from typing import Any
 
+import numpy as np
+
+from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle import Public, smoothness
+from skdp.oracle.public import LARGEST_EPSILON, LONG_ROW, TARGET_RANGE
 
+# Polyak's momentum beta in gradient descent with Gaussian noise.
 MOMENTUM = 0.9
-# Step size times curvature. Heavy ball at 0.9 bears 38: a squared loss keeps below that for the
-# longest rows that there can be, uncentred columns included; a loss whose residual is bounded
-# cannot run away and goes by rows of the expected size.
-STABLE, EXPECTED = 36.0, 20.0
-FEWEST, MOST = 100, 500
-# The same without momentum and with hidden iterates, where steps beyond 2 are refused, and where
-# many steps need not cost more noise than few.
-PLAIN, MOST_HIDDEN = 1.9, 2000
-UNCLIPPED = 1e12  # in units of R, for a fit without noise
-TARGET_UNITS = 4.0  # a declared bound on targets is taken for this many standard deviations
+# Step size times curvature up to which heavy ball with that momentum is stable.
+STABLE = 38
+# Largest step size times curvature. A squared loss stays below STABLE for the longest rows that the
+# bound allows, uncentred columns included. A loss with bounded residuals cannot diverge; its step
+# size is for rows of the expected norm.
+BOUNDED_ROW_STEP, EXPECTED_ROW_STEP = 36.0, 20.0
+# The same for plain steps with hidden iterates, where 2 is the largest allowed.
+PLAIN_STEP = 1.9
+# Fewest and most steps: with Gaussian noise; with hidden iterates, where many steps need not cost
+# more noise than few; with Laplace noise and delta = 0, for bounded residuals and for others.
+STEPS, HIDDEN_STEPS = (100, 500), (100, 2000)
+PURE_STEPS, PURE_STEPS_UNBOUNDED = (1, 60), (8, 60)
+# With Laplace noise and delta = 0: steps per root of the signal-to-noise ratio, and steps that go
+# into building up momentum (beta is 1 - BUILD_UP / T).
+PURE_STEPS_RATE, BUILD_UP = 3.0, 5
+# In place of clipping norms, in units of R, and of other bounds, for a fit without noise.
+UNCLIPPED = 1e12
+UNBOUNDED = 1e30
+# Largest number of columns of a Gram matrix; its noise and its eigenvectors cost too much beyond.
+GRAM_COLUMNS = 2000
+# Signal-to-noise ratio from which the bounds of solvers with a Gram matrix grow.
+GROWTH_START = 50.0
+
+
+# ------------------------------------------------------------------ sizes of rows and targets
+
+
+def expected_row_norm(public: Public) -> float:
+    """Norm of a row of unit columns, or the declared bound if that is less, with the constant."""
+    norm = math.sqrt(public.n_features)
+    if public.data_norm is not None:
+        norm = min(norm, public.data_norm)
+    return math.hypot(norm, public.intercept_size * public.has_intercept)
+
+
+def target_unit(public: Public) -> float:
+    """Return the expected size of the targets: 1, or a quarter of their declared bound."""
+    return 1.0 if public.target_bound is None else public.target_bound / TARGET_RANGE
+
+
+def loss_curvature(public: Public, problem: Problem) -> float:
+    """Bound on the curvature of the mean loss, ``curvature * R**2`` with R the bound on rows.
+
+    Without a bound on rows, where there is no noise either, it is a guess: rows are taken to be at
+    most twice as long as rows of unit columns. Weights, which change the curvature, are ignored.
+    """
+    bound = smoothness(public, problem)
+    if bound is None:
+        constant = (public.intercept_size * public.has_intercept) ** 2
+        bound = problem.loss.curvature * (LONG_ROW**2 * public.n_parameters + constant)
+    return bound
+
+
+# ------------------------------------------------------------------ gradient descent
 
 
 def _constants(public: Public, problem: Problem) -> tuple[float, float]:
-    """Clipping c and travel s."""
+    """Constants c of the clipping norm and s of the distance."""
     n_outputs = public.n_outputs
     if not problem.loss.separable:
         return 0.2, 9.0 * math.sqrt(n_outputs)
@@ -64,8 +129,8 @@ def descent_defaults(
 ) -> dict[str, Any]:
     """Hyperparameters of gradient descent for a problem of this shape and budget.
 
-    Where the user has set the number of steps or their size, the other one follows, so that the
-    distance travelled stays what the budget bears. ``mu`` is the budget's, unless it is given.
+    If the user has set the number of steps or their size, the other one follows, so that the
+    distance travelled stays the same. ``mu`` is that of the budget, unless it is given.
     """
     n_columns, n_outputs = public.shape
     clipping, travelling = _constants(public, problem)
@@ -76,13 +141,11 @@ def descent_defaults(
     # 0. Signal to noise; a fit without noise is treated as a very large budget.
     mu = public.gradient_mu if mu is None else mu / public.sensitivity_factor
     ratio = mu * public.n_rows / (n_columns * math.sqrt(n_outputs))
-    # 1. The clipping norm, in the targets' unit; never above what a gradient can reach.
+    # 1. The clipping norm, in the unit of the targets; at most the largest possible gradient.
     if not public.is_noisy:
         clip_norm = UNCLIPPED * row_norm
     else:
-        clip_norm = clipping * ratio ** (1 / 3) * row_norm
-        if public.target_bound is not None:
-            clip_norm *= public.target_bound / TARGET_UNITS
+        clip_norm = clipping * ratio ** (1 / 3) * row_norm * target_unit(public)
         if problem.loss.residual_bound is not None and public.row_norm is not None:
             clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
     # 2. and 3. The distance, the steps, and the step size that follows; in units of 1 / R**2.
@@ -90,15 +153,15 @@ def descent_defaults(
     if problem.loss.residual_bound is None:
         travel *= min(1.0, ratio)
     if problem.loss.residual_bound is None and public.row_norm is not None:
-        largest = STABLE / (curvature * public.row_norm**2) * row_norm**2 / n_columns
+        largest = BOUNDED_ROW_STEP / (curvature * public.row_norm**2) * row_norm**2 / n_columns
     else:
-        largest = EXPECTED / (curvature * n_columns)
+        largest = EXPECTED_ROW_STEP / (curvature * n_columns)
         if public.data_norm is not None:
             largest *= min(1.0, n_columns / public.data_norm**2)
     unit = n_columns / row_norm**2
     if max_iter is None:
         step = largest if learning_rate is None else learning_rate / unit
-        max_iter = min(max(math.ceil(min(travel / step, MOST)), FEWEST), MOST)
+        max_iter = count_within(travel / step, STEPS)
     return {
         "max_iter": max_iter,
         "learning_rate": min(travel / max_iter, largest) * unit,
@@ -109,25 +172,41 @@ def descent_defaults(
     }
 
 
+def count_within(wanted: float, limits: tuple[int, int]) -> int:
+    """Return the least integer of at least ``wanted``, within limits."""
+    fewest, most = limits
+    return min(max(math.ceil(min(wanted, most)), fewest), most)
+
+
+def travelled_distance(public: Public, problem: Problem, factor: float = 1.0) -> float:
+    """Return the distance that gradient descent travels, times ``factor``."""
+    # With very many steps stability does not limit their size.
+    return factor * 1e9 * float(descent_defaults(public, problem, 10**9)["learning_rate"])
+
+
+def longest_plain_step(public: Public, problem: Problem, limit: float) -> float:
+    """Return the largest step size without momentum; ``limit`` is that size times the curvature."""
+    # The size of a single step of gradient descent is limited by stability and not by the distance.
+    return limit / STABLE * float(descent_defaults(public, problem, 1)["learning_rate"])
+
+
 def hidden_descent_defaults(
     public: Public,
     problem: Problem,
     max_iter: int | None = None,
     learning_rate: float | None = None,
 ) -> dict[str, Any]:
-    """Hyperparameters of gradient descent that shows its last iterate alone.
+    """Hyperparameters of gradient descent that releases its last iterate alone.
 
-    The distance and the clipping norm are those of :func:`descent_defaults`; steps are plain, and
-    as long as the theorem on the last iterate allows, so that every one of them forgets the most.
+    The distance and the clipping norm are those of :func:`descent_defaults`. Steps are plain and
+    nearly as long as the theorem on the last iterate allows, so that each forgets as much as it
+    can of the steps before it.
     """
     values = descent_defaults(public, problem)
     distance = values["max_iter"] * values["learning_rate"]
-    curvature = smoothness(public, problem)
-    if curvature is None:  # no bound on rows and no noise; twice the expected size, squared
-        curvature = problem.loss.curvature * 4.0 * public.n_parameters
-    step = PLAIN / curvature if learning_rate is None else learning_rate
+    step = learning_rate or PLAIN_STEP / loss_curvature(public, problem)
     if max_iter is None:
-        max_iter = min(max(math.ceil(min(distance / step, MOST_HIDDEN)), FEWEST), MOST_HIDDEN)
+        max_iter = count_within(distance / step, HIDDEN_STEPS)
     return {
         **values,
         "max_iter": max_iter,
@@ -135,3 +214,74 @@ def hidden_descent_defaults(
         "momentum": 0.0,
         "averaging": "last",
     }
+
+
+# ------------------------------------------------------------------ Laplace noise
+
+
+def composition_kind(mechanism: str, public: Public) -> str:
+    """How costs add up: "laplace" (epsilons) for pure Laplace noise, else "gaussian" (squares)."""
+    return "laplace" if mechanism == "laplace" and public.is_pure else "gaussian"
+
+
+def equivalent_mu(public: Public, n_steps: int) -> float:
+    """Return the mu of one Gaussian release with the averaged noise of ``n_steps`` Laplace ones."""
+    mu = min(public.laplace_budget, LARGEST_EPSILON) / math.sqrt(n_steps)
+    if not public.is_pure:
+        mu = max(mu, public.mu)
+    return mu / math.sqrt(2 * public.n_parameters)
+
+
+def laplace_descent_defaults(
+    public: Public,
+    problem: Problem,
+    max_iter: int | None = None,
+    learning_rate: float | None = None,
+) -> dict[str, Any]:
+    """Hyperparameters of gradient descent with Laplace noise for this shape and budget."""
+    # Ratio of the L1 norm of a residual to its L2 norm, about. Probabilities minus an indicator
+    # have L1 norm at most 2, L2 norm at most sqrt(2).
+    factor = math.sqrt(public.n_outputs if problem.loss.separable else 2.0)
+    bounded = problem.loss.residual_bound is not None
+    pure = public.is_pure and public.is_noisy
+    if max_iter is None and pure:
+        spread = public.n_parameters * math.sqrt(public.n_outputs)
+        ratio = equivalent_mu(public, 1) / factor * public.n_rows / spread
+        wanted = round(PURE_STEPS_RATE * math.sqrt(ratio))
+        max_iter = count_within(wanted, PURE_STEPS if bounded else PURE_STEPS_UNBOUNDED)
+    mu = equivalent_mu(public, max_iter or 1) / factor
+    values = descent_defaults(public, problem, max_iter, learning_rate, mu)
+    values["clip_norm"] *= factor * math.sqrt(public.n_parameters)
+    if pure:
+        beta = min(max(1 - BUILD_UP / (max_iter or 1), 0.5), MOMENTUM)
+        shorter = (1 + beta) / (1 - beta) * (1 - MOMENTUM) / (1 + MOMENTUM)
+        if bounded:
+            shorter = math.sqrt(shorter)
+        longest = shorter * descent_defaults(public, problem, 1, None, 1e12)["learning_rate"]
+        values["momentum"] = beta
+        values["learning_rate"] = min(values["learning_rate"], longest)
+    return values
+
+
+# ------------------------------------------------------------------ Gram matrices
+
+
+def growth(public: Public, power: float, start: float = GROWTH_START) -> float:
+    """Return ``(a / start)**power``, at least 1, with a the signal-to-noise ratio."""
+    return float(max(1.0, public.signal_to_noise / start) ** power)
+
+
+def gram_row_norm(public: Public, factor: float, power: float = 0.25) -> float:
+    """Bound to which rows are shrunk before their Gram matrix is computed."""
+    if not public.is_noisy:
+        return UNBOUNDED
+    bound = factor * expected_row_norm(public) * growth(public, power)
+    return bound if public.row_norm is None else min(bound, public.row_norm)
+
+
+def penalty_hessian(problem: Problem, public: Public) -> Array:
+    """Hessian of a smooth penalty times the number of rows, as a matrix over the parameter."""
+    diagonal = np.full(public.n_parameters, problem.strong_convexity * public.n_rows)
+    if public.has_intercept:
+        diagonal[-1] = 0.0
+    return np.diag(diagonal)

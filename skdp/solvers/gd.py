@@ -1,33 +1,15 @@
 """Gradient descent on noisy, clipped mean gradients: proximal, projected, with momentum."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
-
-from skdp._numbers import shown
-from skdp.objective import Problem
-from skdp.oracle import GaussianNoise, LastIterate, Oracle, Public, Solution
-from skdp.solvers.base import Solver
-from skdp.solvers.batches import SAMPLINGS, batch_rows, samplers
+from skdp import steps
+from skdp._numbers import Array, shown
+from skdp.oracle import GaussianNoise, LastIterate
+from skdp.solvers import checks, defaults
+from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.batches import check_batches, samplers
 from skdp.solvers.bound_rules import bound_rules
-from skdp.solvers.checks import check_choice, check_interval, given_steps, is_auto
-from skdp.solvers.clip_tracker import ClipTracker, adaptive_clip, check_clip
-from skdp.solvers.defaults import descent_defaults, hidden_descent_defaults
-from skdp.solvers.laplace_defaults import composition_kind, laplace_descent_defaults
-from skdp.steps import (
-    AVERAGES,
-    MOMENTA,
-    ClippingRule,
-    IterateAverage,
-    NoiseSchedule,
-    StepSchedule,
-    clip_norms,
-    relative_noise,
-    step_sizes,
-)
+from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 
 RELEASES = ("all", "last")
 
@@ -35,10 +17,10 @@ RELEASES = ("all", "last")
 class GradientDescent(Solver):
     """Clipped, noisy, proximal gradient descent with momentum, on all rows or on batches.
 
-    Step t asks for the mean gradient at the current point, each record's part clipped, and goes
-    ``w = prox(w - eta_t * direction)``. With the uniform noise schedule and without momentum this
-    is DP-GD of Wang, Ye, Xu (2017, Alg. 4); with a schedule and averaged momentum it is private
-    gradient descent of Hong, Wang, Zhou (2022, Alg. 1).
+    Step t asks for the mean gradient at the current point, with each record's gradient clipped, and
+    moves to ``w = prox(w - eta_t * direction)``. With the uniform noise schedule and without
+    momentum this is DP-GD of Wang, Ye, Xu (2017, Alg. 4); with a schedule and averaged momentum it
+    is private gradient descent of Hong, Wang, Zhou (2022, Alg. 1).
 
     Parameters
     ----------
@@ -48,32 +30,22 @@ class GradientDescent(Solver):
         Step size.
     momentum : float or "auto", default="auto"
         In [0, 1); 0 is none.
-    batch_size : int, float or None, default=None
-        Expected rows in a batch, as a number or a fraction. None takes all rows at every step.
-    sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
-        How batches are drawn. "poisson": every row on its own, the least noise for most plans.
-        "fixed_size": without replacement, under replace_one only. "shuffled": epochs of disjoint
-        blocks. "balls_and_bins": epochs of disjoint blocks that every row picks in secret; the
-        amplification needs the extra ``skdp[amplification]``.
+    {batch_size}
+    {sampling}
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
-        How noisy the steps are next to each other.
-    clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
-        L2 bound of one record's gradient. "adaptive" is `AdaptiveClipping`: a norm that follows
-        noisy counts.
+        Noise of the steps relative to each other.
+    {clip_norm}
     momentum_kind : {"heavy_ball", "averaged"}, default="heavy_ball"
         Polyak's heavy ball, or the bias-corrected average of gradients; both with unit gain.
-    averaging : {"last", "tail", "random"} or "auto", default="auto"
-        Which iterate is returned; "tail" is the mean of the last half, "random" a uniformly random
-        one, whose expected squared gradient is what theory bounds where the problem is not convex
-        (Wang, Ye, Xu 2017, Thm 6.3).
+    {averaging}
     release : {"all", "last"}, default="all"
-        What is charged for: every noisy gradient, as if all of them were shown, or the last
-        iterate alone, the others staying hidden. See the notes.
+        What is released and charged: every noisy gradient, or the last iterate alone, while the
+        others stay hidden. See the notes.
     condition_number, initial_gap : float or None, default=None
-        Public guesses, both or neither, of kappa (M/mu, mu being the strong convexity or the
-        constant of Polyak and Lojasiewicz) and of how far the objective is above its minimum at the
-        start. With them "auto" stands for what the utility bounds say: a ``max_iter`` that makes
-        the bound for the ``noise_schedule`` least, steps of 1/M, exponential noise, no momentum,
+        Public guesses, both or neither, of kappa (M/mu, with mu the strong convexity or the
+        constant of Polyak and Lojasiewicz) and of the objective's excess over its minimum at the
+        start. With them "auto" follows the utility bounds: the ``max_iter`` that minimises
+        the bound for the ``noise_schedule``, steps of 1/M, exponential noise, no momentum,
         and the last iterate. See the notes.
     mechanism : {"auto", "gaussian", "laplace"}, default="auto"
         Law of the noise; "auto" is Laplace if delta is 0, else Gaussian. With Laplace noise
@@ -84,20 +56,20 @@ class GradientDescent(Solver):
     ``condition_number`` and ``initial_gap`` with ``noise_schedule="uniform"`` give DP-GD under the
     condition of Polyak and Lojasiewicz (Wang, Ye, Xu 2017, Thm 6.2), and with momentum and
     ``momentum_kind="averaged"`` private gradient descent with momentum (Hong, Wang, Zhou 2022, Thm
-    4.8). The bounds assume that clipping is not in the way; with batches, hidden iterates, averages
-    of iterates or the heavy ball there is none, which is refused.
+    4.8). The bounds assume that no gradient is clipped. There are none for batches, hidden
+    iterates, averages of iterates and the heavy ball, which are refused.
 
-    With ``release="last"`` the noise that a budget takes stops growing with the number of steps
-    (Bok, Su, Altschuler 2024): for a penalty of strength lambda, per mean loss, at about
-    ``2 / (learning_rate * lambda)`` steps. Below that it is of no use. The theorem is one of plain
-    steps: no batches, no momentum, no averaging, one step size, clipping norm and noise
+    With ``release="last"`` the noise that a budget requires stops growing with the number of steps
+    (Bok, Su, Altschuler 2024): for a penalty of strength lambda, next to the mean loss, at about
+    ``2 / (learning_rate * lambda)`` steps. With fewer steps it is of no use. The theorem is about
+    plain steps: no batches, no momentum, no averaging, one step size, clipping norm and noise
     throughout; no weights; one output; ``fit_intercept=False``; an L2 penalty (or any strongly
     convex one, or a bounded constraint); and ``learning_rate <= 2 / (curvature * R**2)`` with R the
-    bound on rows and curvature 1 for squared error, 1/4 for logistic loss. All of it is checked,
-    and what does not fit is refused.
+    bound on rows and curvature 1 for squared error, 1/4 for logistic loss. All of this is checked,
+    and what does not satisfy it is refused.
 
-    With an L2 penalty the proximal step is an implicit gradient step on the penalty, which shares
-    its fixed points with the explicit one and is stable for any strength.
+    With an L2 penalty the proximal step is an implicit gradient step on the penalty. It has the
+    fixed points of the explicit step and is stable for any strength.
 
     References
     ----------
@@ -118,19 +90,20 @@ class GradientDescent(Solver):
     20
     """
 
-    name: ClassVar[str] = "gd"
+    name = "gd"
+    purpose = "For every problem: proximal gradient descent with momentum. Start with this one."
     mechanisms = ("gaussian", "laplace")
 
     def __init__(
         self,
         *,
         max_iter: Any = "auto",
-        learning_rate: float | StepSchedule | str = "auto",
+        learning_rate: float | steps.StepSchedule | str = "auto",
         momentum: Any = "auto",
         batch_size: int | float | None = None,
         sampling: str = "poisson",
-        noise_schedule: str | NoiseSchedule | Any = "auto",
-        clip_norm: float | ClippingRule | str = "auto",
+        noise_schedule: str | steps.NoiseSchedule | Any = "auto",
+        clip_norm: float | steps.ClippingRule | str = "auto",
         momentum_kind: str = "heavy_ball",
         averaging: str = "auto",
         release: str = "all",
@@ -157,51 +130,44 @@ class GradientDescent(Solver):
         return "gaussian" if hidden else super().mechanism_for(pure)
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        max_iter, size = given_steps(self.max_iter, self.learning_rate)
+        max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
         mechanism = self.mechanism_for(public.is_pure)
-        defaults = laplace_descent_defaults if mechanism == "laplace" else descent_defaults
+        laplace = mechanism == "laplace"
+        rule = defaults.laplace_descent_defaults if laplace else defaults.descent_defaults
         if self.release == "last":
-            defaults = hidden_descent_defaults
-        values = {**defaults(public, problem, max_iter, size), "mechanism": mechanism}
+            rule = defaults.hidden_descent_defaults
+        values = {**rule(public, problem, max_iter, size), "mechanism": mechanism}
         if (self.condition_number is None) != (self.initial_gap is None):
             raise ValueError("solver 'gd' takes condition_number and initial_gap together or not.")
-        if mechanism == "laplace" and self.condition_number is not None:
+        if laplace and self.condition_number is not None:
             raise ValueError(
                 "solver 'gd' with condition_number follows bounds for Gaussian noise; got "
                 "mechanism='laplace', which delta=0 asks for. Solver 'nesterov' has such a bound."
             )
-        values |= bound_rules(self, public, problem, values)
-        chosen = {name: value for name, value in values.items() if is_auto(getattr(self, name))}
-        return chosen | adaptive_clip(self.clip_norm, values["clip_norm"], mechanism)
+        return values | bound_rules(self, public, problem, values)
 
-    def resolve(self, public: Public, problem: Problem) -> GradientDescent:
-        resolved = super().resolve(public, problem)
-        check_interval("momentum", resolved.momentum, low=0.0, below=1.0)
-        check_choice("momentum_kind", resolved.momentum_kind, MOMENTA)
-        check_choice("averaging", resolved.averaging, AVERAGES)
-        check_choice("sampling", resolved.sampling, SAMPLINGS)
-        check_choice("release", resolved.release, RELEASES)
-        check_choice("mechanism", resolved.mechanism, self.mechanisms)
-        if resolved.batch_size is not None:
-            batch_rows(resolved.batch_size, public.n_rows)
-        step_sizes(resolved.learning_rate, resolved.max_iter)
-        check_clip(resolved.clip_norm, resolved.max_iter)
-        relative_noise(resolved.noise_schedule, resolved.max_iter)
-        if resolved.release == "last":
-            resolved._require_plain_steps()
-        return resolved
+    def check_values(self, public: Public, problem: Problem) -> None:
+        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
+        checks.choice("momentum_kind", self.momentum_kind, steps.MOMENTA)
+        checks.choice("averaging", self.averaging, steps.AVERAGES)
+        checks.choice("release", self.release, RELEASES)
+        checks.choice("mechanism", self.mechanism, self.mechanisms)
+        check_batches(self.batch_size, self.sampling, public)
+        steps.step_sizes(self.learning_rate, self.max_iter)
+        resolve_clip(self, public, problem)
+        steps.relative_noise(self.noise_schedule, self.max_iter)
+        if self.release == "last":
+            self._require_plain_steps()
 
     def _require_plain_steps(self) -> None:
-        """Raise ValueError unless a hidden run could make these steps."""
-        n_steps = self.max_iter
-        sizes = step_sizes(self.learning_rate, n_steps)
-        noises = relative_noise(self.noise_schedule, n_steps, sizes=sizes)
+        """Raise ValueError unless these are steps that a hidden run can make."""
+        sizes, clips, noises = self._plain_steps()
         plain = {
             "momentum": self.momentum == 0,
             "averaging": self.averaging == "last",
             "batch_size": self.batch_size is None,
             "learning_rate": _is_constant(sizes),
-            "clip_norm": _is_constant(clip_norms(self.clip_norm, n_steps)),
+            "clip_norm": _is_constant(clips),
             "mechanism": self.mechanism == "gaussian",
             "noise_schedule": _is_constant(noises),
         }
@@ -214,16 +180,25 @@ class GradientDescent(Solver):
                     f"throughout; got {name}={shown(getattr(self, name))}. Nothing was released."
                 )
 
+    def _plain_steps(self) -> tuple[Array, Array, Array]:
+        """Return the sizes, clipping norms and relative noise of the steps of a hidden run."""
+        sizes = steps.step_sizes(self.learning_rate, self.max_iter)
+        noises = steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
+        return sizes, steps.clip_norms(self.clip_norm, self.max_iter), noises
+
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
         if self.release == "last":
-            return Solution(oracle.ask(self._hidden_run()), n_steps)
-        sizes = step_sizes(self.learning_rate, n_steps)
-        law = composition_kind(self.mechanism, oracle.public)
-        noises = relative_noise(self.noise_schedule, n_steps, law, sizes)
-        clips = ClipTracker(self.clip_norm, noises, oracle.public)
-        momentum = MOMENTA[self.momentum_kind](self.momentum)
-        average = IterateAverage(self.averaging, n_steps, oracle.rng)
+            (size, *_), (clip_norm, *_), (noise, *_) = self._plain_steps()
+            return Solution(
+                oracle.ask(LastIterate(n_steps, size, clip_norm, GaussianNoise(noise))), n_steps
+            )
+        sizes = steps.step_sizes(self.learning_rate, n_steps)
+        law = defaults.composition_kind(self.mechanism, oracle.public)
+        noises = steps.relative_noise(self.noise_schedule, n_steps, law, sizes)
+        clips = ClipTracker(self.clip_norm, noises)
+        momentum = steps.MOMENTA[self.momentum_kind](self.momentum)
+        average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)
         point = oracle.start()
         batches = samplers(self.batch_size, self.sampling, oracle.public)
         for size, noise, batch in zip(sizes, clips.noises, batches, strict=False):
@@ -233,13 +208,6 @@ class GradientDescent(Solver):
             average.add(point)
         return Solution(average.result(), n_steps)
 
-    def _hidden_run(self) -> LastIterate:
-        n_steps = self.max_iter
-        sizes = step_sizes(self.learning_rate, n_steps)
-        clips = clip_norms(self.clip_norm, n_steps)
-        noises = relative_noise(self.noise_schedule, n_steps, sizes=sizes)
-        return LastIterate(n_steps, sizes[0], clips[0], GaussianNoise(noises[0]))
 
-
-def _is_constant(values: NDArray[np.float64]) -> bool:
+def _is_constant(values: Array) -> bool:
     return bool((values == values[0]).all())

@@ -1,39 +1,29 @@
-"""Newton's method with two kinds of noise: on the gradient, and on the direction it becomes."""
-
-from __future__ import annotations
+"""Newton's method with two kinds of noise: on the gradient, and on the direction."""
 
 import math
 from typing import Any, ClassVar
 
-from skdp.objective import Problem
-from skdp.oracle import NewtonDirection, Oracle, Public, ShrunkGradientSum, Solution
-from skdp.solvers.base import Solver
-from skdp.solvers.checks import check_count, check_positive, check_share, is_auto
-from skdp.solvers.gram_defaults import (
-    UNBOUNDED,
-    check_columns,
-    gram_row_norm,
-    growth,
-    target_unit,
-)
+from skdp.oracle import NewtonDirection, ShrunkGradientSum
+from skdp.solvers import checks, defaults
+from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 
 
 class Newton(Solver):
     """Newton's method with double noise, after Ganesh et al. (2023).
 
-    Each step releases the gradient, with noise, and then the direction
-    ``(H + damping I)^-1 gradient``, with noise of its own: H itself, with its p**2 / 2 entries, is
-    never shown, and as damping grows the direction depends less and less on a record. This is their
-    rule "add" for eigenvalues; their rule "clip" bounds eigenvalues from below instead, where a
-    record's influence on the direction has no such closed bound.
+    Each step releases the noisy gradient, and then the direction ``(H + damping I)^-1 gradient``
+    with separate noise. The Hessian H, with its p**2 / 2 entries, is not released. The more
+    damping, the less the direction depends on a single record. This is their rule "add" for
+    eigenvalues; their rule "clip" bounds eigenvalues from below instead, where the influence of a
+    record on the direction has no such closed bound.
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps, at least 1.
     damping : float or "auto", default="auto"
-        Positive; added to the eigenvalues of the Hessian of the *summed* loss. "auto": as
-        much as keeps the noise of a direction from raising the next gradient.
+        Positive; added to the eigenvalues of the Hessian of the *summed* loss. "auto" is so large
+        that the noise of a direction does not raise the next gradient.
     row_norm : float or "auto", default="auto"
         Rows longer than this are shrunk to it.
     residual_bound : float or "auto", default="auto"
@@ -49,21 +39,19 @@ class Newton(Solver):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(
-    ...     epsilon=3.0, solver="newton", max_iter=2, scaling="none"
-    ... )
-    >>> model = model.fit(scale(X), y)
-    >>> [release.kind for release in model.privacy_.releases]
+    >>> model = DPLogisticRegression(epsilon=3.0, solver="newton", max_iter=2)
+    >>> model = model.fit(X, y)
+    >>> [release.kind for release in model.privacy_.releases][-4:]
     ['gradient', 'newton_direction', 'gradient', 'newton_direction']
     """
 
-    name: ClassVar[str] = "newton"
-    needs: ClassVar[frozenset[str]] = frozenset(
-        {"smooth_loss", "separable_loss", "smooth_penalty", "unconstrained"}
-    )
+    name = "newton"
+    purpose = "Reference implementation of Ganesh et al. (2023); 'gd' was never worse."
+    needs = frozenset({"smooth_loss", "separable_loss", "smooth_penalty", "unconstrained"})
+    max_columns = defaults.GRAM_COLUMNS
+    exact_options: ClassVar[dict[str, Any]] = {}
 
     def __init__(
         self,
@@ -82,35 +70,32 @@ class Newton(Solver):
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         noisy, reach = public.is_noisy, problem.loss.residual_bound
-        if is_auto(self.max_iter):
+        n_steps, row_norm = self.max_iter, self.row_norm
+        if checks.is_auto(n_steps):
             n_steps = 8 if noisy else 60
-        else:
-            check_count("max_iter", self.max_iter)
-            n_steps = self.max_iter
-        check_share("direction_share", self.direction_share)
-        row_norm = gram_row_norm(public, 0.9) if is_auto(self.row_norm) else self.row_norm
-        check_positive("row_norm", row_norm)
-        if reach is not None:
-            residual_bound = reach
-        elif noisy:
-            unit = target_unit(public) * math.sqrt(public.n_outputs)
-            residual_bound = 1.5 * unit * growth(public, 1 / 3)
-        else:
-            residual_bound = UNBOUNDED
-        values = {
+        if checks.is_auto(row_norm):
+            row_norm = defaults.gram_row_norm(public, 0.9)
+        checks.count(max_iter=n_steps)
+        checks.share(direction_share=self.direction_share)
+        checks.positive(row_norm=row_norm)
+        if reach is None:
+            reach = defaults.UNBOUNDED
+            if noisy:
+                unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
+                reach = 1.5 * unit * defaults.growth(public, 1 / 3)
+        return {
             "max_iter": n_steps,
             "row_norm": row_norm,
-            "residual_bound": residual_bound,
+            "residual_bound": reach,
             "damping": self._damping(public, problem, n_steps, row_norm),
         }
-        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
 
     def _damping(self, public: Public, problem: Problem, n_steps: int, row_norm: float) -> float:
-        """Damping with which a direction's noise raises the next gradient by half at most.
+        """Return a damping with which a direction's noise raises the next gradient by half at most.
 
-        That noise is about ``|g| B sqrt(p) sigma / damping**2`` long, with B the bound on a row's
-        part in the Hessian and sigma the noise multiplier; the gradient follows it with the
-        largest eigenvalue of the Hessian, taken for that of correlated columns of unit size.
+        The length of that noise is about ``|g| B sqrt(p) sigma / damping**2``, with B the bound on
+        a row's contribution to the Hessian and sigma the noise multiplier. It raises the gradient
+        by the largest eigenvalue of the Hessian, here that of correlated columns of unit size.
         """
         if not public.is_noisy:
             return 1e-9 * public.n_rows * problem.loss.curvature
@@ -122,14 +107,10 @@ class Newton(Solver):
         largest = public.n_rows * problem.loss.curvature * widest
         return max(4.0 * noise, math.sqrt(2.0 * largest * noise))
 
-    def resolve(self, public: Public, problem: Problem) -> Newton:
-        resolved = super().resolve(public, problem)
-        check_columns(self.name, public)
+    def check_values(self, public: Public, problem: Problem) -> None:
         if problem.loss.residual_bound is not None and public.n_outputs > 1:
             raise ValueError(f"solver 'newton' takes one output; got {public.n_outputs}.")
-        for name in ("damping", "residual_bound"):
-            check_positive(name, getattr(resolved, name))
-        return resolved
+        checks.positive(damping=self.damping, residual_bound=self.residual_bound)
 
     def solve(self, oracle: Oracle) -> Solution:
         problem, n_steps = oracle.problem, self.max_iter

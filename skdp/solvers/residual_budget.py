@@ -1,72 +1,56 @@
-"""Gradient descent that asks for its budget step by step and stops when the rest does not do."""
-
-from __future__ import annotations
+"""Gradient descent that requests budget step by step, and stops when too little is left."""
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from skdp._numbers import is_real, shown
-from skdp.objective import Problem
-from skdp.oracle import Oracle, Public, Solution
-from skdp.solvers.base import Solver
+from skdp import steps
+from skdp._numbers import Array, is_real, require
+from skdp.solvers import checks
+from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.bound_rules import bound_rules
-from skdp.solvers.checks import check_choice, check_interval, given_steps, is_auto
 from skdp.solvers.defaults import descent_defaults
-from skdp.steps import (
-    AVERAGES,
-    MOMENTA,
-    ClippingRule,
-    IterateAverage,
-    NoiseSchedule,
-    StepSchedule,
-    clip_norms,
-    relative_noise,
-    step_sizes,
-)
-from skdp.steps.influence import Array
 
-# A rest of the budget that is smaller than this, relatively, is a rounding error.
+# Rounding error of the budget that is left, as a fraction of the budget.
 ROUNDING = 1e-10
 
 
 class ResidualBudget(Solver):
-    """Gradient descent whose steps ask for a part of the budget that is left (PGD, Algorithm 1).
+    """Gradient descent whose steps request a part of the budget that is left (PGD, Algorithm 1).
 
-    Step t asks for ``rho_t = 1/sigma_t**2``. If the residual budget holds that much, the step is
-    made; else the run ends. What a step asks for may depend on all answers before it: here it is
-    multiplied by ``boost`` whenever the last noisy gradient was no larger than its noise, so that
-    a run which nears the minimum takes fewer, cleaner steps. A privacy filter guards the run.
+    Step t requests ``rho_t = 1/sigma_t**2``. If that much of the budget is left, the step is made;
+    otherwise the run ends. The request may depend on all earlier answers: here it is multiplied by
+    ``boost`` whenever the last noisy gradient was no larger than its noise, so that a run near the
+    minimum takes fewer and less noisy steps. A privacy filter guards the run.
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps that the budget is divided into at the start, at least 1; a run takes at
-        most so many. "auto" makes the utility bound least if ``condition_number`` and
+        Number of steps among which the budget is divided at the start, at least 1. A run takes at
+        most this number of steps. "auto" minimises the utility bound if ``condition_number`` and
         ``initial_gap`` are given.
     learning_rate : float, StepSchedule or "auto", default="auto"
         Step size.
     momentum : float or "auto", default="auto"
         In [0, 1); 0 is none.
     momentum_kind : {"heavy_ball", "averaged"} or "auto", default="auto"
-        "averaged" is the bias-corrected average that the bounds are for.
+        "averaged" is the bias-corrected average that the bounds cover.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
-        How the budget is divided at the start. "auto" is the best for the bound if
-        ``condition_number`` is given, else "uniform".
+        How the budget is divided at the start. "auto" minimises the bound if
+        ``condition_number`` is given, else it is "uniform".
     clip_norm : float, ClippingRule or "auto", default="auto"
         L2 bound of one record's gradient.
-    averaging : {"last", "tail", "random"} or "auto", default="auto"
-        Which iterate is returned; "tail" is the mean of the last half of ``max_iter`` iterates. A
-        run that ends too early for that returns its last one.
+    {averaging}
+        A run that ends before the iterates that are to be returned returns its last iterate.
     boost : float, default=1.0
-        At least 1. 1 keeps to the schedule. More was nowhere measurably better: a boosted run
-        makes fewer steps of the same length, and may end before it has gone its way.
+        At least 1, which keeps to the schedule. Larger values were nowhere measurably better: a
+        boosted run makes fewer steps of the same length, and may end far from the minimum.
     condition_number : float or None, default=None
-        Public guess of kappa, above 1. With it, "auto" stands for the rules of the paper, and the
+        Public guess of kappa, above 1. With it, "auto" follows the rules of the paper, and the
         last iterate is returned; see `GradientDescent`.
     initial_gap : float or None, default=None
-        Public guess of how far the loss is above its minimum at the start.
+        Public guess of the loss's excess over its minimum at the start.
 
     References
     ----------
@@ -85,18 +69,19 @@ class ResidualBudget(Solver):
     20
     """
 
-    name: ClassVar[str] = "residual_budget"
+    name = "residual_budget"
+    purpose = "Reference implementation of Hong, Wang, Zhou (2022); boost > 1 was never better."
     adaptive = True
 
     def __init__(
         self,
         *,
         max_iter: Any = "auto",
-        learning_rate: float | StepSchedule | str = "auto",
+        learning_rate: float | steps.StepSchedule | str = "auto",
         momentum: Any = "auto",
         momentum_kind: str = "auto",
-        noise_schedule: str | NoiseSchedule | Any = "auto",
-        clip_norm: float | ClippingRule | str = "auto",
+        noise_schedule: str | steps.NoiseSchedule | Any = "auto",
+        clip_norm: float | steps.ClippingRule | str = "auto",
         averaging: str = "auto",
         boost: float = 1.0,
         condition_number: float | None = None,
@@ -114,38 +99,32 @@ class ResidualBudget(Solver):
         self.initial_gap = initial_gap
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        max_iter, size = given_steps(self.max_iter, self.learning_rate)
-        values = {
-            **descent_defaults(public, problem, max_iter, size),
-            "momentum_kind": "heavy_ball",
-        }
-        values |= bound_rules(self, public, problem, values)
-        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+        given = checks.given_steps(self.max_iter, self.learning_rate)
+        values = {**descent_defaults(public, problem, *given), "momentum_kind": "heavy_ball"}
+        return values | bound_rules(self, public, problem, values)
 
-    def resolve(self, public: Public, problem: Problem) -> ResidualBudget:
-        resolved = super().resolve(public, problem)
-        check_interval("momentum", resolved.momentum, low=0.0, below=1.0)
-        check_choice("momentum_kind", resolved.momentum_kind, MOMENTA)
-        check_choice("averaging", resolved.averaging, AVERAGES)
-        if not (is_real(resolved.boost) and 1 <= resolved.boost < math.inf):
-            raise ValueError(f"boost must be a number, at least 1; got {shown(resolved.boost)}.")
-        sizes = step_sizes(resolved.learning_rate, resolved.max_iter)
-        clip_norms(resolved.clip_norm, resolved.max_iter)
-        relative_noise(resolved.noise_schedule, resolved.max_iter, sizes=sizes)
-        return resolved
+    def check_values(self, public: Public, problem: Problem) -> None:
+        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
+        checks.choice("momentum_kind", self.momentum_kind, steps.MOMENTA)
+        checks.choice("averaging", self.averaging, steps.AVERAGES)
+        holds = is_real(self.boost) and 1 <= self.boost < math.inf
+        require("boost", self.boost, "be a number, at least 1", holds)
+        sizes = steps.step_sizes(self.learning_rate, self.max_iter)
+        steps.clip_norms(self.clip_norm, self.max_iter)
+        steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
 
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
-        clips = clip_norms(self.clip_norm, n_steps)
-        sizes = step_sizes(self.learning_rate, n_steps)
-        costs = relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
+        clips = steps.clip_norms(self.clip_norm, n_steps)
+        sizes = steps.step_sizes(self.learning_rate, n_steps)
+        costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
         shares = costs / costs.sum()
-        momentum = MOMENTA[self.momentum_kind](self.momentum)
-        average = IterateAverage(self.averaging, n_steps, oracle.rng)
+        momentum = steps.MOMENTA[self.momentum_kind](self.momentum)
+        average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)
         point = oracle.start()
         left, factor, done = 1.0, 1.0, 0
         for size, clip_norm, planned in zip(sizes, clips, shares, strict=True):
-            # 1. Ask: equality runs, or an exact schedule would lose its last step.
+            # 1. Request. Equality is enough, or an exact schedule would lose its last step.
             share = factor * float(planned)
             if share > left + ROUNDING:
                 break
@@ -155,14 +134,14 @@ class ResidualBudget(Solver):
             # 2. Step.
             point = oracle.problem.prox(point - size * momentum.direction(gradient), size)
             average.add(point)
-            # 3. What the next step asks for follows from answers that were released.
+            # 3. The next request depends on answers that were released.
             if self.boost > 1:
                 expected = gradient.size * oracle.gradient_std(clip_norm, noise, sampler=None) ** 2
                 if np.sum(gradient * gradient) < 2 * expected:
                     factor *= self.boost
         return Solution(self._chosen(average, point, done), done)
 
-    def _chosen(self, average: IterateAverage, point: Array, done: int) -> Array:
-        """Return the iterate or mean that was asked for; the last one if the run ended before."""
+    def _chosen(self, average: steps.IterateAverage, point: Array, done: int) -> Array:
+        """Return the iterate or mean that was selected, or the last one if the run ended early."""
         reached = {"last": self.max_iter, "tail": self.max_iter // 2 + 1, "random": self.max_iter}
         return average.result() if done >= reached[self.averaging] else point

@@ -1,61 +1,51 @@
 """One pass of clipped, noisy steps over shuffled rows (DP-SSGD)."""
 
-from __future__ import annotations
-
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 from skdp._numbers import is_integer, is_real, shown
 from skdp.accounting import Gaussian, Shuffled
-from skdp.objective import Problem
-from skdp.oracle import GaussianNoise, Oracle, Public, ShuffledPass, Solution
-from skdp.solvers.checks import check_count, check_positive, is_auto
+from skdp.oracle import GaussianNoise, ShuffledPass
+from skdp.solvers import checks
+from skdp.solvers.base import Oracle, Problem, Public, Solution
 from skdp.solvers.defaults import descent_defaults
-from skdp.solvers.one_pass import (
-    Guess,
-    OnePass,
-    make_guess,
-    noise_of_one,
-    number_of_steps,
-    step_size,
-)
+from skdp.solvers.one_pass import Guess, OnePassSolver, full_budget_noise
 
-STEPS = 0.5  # for each unit of kappa ln n
+# The constant c in the number of blocks, c kappa ln n, which the theorem leaves open.
+BLOCKS = 0.5
+# Fraction of the iterates that are averaged.
 AVERAGES = {"last": 0.0, "tail": 0.5}
 
 
-class ShuffledSGD(OnePass):
-    """One pass over shuffled rows, each used once: the price of one release for all steps.
+class ShuffledSGD(OnePassSolver):
+    """One pass over shuffled rows, each used once: all steps together cost as much as one.
 
-    The rows are put in a secret random order and cut in ``max_iter`` blocks; step t goes along the
-    noisy mean gradient of block t, every record's part clipped to ``clip_norm``. The pass is one
-    release. It costs what one of its steps costs, as a record lies in one block (parallel
-    composition). With ``batch_size=1`` every step is about a single record, and the secret order
-    amplifies privacy (Feldman, McMillan, Talwar 2021): the smaller of both prices is charged, and
-    ``privacy_.accountant`` says which, "shuffle" for the second.
+    The rows are put in a secret random order and cut into ``max_iter`` blocks; step t follows the
+    noisy mean gradient of block t, with each record's gradient clipped to ``clip_norm``. The pass
+    is one release. It costs as much as one of its steps, because a record lies in one block
+    (parallel composition). With ``batch_size=1`` each step uses a single record, and the secret
+    order amplifies privacy (Feldman, McMillan, Talwar 2021): the smaller of both costs is charged,
+    and ``privacy_.accountant`` names it, "shuffle" for the second.
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
         Number of blocks. "auto" follows ``batch_size``, or else is ``kappa ln(n) / 2``.
     batch_size : int, float or None, default=None
-        Rows of a block, as a number or a fraction. 1 is the paper's algorithm; more rows are
-        more accurate and quicker, unless amplification makes up for it, at large n and small
-        epsilon. None leaves it to ``max_iter``.
+        Rows in a block, as a number or a fraction. 1 is the paper's algorithm; more rows are
+        faster and more accurate, unless amplification compensates for it, at large n and small
+        epsilon. None derives it from ``max_iter``.
     learning_rate : float or "auto", default="auto"
-        Step size; "auto" is the least of ``b / (R**2 + (b - 1) curvature)`` and what noise allows.
+        Step size; "auto" is ``b / (R**2 + (b - 1) curvature)``, or less if the noise is large.
     clip_norm : float or "auto", default="auto"
         L2 bound of one record's gradient.
-    curvature : float or "auto", default="auto"
-        Largest eigenvalue of the mean loss's second derivative: a public guess.
-    kappa : float or "auto", default="auto"
-        Its condition number: a public guess.
+    {curvature}
+    {kappa}
     averaging : {"last", "tail"}, default="tail"
         Which iterate is returned; "tail" is the mean of the last half.
     polish_iter : int, default=0
-        Gradient steps over all rows from there.
-    polish_share : float, default=0.2
-        Share of the squared budget that they get, in (0, 1).
+        Number of gradient steps over all rows that follow.
+    {polish_share}
 
     References
     ----------
@@ -79,8 +69,9 @@ class ShuffledSGD(OnePass):
     'shuffle'
     """
 
-    name: ClassVar[str] = "shuffled_sgd"
-    averages: ClassVar[tuple[str, ...]] = tuple(AVERAGES)
+    name = "shuffled_sgd"
+    purpose = "For rows that can be read only once; prefer 'adaptive_shuffled_sgd' for regression."
+    averages = tuple(AVERAGES)
 
     def __init__(
         self,
@@ -106,34 +97,33 @@ class ShuffledSGD(OnePass):
         self.polish_share = polish_share
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
-        guess = make_guess(public, problem, self.curvature, self.kappa, "auto")
-        n_steps = self._blocks(public, guess)
-        # To price a shuffled pass takes a while: not where the step size is given.
-        given = not is_auto(self.learning_rate)
+        guess = Guess.of(public, problem, self.curvature, self.kappa)
+        n_blocks = self._blocks(public, guess)
         values = {
-            "max_iter": n_steps,
-            "learning_rate": given or self._size(public, problem, guess, n_steps),
-            # That of gradient descent, which grows with the cube root of signal to noise. Here the
-            # noise of n_steps answers does not shrink to that of one.
-            "clip_norm": descent_defaults(public, problem)["clip_norm"] * n_steps ** (-1 / 6),
+            "max_iter": n_blocks,
+            # The clip of gradient descent, which grows with the cube root of signal to noise. Here
+            # the noise of n_blocks answers does not average out to that of one answer.
+            "clip_norm": descent_defaults(public, problem)["clip_norm"] * n_blocks ** (-1 / 6),
             "curvature": guess.curvature,
             "kappa": guess.kappa,
         }
-        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
+        if checks.is_auto(self.learning_rate):  # otherwise a shuffled pass need not be calibrated
+            values["learning_rate"] = self._size(public, problem, guess, n_blocks)
+        return values
 
     @staticmethod
-    def _size(public: Public, problem: Problem, guess: Guess, n_steps: int) -> float:
-        """Return the step size that the noise of a step bears, amplified where that is cheaper."""
-        alpha = noise_of_one(public)
-        one_by_one = n_steps == public.n_rows and not public.streamed
+    def _size(public: Public, problem: Problem, guess: Guess, n_blocks: int) -> float:
+        """Return the step size for the noise of a step, amplified if that is less."""
+        alpha = full_budget_noise(public)
+        one_by_one = n_blocks == public.n_rows and not public.streamed
         if alpha > 0 and not public.is_pure and one_by_one:
-            alpha = public.noise_for(Shuffled(n_steps, Gaussian(1.0)))
-        return step_size(public, problem, guess, public.n_rows / n_steps, alpha)
+            alpha = public.noise_for(Shuffled(n_blocks, Gaussian(1.0)))
+        return guess.step_size(public, problem, public.n_rows / n_blocks, alpha)
 
     def _blocks(self, public: Public, guess: Guess) -> int:
         """Return the number of blocks."""
-        if not is_auto(self.max_iter):
-            check_count("max_iter", self.max_iter)
+        if not checks.is_auto(self.max_iter):
+            checks.count(max_iter=self.max_iter)
             if self.batch_size is not None:
                 raise ValueError(
                     "solver 'shuffled_sgd' takes max_iter or batch_size, as one follows from the "
@@ -142,25 +132,21 @@ class ShuffledSGD(OnePass):
                 )
             return int(self.max_iter)
         if self.batch_size is None:
-            return number_of_steps(public, guess, STEPS)
-        return max(1, public.n_rows // block_rows(self.batch_size, public.n_rows))
+            return guess.n_blocks(public, BLOCKS)
+        return max(1, public.n_rows // rows_per_block(self.batch_size, public.n_rows))
 
-    def _check(self) -> None:
-        for name in ("learning_rate", "clip_norm", "curvature", "kappa"):
-            check_positive(name, getattr(self, name))
+    def check_values(self, public: Public, problem: Problem) -> None:
+        super().check_values(public, problem)
+        checks.positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
+        checks.positive(curvature=self.curvature, kappa=self.kappa)
 
     def solve(self, oracle: Oracle) -> Solution:
-        run = ShuffledPass(
-            self.max_iter,
-            self.learning_rate,
-            self.clip_norm,
-            GaussianNoise(self._pass_noise()),
-            AVERAGES[self.averaging],
-        )
+        noise, averaged = GaussianNoise(self._pass_noise()), AVERAGES[self.averaging]
+        run = ShuffledPass(self.max_iter, self.learning_rate, self.clip_norm, noise, averaged)
         return self._polished(oracle, oracle.ask(run), self.clip_norm)
 
 
-def block_rows(batch_size: Any, n_rows: int) -> int:
+def rows_per_block(batch_size: Any, n_rows: int) -> int:
     """Turn a batch size into a number of rows."""
     if is_integer(batch_size) and batch_size >= 1:
         return min(int(batch_size), n_rows)

@@ -1,48 +1,33 @@
-"""A noisy Gram matrix first, then a dozen gradient steps in coordinates where it is round."""
-
-from __future__ import annotations
+"""Gradient descent that is preconditioned (whitened) by a noisy Gram matrix."""
 
 import math
 from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.objective import Problem
-from skdp.oracle import (
-    Coordinates,
-    GramSum,
-    Oracle,
-    Public,
-    ShrunkGradientSum,
-    Solution,
-    unpack_gram,
-)
-from skdp.solvers.base import Solver
-from skdp.solvers.checks import check_count, check_interval, check_positive, check_share, is_auto
-from skdp.solvers.gram_defaults import (
-    UNBOUNDED,
-    check_columns,
-    gram_row_norm,
-    growth,
-    penalty_hessian,
-    target_unit,
-)
+from skdp.oracle import Coordinates, GramSum, ShrunkGradientSum, unpack_gram
+from skdp.solvers import checks, defaults
+from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.shrinkage import spectrum
 
-STEPS, STEPS_WITHOUT_NOISE = 12, 300
-# Steps of one over the curvature stay stable, with momentum 1/2, up to three times that curvature.
-STABLE = 2.9
+# Number of steps, and of steps without noise.
+STEPS, EXACT_STEPS = 12, 300
+# Ratio of the largest curvature to the one whose inverse is the step size, up to which steps are
+# stable with momentum 1/2; the limit is 3.
+STABLE_RATIO = 2.9
 
 
 class Whitened(Solver):
-    """Gradient descent in coordinates that a private Gram matrix makes round: few steps suffice.
+    """Gradient descent in coordinates that a private Gram matrix whitens, where few steps suffice.
 
-    1. The Gram matrix A of the rows is released. With its noisy eigenvalues w, lifted by the size
-       ``lam`` that noise alone gives to eigenvalues, ``T = V (w + lam)**(-1/2)``.
+    1. The Gram matrix A of the rows is released. Let w be its noisy eigenvalues, V its
+       eigenvectors and ``lam`` the largest eigenvalue of the noise alone; then
+       ``T = V (w + lam)**(-1/2)``.
     2. In the coordinates ``T'x`` rows are about equally long in every direction, so that noise
-       harms no direction more than others, and steps of one over the curvature are right for
-       all. Directions that drown in the noise take short steps, and stay near zero.
-    3. Each step asks for the sum of the gradients there, rows shrunk to about their expected
+       affects all directions alike, and step sizes of one over the curvature suit all of them.
+       Directions below the noise take short steps, and stay near zero.
+    3. Each step asks for the sum of the gradients there, with rows shrunk to about their expected
        length and residuals capped. The mean of the last third of the iterates is returned.
 
     Parameters
@@ -54,38 +39,38 @@ class Whitened(Solver):
     gram_share : float, default=0.25
         Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1).
     row_norm : float or "auto", default="auto"
-        Rows longer than this are shrunk to it before their Gram matrix is taken.
+        Rows longer than this are shrunk to it before their Gram matrix is computed.
     row_factor : float or "auto", default="auto"
         Rows longer than this many times their expected length are shrunk to that before their
-        gradient is taken, both lengths in the new coordinates.
+        gradient is computed, both lengths in the new coordinates.
     residual_bound : float or "auto", default="auto"
         Larger residuals are capped to it, in units of the target.
 
     Notes
     -----
-    A Gram matrix has p**2 / 2 entries, so it takes a budget: the noise of its eigenvalues should be
-    well below n / p times the squared norm of rows. Where it is not, "gd" is the better choice, and
-    ``solver="auto"`` takes it.
+    A Gram matrix has p**2 / 2 entries and requires a large budget: the noise of its eigenvalues
+    should be well below n / p times the squared norm of rows. Otherwise "gd" is the better choice,
+    and ``solver="auto"`` takes it.
 
-    Weights act on gradients before the residual is capped, and by their root on rows of the
-    Gram matrix.
+    Weights multiply gradients before the residual is capped, and their roots multiply the rows of
+    the Gram matrix.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(
-    ...     epsilon=3.0, solver="whitened", scaling="none"
-    ... )
-    >>> model = model.fit(scale(X), y)
-    >>> [(release.kind, release.count) for release in model.privacy_.releases]
+    >>> model = DPLogisticRegression(epsilon=3.0, solver="whitened")
+    >>> model = model.fit(X, y)
+    >>> [(release.kind, release.count) for release in model.privacy_.releases[-2:]]
     [('gram', 1), ('gradient', 12)]
     """
 
-    name: ClassVar[str] = "whitened"
-    needs: ClassVar[frozenset[str]] = frozenset({"smooth_loss", "smooth_penalty", "unconstrained"})
+    name = "whitened"
+    purpose = "For large budgets and few columns: as accurate as 'gd' in a tenth of the passes."
+    needs = frozenset({"smooth_loss", "smooth_penalty", "unconstrained"})
+    max_columns = defaults.GRAM_COLUMNS
+    exact_options: ClassVar[dict[str, Any]] = {}
 
     def __init__(
         self,
@@ -108,42 +93,38 @@ class Whitened(Solver):
         noisy = public.is_noisy
         reach = problem.loss.residual_bound
         if reach is None:
-            unit = target_unit(public) * math.sqrt(public.n_outputs)
+            unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
             residual_bound = 1.2 * unit * growth(public, 1 / 3)
         else:
             residual_bound = reach * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
         steps = min(STEPS * growth(public, 1 / 3, start=500.0), 5 * STEPS)
-        values = {
-            "max_iter": math.ceil(steps) if noisy else STEPS_WITHOUT_NOISE,
+        return {
+            "max_iter": math.ceil(steps) if noisy else EXACT_STEPS,
             "momentum": 0.0 if reach is None else 0.5,
-            "row_norm": gram_row_norm(public, 0.9),
+            "row_norm": defaults.gram_row_norm(public, 0.9),
             "row_factor": 0.6 * growth(public, 1 / 3) if noisy else UNBOUNDED,
             "residual_bound": residual_bound if noisy else UNBOUNDED,
         }
-        return {name: value for name, value in values.items() if is_auto(getattr(self, name))}
 
-    def resolve(self, public: Public, problem: Problem) -> Whitened:
-        resolved = super().resolve(public, problem)
-        check_columns(self.name, public)
-        check_count("max_iter", resolved.max_iter)
-        check_interval("momentum", resolved.momentum, low=0.0, below=1.0)
-        check_share("gram_share", resolved.gram_share)
-        for name in ("row_norm", "row_factor", "residual_bound"):
-            check_positive(name, getattr(resolved, name))
-        return resolved
+    def check_values(self, public: Public, problem: Problem) -> None:
+        checks.count(max_iter=self.max_iter)
+        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
+        checks.share(gram_share=self.gram_share)
+        checks.positive(row_norm=self.row_norm, row_factor=self.row_factor)
+        checks.positive(residual_bound=self.residual_bound)
 
     def solve(self, oracle: Oracle) -> Solution:
         public, problem = oracle.public, oracle.problem
         n_rows, n_steps = public.n_rows, self.max_iter
         curvature = _typical_curvature(public, problem)
-        # 1. The Gram matrix, and coordinates in which it is round.
+        # 1. The Gram matrix, and coordinates in which it is about the identity.
         answer, std = oracle.with_share(GramSum(self.row_norm), self.gram_share)
-        known = penalty_hessian(problem, public) / curvature
+        known = defaults.penalty_hessian(problem, public) / curvature
         found = spectrum(unpack_gram(answer, public.n_parameters), std, known)
         lifted = found.values + found.edge
         transform = found.vectors / np.sqrt(lifted)
         coordinates = Coordinates(transform)
-        # 2. Rows are shrunk to about their root mean square length there.
+        # 2. The length to which rows are shrunk there, about their root mean square length.
         expected = math.sqrt(float((found.values / lifted).sum()) / n_rows)
         row_norm = min(self.row_factor * expected, UNBOUNDED)
         # 3. Steps of one over the curvature.
@@ -159,12 +140,12 @@ class Whitened(Solver):
             point = point + velocity
             if step >= n_steps - math.ceil(n_steps / 3):
                 kept.append(point)
-        # Without noise the last one is the best.
+        # Without noise the last iterate is the best.
         result = np.mean(kept, axis=0) if oracle.is_noisy else point
         return Solution(transform @ result, n_steps)
 
     def _cap(self, step: int, problem: Problem) -> float:
-        """At the start, where all margins are zero, no residual of a classifier is large."""
+        """Return the cap on residuals, which is less at the start, where all margins are zero."""
         reach = problem.loss.residual_bound
         if step > 0 or reach is None:
             return float(self.residual_bound)
@@ -172,15 +153,15 @@ class Whitened(Solver):
 
 
 def _typical_curvature(public: Public, problem: Problem) -> float:
-    """Curvature of the loss at the start, as far as steps of one over it stay stable."""
+    """Return the curvature of the loss at the start, or more if steps were unstable."""
     largest = problem.loss.curvature
     if problem.loss.separable:
         return largest
     n_outputs = public.n_outputs
-    return max(2 * (n_outputs - 1) / n_outputs**2, largest / STABLE)
+    return max(2 * (n_outputs - 1) / n_outputs**2, largest / STABLE_RATIO)
 
 
 def _first_residual(problem: Problem) -> float:
-    """Norm of a classifier's residual at margins of zero."""
+    """Return the norm of a classifier's residual at margins of zero."""
     n_outputs = problem.loss.n_outputs or 1
     return 0.5 if n_outputs == 1 else math.sqrt(1 - 1 / n_outputs)

@@ -1,7 +1,5 @@
 """Which stages a fit has around its solver: a function of parameters and public facts."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

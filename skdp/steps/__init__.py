@@ -1,38 +1,55 @@
-"""How one noisy answer becomes one step. Pure functions and small state; no rows, no privacy."""
+"""Turn noisy answers into steps: step sizes, momentum, averages, clipping norms, noise schedules.
 
-from skdp.steps.accelerated_noise import HeavyBallNoise, MultistageNoise, NesterovNoise, stages
-from skdp.steps.acceleration import HeavyBallPath, NesterovPath, Path, nesterov_momentum
-from skdp.steps.averaging import AVERAGES, IterateAverage
+Everything here is a pure function or a small state machine; nothing knows rows or privacy.
+"""
+
 from skdp.steps.clipping import AdaptiveClipping, ClippingRule, GeometricClipping, clip_norms
-from skdp.steps.decay import AdaptiveSizes, AdaptiveStep, PolynomialStep, SquareRootDecayStep
 from skdp.steps.influence import (
+    NOISE_LAWS,
     NoiseSchedule,
+    cost_power,
     influence_to_noise,
     least_noise_effect,
     noise_effect,
     noise_multipliers,
+    sampled_epsilon,
+    sampled_laplace_factor,
+    sampled_laplace_noise,
 )
-from skdp.steps.momentum import MOMENTA, AveragedGradient, HeavyBall, Momentum
+from skdp.steps.iterates import (
+    AVERAGES,
+    MOMENTA,
+    AveragedGradient,
+    HeavyBall,
+    HeavyBallPath,
+    IterateAverage,
+    Momentum,
+    NesterovPath,
+    Path,
+)
 from skdp.steps.noise_schedules import (
     NOISE_SCHEDULES,
     CustomNoise,
     ExponentialNoise,
+    HeavyBallNoise,
     MomentumNoise,
+    MultistageNoise,
+    NesterovNoise,
     StepMatchedNoise,
     TwoPhaseMomentumNoise,
     UniformNoise,
     flattening_horizon,
     relative_noise,
-)
-from skdp.steps.sampled_noise import (
-    sampled_epsilon,
-    sampled_laplace_factor,
-    sampled_laplace_noise,
+    stages,
 )
 from skdp.steps.schedules import (
+    AdaptiveSizes,
+    AdaptiveStep,
     ConstantStep,
     InverseSquareRootStep,
     LinearDecayStep,
+    PolynomialStep,
+    SquareRootDecayStep,
     StepSchedule,
     step_sizes,
 )
@@ -40,6 +57,7 @@ from skdp.steps.schedules import (
 __all__ = [
     "AVERAGES",
     "MOMENTA",
+    "NOISE_LAWS",
     "NOISE_SCHEDULES",
     "AdaptiveClipping",
     "AdaptiveSizes",
@@ -70,10 +88,10 @@ __all__ = [
     "TwoPhaseMomentumNoise",
     "UniformNoise",
     "clip_norms",
+    "cost_power",
     "flattening_horizon",
     "influence_to_noise",
     "least_noise_effect",
-    "nesterov_momentum",
     "noise_effect",
     "noise_multipliers",
     "relative_noise",

@@ -1,17 +1,12 @@
-"""Clipping rules: the L2 bound of one record's gradient at each step, from public facts only."""
-
-from __future__ import annotations
+"""Clipping norms: the bound on one record's gradient in each step, fixed or adaptive."""
 
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, is_real, shown
-
-Array = NDArray[np.float64]
+from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, Array, is_real, require, shown
 
 
 class ClippingRule(BaseEstimator):
@@ -25,7 +20,8 @@ class ClippingRule(BaseEstimator):
 class GeometricClipping(ClippingRule):
     """Clipping norms move geometrically from ``first`` to ``last``.
 
-    Gradients shrink as a fit proceeds; a norm that falls with them keeps the noise in proportion.
+    Gradients shrink as a fit proceeds, and the noise, which is proportional to the clipping norm,
+    shrinks with a norm that falls with them.
 
     Parameters
     ----------
@@ -44,22 +40,23 @@ class GeometricClipping(ClippingRule):
 
 
 class AdaptiveClipping(ClippingRule):
-    """The clipping norm follows a quantile of the gradients' norms, found by noisy counts.
+    """The clipping norm follows a quantile of the gradients' norms, estimated by noisy counts.
 
-    At every step a noisy count tells about which share of the gradients is shorter than the norm
-    C, and ``C *= exp(-rate * (share - quantile))`` (Andrew, Thakkar, McMahan, Ramaswamy 2021,
-    sec. 2). The counts are releases of their own. What varies with their answers is the norm; the
-    noise *relative* to it, which is what costs, is fixed beforehand. ``clip_norm="adaptive"``
-    stands for this rule with its defaults, in the solvers "gd" and "adp_sgd".
+    At every step a noisy count estimates the fraction of the gradients that are shorter than the
+    norm C, and ``C *= exp(-rate * (fraction - quantile))`` (Andrew, Thakkar, McMahan, Ramaswamy
+    2021, sec. 2). The counts are releases of their own. Their answers change the norm; the noise
+    *relative* to the norm, which determines the cost, is fixed before the run.
+    ``clip_norm="adaptive"`` stands for this rule with its defaults, in the solvers "gd" and
+    "adp_sgd".
 
     Parameters
     ----------
     quantile : float, default=0.9
-        Share of the gradients that should not be clipped, in (0, 1).
+        Fraction of the gradients that should not be clipped, in (0, 1).
     rate : float, default=0.2
-        How quickly the norm moves; positive.
+        Speed at which the norm moves; positive.
     share : float, default=0.05
-        Of the squared budget, for the counts; in (0, 1).
+        Share of the squared budget that the counts get, in (0, 1).
     initial : float or "auto", default="auto"
         Norm at the first step; "auto" is the solver's own default.
 
@@ -91,22 +88,17 @@ class AdaptiveClipping(ClippingRule):
         """Raise ValueError if a parameter is out of its range."""
         for name in ("quantile", "share"):
             value = getattr(self, name)
-            if not (is_real(value) and 0 < value < 1):
-                raise ValueError(
-                    f"AdaptiveClipping: {name} must be a number in (0, 1); got {shown(value)}."
-                )
+            holds = is_real(value) and 0 < value < 1
+            require(f"AdaptiveClipping: {name}", value, "be a number in (0, 1)", holds)
         for name in ("rate", "initial"):
             value = getattr(self, name)
-            if not (is_real(value) and 0 < value < np.inf):
-                raise ValueError(
-                    f"AdaptiveClipping: {name} must be a positive, finite number; got "
-                    f"{shown(value)}."
-                )
+            holds = is_real(value) and 0 < value < np.inf
+            require(f"AdaptiveClipping: {name}", value, "be a positive, finite number", holds)
 
     def next_norm(self, norm: float, share: float) -> float:
-        """Return the norm after a noisy ``share`` of gradients was found to be within ``norm``.
+        """Return the next norm, given the noisy ``share`` of the gradients within ``norm``.
 
-        A share beyond [0, 1] is noise and is cut.
+        A share outside of [0, 1] is due to noise, and is clipped to that interval.
         """
         moved = norm * float(np.exp(-self.rate * (min(max(share, 0.0), 1.0) - self.quantile)))
         return min(max(moved, LEAST_CLIP_NORM), LARGEST_CLIP_NORM)
@@ -118,10 +110,10 @@ def clip_norms(rule: Any, n_steps: int) -> Array:
     Raises
     ------
     ValueError
-        If it is neither, or a norm is not positive and of a size that float64 bears.
+        If it is neither, or a norm is not positive or too small or large for float64 arithmetic.
     """
     if isinstance(rule, str) and rule == "adaptive":
-        rule = AdaptiveClipping()  # says which solvers know it
+        rule = AdaptiveClipping()  # its error names the solvers that take it
     if isinstance(rule, ClippingRule):
         norms = np.asarray(rule.norms(n_steps), dtype=np.float64)
     elif is_real(rule):

@@ -1,19 +1,17 @@
-"""Mirror maps: distances that fit a set, and the step that each of them makes."""
-
-from __future__ import annotations
+"""Mirror maps: the distance that suits a constraint set, and the mirror step that it defines."""
 
 import math
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from skdp._numbers import Array
 from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex
 
-Array = NDArray[np.float64]
-
-LEAST_WEIGHT = 1e-300  # steps multiply weights on a simplex: from 0 there would be no way back
+# Least weight on a simplex, next to the sum of weights. Steps multiply the weights, so a weight
+# that underflows to 0 would stay there.
+LEAST_WEIGHT = 1e-300
 
 
 class MirrorMap(ABC):
@@ -26,8 +24,8 @@ class MirrorMap(ABC):
     ----------
     reach : float
         Largest L2 norm of a vector of norm 1: a function that is L-smooth in the L2 norm is
-        ``L * reach**2``-smooth in this one (Wang, Ye, Xu 2017, Lemma 5.1, where a symmetric set's
-        radius does for its diameter).
+        ``L * reach**2``-smooth in this one (Wang, Ye, Xu 2017, Lemma 5.1, with the radius of a
+        symmetric set in place of its diameter).
     spread : float
         Bound on ``B(z, start)`` over the set.
     """
@@ -45,20 +43,20 @@ class MirrorMap(ABC):
 
     @abstractmethod
     def width(self, size: int) -> float:
-        """Bound the mean length, in the dual norm, of a standard Gaussian vector."""
+        """Return a bound on the expected dual norm of a standard Gaussian vector."""
 
 
 class Euclidean(MirrorMap):
-    """``|v|**2 / (2 unit**2)``: for the L2 ball, with its radius as unit, and for the box.
+    """``|v|**2 / (2 unit**2)``, for the L2 ball, whose unit is its radius, and for the box.
 
     Parameters
     ----------
     constraint : Constraint
-        Bounded; steps are projected on it.
+        A bounded set, on which steps are projected.
     unit : float
-        L2 length that counts as 1.
+        L2 norm of the vectors whose norm is 1.
     largest : float
-        L2 norm of the set's points, at most.
+        Bound on the L2 norm of the set's points.
     """
 
     def __init__(self, constraint: Constraint, unit: float, largest: float) -> None:
@@ -82,10 +80,10 @@ class PNorm(MirrorMap):
     least ``d**(1/q - 1)`` times the 1-norm; so with ``kappa = d**(2 - 2/q) / ((q - 1) radius**2)``,
     at most ``e**2 max(ln d, 1) / radius**2``, the map is 1-strongly convex in ``|v|_1 / radius``.
 
-    The step has no closed form, but one unknown: with ``theta = grad w(z) - slope``, the optimality
-    conditions say that ``grad w(z')`` is theta after a soft threshold at some level >= 0, which is
-    0 if that lies in the ball and else such that ``|z'|_1 = radius``. The norm falls as the level
-    rises, so the level is found by bracketing.
+    The step has no closed form, but a single unknown: with ``theta = grad w(z) - slope``, the
+    optimality conditions say that ``grad w(z')`` is theta after a soft threshold at some level
+    >= 0. The level is 0 if that z' lies in the ball, and otherwise such that ``|z'|_1 = radius``.
+    The norm falls as the level rises, so the level is found by bracketing.
 
     Parameters
     ----------
@@ -122,7 +120,7 @@ class PNorm(MirrorMap):
         found = self._inverse(_shrunk(theta, level))
         if level == 0:
             return found
-        # It lies on the sphere. Rounding may leave it a hair off or, of steep slopes, next to 0.
+        # The solution lies on the sphere; rounding may move it off, for steep slopes as far as 0.
         reached = float(np.abs(found).sum())
         if not reached > 0:
             found = np.where(np.abs(theta) == largest, np.sign(theta), 0.0)
@@ -141,9 +139,9 @@ class PNorm(MirrorMap):
 
 
 class Entropy(MirrorMap):
-    """``sum_i u_i ln u_i`` with ``u = v / total``, on a simplex: steps multiply.
+    """``sum_i u_i ln u_i`` with ``u = v / total``, on a simplex, where steps multiply the weights.
 
-    It is 1-strongly convex in ``|v|_1 / total`` (Pinsker's inequality).
+    The map is 1-strongly convex in ``|v|_1 / total`` (Pinsker's inequality).
 
     Parameters
     ----------
@@ -176,7 +174,7 @@ def mirror_map(constraint: Constraint, size: int) -> MirrorMap:
     Raises
     ------
     ValueError
-        If there is none: the set has to be an L2 ball, an L1 ball, a simplex or a bounded box.
+        If the set is neither an L2 ball, an L1 ball, a simplex nor a bounded box.
     """
     if isinstance(constraint, L2Ball):
         return Euclidean(constraint, constraint.radius, constraint.radius)
@@ -193,12 +191,12 @@ def mirror_map(constraint: Constraint, size: int) -> MirrorMap:
 
 
 def _power(v: Array, exponent: float) -> Array:
-    """Gradient of ``|v|**2 / 2`` in the norm of this exponent."""
+    """Gradient of ``|v|**2 / 2``, where ``|.|`` is the p-norm of this exponent."""
     sizes = np.abs(v)
     largest = float(sizes.max(initial=0.0))
     if largest == 0:
         return np.zeros_like(v)
-    sizes /= largest  # neither powers nor their sum leave float64's range
+    sizes /= largest  # powers and their sum neither overflow nor vanish
     norm = float(np.sum(sizes**exponent)) ** (1 / exponent)
     return np.asarray(np.copysign(largest * norm * (sizes / norm) ** (exponent - 1), v))
 

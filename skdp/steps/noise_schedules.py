@@ -1,26 +1,27 @@
-"""Noise schedules by name: how noisy each step is next to the others."""
-
-from __future__ import annotations
+"""Noise schedules by name: how the noise of each step compares with that of the others."""
 
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from skdp._numbers import is_real, shown
-from skdp.steps.accelerated_noise import MultistageNoise, NesterovNoise
-from skdp.steps.decay import PolynomialStep
-from skdp.steps.influence import (
-    Array,
-    NoiseSchedule,
-    check_rates,
-    influence_to_noise,
-    positive,
-    powers,
-)
-from skdp.steps.schedules import StepSchedule, step_sizes
+from skdp._numbers import Array, is_integer, is_real, require, shown
+from skdp.steps.influence import NoiseSchedule, influence_to_noise, positive_numbers
+from skdp.steps.schedules import PolynomialStep, StepSchedule, step_sizes
+
+
+def powers(gamma: float, n_steps: int) -> Array:
+    """Return ``log gamma ** (T - t)`` for the steps 1..T."""
+    steps_left = n_steps - np.arange(1, n_steps + 1)
+    return np.asarray(math.log(gamma) * steps_left, dtype=np.float64)
+
+
+def check_rates(who: str, gamma: Any, beta: Any) -> None:
+    """Raise ValueError unless gamma is a contraction and beta a momentum."""
+    require(f"{who}: gamma", gamma, "lie in (0, 1]", is_real(gamma) and 0 < gamma <= 1)
+    require(f"{who}: beta", beta, "lie in [0, 1)", is_real(beta) and 0 <= beta < 1)
 
 
 class UniformNoise(NoiseSchedule):
@@ -31,9 +32,9 @@ class UniformNoise(NoiseSchedule):
 
 
 class ExponentialNoise(NoiseSchedule):
-    """Noise falls with t: ``q_t = gamma ** (T - t)``, right for strongly convex problems.
+    """Noise that falls with t: ``q_t = gamma ** (T - t)``, for strongly convex problems.
 
-    Early noise is contracted away by the later steps (Hong, Wang, Zhou 2022, Thm 4.5).
+    The later steps contract the noise of the earlier ones (Hong, Wang, Zhou 2022, Thm 4.5).
 
     Parameters
     ----------
@@ -52,8 +53,8 @@ class ExponentialNoise(NoiseSchedule):
 class MomentumNoise(NoiseSchedule):
     """Noise for gradient descent with bias-corrected momentum.
 
-    ``q_t = sum_{s >= t} gamma**(T-s) ((1-beta) / (1-beta**s))**2 beta**(2(s-t))``: noise of step t
-    lives on in the averages of all later steps (Hong, Wang, Zhou 2022, U_3 of Thm 4.6).
+    ``q_t = sum_{s >= t} gamma**(T-s) ((1-beta) / (1-beta**s))**2 beta**(2(s-t))``: the noise of
+    step t enters the averages of all later steps (Hong, Wang, Zhou 2022, U_3 of Thm 4.6).
 
     Parameters
     ----------
@@ -82,8 +83,9 @@ class MomentumNoise(NoiseSchedule):
 def flattening_horizon(gamma: float, beta: float) -> float:
     """Return the number of steps up to which momentum flattens the influence, or inf.
 
-    The greatest t with ``gamma**(t-1) >= (1-beta) / (1-beta**t)`` (Hong, Wang, Zhou 2022, Thm 4.7).
-    The difference of the logarithms is concave in t and 0 at t = 1, so it changes sign once.
+    That is the greatest t with ``gamma**(t-1) >= (1-beta) / (1-beta**t)`` (Hong, Wang, Zhou 2022,
+    Thm 4.7). The difference of the logarithms is concave in t and 0 at t = 1, so it changes sign
+    once.
     """
     check_rates("flattening_horizon", gamma, beta)
     if gamma == 1:
@@ -105,7 +107,7 @@ def flattening_horizon(gamma: float, beta: float) -> float:
 
 
 class TwoPhaseMomentumNoise(NoiseSchedule):
-    """Noise for momentum in closed form: rising in short runs, falling in long ones.
+    """Noise for momentum in closed form: it rises in short runs and falls in long ones.
 
     ``q_t = gamma**(T+t)`` if the run ends by `flattening_horizon`, else ``gamma**(T-t)``, up to
     constants (Hong, Wang, Zhou 2022, Thm 4.8). It bounds `MomentumNoise` from above.
@@ -128,18 +130,119 @@ class TwoPhaseMomentumNoise(NoiseSchedule):
         return powers(self.gamma, n_steps)
 
 
+class NesterovNoise(NoiseSchedule):
+    """Noise for accelerated gradient descent: ``q_t = (1 - sqrt(step/kappa)) ** (T - t)``.
+
+    (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 29.)
+
+    Parameters
+    ----------
+    kappa : float, default=100.0
+        Condition number; above ``step``.
+    step : float, default=1.0
+        Step size in units of 1/L, in (0, 1].
+    """
+
+    def __init__(self, kappa: float = 100.0, step: float = 1.0) -> None:
+        self.kappa = kappa
+        self.step = step
+
+    def log_influence(self, n_steps: int) -> Array:
+        _check_conditioning("NesterovNoise", self.kappa, self.step)
+        return powers(1 - math.sqrt(self.step / self.kappa), n_steps)
+
+
+class HeavyBallNoise(NoiseSchedule):
+    """Noise for the heavy ball: ``q_t = rate ** (2 (T - t))``.
+
+    (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 23, before the noise of the steps is taken to
+    be equal.)
+
+    Parameters
+    ----------
+    rate : float, default=0.9
+        Rate of convergence rho, in (0, 1]; see `skdp.planning.heavy_ball_rate`.
+    """
+
+    def __init__(self, rate: float = 0.9) -> None:
+        self.rate = rate
+
+    def log_influence(self, n_steps: int) -> Array:
+        holds = is_real(self.rate) and 0 < self.rate <= 1
+        require("HeavyBallNoise: rate", self.rate, "lie in (0, 1]", holds)
+        return powers(self.rate**2, n_steps)
+
+
+def _check_conditioning(who: str, kappa: Any, step: Any) -> None:
+    require(f"{who}: step", step, "lie in (0, 1]", is_real(step) and 0 < step <= 1)
+    require(f"{who}: kappa", kappa, "be finite and above step", is_real(kappa) and kappa > step)
+    require(f"{who}: kappa", kappa, "be finite and above step", kappa < math.inf)
+
+
+def stages(n_steps: int, kappa: float, first_stage: int, p: float) -> NDArray[np.int_]:
+    """Return the stage, counted from 1, of each of the steps 1..n_steps of multistage acceleration.
+
+    The first stage has ``first_stage`` steps, stage k has ``2**k ceil(sqrt(kappa) log(2**(p+2)))``.
+    """
+    unit = math.ceil(math.sqrt(kappa) * (p + 2) * math.log(2))
+    lengths = [min(first_stage, n_steps)]
+    while sum(lengths) < n_steps:
+        lengths.append(min(2 ** (len(lengths) + 1) * unit, n_steps))
+    return np.repeat(np.arange(1, len(lengths) + 1), lengths)[:n_steps]
+
+
+class MultistageNoise(NoiseSchedule):
+    """Noise for multistage accelerated gradient descent.
+
+    ``q_t = 2**(s_T - s_t) prod_{i > t} (1 - sqrt(mu a_i)) a_t (1 + a_t L)``, with s_t the stage of
+    step t, ``a_t = 1/L`` in the first and ``1/(4**s_t L)`` in later ones (Kuru, Birbil,
+    Gurbuzbalaban, Yildirim 2022, eq. 34).
+
+    Parameters
+    ----------
+    kappa : float, default=100.0
+        Condition number; above ``step``.
+    step : float, default=1.0
+        Factor on all step sizes, in (0, 1].
+    first_stage : int, default=20
+        Steps of the first stage, at least 1.
+    p : float, default=1.0
+        Length of the later stages; at least 0.
+    """
+
+    def __init__(
+        self, kappa: float = 100.0, step: float = 1.0, first_stage: int = 20, p: float = 1.0
+    ) -> None:
+        self.kappa = kappa
+        self.step = step
+        self.first_stage = first_stage
+        self.p = p
+
+    def log_influence(self, n_steps: int) -> Array:
+        who, first = "MultistageNoise", self.first_stage
+        _check_conditioning(who, self.kappa, self.step)
+        require(f"{who}: first_stage", first, "be at least 1", is_integer(first) and first >= 1)
+        require(f"{who}: p", self.p, "be at least 0", is_real(self.p) and 0 <= self.p < math.inf)
+        stage = stages(n_steps, self.kappa, first, self.p)
+        sizes = self.step * np.where(stage == 1, 1.0, 4.0**-stage)
+        contraction = np.log1p(-np.sqrt(sizes / self.kappa))
+        later = np.cumsum(contraction[::-1])[::-1] - contraction
+        growth = (stage[-1] - stage) * math.log(2)
+        return np.asarray(growth + later + np.log(sizes) + np.log1p(sizes), dtype=np.float64)
+
+
 class StepMatchedNoise(NoiseSchedule):
     """Noise in inverse proportion to the square root of the step size: ``q_t = eta_t**2``.
 
-    With falling steps the noise rises. It is right where noise is never contracted away, as for
-    a bound on the mean squared gradient of a problem that is not strongly convex (Wu, Wang,
+    With falling steps the noise rises. This is optimal where later steps do not contract the noise,
+    as in a bound on the mean squared gradient of a problem that is not strongly convex (Wu, Wang,
     Cristali, Gu, Willett 2021, ``alpha_t**2 = b_t``).
 
     Parameters
     ----------
     steps : float, StepSchedule or None, default=None
-        Step sizes. None takes those of the solver that it is used in; on its own it stands for
-        ``PolynomialStep()``.
+        Step sizes. None takes the step sizes of the solver that uses the schedule; outside of a
+        solver it stands for ``PolynomialStep()``.
     """
 
     def __init__(self, steps: float | StepSchedule | None = None) -> None:
@@ -151,14 +254,14 @@ class StepMatchedNoise(NoiseSchedule):
 
 
 class CustomNoise(NoiseSchedule):
-    """Influence weights of the user's own.
+    """Influence weights that the user chooses.
 
     Parameters
     ----------
     influence : array of shape (n_steps,), callable (t, n_steps) -> float, or float, default=1.0
-        Positive weights q_t; only their ratios matter. One number stands for equal weights.
+        Positive weights q_t, of which only the ratios matter. One number stands for equal weights.
     logarithmic : bool, default=False
-        Whether ``influence`` holds log q_t, as long runs may need it.
+        Whether ``influence`` holds log q_t, which does not overflow in long runs.
     """
 
     def __init__(
@@ -176,7 +279,7 @@ class CustomNoise(NoiseSchedule):
         elif is_real(weights):
             weights = np.full(n_steps, float(weights))
         if not self.logarithmic:
-            return np.asarray(np.log(positive(weights, n_steps, "CustomNoise: influence")))
+            return np.asarray(np.log(positive_numbers(weights, n_steps, "CustomNoise: influence")))
         logs = np.asarray(weights, dtype=np.float64)
         if logs.shape != (n_steps,):
             raise ValueError(
@@ -208,14 +311,14 @@ def relative_noise(
     schedule : str, NoiseSchedule or array of shape (n_steps,)
     n_steps : int
     law : {"gaussian", "laplace"}, default="gaussian"
-        Of the noise that is to be scheduled.
+        Law of the noise.
     sizes : array of shape (n_steps,) or None, default=None
         Step sizes of the solver, for a schedule that follows them.
 
     Raises
     ------
     ValueError
-        If a name is unknown, or the numbers do not fit.
+        If the name is unknown, or the numbers are not ``n_steps`` positive ones.
     """
     if isinstance(schedule, str):
         if schedule not in NOISE_SCHEDULES:
@@ -226,7 +329,8 @@ def relative_noise(
             )
         schedule = NOISE_SCHEDULES[schedule]()
     if isinstance(schedule, StepMatchedNoise) and schedule.steps is None and sizes is not None:
-        return influence_to_noise(2 * np.log(positive(sizes, n_steps, "learning_rate")), law)
+        positive = positive_numbers(sizes, n_steps, "learning_rate")
+        return influence_to_noise(2 * np.log(positive), law)
     if isinstance(schedule, NoiseSchedule):
-        return positive(schedule.relative(n_steps, law), n_steps, "noise_schedule")
-    return positive(schedule, n_steps, "noise_schedule")
+        return positive_numbers(schedule.relative(n_steps, law), n_steps, "noise_schedule")
+    return positive_numbers(schedule, n_steps, "noise_schedule")

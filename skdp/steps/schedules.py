@@ -1,21 +1,20 @@
-"""Step-size schedules: functions of the step number and the number of steps, of nothing else."""
+"""Step sizes: fixed schedules, and sizes that follow the norms of earlier noisy gradients."""
 
-from __future__ import annotations
-
+import math
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import is_real, shown
-
-Array = NDArray[np.float64]
+from skdp._numbers import Array, is_real, require, shown
 
 
 class StepSchedule(BaseEstimator):
-    """Base of step-size schedules; an object, so that a grid search can reach its parameters."""
+    """Base of step-size schedules; an object, so that a grid search can reach its parameters.
+
+    A schedule is a function of the step number and the number of steps alone.
+    """
 
     @abstractmethod
     def sizes(self, n_steps: int) -> Array:
@@ -46,7 +45,7 @@ class InverseSquareRootStep(StepSchedule):
     initial : float, default=0.1
         Size of the first step; positive.
     delay : float, default=1.0
-        Steps after which the size has fallen by a factor sqrt(2); positive.
+        Number of steps after which the size has fallen by a factor sqrt(2); positive.
     """
 
     def __init__(self, initial: float = 0.1, delay: float = 1.0) -> None:
@@ -74,6 +73,136 @@ class LinearDecayStep(StepSchedule):
 
     def sizes(self, n_steps: int) -> Array:
         return np.linspace(self.initial, self.final, n_steps)
+
+
+class PolynomialStep(StepSchedule):
+    """Step t has size ``initial / sqrt(a + c t)``.
+
+    Parameters
+    ----------
+    initial : float, default=1.0
+        Positive.
+    a : float, default=20.0
+        Not negative; ``a/c`` is about the number of steps before the size falls.
+    c : float, default=1.0
+        Positive.
+    """
+
+    def __init__(self, initial: float = 1.0, a: float = 20.0, c: float = 1.0) -> None:
+        self.initial = initial
+        self.a = a
+        self.c = c
+
+    def sizes(self, n_steps: int) -> Array:
+        if not (is_real(self.a) and self.a >= 0 and is_real(self.c) and self.c > 0):
+            raise ValueError(
+                "PolynomialStep: a must not be negative and c must be positive; "
+                f"got a={shown(self.a)}, c={shown(self.c)}."
+            )
+        return np.asarray(self.initial / np.sqrt(self.a + self.c * np.arange(1, n_steps + 1)))
+
+
+class SquareRootDecayStep(StepSchedule):
+    """Step t has size ``initial - k sqrt(t)``, with k such that the last size is ``final``.
+
+    Parameters
+    ----------
+    initial : float, default=0.1
+        Positive.
+    final : float, default=1e-10
+        Positive, at most ``initial``.
+    """
+
+    def __init__(self, initial: float = 0.1, final: float = 1e-10) -> None:
+        self.initial = initial
+        self.final = final
+
+    def sizes(self, n_steps: int) -> Array:
+        fall = np.sqrt(np.arange(1, n_steps + 1) / n_steps)
+        # A weighted mean of both ends, so that the last size is exactly ``final``.
+        return np.asarray(self.initial * (1 - fall) + self.final * fall)
+
+
+class AdaptiveStep(BaseEstimator):
+    """Step t has size ``initial / b_t``, where b grows with the norms of the noisy gradients.
+
+    ``b_t**2 = b_{t-1}**2 + max(weight ||g_t||**2, least)``. The sizes depend on answers that were
+    released before, and cost nothing. With ``debias`` the expected square of the noise, which is
+    public, is subtracted from ``||g_t||**2``. The noise of the steps has to be fixed before the
+    run: it is matched to the guess ``b_t**2 = first**2 + growth t`` (Wu, Wang, Cristali, Gu,
+    Willett 2021, sec. 5.2, where b is computed from gradients without noise, which is not private).
+
+    Parameters
+    ----------
+    initial : float, default=1.0
+        Positive.
+    first : float, default=1.0
+        b_0; positive.
+    weight : float, default=1.0
+        Not negative.
+    least : float, default=1e-3
+        Least growth of ``b**2`` in a step; positive.
+    growth : float, default=1.0
+        Guess of the growth of ``b**2`` in a step; not negative.
+    debias : bool, default=True
+        Whether the expected square of the noise is subtracted.
+    """
+
+    def __init__(
+        self,
+        initial: float = 1.0,
+        first: float = 1.0,
+        weight: float = 1.0,
+        least: float = 1e-3,
+        growth: float = 1.0,
+        debias: bool = True,
+    ) -> None:
+        self.initial = initial
+        self.first = first
+        self.weight = weight
+        self.least = least
+        self.growth = growth
+        self.debias = debias
+
+    def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
+        for name in ("initial", "first", "least"):
+            value = getattr(self, name)
+            holds = is_real(value) and 0 < value < math.inf
+            require(f"AdaptiveStep: {name}", value, "be positive", holds)
+        for name in ("weight", "growth"):
+            value = getattr(self, name)
+            holds = is_real(value) and 0 <= value < math.inf
+            require(f"AdaptiveStep: {name}", value, "not be negative", holds)
+
+    def expected_sizes(self, n_steps: int) -> Array:
+        """Sizes of the steps 1..n_steps if the guess ``growth`` were right."""
+        self.check()
+        return np.asarray(
+            self.initial / np.sqrt(self.first**2 + self.growth * np.arange(1, n_steps + 1))
+        )
+
+
+class AdaptiveSizes:
+    """The step sizes of one run of an `AdaptiveStep`."""
+
+    def __init__(self, rule: AdaptiveStep) -> None:
+        self._rule = rule
+        self._squared = float(rule.first) ** 2
+
+    def next(self, gradient: Array, noise_std: float) -> float:
+        """Return the size of the next step, given its noisy gradient.
+
+        ``noise_std`` is the standard deviation of the noise in each coordinate. The squares of
+        large gradients may overflow over many steps; the size is 0 then.
+        """
+        rule = self._rule
+        with np.errstate(over="ignore"):
+            square = float(np.sum(gradient * gradient))
+        if rule.debias:
+            square -= gradient.size * noise_std**2
+        self._squared += max(rule.weight * square, rule.least)
+        return float(rule.initial / math.sqrt(self._squared))
 
 
 def step_sizes(schedule: Any, n_steps: int) -> Array:

@@ -1,32 +1,31 @@
 """Empirical-Bayes steps in the eigenbasis of a noisy Gram matrix."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from skdp._numbers import Array
 
-POWERS = (0.0, 0.5, 1.0)
-N_SIZES = 40
+# The priors among which the marginal likelihood chooses: variances tau**2 (a_j / a_max)**-power,
+# for each of these powers and this many geometrically spaced values of tau.
+PRIOR_POWERS = (0.0, 0.5, 1.0)
+N_PRIOR_SIZES = 40
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues and eigenvectors of a Gram matrix, as far as its noise shows them.
+    """Estimated eigenvalues and eigenvectors of a Gram matrix that was released with noise.
 
     Attributes
     ----------
     values : array of shape (p,)
-        Positive. What stands out of the noise is taken as it is; the rest of the trace, which is
-        known far better than any one small eigenvalue, is shared equally among the others.
+        Positive. Eigenvalues above the noise are kept; the rest of the trace, which is known far
+        better than any single small eigenvalue, is shared equally among the others.
     vectors : array of shape (p, p)
-        In columns.
+        Eigenvectors, in columns.
     edge : float
-        Size that noise alone gives to eigenvalues, ``std * sqrt(2 p)``.
+        Largest eigenvalue of the noise alone, ``std * sqrt(2 p)``.
     """
 
     values: Array
@@ -43,7 +42,7 @@ def spectrum(gram: Array, std: float, known: Array | None = None) -> Spectrum:
     std : float
         0 for no noise.
     known : array of shape (p, p), positive semidefinite, optional
-        Added to it; free of noise, such as the Hessian of a penalty.
+        A matrix without noise to add, such as the Hessian of a penalty.
     """
     size = len(gram)
     values, vectors = np.linalg.eigh(gram if known is None else gram + known)
@@ -58,22 +57,22 @@ def spectrum(gram: Array, std: float, known: Array | None = None) -> Spectrum:
 
 
 def bayes_step(found: Spectrum, gradient: Array, std: float, gram_std: float) -> Array:
-    """Posterior mean of ``A^-1 E[gradient]`` under the prior that the gradient itself makes likely.
+    """Posterior mean of ``A^-1 E[gradient]`` under the prior of the largest marginal likelihood.
 
     In the eigenbasis an entry of the gradient has the variance ``a_j**2 pi_j + nu**2``, with prior
     variances ``pi_j = tau**2 (a_j / a_max)**-p`` and ``nu**2 = std**2 + gram_std**2 / 2 sum(pi)``,
-    the second term for what the noise of the Gram matrix does to the product. (tau, p) is chosen by
-    marginal likelihood, for every column on its own. All of it is post-processing.
+    where the second term is due to the noise of the Gram matrix. (tau, p) is chosen by marginal
+    likelihood, for each column by itself. All of this is post-processing.
 
     Parameters
     ----------
     found : Spectrum
-        Of A.
+        Spectrum of A.
     gradient : array of shape (p, K)
     std : float
-        Of the noise in an entry of the gradient; 0 gives the plain Newton step.
+        Standard deviation of the noise on the gradient; 0 gives the plain Newton step.
     gram_std : float
-        Of the noise on the diagonal of A.
+        Standard deviation of the noise on the diagonal of A.
 
     Returns
     -------
@@ -91,11 +90,11 @@ def bayes_step(found: Spectrum, gradient: Array, std: float, gram_std: float) ->
 
 def _shrunk(values: Array, turned: Array, std: float, gram_std: float) -> Array:
     relative = values / values.max()
-    # From all signal to none, in terms of the strongest direction.
+    # Sizes of the prior from nothing but noise to nothing but signal in the strongest direction.
     largest = max(float(np.abs(turned).max()), std) / float(values.min())
-    sizes = np.geomspace(1e-4 * std / float(values.max()), 4 * largest, N_SIZES)
+    sizes = np.geomspace(1e-4 * std / float(values.max()), 4 * largest, N_PRIOR_SIZES)
     best, chosen = -math.inf, np.zeros_like(turned)
-    for power in POWERS:
+    for power in PRIOR_POWERS:
         shape = relative**-power
         prior = np.square(sizes)[:, None] * shape
         noise = std**2 + 0.5 * gram_std**2 * prior.sum(axis=1, keepdims=True)

@@ -15,7 +15,7 @@ def asked(monkeypatch):
     ask = Oracle.ask
 
     def counted(self, release):
-        if self._rows is not None:
+        if self._source is not None:
             answers.append(release)
         return ask(self, release)
 

@@ -15,7 +15,7 @@ import skdp
 
 
 def without_noise(estimator, **parameters):
-    return estimator(epsilon=math.inf, max_iter=4000, **parameters)
+    return estimator(epsilon=math.inf, max_iter=600, **parameters)
 
 
 @pytest.fixture
@@ -61,17 +61,17 @@ class TestAgreesWithScikitLearn:
         theirs = LogisticRegression(C=0.1, fit_intercept=fit_intercept, tol=1e-9, max_iter=1000)
         ours.fit(form(X), y)
         theirs.fit(X, y)
-        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
-        np.testing.assert_allclose(ours.predict_proba(form(X)), theirs.predict_proba(X), atol=1e-4)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
+        np.testing.assert_allclose(ours.predict_proba(form(X)), theirs.predict_proba(X), atol=1e-6)
         assert list(ours.classes_) == ["a", "b", "c"]
 
     @staticmethod
     def _compare(ours, theirs, X_form, X, y, **weights):
         ours.fit(X_form, y, **weights)
         theirs.fit(X, y, **weights)
-        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
-        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
-        np.testing.assert_allclose(ours.predict(X_form), theirs.predict(X), atol=1e-3)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
+        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-6)
+        np.testing.assert_allclose(ours.predict(X_form), theirs.predict(X), atol=1e-5)
         assert np.shape(ours.coef_) == np.shape(theirs.coef_)
         assert np.shape(ours.intercept_) == np.shape(theirs.intercept_)
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 import skdp
 from composition import DELTA, together
-from skdp.linear_model import charging
+from skdp.linear_model import budget as budgets
 from skdp.linear_model.budget import PrivacyBudget
 from skdp.solvers import GradientDescent
 
@@ -113,7 +113,7 @@ def test_nested_budgets_are_all_charged(regression):
         assert (outer.n_fits, inner.n_fits) == (2, 1)  # refused by one, charged to none
         RIDGE(epsilon=0.5).fit(*regression)
     assert outer.spent == pytest.approx(together(1, 1, 0.5), rel=1e-6)
-    assert not charging._open
+    assert not budgets._open
 
 
 def test_an_error_closes_the_block(regression):
@@ -164,7 +164,7 @@ def test_a_filter_admits_gaussian_fits_only(regression, asked):
 
 
 def test_divisions_of_different_fits_are_not_the_same(regression):
-    """Both fits draw blocks; a record may be in the dearest block of each."""
+    """Both fits draw blocks; a record may be in the most expensive block of each."""
 
     def fit(noise):
         solver = GradientDescent(

@@ -15,7 +15,8 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 
 import skdp
 from composition import DELTA, together
-from skdp.linear_model import base, charging, travelling
+from skdp.linear_model import _estimator, base
+from skdp.linear_model import budget as budgets
 from skdp.linear_model.budget import PrivacyBudget
 from skdp.oracle.oracle import Oracle
 
@@ -62,7 +63,7 @@ def check_failed_fit(data, monkeypatch):
     ask, answers = Oracle.ask, []
 
     def failing(self, release):
-        answers.append(self._rows is not None)
+        answers.append(self._source is not None)
         if sum(answers) == 3:
             raise RuntimeError("half way")
         return ask(self, release)
@@ -171,9 +172,9 @@ def late(self):
 
     def fit(model, *arguments, **checks):
         with self._patch.context() as patch:
-            patch.setattr(base, "charge", lambda *_: None)
+            patch.setattr(_estimator, "charge", lambda *_: None)
             fitted = self._fit(model, *arguments, **checks)
-        charging.charge("late", fitted.privacy_, model.budget, None, None)
+        budgets.charge("late", fitted.privacy_, model.budget, None, None)
         return fitted
 
     return fit
@@ -197,7 +198,7 @@ class Mutants:
         self._patch.setattr(base.DPLinearModel, "_fit", late(self))
 
     def not_charged(self):
-        self._patch.setattr(base, "charge", lambda *_: None)
+        self._patch.setattr(_estimator, "charge", lambda *_: None)
 
     def charged_when_refused(self):
         admit = PrivacyBudget.admit
@@ -209,7 +210,7 @@ class Mutants:
         self._patch.setattr(PrivacyBudget, "admit", admitted)
 
     def debt_forgotten(self):
-        self._patch.setattr(PrivacyBudget, "owe", lambda self, total, seed: None)
+        self._patch.setattr(PrivacyBudget, "record", lambda self, total, seed: None)
 
     def only_this_thread(self):
         class Local(threading.local):
@@ -228,10 +229,10 @@ class Mutants:
             def __delitem__(self, place):
                 del local.items[place]
 
-        self._patch.setattr(charging, "_open", Stack())
+        self._patch.setattr(budgets, "_open", Stack())
 
     def seeds_forgotten(self):
-        self._patch.setattr(travelling, "seed_fingerprint", lambda random_state: None)
+        self._patch.setattr(_estimator, "seed_fingerprint", lambda random_state: None)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from sklearn.ensemble import BaggingRegressor
 from sklearn.model_selection import cross_validate
 
 import skdp
-from skdp.linear_model import charging, travelling
+from skdp.linear_model import _estimator
+from skdp.linear_model import budget as budgets
 from skdp.linear_model.budget import PrivacyBudget
 
 RIDGE = skdp.DPRidge
@@ -117,7 +118,7 @@ def test_a_fork_while_the_lock_is_held(regression):
     taken, done = threading.Event(), threading.Event()
 
     def hold():
-        with charging._lock:
+        with budgets._lock:
             taken.set()
             done.wait(10)
 
@@ -180,6 +181,6 @@ def test_mutants_are_caught(regression, monkeypatch, as_parameter):
     if as_parameter:  # each pickle starts anew
         monkeypatch.setattr(PrivacyBudget, "__reduce__", lambda self: (PrivacyBudget, self._terms))
     else:
-        monkeypatch.setattr(travelling, "open_elsewhere", lambda note: None)
+        monkeypatch.setattr(_estimator, "process_of_open_budget", lambda known: None)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         check_workers(regression, as_parameter)

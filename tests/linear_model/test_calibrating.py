@@ -12,7 +12,12 @@ from sklearn.base import clone
 import skdp
 from skdp.oracle.oracle import Oracle
 from skdp.solvers import GradientDescent
-from skdp.stages.recalibration import LEAST_SLOPE, MOST_SLOPE, Calibrated, GaussianPosterior
+from skdp.stages.recalibration import (
+    LEAST_SLOPE,
+    MOST_SLOPE,
+    GaussianPosterior,
+    Recalibration,
+)
 
 LOGISTIC = skdp.DPLogisticRegression
 
@@ -122,7 +127,7 @@ def nothing_is_released(monkeypatch):
     ask = Oracle.ask
 
     def guarded(self, release):
-        assert self._rows is None, "a release was answered"
+        assert self._source is None, "a release was answered"
         return ask(self, release)
 
     monkeypatch.setattr(Oracle, "ask", guarded)
@@ -175,16 +180,16 @@ def test_the_parameter_is_stored_and_cloned():
 
 def fitted(X, y, patch, **parameters):
     """A fit, and the parameter before and after its calibration."""
-    seen, original = [], Calibrated._calibrated
+    seen, original = [], Recalibration.run
 
-    def calibrated(self, oracle, coef):
-        found = original(self, oracle, coef)
+    def watched(self, oracle, solution):
+        found = original(self, oracle, solution)
         if not oracle.is_rehearsal:
-            seen.append((coef.copy(), found))
+            seen.append((solution.coef.copy(), found.coef))
         return found
 
     with patch.context() as here:
-        here.setattr(Calibrated, "_calibrated", calibrated)
+        here.setattr(Recalibration, "run", watched)
         model = LOGISTIC(noise_source="seeded", random_state=0, **parameters).fit(X, y)
     [(before, after)] = seen
     return model, before, after

@@ -21,7 +21,7 @@ def nothing_is_released(monkeypatch):
     ask = Oracle.ask
 
     def guarded(self, release):
-        assert self._rows is None, "a release was answered"
+        assert self._source is None, "a release was answered"
         return ask(self, release)
 
     monkeypatch.setattr(Oracle, "ask", guarded)

@@ -7,38 +7,68 @@ import sys
 
 import pytest
 
+# Limits from less than a copy of X, over those around what is reserved, to ample.
 LIMITED = """
-import resource
+import resource, sys
 import numpy as np
 import skdp
 from scipy import sparse
+from skdp.oracle.sources.memory import MemorySource
 
-X = np.random.default_rng(0).standard_normal((400_000, 20))
-if {sparse}:
+n_rows, is_sparse, is_mutant, limits = (int(sys.argv[1]), *map(eval, sys.argv[2:]))
+X, y = np.random.default_rng(0).standard_normal((n_rows, 20)), np.arange(n_rows) % 2
+if is_sparse:
     X = sparse.csr_array(X)
-y = np.arange(400_000) % 2
-small = skdp.{model}.fit(X[:100], y[:100])  # libraries are loaded, threads are started
-with open("/proc/self/statm") as pages:
-    taken = int(pages.read().split()[0]) * resource.getpagesize()
-# More than a few vectors of the rows, less than a copy of X.
-resource.setrlimit(resource.RLIMIT_AS, (taken + {more}, resource.RLIM_INFINITY))
-with skdp.PrivacyBudget(3.0, 1e-7) as budget:
-    try:
-        skdp.{model}.fit(X, y)
-    except MemoryError:
-        print("refused", budget.n_fits)
-    else:
-        print("fitted", budget.n_fits)
+if is_mutant:
+    MemorySource.reserve = lambda self, transformed: None
+for model in (skdp.DPLogisticRegression(delta=1e-7), skdp.DPRidge(delta=1e-7)):
+    model.fit(X[:100], y[:100])  # libraries are loaded, threads are started
+    for megabytes in limits:
+        with open("/proc/self/statm") as pages:
+            taken = int(pages.read().split()[0]) * resource.getpagesize()
+        limit = taken + (megabytes << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+        with skdp.PrivacyBudget(3.0, 1e-7) as budget:
+            try:
+                model.fit(X, y)
+                end = "fitted"
+            except MemoryError:
+                end = "refused"
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+        print(type(model).__name__, end, budget.n_fits)
 """
 
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="limits memory as Linux does"
+)
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
-@pytest.mark.parametrize("model", ["DPLogisticRegression(delta=1e-7)", "DPRidge(delta=1e-7)"])
-@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
-def test_a_fit_that_lacks_memory_costs_nothing(model, is_sparse):
-    found = []
-    for megabytes in (60, 150, 600):
-        code = LIMITED.format(model=model, sparse=is_sparse, more=megabytes << 20)
-        run = [sys.executable, "-c", code]
-        found.append(subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip())
-    assert found == ["refused 0", "refused 0", "fitted 1"]
+
+def ends_of_fits(n_rows, is_sparse, limits, is_mutant=False):
+    """How fits ended, and how often they were charged, by estimator."""
+    given = map(str, (n_rows, is_sparse, is_mutant, limits))
+    command = [sys.executable, "-c", LIMITED, *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    ends: dict[str, list[str]] = {}
+    for line in done.stdout.splitlines():
+        model, end = line.split(" ", 1)
+        ends.setdefault(model, []).append(end)
+    return ends
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "is_sparse", "limits"),
+    [(100_000, False, [5, 10, 20, 50, 80, 90, 100, 400]), (40_000, True, [30, 50, 70, 80, 400])],
+    ids=["dense", "sparse"],
+)
+def test_a_fit_that_lacks_memory_costs_nothing(n_rows, is_sparse, limits):
+    ends = ends_of_fits(n_rows, is_sparse, limits)
+    assert ends.keys() == {"DPLogisticRegression", "DPRidge"}
+    for found in ends.values():
+        assert len(found) == len(limits)
+        assert set(found) == {"refused 0", "fitted 1"}
+        assert (found[0], found[-1]) == ("refused 0", "fitted 1")
+
+
+def test_a_fit_that_takes_no_hold_of_its_memory_is_caught():
+    ends = ends_of_fits(100_000, False, [5, 10], is_mutant=True)
+    assert "refused 1" in ends["DPLogisticRegression"]

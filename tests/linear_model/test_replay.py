@@ -18,32 +18,47 @@ from replays import (
 )
 from skdp.accounting import Adjacency
 from skdp.linear_model.parameters import constraint_set
-from skdp.objective import L2, Logistic, Multinomial, Problem, SquaredError
+from skdp.objective import L2, Logistic, Multinomial, NoPenalty, Problem, SquaredError
 from skdp.solvers import GradientDescent, get_solver
 
 # Solvers that need a strongly convex penalty, which "linear" has not: they refuse it.
 PENALISED = ("heavy_ball", "multistage_nesterov", "nesterov")
 # What a solver needs of a problem that the estimators do not have by themselves.
 ASKED_BY = {"accelerated_mirror_descent": {"constraint": "l1_ball", "radius": 2.0}}
-
-
-def asked_by(solver):
-    return ASKED_BY.get(solver, {})
-
-
-LOSSES = {"logistic": Logistic(), "multinomial": Multinomial(3)}
+PROBLEMS = {
+    "logistic": (Logistic(), L2(0.1)),
+    "multinomial": (Multinomial(3), L2(0.1)),
+    "linear": (SquaredError(), NoPenalty()),
+    "ridge": (SquaredError(), L2(0.1)),
+}
 
 
 def takes(solver, kind):
     """Whether a solver can do an estimator's problem; where not it says so, in its own tests."""
-    asked = asked_by(solver)
+    asked = ASKED_BY.get(solver, {})
     wanted = constraint_set(asked.get("constraint"), asked.get("radius", 1.0))
-    problem = Problem(LOSSES.get(kind, SquaredError()), L2(0.1), wanted)
-    return not get_solver(solver).needs - problem.provides
+    return get_solver(solver).needs <= Problem(*PROBLEMS[kind], wanted).provides
 
 
-SOLVERS = sorted(skdp.solvers.available())
-PAIRS = [(kind, solver) for kind in ESTIMATORS for solver in SOLVERS if takes(solver, kind)]
+PAIRS = [
+    (kind, solver)
+    for kind in ESTIMATORS
+    for solver in sorted(skdp.solvers.available())
+    if takes(solver, kind)
+]
+# How rows are read has nothing to do with a penalty.
+READ_PAIRS = [(kind, solver) for kind, solver in PAIRS if kind != "linear" or solver == "gd"]
+
+
+def maker(kind, adjacency, solver, **parameters):
+    """Return a function that makes an estimator.
+
+    That solvers stand the scaling before them is tried in tests/stages/scaling; here with "gd".
+    """
+    given = {**ASKED_BY.get(solver, {}), **parameters}
+    if solver != "gd":
+        given.setdefault("scaling", "none")
+    return lambda: ESTIMATORS[kind](adjacency=str(adjacency), solver=solver, **given)
 
 
 def records_for(kind, solver, turn):
@@ -56,84 +71,85 @@ def records_for(kind, solver, turn):
     return each_row_once(kind, turn)
 
 
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+
+
+@both
 @pytest.mark.parametrize(("kind", "solver"), PAIRS)
-class TestReplay:
-    @pytest.fixture(autouse=True)
-    def refusal(self, kind, solver, rng):
-        """What a solver does not take it refuses before any row is read; that is all to see."""
-        if kind == "linear" and solver in PENALISED:
-            with pytest.raises(ValueError, match=r"strongly convex.*Nothing was released"):
-                make_linear(solver=solver).fit(*data_for(kind, rng))
-            pytest.skip("refused, as it should be")
-
-    def test_nothing_but_releases(self, replay, rng, kind, adjacency, solver):
-        X, y = data_for(kind, rng)
-
-        def make():
-            return ESTIMATORS[kind](adjacency=str(adjacency), solver=solver, **asked_by(solver))
-
-        records = records_for(kind, solver, turn=0)
-        for data, neighbour in neighbours(kind, X, y, adjacency, records):
-            replay.check(make, data, neighbour, adjacency)
-
-    def test_with_declared_bounds(self, replay, rng, kind, adjacency, solver):
-        X, y = data_for(kind, rng)
-        declared = {"data_norm": 1.5, **asked_by(solver)}
-        if kind in ("linear", "ridge"):
-            declared["target_bound"] = 2.0
-
-        def make():
-            return ESTIMATORS[kind](adjacency=str(adjacency), solver=solver, **declared)
-
-        records = records_for(kind, solver, turn=1)
-        for data, neighbour in neighbours(kind, X, y, adjacency, records):
-            replay.check(make, data, neighbour, adjacency)
-
-    def test_sparse_entries_in_parts(self, replay, rng, kind, adjacency, solver):
-        """1e30 and -1e30 for one entry: small in a norm, large in a sum of parts."""
-        X, y = data_for(kind, rng)
-        dense = sparse.csr_array(X)
-        for place in (0, 7, 30):
-            for part in (1e17, 1e30):
-                start = dense.indptr[place + 1]
-                data = np.insert(dense.data, start, [part, -part])
-                indices = np.insert(dense.indices, start, [1, 1])
-                indptr = dense.indptr + 2 * (np.arange(N_ROWS + 1) > place)
-                hostile = sparse.csr_array((data, indices, indptr), shape=X.shape)
-                weights = np.ones(N_ROWS)
-                if adjacency is Adjacency.ZERO_OUT:
-                    weights[place] = 0.0
-                replay.check(
-                    lambda: ESTIMATORS[kind](
-                        adjacency=str(adjacency), solver=solver, **asked_by(solver)
-                    ),
-                    (hostile, y, np.ones(N_ROWS)),
-                    (dense, y, weights),
-                    adjacency,
-                )
-
-    def test_sparse_float32(self, replay, rng, kind, adjacency, solver):
-        X, y = data_for(kind, rng)
-
-        def make():
-            return ESTIMATORS[kind](adjacency=str(adjacency), solver=solver, **asked_by(solver))
-
-        def convert(data):
-            Z, t, w = data
-            return sparse.csr_array(np.clip(Z, -1e30, 1e30).astype(np.float32)), t, w
-
-        for data, neighbour in list(neighbours(kind, X, y, adjacency))[::4]:
-            replay.check(make, convert(data), convert(neighbour), adjacency)
+def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
+    X, y = data_for(kind, rng)
+    make = maker(kind, adjacency, solver)
+    records = records_for(kind, solver, turn=0)
+    for data, neighbour in neighbours(kind, X, y, adjacency, records):
+        replay.check(make, data, neighbour, adjacency)
 
 
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.parametrize("sampling", ["poisson", "fixed_size", "shuffled", "balls_and_bins"])
+@both
+@pytest.mark.parametrize(("kind", "solver"), PAIRS)
+def test_with_declared_bounds(replay, rng, kind, adjacency, solver):
+    X, y = data_for(kind, rng)
+    declared = {"data_norm": 1.5, "scaling": "auto"}
+    if kind in ("linear", "ridge"):
+        declared["target_bound"] = 2.0
+    make = maker(kind, adjacency, solver, **declared)
+    records = records_for(kind, solver, turn=1)
+    for data, neighbour in neighbours(kind, X, y, adjacency, records):
+        replay.check(make, data, neighbour, adjacency)
+
+
+@both
+@pytest.mark.parametrize(("kind", "solver"), READ_PAIRS)
+def test_sparse_entries_in_parts(replay, rng, kind, adjacency, solver):
+    """1e30 and -1e30 for one entry: small in a norm, large in a sum of parts."""
+    X, y = data_for(kind, rng)
+    dense = sparse.csr_array(X)
+    make = maker(kind, adjacency, solver)
+    for place, part in ((0, 1e30), (7, 1e17), (30, 1e30)):
+        start = dense.indptr[place + 1]
+        data = np.insert(dense.data, start, [part, -part])
+        indices = np.insert(dense.indices, start, [1, 1])
+        indptr = dense.indptr + 2 * (np.arange(N_ROWS + 1) > place)
+        hostile = sparse.csr_array((data, indices, indptr), shape=X.shape)
+        weights = np.ones(N_ROWS)
+        if adjacency is Adjacency.ZERO_OUT:
+            weights[place] = 0.0
+        replay.check(make, (hostile, y, np.ones(N_ROWS)), (dense, y, weights), adjacency)
+
+
+@both
+@pytest.mark.parametrize(("kind", "solver"), READ_PAIRS)
+def test_sparse_float32(replay, rng, kind, adjacency, solver):
+    X, y = data_for(kind, rng)
+    make = maker(kind, adjacency, solver)
+
+    def convert(data):
+        Z, t, w = data
+        return sparse.csr_array(np.clip(Z, -1e30, 1e30).astype(np.float32)), t, w
+
+    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind, turn=2)):
+        replay.check(make, convert(data), convert(neighbour), adjacency)
+
+
+@pytest.mark.parametrize("solver", PENALISED)
+def test_what_a_solver_does_not_take_is_refused(rng, solver):
+    assert not takes(solver, "linear")
+    with pytest.raises(ValueError, match=r"strongly convex.*Nothing was released"):
+        make_linear(solver=solver).fit(*data_for("linear", rng))
+
+
+SAMPLINGS = [
+    (sampling, adjacency)
+    for sampling in ("poisson", "fixed_size", "shuffled", "balls_and_bins")
+    for adjacency in Adjacency
+    # Refused, see tests/solvers/test_gd.py.
+    if (sampling, adjacency) != ("fixed_size", Adjacency.ZERO_OUT)
+]
+
+
+@pytest.mark.parametrize(("sampling", "adjacency"), SAMPLINGS, ids=str)
 @pytest.mark.parametrize("kind", ["logistic", "ridge"])
 def test_nothing_but_releases_on_batches(replay, rng, kind, adjacency, sampling):
     """With the coins of the sampler fixed by the seed, batches are the same on both."""
-    if sampling == "fixed_size" and adjacency is Adjacency.ZERO_OUT:
-        return  # refused, see tests/solvers/test_gd.py
     X, y = data_for(kind, rng)
 
     def make():
@@ -143,5 +159,5 @@ def test_nothing_but_releases_on_batches(replay, rng, kind, adjacency, sampling)
             solver=solver, adjacency=str(adjacency), noise_source="seeded", random_state=0
         )
 
-    for data, neighbour in list(neighbours(kind, X, y, adjacency))[::3]:
+    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
         replay.check(make, data, neighbour, adjacency)

@@ -7,19 +7,20 @@ import warnings
 import numpy as np
 import pytest
 
-from replays import data_for, differing, make_logistic, opposite_records
+from replays import N_STEPS, data_for, differing, make_logistic, opposite_records
 from skdp.accounting import Adjacency, Gaussian
 from skdp.linear_model import base, logistic
-from skdp.oracle import kernels
+from skdp.oracle import Oracle
+from skdp.oracle.kernels import clipped_gradients as kernels
+from skdp.oracle.releases import gradients
 from skdp.oracle.releases.gradients import GradientSum
 from skdp.oracle.releases.mechanisms import GaussianNoise
-from skdp.oracle.sources.memory import MemorySource
 
 
 def _patched_sum(monkeypatch, change):
     original = GradientSum.total
     monkeypatch.setattr(
-        GradientSum, "total", lambda self, rows, terms: change(original, self, rows, terms)
+        GradientSum, "total", lambda self, rows, context: change(original, self, rows, context)
     )
 
 
@@ -29,32 +30,29 @@ def mutant_intercept_not_clipped(monkeypatch):
 
 
 def mutant_no_clipping(monkeypatch):
-    monkeypatch.setattr(kernels, "_clip", lambda residuals, clip_norm, inverse_norms: None)
+    monkeypatch.setattr(kernels, "clip_l2", lambda residuals, clip_norm, inverse_norms: None)
 
 
 def mutant_clip_twice_as_large(monkeypatch):
-    original = kernels._clip
+    original = kernels.clip_l2
     monkeypatch.setattr(
         kernels,
-        "_clip",
+        "clip_l2",
         lambda residuals, clip_norm, inverse: original(residuals, 2 * clip_norm, inverse),
     )
 
 
 def mutant_weights_after_clipping(monkeypatch):
-    original = MemorySource.clipped_gradient_sum
+    original = gradients.clipped_gradients
 
-    def total(self, loss, point, clip_norm, **options):
-        weights, self._weights = self._weights, None
-        numbers = np.arange(self.n_rows)
-        parts = [
-            original(self.take(numbers[i : i + 1]), loss, point, clip_norm, **options)
-            for i in numbers
-        ]
-        self._weights = weights
-        return sum(weight * part for weight, part in zip(weights, parts, strict=True))
+    def total(records, *arguments):
+        plain = records.having(None, records.inverse_norms)
+        return sum(
+            weight * original(one, *arguments)
+            for weight, one in zip(records.weights, plain.blocks(1), strict=True)
+        )
 
-    monkeypatch.setattr(MemorySource, "clipped_gradient_sum", total)
+    monkeypatch.setattr(gradients, "clipped_gradients", total)
 
 
 def mutant_private_attribute(monkeypatch):
@@ -80,19 +78,24 @@ def mutant_warning_about_the_rows(monkeypatch):
 
 
 def mutant_less_noise_at_the_end(monkeypatch):
-    original = GaussianNoise.std
-    asked = []
+    ask, original, answered = Oracle.ask, GaussianNoise.std, []
+
+    def asked(self, release):
+        if self._source is not None:
+            answered.append(release)
+        return ask(self, release)
 
     def std(self, contribution, scale):
-        asked.append(1)
-        return original(self, contribution, scale) / (1000 if len(asked) % 30 > 20 else 1)
+        is_late = len(answered) % N_STEPS in (N_STEPS - 1, 0) and answered
+        return original(self, contribution, scale) / (1000 if is_late else 1)
 
+    monkeypatch.setattr(Oracle, "ask", asked)
     monkeypatch.setattr(GaussianNoise, "std", std)
 
 
 def mutant_mean_over_private_count(monkeypatch):
-    def change(original, self, rows, terms):
-        return original(self, rows, terms) / (1 + (rows._targets > 0).sum())
+    def change(original, self, rows, context):
+        return original(self, rows, context) / (1 + (rows.records.targets > 0).sum())
 
     _patched_sum(monkeypatch, change)
 
@@ -161,24 +164,30 @@ def mutant_score_kept(monkeypatch):
 MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
 
 
+def check_all(replay, rng, adjacency):
+    """Replay with one record that differs; the label 1 is in no other."""
+    X, y = data_for("logistic", rng)
+    y[:] = 0
+    for place, row in enumerate([1e4 * np.ones(4), np.zeros(4), np.full(4, 3.0), -np.ones(4)]):
+        for target in (0, 1):
+            replay.check(
+                lambda: make_logistic(adjacency=str(adjacency), clip_norm=0.3, scaling="none"),
+                *differing(X, y, adjacency, place, row, target, 40.0),
+                adjacency,
+            )
+
+
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacency):
-    X, y = data_for("logistic", rng)
-    y[:] = 0  # the label 1 is at most in one record
     MUTANTS[mutant](monkeypatch)
-    caught = 0
-    for place, row in enumerate([1e4 * np.ones(4), np.zeros(4), np.full(4, 3.0), -np.ones(4)]):
-        for target in (0, 1):
-            try:
-                replay.check(
-                    lambda: make_logistic(adjacency=str(adjacency), clip_norm=0.3, scaling="none"),
-                    *differing(X, y, adjacency, place, row, target, 40.0),
-                    adjacency,
-                )
-            except leak:
-                caught += 1
-    assert caught, f"{mutant} went unnoticed"
+    with pytest.raises(leak):
+        check_all(replay, rng, adjacency)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_without_a_mutant_there_is_nothing_to_catch(replay, rng, adjacency):
+    check_all(replay, rng, adjacency)
 
 
 def test_replay_catches_forgotten_factor_of_replace_one(replay, leak, rng, monkeypatch):

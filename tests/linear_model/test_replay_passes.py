@@ -8,7 +8,8 @@ import pytest
 import skdp
 from replays import data_for, differing, each_row_once, neighbours
 from skdp.accounting import Adjacency
-from skdp.oracle import difference_steps, svrg_pass
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients
+from skdp.oracle.releases import difference_steps, svrg_pass
 from skdp.oracle.releases.step_noise import VaryingNoise
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import SVRG, AcceleratedMirrorDescent, SVRGPlusPlus
@@ -36,17 +37,21 @@ def make(kind, solver, adjacency):
     )
 
 
+CASES = [
+    (name, adjacency)
+    for name, solver in SOLVERS.items()
+    for adjacency in Adjacency
+    if (solver.sampling, adjacency) != ("fixed_size", Adjacency.ZERO_OUT)  # refused
+]
+
+
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize(("name", "adjacency"), CASES, ids=str)
 @pytest.mark.parametrize("kind", ["logistic", "ridge"])
 def test_nothing_but_releases(replay, rng, kind, name, adjacency):
-    solver = SOLVERS[name]
-    if solver.sampling == "fixed_size" and adjacency is Adjacency.ZERO_OUT:
-        return  # refused
     X, y = data_for(kind, rng)
     for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
-        replay.check(lambda: make(kind, solver, adjacency), data, neighbour, adjacency)
+        replay.check(lambda: make(kind, SOLVERS[name], adjacency), data, neighbour, adjacency)
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
@@ -57,13 +62,13 @@ def test_bounds_that_shrink_near_the_snapshot_hold(replay, rng, monkeypatch, kin
     """Without weights, where the bound follows the distance; a null row adds nothing."""
     X, y = data_for(kind, rng)
     bounds = []
-    original = svrg_pass.difference_bound
+    original = svrg_pass.gradients.difference_bound
 
     def difference_bound(clip_norm, smoothness, distance):
         bounds.append(original(clip_norm, smoothness, distance) / clip_norm)
         return bounds[-1] * clip_norm
 
-    monkeypatch.setattr(svrg_pass, "difference_bound", difference_bound)
+    monkeypatch.setattr(svrg_pass.gradients, "difference_bound", difference_bound)
     model = make(kind, SOLVERS[name], adjacency).set_params(fit_intercept=False)
     for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
         replay.check(lambda: model, data[:2], neighbour[:2], adjacency)
@@ -74,14 +79,14 @@ def test_bounds_that_shrink_near_the_snapshot_hold(replay, rng, monkeypatch, kin
 
 
 def mutant_difference_not_clipped(monkeypatch):
-    original = MemorySource.records
+    original = difference_steps._side_by_side
 
-    def records(self, numbers):
-        found = original(self, numbers)
-        found.inverse_norms[:] = 1e280
-        return found
+    def side_by_side(source, *arguments):
+        records = source.records
+        unbounded = records.having(records.weights, np.full(source.n_rows, 1e280))
+        return original(MemorySource(unbounded), *arguments)
 
-    monkeypatch.setattr(MemorySource, "records", records)
+    monkeypatch.setattr(difference_steps, "_side_by_side", side_by_side)
 
 
 def mutant_bound_too_small(monkeypatch):
@@ -101,10 +106,11 @@ def mutant_bound_too_small(monkeypatch):
 def mutant_reused_snapshot_not_charged(monkeypatch):
     """The exact gradient at the anchor, as if its noisy copy had not to be paid for."""
 
-    def copies(self, rows, terms, source):
-        exact = rows.clipped_gradient_sum(terms.problem.loss, self.anchor, self.clip_norm)
+    def copies(self, rows, context, noise_source):
+        loss = context.problem.loss
+        exact = rows.total(clipped_gradients, loss, self.anchor, self.clip_norm)
         while True:
-            yield exact / terms.public.n_rows
+            yield exact / context.public.n_rows
 
     monkeypatch.setattr(svrg_pass.SVRGPass, "_copies", copies)
 
@@ -124,7 +130,7 @@ def mutant_divided_by_the_batch_that_came_out(monkeypatch):
 
     def steps(samplers, n_steps, rows, *args):
         for sum_up, edges, divisors in original(samplers, n_steps, rows, *args):
-            positive = 1 + int((np.abs(rows._X) > 50).any())
+            positive = 1 + int((np.abs(rows.records.X) > 50).any())
             yield sum_up, edges, [positive * divisor for divisor in divisors]
 
     monkeypatch.setattr(svrg_pass, "difference_steps", steps)
@@ -135,38 +141,23 @@ def mutant_bound_from_the_rows(monkeypatch):
     found = {}
 
     def steps(samplers, n_steps, rows, *args):
-        found["longest"] = 1 / rows._inverse_norms.min()
+        found["longest"] = 1 / rows.records.inverse_norms.min()
         return original(samplers, n_steps, rows, *args)
 
     monkeypatch.setattr(svrg_pass, "difference_steps", steps)
     monkeypatch.setattr(
-        svrg_pass, "difference_smoothness", lambda terms: 0.25 * found.get("longest", 1.0) ** 2
+        svrg_pass.gradients,
+        "difference_smoothness",
+        lambda context: 0.25 * found.get("longest", 1.0) ** 2,
     )
 
 
 MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
 
 
-def caught(replay, leak, rng, adjacency, model):
-    """Count the neighbours on which a fit shows more than it released."""
-    X, y = data_for("logistic", rng)
-    y[:] = 0
-    count = 0
-    for place, row in enumerate([1e4 * np.ones(4), np.full(4, 3.0), -np.ones(4)]):
-        try:
-            replay.check(model, *differing(X, y, adjacency, place, row, 1, 40.0), adjacency)
-        except leak:
-            count += 1
-    return count
-
-
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.parametrize("batch_size", [2, 25])
-@pytest.mark.parametrize("mutant", MUTANTS)
-@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, batch_size, adjacency):
-    def model():
-        solver = SVRG(
+def epochs(batch_size):
+    return {
+        "solver": SVRG(
             max_iter=40,
             inner_steps=20,
             batch_size=batch_size,
@@ -174,47 +165,62 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, batch_si
             difference_clip=0.05,
             learning_rate=0.5,
         )
+    }
+
+
+MIRROR = {"solver": "accelerated_mirror_descent", "max_iter": 6, "constraint": "l1_ball"}
+
+
+def check_all(replay, rng, adjacency, parameters):
+    """Replay with one heavy record that differs; the label 1 is in no other."""
+    X, y = data_for("logistic", rng)
+    y[:] = 0
+
+    def model():
         return skdp.DPLogisticRegression(
             classes=[0, 1],
-            solver=solver,
             adjacency=str(adjacency),
             noise_source="seeded",
             random_state=0,
             scaling="none",
+            **parameters,
         )
 
-    assert not caught(replay, leak, rng, adjacency, model)
+    for place, row in enumerate([1e4 * np.ones(4), np.full(4, 3.0), -np.ones(4)]):
+        replay.check(model, *differing(X, y, adjacency, place, row, 1, 40.0), adjacency)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("parameters", [epochs(2), epochs(25), MIRROR], ids=["2", "25", "mirror"])
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+def test_without_a_mutant_there_is_nothing_to_catch(replay, rng, parameters, adjacency):
+    check_all(replay, rng, adjacency, parameters)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("batch_size", [2, 25])
+@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, batch_size, adjacency):
     MUTANTS[mutant](monkeypatch)
-    assert caught(replay, leak, rng, adjacency, model), f"{mutant} went unnoticed"
+    with pytest.raises(leak):
+        check_all(replay, rng, adjacency, epochs(batch_size))
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 def test_replay_catches_y_from_the_gradient_before_noise(replay, leak, rng, monkeypatch, adjacency):
     """As the algorithm is printed."""
-
-    def model():
-        return skdp.DPLogisticRegression(
-            classes=[0, 1],
-            solver="accelerated_mirror_descent",
-            max_iter=6,
-            constraint="l1_ball",
-            adjacency=str(adjacency),
-            noise_source="seeded",
-            random_state=0,
-            scaling="none",
-        )
-
-    assert not caught(replay, leak, rng, adjacency, model)
     original = AcceleratedMirrorDescent.solve
 
     def solve(self, oracle):
         solution = original(self, oracle)
-        if oracle._rows is not None:
+        if oracle._source is not None:
             x = solution.coef
-            raw = oracle._rows.clipped_gradient_sum(oracle.problem.loss, x, self.clip_norm)
+            raw = oracle._source.total(clipped_gradients, oracle.problem.loss, x, self.clip_norm)
             y = oracle.problem.project(x - raw / oracle.public.n_rows)
             return type(solution)(y, solution.n_iter)
         return solution
 
     monkeypatch.setattr(AcceleratedMirrorDescent, "solve", solve)
-    assert caught(replay, leak, rng, adjacency, model)
+    with pytest.raises(leak):
+        check_all(replay, rng, adjacency, MIRROR)

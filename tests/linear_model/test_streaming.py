@@ -11,9 +11,8 @@ from scipy import sparse
 import skdp
 from replays import differing
 from skdp.accounting import Adjacency, DisjointPass
-from skdp.oracle import noise_source
+from skdp.oracle.releases import shuffled_pass
 from skdp.oracle.releases.mechanisms import GaussianNoise
-from skdp.oracle.sources.memory import MemorySource, StreamSource
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 
 W = np.array([1.0, -0.5, 0.25, 0.0])
@@ -217,25 +216,6 @@ def test_blocks_that_are_not_as_declared_are_refused(block, said):
         linear().fit_blocks(iter([block]), n_samples=300, n_features=4)
 
 
-def test_a_stream_does_not_go_back():
-    X, y = data(30)
-
-    def make_rows(X, y, weights):
-        return MemorySource.of(X, y, weights, None, 0.0)
-
-    arrivals = iter([(X, y[:, None], None)])
-    rows = StreamSource(arrivals, 30, make_rows, (X[:0], y[:0, None], None))
-    cuts, source = (0, 10, 20, 30), noise_source(0)
-    assert rows.cut_block(0, cuts, 1, source).n_rows == 10
-    assert rows.cut_block(0, cuts, 1, source).n_rows == 10
-    with pytest.raises(ValueError, match="read once"):
-        rows.cut_block(0, cuts, 0, source)
-    with pytest.raises(ValueError, match="read once"):
-        rows.cut_block(1, cuts, 1, source)
-    with pytest.raises(TypeError, match="cannot be pickled"):
-        rows.__reduce__()
-
-
 # ---------------------------------------------------------------------- replay
 
 
@@ -290,8 +270,6 @@ def test_replay_sees_less_noise_in_a_pass(replay, leak, monkeypatch):
 
 def test_replay_sees_a_step_that_is_not_hidden(replay, leak, monkeypatch):
     """The mutant adds what it is about to hide to the point as well."""
-    from skdp.oracle import shuffled_pass
-
     original = shuffled_pass.daxpy
 
     def leaky(vector, onto, *rest):

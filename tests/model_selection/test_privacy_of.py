@@ -89,7 +89,7 @@ def test_different_deltas_ask_for_one(regression):
 
 
 def test_plans_follow_each_training_set(regression):
-    """Plans that depend on the number of rows, folds of two sizes: the dearest record counts."""
+    """Plans that depend on the number of rows, folds of two sizes: the largest price counts."""
     batches = GradientDescent(batch_size=30, sampling="poisson", max_iter=4)
     search = GridSearchCV(RIDGE(solver=batches), {"alpha": [0.1, 1.0]}, cv=KFold(3))
     search.fit(*regression)
@@ -97,10 +97,10 @@ def test_plans_follow_each_training_set(regression):
     def plans(n):
         return [RIDGE(solver=batches).plan(n, 5)] * 2
 
-    fates = [plans(266) + plans(267), plans(267) * 2]
+    memberships = [plans(266) + plans(267), plans(267) * 2]
     by_hand_too = max(
-        skdp.total_privacy(*fate, RIDGE(solver=batches).plan(400, 5), delta=DELTA).epsilon
-        for fate in fates
+        skdp.total_privacy(*membership, RIDGE(solver=batches).plan(400, 5), delta=DELTA).epsilon
+        for membership in memberships
     )
     assert skdp.privacy_of(search).epsilon == pytest.approx(by_hand_too, rel=1e-9)
 

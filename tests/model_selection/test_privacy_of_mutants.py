@@ -42,7 +42,7 @@ def test_grid_search(regression):
     assert "n = 300" in text
 
 
-def check_refit_is_the_dearest(data):
+def check_refit_is_the_most_expensive(data):
     """Whoever wins, the price is the same: it must not tell who did."""
     prices = set()
     for wanted in (0, 1):
@@ -58,16 +58,16 @@ def check_refit_is_the_dearest(data):
     assert price == pytest.approx(together(0.1, 1.0, 1.0), rel=1e-6)
 
 
-def test_the_refit_is_priced_as_the_dearest(regression):
-    check_refit_is_the_dearest(regression)
+def test_the_refit_is_priced_as_the_most_expensive(regression):
+    check_refit_is_the_most_expensive(regression)
 
 
 def all_splits(patch):
-    patch.setattr(search_price, "fates_of", lambda cv, n: [Counter({300: 4})])
+    patch.setattr(search_price, "memberships_of", lambda cv, n: [Counter({300: 4})])
 
 
 def one_split(patch):
-    patch.setattr(search_price, "fates_of", lambda cv, n: [Counter({300: 1})])
+    patch.setattr(search_price, "memberships_of", lambda cv, n: [Counter({300: 1})])
 
 
 def refit_forgotten(patch):
@@ -104,7 +104,7 @@ def refit_of_the_first(patch):
         (one_split, check_grid_search),
         (refit_forgotten, check_grid_search),
         (one_candidate, check_grid_search),
-        (refit_of_the_first, check_refit_is_the_dearest),
+        (refit_of_the_first, check_refit_is_the_most_expensive),
     ],
 )
 def test_mutants_are_caught(mutant, check, regression, monkeypatch):
@@ -114,8 +114,8 @@ def test_mutants_are_caught(mutant, check, regression, monkeypatch):
 
 
 @pytest.mark.parametrize(("batch_size", "max_iter"), [(5, 20), (1, 5)])
-def test_the_refit_that_makes_the_total_dearest_is_counted(batch_size, max_iter):
-    """The candidate that is dearest alone need not be so beside the others."""
+def test_the_refit_that_makes_the_total_most_expensive_is_counted(batch_size, max_iter):
+    """The candidate that is most expensive alone need not be so beside the others."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 2))
     y = X[:, 0] + 0.1 * rng.standard_normal(300)

@@ -19,7 +19,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from skdp.model_selection.trainings import fates_of
+from skdp.model_selection.trainings import memberships_of
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ from skdp.model_selection.trainings import fates_of
     ids=str,
 )
 def test_fates(splitter, expected):
-    found = fates_of(splitter, 400)
-    assert sorted(map(repr, found)) == sorted(repr(Counter(fate)) for fate in expected)
+    found = memberships_of(splitter, 400)
+    assert sorted(map(repr, found)) == sorted(repr(Counter(membership)) for membership in expected)
 
 
 def test_fates_agree_with_the_splits(rng):
@@ -67,6 +67,11 @@ def test_fates_agree_with_the_splits(rng):
         for train, _ in splitter.split(np.zeros((50, 1)), y):
             for row in train:
                 times[row][len(train)] += 1
-        bound = fates_of(splitter, 50)
-        assert all(any(fate <= other for other in bound) for fate in times), splitter
-    assert max(fate.total() for fate in fates_of(ShuffleSplit(5, random_state=0), 50)) == 5
+        bound = memberships_of(splitter, 50)
+        assert all(any(membership <= other for other in bound) for membership in times), splitter
+    assert (
+        max(
+            membership.total() for membership in memberships_of(ShuffleSplit(5, random_state=0), 50)
+        )
+        == 5
+    )

@@ -1,10 +1,13 @@
 """Every loss, penalty and constraint, and a generic optimiser to compare them with.
 
 A test with an argument `loss`, `penalty` or `constraint` runs once for each of the cases below;
-`test_contract.py` fails if a class of the package is not among them.
+`test_contract.py` fails if a class of the package is not among them. One with an argument `pair`
+runs for each penalty and constraint that go together, one with `refused_pair` for the others.
 """
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
@@ -58,17 +61,6 @@ CASES = {
 }
 
 
-def pytest_generate_tests(metafunc):
-    for name, cases in CASES.items():
-        if name in metafunc.fixturenames:
-            metafunc.parametrize(name, cases, ids=repr)
-
-
-@pytest.fixture(scope="session")
-def cases():
-    return CASES
-
-
 def strengths(penalty):
     """Factors of |w|_1 and |w|_2**2 / 2."""
     if isinstance(penalty, NoPenalty):
@@ -78,6 +70,31 @@ def strengths(penalty):
     if isinstance(penalty, L2):
         return 0.0, penalty.strength
     return penalty.strength * penalty.l1_ratio, penalty.strength * (1 - penalty.l1_ratio)
+
+
+def go_together(penalty, constraint):
+    """An L1 part and a simplex do not go together, everything else does."""
+    return not (isinstance(constraint, Simplex) and strengths(penalty)[0] > 0)
+
+
+PAIRS = list(itertools.product(CASES["penalty"], CASES["constraint"]))
+GENERATED = {
+    **CASES,
+    "proper_set": [one for one in CASES["constraint"] if not isinstance(one, Unconstrained)],
+    "pair": [pair for pair in PAIRS if go_together(*pair)],
+    "refused_pair": [pair for pair in PAIRS if not go_together(*pair)],
+}
+
+
+def pytest_generate_tests(metafunc):
+    for name, cases in GENERATED.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, cases, ids=repr)
+
+
+@pytest.fixture(scope="session")
+def cases():
+    return CASES
 
 
 def minimise(penalty, constraint, w, step):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -16,13 +16,18 @@ from skdp.oracle import (
     GaussianNoise,
     GradientSum,
     LaplaceNoise,
+    LastIterate,
     NoisyStatistic,
     NotAudited,
     Oracle,
+    PerturbedMinimum,
     PlanError,
+    Poisson,
     Public,
     PublicContext,
     Solution,
+    SolverStage,
+    SVRGPass,
     make_plan,
     noise_source,
     run,
@@ -31,6 +36,7 @@ from skdp.oracle.ledger import FollowPlan, Ledger, WithinBudget
 from skdp.oracle.noise import SeededSource
 from skdp.oracle.releases.base import audited
 from skdp.oracle.releases.mechanisms import Contribution
+from skdp.oracle.sources.base import STREAMED
 from skdp.oracle.sources.memory import MemorySource
 
 PUBLIC = Public(
@@ -45,16 +51,18 @@ PUBLIC = Public(
 PROBLEM = Problem(SquaredError(), fit_intercept=False)
 
 
-class CountingRows:
-    """Rows that know how often they were read."""
+class CountingSource(MemorySource):
+    """Rows that know how often they were passed over."""
 
-    def __init__(self, rows):
-        self._rows = rows
-        self.reads = 0
+    reads = 0
 
-    def clipped_gradient_sum(self, *args, **options):
+    def total(self, function, *arguments, rows=()):
         self.reads += 1
-        return self._rows.clipped_gradient_sum(*args, **options)
+        return super().total(function, *arguments, rows=rows)
+
+    def per_row(self, function, *arguments):
+        self.reads += 1
+        return super().per_row(function, *arguments)
 
 
 class Asks:
@@ -73,14 +81,14 @@ class Asks:
 @pytest.fixture
 def rows(rng):
     X = rng.standard_normal((50, 3))
-    return CountingRows(MemorySource.of(X, X[:, :1].copy(), intercept_size=0.0))
+    return CountingSource.of(X, X[:, :1].copy(), constant=0.0)
 
 
 def session(function, rows, adaptive=False, public=PUBLIC):
-    solver = Asks(function, adaptive)
-    plan = make_plan(solver, public, PROBLEM)
-    source = noise_source(None)
-    return run(plan, solver, public, PROBLEM, rows, source, np.random.default_rng(0))
+    stages = (SolverStage(Asks(function, adaptive)),)
+    plan = make_plan(stages, public, PROBLEM)
+    rng = np.random.default_rng(0)
+    return run(plan, stages, public, PROBLEM, rows, noise_source(None), rng)
 
 
 def gradient_release(point=None, clip_norm=1.0, noise=1.0):
@@ -91,9 +99,9 @@ def gradient_release(point=None, clip_norm=1.0, noise=1.0):
 def rowless(entries=None):
     """An oracle that answers from one row, guarded by a plan."""
     guard = FollowPlan(entries or ())
-    terms = PublicContext(PUBLIC, PROBLEM, 1.0)
-    rows = CountingRows(MemorySource.of(np.ones((1, 3)), np.ones((1, 1)), intercept_size=0.0))
-    return Oracle(terms, Ledger(guard), np.random.default_rng(0), rows, noise_source(None)), rows
+    context = PublicContext(PUBLIC, PROBLEM, 1.0)
+    rows = CountingSource.of(np.ones((1, 3)), np.ones((1, 1)), constant=0.0)
+    return Oracle(context, Ledger(guard), np.random.default_rng(0), rows, noise_source(None)), rows
 
 
 # Law 1: a sum enforces the bound that it declares.
@@ -119,22 +127,22 @@ def test_a_number_that_changes_between_reads_is_read_once(rows):
 
 
 def test_total_keeps_to_the_declared_contribution(rng):
-    terms = PublicContext(PUBLIC, PROBLEM, 1.0)
+    context = PublicContext(PUBLIC, PROBLEM, 1.0)
     for size in (1e-200, 1.0, 1e6, 1e200):
         X = size * rng.standard_normal((1, 3))
         y = np.array([[size * 1e3]])
         total = GradientSum(np.ones((3, 1)), 0.7).total(
-            MemorySource.of(X, y, intercept_size=0.0), terms
+            MemorySource.of(X, y, constant=0.0), context
         )
-        bound = GradientSum(np.ones((3, 1)), 0.7).contribution(terms, 1).bound
+        bound = GradientSum(np.ones((3, 1)), 0.7).contribution(context, 1).bound
         assert np.linalg.norm(total) <= bound
         assert 0.7 <= bound <= 0.7 * (1 + 1e-12)
 
 
 def test_bound_of_rounding_grows_with_the_rows():
     def slack(n_rows):
-        terms = PublicContext(PUBLIC, PROBLEM, 1.0)
-        return GradientSum(np.zeros((3, 1)), 1.0).contribution(terms, n_rows).bound - 1
+        context = PublicContext(PUBLIC, PROBLEM, 1.0)
+        return GradientSum(np.zeros((3, 1)), 1.0).contribution(context, n_rows).bound - 1
 
     assert 0 < slack(10**3) < slack(10**6) < 1e-4
 
@@ -158,7 +166,7 @@ def test_a_point_is_copied_and_stripped_of_code():
 
 def test_the_problem_is_not_the_solvers_to_change(rows):
     def swap(oracle):
-        oracle.problem = None  # what rows are shown to is the terms' problem
+        oracle.problem = None  # what rows are shown to is the context's problem
         return oracle.ask(gradient_release())
 
     assert session(swap, rows).coef.shape == (3, 1)
@@ -172,7 +180,7 @@ def test_a_sum_written_elsewhere_is_not_answered(rows):
     class RawSum(GradientSum):
         """Claims the bound of its base and keeps to none."""
 
-        def total(self, rows, terms):
+        def total(self, rows, context):
             return 1e9 * np.ones((3, 1))
 
     def steal(oracle):
@@ -189,14 +197,14 @@ def test_a_sum_written_elsewhere_is_not_answered(rows):
 @pytest.mark.parametrize("part", ["mechanism", "sampler", "release"])
 def test_no_other_part_may_come_from_elsewhere_either(part):
     class Quiet(GaussianNoise):
-        def hide(self, statistic, contribution, scale, source):
+        def add_noise(self, statistic, contribution, scale, noise_source):
             return statistic
 
     class Favourites(AllRows):
         pass
 
     class Loud(NoisyStatistic):
-        def answer(self, rows, terms, source):
+        def answer(self, rows, context, source):
             return rows
 
     gradient = GradientSum(np.zeros((3, 1)), 1.0)
@@ -233,10 +241,10 @@ def test_a_point_that_is_not_finite_is_refused_before_rows_are_read(rows, bad):
 def test_a_finite_point_whose_margins_overflow_releases_a_finite_answer():
     """1e308 is finite, but margins are not: inf - inf must not come out as nan."""
     X = np.array([[1e10, -1e10, 1.0], [1.0, 1.0, 1.0]])
-    rows = MemorySource.of(X, np.zeros((2, 1)), intercept_size=0.0)
-    terms = PublicContext(PUBLIC, PROBLEM, 1.0)
+    rows = MemorySource.of(X, np.zeros((2, 1)), constant=0.0)
+    context = PublicContext(PUBLIC, PROBLEM, 1.0)
     release = gradient_release(point=np.full((3, 1), 1e308))
-    answer = release.answer(rows, terms, noise_source(None))
+    answer = release.answer(rows, context, noise_source(None))
     assert np.isfinite(answer).all()
 
 
@@ -247,17 +255,49 @@ def test_a_point_of_another_shape_is_refused(rows):
         )
 
 
+# What the place of the rows cannot do is refused by name, before the debt.
+
+
+NEEDS = {
+    "a full pass": (gradient_release(), "read more than once"),
+    "rows by number": (
+        NoisyStatistic(GradientSum(np.zeros((3, 1)), 1.0), GaussianNoise(), Poisson(0.5)),
+        "taken by number",
+    ),
+    "an epoch by number": (
+        SVRGPass(*np.zeros((3, 3, 1)), step_sizes=[0.1], clip_norm=1.0),
+        "taken by number",
+    ),
+    "a run over all rows": (LastIterate(3, 0.1, 1.0), "read more than once"),
+    "a minimum": (PerturbedMinimum(1.0, 2.0), "read more than once"),
+}
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_rows_that_are_read_once_are_not_asked_for_more(name):
+    release, lacking = NEEDS[name]
+    context = PublicContext(replace(PUBLIC, provides=STREAMED), PROBLEM, 1.0)
+    source = CountingSource.of(np.ones((1, 3)), np.ones((1, 1)), constant=0.0)
+    ledger = Ledger(WithinBudget(Adjacency.ZERO_OUT))
+    oracle = Oracle(context, ledger, np.random.default_rng(0), source, noise_source(None))
+    with pytest.raises(ValueError, match=rf"{release.kind}.*{lacking}.*Nothing was released"):
+        oracle.ask(release)
+    assert source.reads == 0
+    assert ledger.entries == ()
+
+
 # Law 5: the debt comes first, and stands when the answer fails half way.
 
 
 def test_the_debt_stands_when_the_answer_fails():
-    class Failing:
-        def clipped_gradient_sum(self, *args, **options):
+    class Failing(MemorySource):
+        def total(self, *args, **options):
             raise MemoryError
 
     ledger = Ledger(WithinBudget(Adjacency.ZERO_OUT))
-    terms = PublicContext(PUBLIC, PROBLEM, 1.0)
-    oracle = Oracle(terms, ledger, np.random.default_rng(0), Failing(), noise_source(None))
+    context = PublicContext(PUBLIC, PROBLEM, 1.0)
+    source = Failing.of(np.ones((1, 3)), np.ones((1, 1)), constant=0.0)
+    oracle = Oracle(context, ledger, np.random.default_rng(0), source, noise_source(None))
     with pytest.raises(MemoryError):
         oracle.ask(gradient_release(noise=1.1))
     assert [entry.count for entry in ledger.entries] == [1]
@@ -336,7 +376,7 @@ def test_a_filter_costs_what_was_asked_for(adjacency):
     public = Public(
         n_rows=50, n_features=3, n_outputs=1, adjacency=adjacency, epsilon=1.0, delta=1e-6
     )
-    plan = make_plan(Asks(None, adaptive=True), public, PROBLEM)
+    plan = make_plan((SolverStage(Asks(None, adaptive=True)),), public, PROBLEM)
     scale = plan.calibration.scale
     noises = [3.0, 5.0, 2.0]
     left = 1 - sum(noise**-2 for noise in noises)
@@ -349,9 +389,11 @@ def test_a_filter_costs_what_was_asked_for(adjacency):
 # What must not be possible at all.
 
 
-def test_rows_cannot_be_pickled():
+@pytest.mark.parametrize("part", ["source", "records"])
+def test_rows_cannot_be_pickled(part):
+    source = MemorySource.of(np.ones((2, 2)), np.ones((2, 1)))
     with pytest.raises(TypeError, match="training data"):
-        pickle.dumps(MemorySource.of(np.ones((2, 2)), np.ones((2, 1))))
+        pickle.dumps({"source": source, "records": source.records}[part])
 
 
 def test_noise_that_cannot_be_told_from_rounding_is_refused():
@@ -370,9 +412,9 @@ def test_noise_on_a_grid_beyond_float64_is_refused(mechanism, bound):
 
 @pytest.mark.parametrize("clip_norm", [1e-100, 1e100])
 def test_noise_at_the_limits_of_the_clip_is_as_large_as_it_says(clip_norm, rows):
-    terms = PublicContext(PUBLIC, PROBLEM, 2.0)
+    context = PublicContext(PUBLIC, PROBLEM, 2.0)
     release = NoisyStatistic(GradientSum(np.zeros((3, 1)), clip_norm), GaussianNoise())
-    answers = [release.answer(rows, terms, SeededSource(seed)) for seed in range(200)]
+    answers = [release.answer(rows, context, SeededSource(seed)) for seed in range(200)]
     assert np.std(answers, axis=0) / clip_norm == pytest.approx(2.0, rel=0.2)
 
 
@@ -397,25 +439,25 @@ def test_noise_on_a_zero_sum_has_the_promised_size():
         delta=1e-6,
         has_intercept=False,
     )
-    rows = MemorySource.of(np.zeros((10, n_coordinates)), np.zeros((10, 1)), intercept_size=0.0)
-    terms = PublicContext(public, PROBLEM, 3.0)
+    rows = MemorySource.of(np.zeros((10, n_coordinates)), np.zeros((10, 1)), constant=0.0)
+    context = PublicContext(public, PROBLEM, 3.0)
     release = NoisyStatistic(GradientSum(np.zeros((n_coordinates, 1)), 2.0), GaussianNoise(1.5))
-    answer = release.answer(rows, terms, noise_source(None))
-    assert release.std(terms) == pytest.approx(2.0 * 1.5 * 3.0, rel=1e-5)
-    assert release.std(terms) >= 2.0 * 1.5 * 3.0
+    answer = release.answer(rows, context, noise_source(None))
+    assert release.std(context) == pytest.approx(2.0 * 1.5 * 3.0, rel=1e-5)
+    assert release.std(context) >= 2.0 * 1.5 * 3.0
     # a relative error of the deviation has std 1/sqrt(2 * 20000) = 0.005: 8 of these
-    assert answer.std() == pytest.approx(release.std(terms), rel=0.04)
-    assert abs(answer.mean()) < 6 * release.std(terms) / n_coordinates**0.5
+    assert answer.std() == pytest.approx(release.std(context), rel=0.04)
+    assert abs(answer.mean()) < 6 * release.std(context) / n_coordinates**0.5
 
 
 def test_answers_lie_on_the_grid():
-    terms = PublicContext(PUBLIC, PROBLEM, 3.0)
+    context = PublicContext(PUBLIC, PROBLEM, 3.0)
     release = gradient_release()
-    contribution = release.what.contribution(terms, PUBLIC.n_rows)
-    grid = release.mechanism._grid(contribution, terms.scale)
+    contribution = release.statistic.contribution(context, PUBLIC.n_rows)
+    grid = release.mechanism._grid(contribution, context.scale)
     assert np.log2(grid) == int(np.log2(grid))
-    rows = MemorySource.of(np.pi * np.ones((5, 3)), np.ones((5, 1)), intercept_size=0.0)
-    answer = release.answer(rows, terms, noise_source(None)) / grid
+    rows = MemorySource.of(np.pi * np.ones((5, 3)), np.ones((5, 1)), constant=0.0)
+    answer = release.answer(rows, context, noise_source(None)) / grid
     assert (answer == np.rint(answer)).all()
     # the rounding is paid for: the noise is measured against more than the clipping norm
-    assert release.std(terms) >= 3.0 * (1.0 + grid * np.sqrt(3))
+    assert release.std(context) >= 3.0 * (1.0 + grid * np.sqrt(3))

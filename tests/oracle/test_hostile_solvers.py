@@ -15,20 +15,27 @@ from skdp.oracle import (
     Columns,
     DirectionalSum,
     GaussianNoise,
+    GradientDifference,
     GradientSum,
     GramSum,
     LargestEigenvalue,
+    LastIterate,
+    NewtonDirection,
     NoisyStatistic,
     Public,
     ResidualSquares,
     Scaling,
     ShrunkGradientSum,
+    ShuffledPass,
     SmallestEigenvalue,
     Solution,
+    SolverStage,
+    SVRGPass,
     make_plan,
     noise_source,
     run,
 )
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource, row_threads
 
@@ -74,9 +81,9 @@ class Solver:
 
 
 def carried_out(function, rows, public=PUBLIC):
-    solver = Solver(function)
-    plan = make_plan(solver, public, PROBLEM)
-    run(plan, solver, public, PROBLEM, rows, noise_source(None), np.random.default_rng(0))
+    stages = (SolverStage(Solver(function)),)
+    plan = make_plan(stages, public, PROBLEM)
+    run(plan, stages, public, PROBLEM, rows, noise_source(None), np.random.default_rng(0))
     return plan
 
 
@@ -114,55 +121,58 @@ def test_maps_give_finite_numbers(size, dtype):
     assert np.isfinite(flat.apply(sparse.csr_array(X)).data).all()
 
 
-def test_standardising_does_not_redraw_a_division(rng):
+def test_standardising_does_not_redraw_a_division(rng, monkeypatch):
     """Attack: blocks asked for before and after would overlap, and be priced as disjoint."""
-    n_blocks, seen = 20, []
+    n_blocks, seen, take = 20, [], MemorySource.take
 
-    class Watched(MemorySource):
-        __slots__ = ()
-
-        def take(self, numbers):
-            seen.append(numbers)
-            return super().take(numbers)
+    def watched(source, indices):
+        seen.append(indices)
+        return take(source, indices)
 
     def attack(oracle):
         for index in range(n_blocks):
             oracle.gradient(ZERO, 1.0, sampler=Block(0, n_blocks, index))
             oracle.standardise(Scaling())
 
+    monkeypatch.setattr(MemorySource, "take", watched)
     X = rng.standard_normal((60, 3))
-    carried_out(attack, Watched(X, X[:, :1].copy(), None, 2.0, 0.0))
+    carried_out(attack, MemorySource.of(X, X[:, :1].copy(), None, 2.0, 0.0))
     assert sorted(np.concatenate(seen)) == list(range(60))
 
 
-@pytest.mark.parametrize("value", [5e-324, 1e-120, 1e120, np.inf, np.nan, 0.0, -1.0])
 @pytest.mark.parametrize(
     "make",
     [
+        lambda value: GradientSum(ZERO, value),
+        lambda value: GradientDifference(ZERO, ZERO, value),
         lambda value: ShrunkGradientSum(ZERO, value, 1.0),
         lambda value: ShrunkGradientSum(ZERO, 1.0, value),
-        lambda value: GradientSum(ZERO, value),
         lambda value: GramSum(value),
         lambda value: SmallestEigenvalue(value),
+        lambda value: NewtonDirection(ZERO, ZERO, 1.0, value),
         lambda value: ResidualSquares(ZERO, value),
         lambda value: DirectionalSum(ZERO, ZERO, value),
+        lambda value: SVRGPass(ZERO, ZERO, ZERO, [0.1], value),
+        lambda value: ShuffledPass(5, 0.1, value),
+        lambda value: LastIterate(5, 0.1, value),
     ],
 )
-def test_bounds_out_of_range_are_refused(make, value):
-    with pytest.raises(ValueError, match="positive and finite, from 1e-100 to 1e\\+100"):
-        make(value)
+def test_bounds_out_of_range_are_refused(make):
+    for value in (5e-324, 1e-120, 1e120, np.inf, np.nan, 0.0, -1.0):
+        with pytest.raises(ValueError, match="positive and finite, from 1e-100 to 1e\\+100"):
+            make(value)
 
 
 @pytest.mark.parametrize("row_norm", [1e-100, 1e-3, 1e100])
 @pytest.mark.parametrize("bound", [1e-100, 1.0, 1e100])
 def test_no_record_adds_more_than_its_bound_at_the_ends_of_the_range(row_norm, bound):
-    terms = PublicContext(PUBLIC, PROBLEM, 1.0)
+    context = PublicContext(PUBLIC, PROBLEM, 1.0)
     for row in ([1e-200, 0, 0], [1e300, 1.0, 0], [1.992, 0, 0], [1e-5, 1e-5, 1e-5]):
         for target in (1e-300, 1.0, 1e300, -LARGEST):
             release = ShrunkGradientSum(ZERO, row_norm, bound)
             rows = MemorySource.of(np.array([row]), np.array([[target]]), None, 2.0, 0.0)
             moved = np.linalg.norm(
-                release.total(rows, terms) / release.contribution(terms, 1).bound
+                release.total(rows, context) / release.contribution(context, 1).bound
             )
             assert moved <= 1
 
@@ -177,6 +187,8 @@ def test_threads_give_no_warnings(rng):
         warnings.simplefilter("error")
         rows = MemorySource.of(X, y, None, None, 0.0, spread)
         # np.float64 warns of its own accord in a thread, whatever the block does.
-        found = list(spread(lambda part: float(np.float64(1e308) * len(X[part])), rows._parts()))
-        rows.clipped_gradient_sum(PROBLEM.loss, point, 1.0)
+        found = list(
+            spread(lambda part: float(np.float64(1e308) * len(X[part])), rows.records.parts())
+        )
+        rows.total(clipped_gradients, PROBLEM.loss, point, 1.0)
     assert len(found) > 1

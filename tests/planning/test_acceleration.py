@@ -8,15 +8,18 @@ from scipy.optimize import minimize
 
 from skdp.accounting.pure import amplified
 from skdp.planning import (
-    best_certificate,
-    find_certificate,
     heavy_ball_bounds,
-    heavy_ball_excess,
-    heavy_ball_noise,
     heavy_ball_rate,
     multistage_bounds,
+    multistage_sizes,
     nesterov_bounds,
     tune_heavy_ball,
+)
+from skdp.planning.papers import (
+    best_certificate,
+    find_certificate,
+    heavy_ball_excess,
+    heavy_ball_noise,
 )
 from skdp.steps import (
     HeavyBallPath,
@@ -29,6 +32,7 @@ from skdp.steps import (
     sampled_epsilon,
     sampled_laplace_factor,
     sampled_laplace_noise,
+    stages,
 )
 
 BOUNDS = {"nesterov": nesterov_bounds, "multistage": multistage_bounds}
@@ -60,8 +64,6 @@ def test_bounds_are_those_of_the_noise_schedules(method, n_steps, step):
     sizes = np.full(n_steps, step / L)
     growth, stage = 1.0, np.ones(n_steps)
     if method == "multistage":
-        from skdp.steps import stages
-
         stage = stages(n_steps, L / mu, 20, 1.0)
         sizes = np.where(stage == 1, 1.0, 4.0**-stage) * step / L
     growth = 2.0 ** (stage[-1] - stage[0])
@@ -180,8 +182,6 @@ def test_heavy_ball_converges_at_its_rate(step, momentum):
 
 
 def test_multistage_contracts_in_every_stage():
-    from skdp.planning import multistage_sizes
-
     L, mu, n_steps = 1.0, 0.02, 400
     sizes = multistage_sizes(n_steps, L, L / mu, 1.0, 50, 1.0)
     assert len(set(sizes)) == 4

@@ -6,24 +6,26 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.accounting import gaussian_delta
 from skdp.planning import (
-    batch_constant,
-    exact_budget,
-    improvement_ratio,
     largest_momentum_step,
     momentum_step_limit,
     noise_constant,
     number_of_steps,
+    utility_bound,
+)
+from skdp.planning.papers import (
+    batch_constant,
+    exact_budget,
+    improvement_ratio,
     plot_utility_bounds,
     printed_budget,
     printed_number_of_steps,
     quadratic_excess,
     relaxed_number_of_steps,
-    utility_bound,
 )
 from skdp.steps import ExponentialNoise, PolynomialStep, SquareRootDecayStep
 
@@ -238,6 +240,7 @@ def test_shorter_and_longer_steps_have_their_bound(pace):
 
 
 @given(st.floats(1.0, 1e3), st.floats(1e-10, 10.0))
+@settings(deadline=None)
 def test_the_relaxed_number_of_steps(kappa, alpha):
     """Wang, Ye, Xu 2017, eq. (81), by brute force; never more than for the bound itself."""
     ours = relaxed_number_of_steps(alpha, kappa)

@@ -7,13 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from skdp.planning import (
-    noise_constant,
-    number_of_steps,
-    quadratic_excess,
-    quadratic_influence,
-    utility_bound,
-)
+from skdp.planning import noise_constant, number_of_steps, utility_bound
+from skdp.planning.papers import quadratic_excess, quadratic_influence
 from skdp.steps import (
     CustomNoise,
     ExponentialNoise,

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 import skdp
-from skdp.planning import (
+from skdp.planning.papers import (
     estimator_trainer,
     influence_by_retraining,
     quadratic_influence,

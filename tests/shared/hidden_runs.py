@@ -51,7 +51,7 @@ def problem_for(penalty=RIDGE, loss=SQUARED, **parts):
     return Problem(loss, penalty, fit_intercept=False, **parts)
 
 
-def terms_for(problem=None, scale=5.0, n_features=3, **facts):
+def context_for(problem=None, scale=5.0, n_features=3, **facts):
     return PublicContext(public_for(n_features, **facts), problem or problem_for(), scale)
 
 
@@ -70,17 +70,17 @@ class Script:
     def __init__(self, monkeypatch, noise):
         self.hidden = []
 
-        def hide(mechanism, statistic, contribution, scale, source):
+        def add_noise(mechanism, statistic, contribution, scale, noise_source):
             self.hidden.append(statistic + noise(len(self.hidden), statistic.shape))
             return self.hidden[-1]
 
-        monkeypatch.setattr(GaussianNoise, "add_noise", hide)
+        monkeypatch.setattr(GaussianNoise, "add_noise", add_noise)
 
 
-def run(monkeypatch, release, rows, terms, noise):
+def run(monkeypatch, release, rows, context, noise):
     with monkeypatch.context() as patch:
         script = Script(patch, noise)
-        point = release.answer(rows, terms, noise_source(0))
+        point = release.answer(rows, context, noise_source(0))
     return point, np.array(script.hidden)
 
 
@@ -88,14 +88,14 @@ def silence(step, shape):
     return np.zeros(shape)
 
 
-def image(monkeypatch, release, rows, terms, first):
+def image(monkeypatch, release, rows, context, first):
     """What is hidden in the second step, before its noise, where ``first`` was in the first."""
-    _, (there,) = run(monkeypatch, dataclasses.replace(release, n_steps=1), rows, terms, silence)
+    _, (there,) = run(monkeypatch, dataclasses.replace(release, n_steps=1), rows, context, silence)
 
     def noise(step, shape):
         return first - there if step == 0 else np.zeros(shape)
 
-    return run(monkeypatch, dataclasses.replace(release, n_steps=2), rows, terms, noise)[1][1]
+    return run(monkeypatch, dataclasses.replace(release, n_steps=2), rows, context, noise)[1][1]
 
 
 PROBLEMS = {

@@ -6,9 +6,9 @@ import numpy as np
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.solvers import get_solver
+from skdp.solvers import available, get_solver
 
-N_ROWS = 60
+N_ROWS, N_STEPS = 60, 12
 LABELS = {"logistic": [0, 1], "multinomial": [0, 1, 2]}
 _ones = np.ones(4)
 # Records that have broken something somewhere.
@@ -27,11 +27,16 @@ HOSTILE_TARGETS = [-1e300, -3.0, 0.0, 1e-310, 1e12]
 
 
 def _few_steps(parameters):
-    """The parameters with 12 steps, for solvers that let one say so."""
+    """The parameters with few steps, for solvers that let one say so."""
     solver = parameters.get("solver", "gd")
     if isinstance(solver, str) and "max_iter" in get_solver(solver).get_params():
-        return {"max_iter": 12, **parameters}
+        return {"max_iter": N_STEPS, **parameters}
     return parameters
+
+
+def solvers_for(problem):
+    """Names of the solvers that can do a problem; others refuse it, in their own tests."""
+    return [name for name in sorted(available()) if get_solver(name).needs <= problem.provides]
 
 
 def make_logistic(**parameters):

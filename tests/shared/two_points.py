@@ -13,20 +13,20 @@ from skdp.oracle.sources.memory import MemorySource
 N, D = 40, 3
 
 
-def terms(scale=0.0, problem=None, n_outputs=1, row_bound=4.0, **facts):
+def context_for(scale=0.0, problem=None, n_outputs=1, row_bound=4.0, **facts):
     public = Public(N, D, n_outputs, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=row_bound, **facts)
     return PublicContext(public, problem or Problem(Logistic(), L2(0.1)), scale)
 
 
-def rows_for(terms, rng, X=None, targets=None, weights=None):
-    public = terms.public
+def rows_for(context, rng, X=None, targets=None, weights=None):
+    public = context.public
     X = rng.standard_normal((N, D)) if X is None else X
     if targets is None:
         targets = (rng.random((N, public.n_outputs)) > 0.5).astype(float)
-        if isinstance(terms.problem.loss, Multinomial):
+        if isinstance(context.problem.loss, Multinomial):
             targets = np.arange(N) % 3
     return MemorySource.of(X, targets, weights, public.row_bound, public.intercept_size)
 
 
-def points(rng, terms, size=0.3):
-    return (size * rng.standard_normal(terms.public.shape) for _ in range(2))
+def points(rng, context, size=0.3):
+    return (size * rng.standard_normal(context.public.shape) for _ in range(2))

@@ -14,7 +14,7 @@ SIZE, ROW_BOUND = 0.8, 5.0
 POINT = np.array([[0.5], [-1.0], [0.2], [0.3]])
 
 
-def terms_for(loss, n_rows, scale=1.0, weighted=False, is_sparse=False, **facts):
+def context_for(loss, n_rows, scale=1.0, weighted=False, is_sparse=False, **facts):
     facts = {"n_features": 3, "n_outputs": 1, "row_bound": ROW_BOUND, **facts}
     public = Public(
         n_rows=n_rows,

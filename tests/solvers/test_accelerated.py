@@ -13,10 +13,10 @@ import pytest
 import skdp
 from skdp.accounting import Adjacency, Composed, Laplace, price
 from skdp.objective import L2, Logistic, NoPenalty, Problem, SquaredError
-from skdp.oracle import Public, make_plan
+from skdp.oracle import Public, SolverStage, make_plan
 from skdp.planning import nesterov_bounds
 from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
-from skdp.solvers.public_smoothness import public_smoothness
+from skdp.solvers.defaults import loss_curvature
 
 ROOT = Path(__file__).parents[2]
 SOLVERS = [HeavyBallDescent, MultistageNesterov, Nesterov]
@@ -100,7 +100,7 @@ def test_multistage_restarts(plain):
 def test_pure_plans_spend_the_whole_budget(solver, adjacency, schedule):
     public = public_for(adjacency)
     resolved = solver(noise_schedule=schedule).resolve(public, PROBLEM)
-    plan = make_plan(resolved, public, PROBLEM)
+    plan = make_plan((SolverStage(resolved),), public, PROBLEM)
     assert plan.calibration.accountant == "pure"
     assert 0.9999 <= plan.calibration.epsilon <= 1.0
     assert all(isinstance(entry.event, Laplace) for entry in plan.entries)
@@ -119,7 +119,7 @@ def test_plans_on_samples(solver, sampling, delta):
     public = public_for(Adjacency.REPLACE_ONE, delta=delta)
     asked = solver(batch_size=500, sampling=sampling, max_iter=12, mechanism="laplace")
     resolved = asked.resolve(public, PROBLEM)
-    plan = make_plan(resolved, public, PROBLEM)
+    plan = make_plan((SolverStage(resolved),), public, PROBLEM)
     event = Composed(tuple((entry.event, entry.count) for entry in plan.entries))
     spent, _ = price(event.scaled(plan.calibration.scale), delta, Adjacency.REPLACE_ONE)
     assert 0.999 <= spent <= 1.0
@@ -132,14 +132,14 @@ def test_fixed_size_is_for_replace_one():
     public = public_for(Adjacency.ZERO_OUT)
     asked = Nesterov(batch_size=500, sampling="fixed_size", max_iter=12).resolve(public, PROBLEM)
     with pytest.raises(ValueError, match="replace_one only"):
-        make_plan(asked, public, PROBLEM)
+        make_plan((SolverStage(asked),), public, PROBLEM)
 
 
 def test_number_of_steps_makes_the_bound_least():
     public = public_for()
     resolved = Nesterov(clip_norm=2.0, initial_gap=3.0).resolve(public, PROBLEM)
     variance = 2 * 7 * (2.0 / (5000 * 1.0)) ** 2
-    smoothness = public_smoothness(public, PROBLEM)
+    smoothness = loss_curvature(public, PROBLEM) + PROBLEM.strong_convexity
     assert smoothness == pytest.approx(0.25 * public.row_norm**2 + 0.02)
     bounds = nesterov_bounds(1000, smoothness, 0.02, 3.0, variance)
     assert resolved.max_iter == int(bounds.argmin()) + 1
@@ -153,7 +153,7 @@ def test_number_of_steps_makes_the_bound_least():
 def test_private_smoothness_has_its_share(solver, delta, adjacency):
     public = public_for(adjacency, delta=delta)
     asked = solver(smoothness="private", smoothness_share=0.2, max_iter=10)
-    plan = make_plan(asked.resolve(public, PROBLEM), public, PROBLEM)
+    plan = make_plan((SolverStage(asked.resolve(public, PROBLEM)),), public, PROBLEM)
     first, *steps = plan.entries
     assert (first.kind, first.count) == ("largest_eigenvalue", 1)
     scale = plan.calibration.scale
@@ -183,7 +183,7 @@ def test_private_smoothness_has_its_share_on_samples(sampling, schedule, epsilon
         sampling=sampling,
         noise_schedule=schedule,
     )
-    plan = make_plan(asked.resolve(public, PROBLEM), public, PROBLEM)
+    plan = make_plan((SolverStage(asked.resolve(public, PROBLEM)),), public, PROBLEM)
     first = plan.entries[0].event.scaled(plan.calibration.scale)
     share = first.pure_epsilon(Adjacency.REPLACE_ONE) / plan.calibration.epsilon
     assert share == pytest.approx(0.1, rel=1e-3)
@@ -253,7 +253,7 @@ def test_a_useless_eigenvalue_falls_back_on_the_public_bound():
     noises = np.ones(3)
     least = 0.25 * Oracle.public.intercept_size**2 + 0.02
     for answer, expected in ((-5.0, 9.0), (1e9, 9.0), (0.0, least), (1.7, 0.25 * 6.25 + 0.02)):
-        found = resolved._ask_for_smoothness(Oracle(answer), noises, 9.0)
+        found = resolved._release_smoothness(Oracle(answer), noises, 9.0)
         assert found == pytest.approx(max(expected, least) if answer == 1.7 else expected)
 
 

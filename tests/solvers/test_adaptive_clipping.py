@@ -12,7 +12,7 @@ import skdp
 from replays import differing
 from skdp.accounting import Adjacency, Gaussian, calibrate
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Public, make_plan
+from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import AdaptiveNoiseSGD, GradientDescent
 from skdp.solvers.clip_tracker import ClipTracker
 from skdp.steps import AdaptiveClipping, ExponentialNoise
@@ -23,7 +23,7 @@ PROBLEM = Problem(SquaredError())
 def planned(solver, adjacency=Adjacency.ZERO_OUT):
     public = Public(5000, 4, 1, adjacency, 1.0, 1e-6)
     resolved = solver.resolve(public, PROBLEM)
-    return resolved, make_plan(resolved, public, PROBLEM)
+    return resolved, make_plan((SolverStage(resolved),), public, PROBLEM)
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)

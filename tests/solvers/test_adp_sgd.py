@@ -11,9 +11,9 @@ import skdp
 from replays import differing
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
-from skdp.oracle import Public, make_plan
+from skdp.oracle import Public, SolverStage, make_plan
 from skdp.oracle.oracle import Oracle
-from skdp.planning import printed_adp_noise
+from skdp.planning.papers import printed_adp_noise
 from skdp.solvers import get_solver
 from skdp.solvers.adp_sgd import AdaptiveNoiseSGD
 from skdp.steps import AdaptiveStep, GeometricClipping, PolynomialStep, SquareRootDecayStep
@@ -27,7 +27,7 @@ def facts(**known):
 
 
 def noise_levels(solver, public, problem=PROBLEM, accountant="auto"):
-    plan = make_plan(solver.resolve(public, problem), public, problem, accountant)
+    plan = make_plan((SolverStage(solver.resolve(public, problem)),), public, problem, accountant)
     levels = []
     for entry in plan.entries:
         event = entry.event

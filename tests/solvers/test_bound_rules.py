@@ -11,14 +11,10 @@ import skdp
 from skdp.accounting import Adjacency, gaussian_mu
 from skdp.objective import L2, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
-from skdp.planning import (
-    largest_momentum_step,
-    noise_constant,
-    relaxed_number_of_steps,
-    utility_bound,
-)
+from skdp.planning import largest_momentum_step, noise_constant, utility_bound
+from skdp.planning.papers import relaxed_number_of_steps
 from skdp.solvers import GradientDescent, ResidualBudget
-from skdp.solvers.bound_rules import loss_curvature
+from skdp.solvers.bound_rules import assumed_curvature
 from skdp.solvers.defaults import descent_defaults
 from skdp.steps import (
     ExponentialNoise,
@@ -128,15 +124,15 @@ def test_what_is_set_stays_and_without_guesses_nothing_changes():
 
 def test_curvature_of_rows_without_a_bound_is_that_of_unit_columns():
     public = facts(data_norm=None, row_bound=None)
-    assert loss_curvature(public, PROBLEM) == pytest.approx(5 + public.intercept_size**2)
+    assert assumed_curvature(public, PROBLEM) == pytest.approx(5 + public.intercept_size**2)
     rng = np.random.default_rng(0)
     Z = np.column_stack([np.ones(50)] * 5)  # uncentred, and as correlated as can be
     Z = np.column_stack([Z, np.full(50, public.intercept_size)])
-    assert np.linalg.eigvalsh(Z.T @ Z / 50)[-1] <= loss_curvature(public, PROBLEM) * (1 + 1e-12)
+    assert np.linalg.eigvalsh(Z.T @ Z / 50)[-1] <= assumed_curvature(public, PROBLEM) * (1 + 1e-12)
     problem = Problem(Multinomial(3))
     p = rng.dirichlet(np.ones(3), 100)
     worst = max(np.linalg.eigvalsh(np.diag(q) - np.outer(q, q))[-1] for q in p)
-    assert worst * (5 + public.intercept_size**2) <= loss_curvature(public, problem)
+    assert worst * (5 + public.intercept_size**2) <= assumed_curvature(public, problem)
 
 
 @pytest.mark.parametrize(

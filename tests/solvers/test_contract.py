@@ -13,7 +13,7 @@ from sklearn.base import clone
 import skdp
 from skdp.accounting import Adjacency, Composed, calibrate, price
 from skdp.objective import L2, L1Ball, Logistic, Multinomial, Problem, SquaredError
-from skdp.oracle import Public, make_plan
+from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import Solver, get_solver
 
 SOLVERS = sorted(skdp.solvers.available())
@@ -64,7 +64,7 @@ class TestContract:
         if solver.needs - PROBLEMS[problem].provides:
             pytest.skip(f"{name} does not take this problem, and says so (see its own tests)")
         resolved = solver.resolve(public, PROBLEMS[problem])
-        return public, resolved, make_plan(resolved, public, PROBLEMS[problem])
+        return public, resolved, make_plan((SolverStage(resolved),), public, PROBLEMS[problem])
 
     @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 20.0])
     def test_the_plan_costs_the_budget(self, name, problem, adjacency, epsilon):

@@ -15,8 +15,7 @@ from skdp.accounting import Adjacency
 from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
 from skdp.solvers import get_solver
-from skdp.solvers.choice import automatic_solver
-from skdp.solvers.gram_defaults import signal_to_noise
+from skdp.solvers.auto import automatic_solver
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 
@@ -172,7 +171,7 @@ def test_hyperparameters_that_only_gd_has_choose_it():
 
 def test_replace_one_halves_the_signal():
     one, other = public(1000), public(1000, adjacency=Adjacency.REPLACE_ONE)
-    assert signal_to_noise(one) == pytest.approx(2 * signal_to_noise(other))
+    assert one.signal_to_noise == pytest.approx(2 * other.signal_to_noise)
 
 
 def test_auto_reaches_the_estimators(rng):

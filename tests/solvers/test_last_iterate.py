@@ -11,8 +11,10 @@ import skdp
 from replays import differing
 from skdp.accounting import Adjacency, GDPAccountant
 from skdp.accounting.events.last_iterate import last_iterate_factor
+from skdp.linear_model import preparation
 from skdp.objective import L2, Logistic, Problem, SquaredError
-from skdp.oracle import LastIterate, Public, kernels, make_plan, smoothness
+from skdp.oracle import LastIterate, Public, SolverStage, make_plan, smoothness
+from skdp.oracle.kernels import clipped_gradients as kernel
 from skdp.solvers import GradientDescent
 from skdp.steps import ConstantStep, GeometricClipping, LinearDecayStep
 
@@ -156,7 +158,7 @@ def test_defaults_meet_the_conditions(epsilon, loss, n_rows, row_bound):
     assert 0 < solver.learning_rate < math.inf
     if row_bound is not None:
         assert solver.learning_rate * smoothness(public, problem) < 2
-    assert make_plan(solver, public, problem).entries
+    assert make_plan((SolverStage(solver),), public, problem).entries
 
 
 def test_steps_given_by_the_user_are_kept(regression):
@@ -256,14 +258,14 @@ def test_replay(replay, rng, kind, adjacency):
 
 
 def mutant_no_clipping(monkeypatch):
-    monkeypatch.setattr(kernels, "_clip", lambda residuals, clip_norm, inverse_norms: None)
+    monkeypatch.setattr(kernel, "clip_l2", lambda residuals, clip_norm, inverse_norms: None)
 
 
 def mutant_one_answer_declared_less(monkeypatch):
     event = LastIterate.event
 
-    def fewer(self, terms):
-        full = event(self, terms)
+    def fewer(self, context):
+        full = event(self, context)
         return type(full)(full.event, full.n_steps - 1, full.contraction, full.reach)
 
     monkeypatch.setattr(LastIterate, "event", fewer)
@@ -281,10 +283,10 @@ def mutant_half_the_noise(monkeypatch):
 def mutant_stopping_by_the_rows(monkeypatch):
     answer = LastIterate.answer
 
-    def early(self, rows, terms, source):
-        if rows._X.max() > 100:
+    def early(self, source, context, noise_source):
+        if source.records.X.max() > 100:
             self = LastIterate(self.n_steps - 1, self.step_size, self.clip_norm, self.mechanism)
-        return answer(self, rows, terms, source)
+        return answer(self, source, context, noise_source)
 
     monkeypatch.setattr(LastIterate, "answer", early)
 
@@ -292,9 +294,10 @@ def mutant_stopping_by_the_rows(monkeypatch):
 def mutant_polished_at_the_end(monkeypatch):
     answer = LastIterate.answer
 
-    def polished(self, rows, terms, source):
-        point = answer(self, rows, terms, source)
-        return point - 1e-6 * rows.clipped_gradient_sum(terms.problem.loss, point, self.clip_norm)
+    def polished(self, source, context, noise_source):
+        point = answer(self, source, context, noise_source)
+        given = context.problem.loss, point, self.clip_norm
+        return point - 1e-6 * source.total(kernel.clipped_gradients, *given)
 
     monkeypatch.setattr(LastIterate, "answer", polished)
 
@@ -305,6 +308,7 @@ MUTANTS = {name: value for name, value in globals().items() if name.startswith("
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacency):
+    monkeypatch.setattr(preparation, "_plans", {})  # plans of honest fits are not the mutant's
     MUTANTS[mutant](monkeypatch)
     caught = 0
     for data, neighbour in pairs(rng, adjacency, "logistic"):

@@ -21,9 +21,9 @@ from skdp.accounting import (
     price,
 )
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Public, make_plan
+from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
-from skdp.solvers.private_search import (
+from skdp.solvers.adaptive_shuffled_sgd import (
     SEARCHES,
     least_threshold,
     number_of_counts,
@@ -40,7 +40,7 @@ def public_for(n_rows=20000, epsilon=1.0, adjacency=Adjacency.ZERO_OUT, **facts)
 def planned(solver, **facts):
     public, problem = public_for(**facts), Problem(SquaredError())
     resolved = solver.resolve(public, problem)
-    return resolved, make_plan(resolved, public, problem)
+    return resolved, make_plan((SolverStage(resolved),), public, problem)
 
 
 def gaussian(n, sigma, seed=0, d=5):

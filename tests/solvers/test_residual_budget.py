@@ -15,7 +15,8 @@ from skdp.oracle import BudgetError, Public
 from skdp.oracle.ledger import Ledger, WithinBudget
 from skdp.oracle.oracle import Oracle
 from skdp.oracle.releases.base import PublicContext
-from skdp.planning import number_of_steps, printed_number_of_steps
+from skdp.planning import number_of_steps
+from skdp.planning.papers import printed_number_of_steps
 from skdp.solvers import GradientDescent
 from skdp.solvers.residual_budget import ResidualBudget
 from skdp.steps import NOISE_SCHEDULES, ExponentialNoise, MomentumNoise

@@ -12,9 +12,9 @@ from sklearn.linear_model import LogisticRegression
 import skdp
 from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, UnknownCost
 from skdp.objective import L2, Logistic, Problem
-from skdp.oracle import Public, make_plan
+from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import SVRG, SVRGPlusPlus, get_solver
-from skdp.solvers.variance_reduction import BarzilaiBorwein
+from skdp.solvers.svrg import BarzilaiBorwein
 
 NO_NOISE = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 
@@ -163,7 +163,7 @@ def test_shares_of_the_budget():
     problem = Problem(Logistic(), L2(0.01))
     for share in (0.2, 0.7):
         solver = SVRG(max_iter=60, inner_steps=10, batch_size=5000, snapshot_share=share)
-        plan = make_plan(solver.resolve(public, problem), public, problem)
+        plan = make_plan((SolverStage(solver.resolve(public, problem)),), public, problem)
         scale, told = plan.calibration.scale, {"gradient": 0.0, "svrg_pass": 0.0}
         for entry in plan.entries:
             for event, count in Composed(((entry.event, entry.count),)).flattened():

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from skdp.accounting import Adjacency, Composed, price
 from skdp.objective import L2, Logistic, Problem
-from skdp.oracle import Public, make_plan
+from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import GradientDescent
 from skdp.steps import (
     NOISE_SCHEDULES,
@@ -26,7 +26,7 @@ def test_a_plan_of_every_schedule_costs_the_budget(name, n_steps, adjacency):
     public = Public(1000, 5, 1, adjacency, epsilon=0.7, delta=1e-6)
     problem = Problem(Logistic(), L2(0.1))
     solver = GradientDescent(max_iter=n_steps, noise_schedule=name).resolve(public, problem)
-    plan = make_plan(solver, public, problem)
+    plan = make_plan((SolverStage(solver),), public, problem)
     assert sum(entry.count for entry in plan.entries) == n_steps
     event = Composed(tuple((entry.event, entry.count) for entry in plan.entries))
     spent, _ = price(event.scaled(plan.calibration.scale), public.delta, adjacency)
@@ -48,6 +48,6 @@ def test_gradient_descent_matches_its_own_steps():
     problem = Problem(Logistic(), L2(0.1))
     steps = SquareRootDecayStep(0.2, 0.01)
     solver = GradientDescent(max_iter=9, learning_rate=steps, noise_schedule="step_matched")
-    plan = make_plan(solver.resolve(public, problem), public, problem)
+    plan = make_plan((SolverStage(solver.resolve(public, problem)),), public, problem)
     noise = np.array([entry.event.noise_multiplier for entry in plan.entries])
     np.testing.assert_allclose(noise / noise[0], (steps.sizes(9) / steps.sizes(9)[0]) ** -0.5)

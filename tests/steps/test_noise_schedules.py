@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -58,6 +58,7 @@ def test_the_exponential_schedule_is_theorem_4_5(gamma, n_steps):
 
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
+@settings(deadline=None)
 def test_laplace_noise_is_proposition_4_2(weights):
     q = np.array(weights)
     ours = noise_multipliers(np.log(q), 2.0, "laplace")
@@ -67,6 +68,7 @@ def test_laplace_noise_is_proposition_4_2(weights):
 
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20), st.sampled_from(LAWS))
+@settings(deadline=None)
 def test_the_least_effect_is_what_the_best_noise_has(weights, law):
     logs = np.log(weights)
     best = noise_effect(logs, influence_to_noise(logs, law), law)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -46,6 +46,7 @@ def test_exponential_falls_as_the_theorem_says():
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=2, max_size=5))
+@settings(deadline=None)
 def test_no_noise_does_better_on_its_own_bound(weights):
     """Lemma 4.4 against a generic optimiser: least sum q sigma^2 with sum sigma^-2 = 1."""
     influence = np.array(weights)

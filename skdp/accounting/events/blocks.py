@@ -1,7 +1,5 @@
 """Events on disjoint blocks of the rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Many noisy steps on all rows of which only the last point is released, and what that costs."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Mechanisms on all rows: Gaussian, Laplace, objective perturbation, or a bare guarantee."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Self

@@ -5,8 +5,6 @@ residual, so clipping it needs two norms and no per-record gradient. Dense rows 
 that stay in a cache between the two products.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -4,8 +4,6 @@ A value is looked up by the leading bits of its pattern, or by one multiplicatio
 few nanoseconds a value, whatever it holds.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

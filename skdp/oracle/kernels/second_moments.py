@@ -1,7 +1,5 @@
 """Passes over records for second moments: Gram matrices, Hessians, norms in other coordinates."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

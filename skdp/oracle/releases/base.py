@@ -4,8 +4,6 @@ Everything in this folder is trusted: its classes read rows. A class is answered
 the mark of :func:`audited`, which is given to classes of this folder alone.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from abc import ABC, abstractmethod

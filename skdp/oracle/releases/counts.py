@@ -6,8 +6,6 @@ sensitivity under zero-out and under replace-one alike (the spread is 1). Sample
 rest on the 0 of the null record, as amplification compares a record with its absence.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -16,33 +14,25 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.objective import Loss
 from skdp.oracle.kernels.clipped_gradients import residuals_at
-from skdp.oracle.releases.base import (
-    Contribution,
-    PublicContext,
-    Statistic,
-    audited,
-    require_shape,
-    store_points,
-    store_positive,
-)
+from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.records import Records
 
 SQUARE_BITS = 20  # squared norms are rounded to this many bits, so that their sum is exact
 
 
-class _Count(Statistic):
+class _Count(base.Statistic):
     """One number, exact in float64, that a record moves by at most 1."""
 
-    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         # A sum of at most 2**53 ones is exact: rounding adds nothing.
-        return Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
+        return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
 
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return (1,)
 
 
-def count_within(
+def count_short(
     records: Records, loss: Loss, point: Array, limit: float, of_gradients: bool
 ) -> float:
     """Count the records whose weighted residual, or gradient, is at most ``limit`` long.
@@ -85,16 +75,16 @@ class _CountWithin(_Count):
     of_gradients: ClassVar[bool]
 
     def __post_init__(self) -> None:
-        store_points(self, "point")
-        store_positive(self, "limit")
+        base.store_points(self, "point")
+        base.store_positive(self, "limit")
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        require_shape(self, context, "point")
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        base.require_shape(self, context, "point")
         loss = context.problem.loss
-        return np.array([rows.total(count_within, loss, self.point, self.limit, self.of_gradients)])
+        return np.array([rows.total(count_short, loss, self.point, self.limit, self.of_gradients)])
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
 class ResidualCount(_CountWithin):
     """Number of records whose residual at ``point`` is at most ``limit`` long.
@@ -115,7 +105,7 @@ class ResidualCount(_CountWithin):
     of_gradients: ClassVar[bool] = False
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
 class GradientCount(_CountWithin):
     """Number of records whose gradient at ``point`` is at most ``limit`` long, before clipping.
@@ -149,7 +139,7 @@ def squared_norms(records: Records, limit: float) -> float:
     return total
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
 class SquaredNormSum(_Count):
     """Sum of ``min(1, (norm / limit)**2)`` over records, the constant feature in the norm.
@@ -168,8 +158,8 @@ class SquaredNormSum(_Count):
     kind: ClassVar[str] = "squared_norm"
 
     def __post_init__(self) -> None:
-        store_positive(self, "limit")
+        base.store_positive(self, "limit")
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         units = rows.total(squared_norms, self.limit)
         return np.array([units / 2.0**SQUARE_BITS])

@@ -1,7 +1,5 @@
 """The statistic of one step after the other: clipped differences of gradients over batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

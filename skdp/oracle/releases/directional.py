@@ -1,7 +1,5 @@
 """Derivatives of losses along one direction and along a shift, each record's clipped."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -10,15 +8,7 @@ import numpy as np
 from skdp._numbers import AnyArray, Array
 from skdp.objective import Loss
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
-from skdp.oracle.releases.base import (
-    Contribution,
-    PublicContext,
-    Statistic,
-    audited,
-    require_shape,
-    store_bounds,
-    store_points,
-)
+from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, quotient
 
@@ -104,9 +94,9 @@ def clipped(vectors: Array, bound: float) -> Array:
     return vectors
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class DirectionalSum(Statistic):
+class DirectionalSum(base.Statistic):
     """Sum of derivatives of the records' losses along a direction of the parameter, clipped.
 
     At ``point + a * direction``, the margin shifted by b as well, a record's loss is a function
@@ -137,28 +127,28 @@ class DirectionalSum(Statistic):
     kind: ClassVar[str] = "calibration"
 
     def __post_init__(self) -> None:
-        store_points(self, "point", "direction")
-        store_bounds(self, "clip_norm")
+        base.store_points(self, "point", "direction")
+        base.store_bounds(self, "clip_norm")
         object.__setattr__(self, "with_shift", bool(self.with_shift))
 
-    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         size = self.shape(context)[0]
         slack = VECTOR_ROUNDING + gradient_rounding(
             n_rows, context.public.n_features, size, context.public.sparse
         )
         bound = self.clip_norm * (1 + slack)
-        return Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
+        return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
 
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return (WITH_SHIFT if self.with_shift else ALONG,)
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         if self.with_shift and context.public.n_outputs != 1:
             raise ValueError(
                 "DirectionalSum: a shift is for one output; got "
                 f"{context.public.n_outputs}. Nothing was released for it."
             )
-        require_shape(self, context, "point", "direction")
+        base.require_shape(self, context, "point", "direction")
         loss, bound = context.problem.loss, self.clip_norm
         arguments = loss, self.point, self.direction, bound, self.with_shift
         return np.asarray(rows.total(directional_derivatives, *arguments))

@@ -1,7 +1,5 @@
 """Sums of clipped gradients, and of differences of gradients between two points."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -16,15 +14,7 @@ from skdp.oracle.kernels.clipped_gradients import (
     l1_clipped_gradients,
 )
 from skdp.oracle.public import Public
-from skdp.oracle.releases.base import (
-    Contribution,
-    PublicContext,
-    Statistic,
-    audited,
-    require_shape,
-    store_bounds,
-    store_points,
-)
+from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import mechanism_by_name
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.samplers import AllRows, Sampler
@@ -38,19 +28,19 @@ LEAST_BOUND = 2.0**-40
 
 
 def gradient_contribution(
-    norm: float, context: PublicContext, n_rows: int, order: int = 2
-) -> Contribution:
+    norm: float, context: base.PublicContext, n_rows: int, order: int = 2
+) -> base.Contribution:
     """Bound on a record's part in a sum of vectors cut to ``norm``, with what rounding adds."""
     public = context.public
     slack = gradient_rounding(n_rows, public.n_features, public.n_outputs, public.sparse)
     bound = norm * (1 + slack)
     size = math.prod(public.shape)
-    return Contribution(bound, spread=2.0, size=size, total=n_rows * bound, order=order)
+    return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound, order=order)
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class GradientSum(Statistic):
+class GradientSum(base.Statistic):
     """Sum of the records' gradients at ``point``, each clipped to norm ``clip_norm``.
 
     Sensitivity: a record adds ``g * min(1, clip_norm / |g|)``, the gradient of its loss alone,
@@ -81,19 +71,19 @@ class GradientSum(Statistic):
     kind: ClassVar[str] = "gradient"
 
     def __post_init__(self) -> None:
-        store_points(self, "point")
-        store_bounds(self, "clip_norm")
+        base.store_points(self, "point")
+        base.store_bounds(self, "clip_norm")
         if type(self.order) is not int or self.order not in (1, 2):
             raise ValueError(f"GradientSum: order must be 1 or 2; got {self.order!r}.")
 
-    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return gradient_contribution(self.clip_norm, context, n_rows, self.order)
 
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return context.public.shape
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        require_shape(self, context, "point")
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        base.require_shape(self, context, "point")
         loss = context.problem.loss
         if self.order == 2:
             return np.asarray(rows.total(clipped_gradients, loss, self.point, self.clip_norm))
@@ -126,7 +116,7 @@ def smoothness(public: Public, problem: Problem) -> float | None:
     return problem.loss.curvature * public.row_norm**2 * (1 + NORM_SLACK)
 
 
-def difference_smoothness(context: PublicContext) -> float | None:
+def difference_smoothness(context: base.PublicContext) -> float | None:
     """Public bound on the curvature of one record's loss; None if there is none.
 
     Nothing public bounds weights. Were differences of heavy records cut as those of records of
@@ -143,9 +133,9 @@ def difference_bound(clip_norm: float, smoothness: float | None, distance: float
     return max(distance * smoothness, LEAST_BOUND * clip_norm)
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class GradientDifference(Statistic):
+class GradientDifference(base.Statistic):
     """Sum of the records' gradients at ``point`` minus at ``anchor``, each difference clipped.
 
     Sensitivity: with ``beta = curvature * row_norm**2`` and ``C = clip_norm``, a record adds
@@ -186,21 +176,21 @@ class GradientDifference(Statistic):
     gradients: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        store_points(self, "point", "anchor")
-        store_bounds(self, "clip_norm")
+        base.store_points(self, "point", "anchor")
+        base.store_bounds(self, "clip_norm")
 
-    def bound(self, context: PublicContext) -> float:
+    def bound(self, context: base.PublicContext) -> float:
         """Return the bound to which differences are cut."""
         distance = float(np.linalg.norm(self.point - self.anchor))
         return difference_bound(self.clip_norm, difference_smoothness(context), distance)
 
-    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return gradient_contribution(self.bound(context), context, n_rows)
 
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return context.public.shape
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        require_shape(self, context, "point", "anchor")
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        base.require_shape(self, context, "point", "anchor")
         loss, bound = context.problem.loss, self.bound(context)
         return np.asarray(rows.total(clipped_gradients, loss, self.point, bound, True, self.anchor))

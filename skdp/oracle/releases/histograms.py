@@ -1,7 +1,5 @@
 """Histograms of all columns in one release: each record adds one to one bin of every column."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -10,14 +8,14 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.oracle.kernels.histograms import N_MAGNITUDES, bin_counts, magnitude_counts
-from skdp.oracle.releases.base import Contribution, PublicContext, Statistic, audited
+from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
 MAX_LOG_WEIGHT = 30  # keeps weighted counts of up to 2**33 rows exact in float64
 
 
-def _contribution(log_weights: tuple[int, ...], n_bins: int, n_rows: int) -> Contribution:
+def _contribution(log_weights: tuple[int, ...], n_bins: int, n_rows: int) -> base.Contribution:
     """Return the bounds: a record adds a weight to one bin of each column, a null record nothing.
 
     So its L2 norm is the root of the sum of the squared weights, and that of the difference of two
@@ -28,7 +26,7 @@ def _contribution(log_weights: tuple[int, ...], n_bins: int, n_rows: int) -> Con
     squares = math.fsum(4.0**weight for weight in log_weights)
     bound = math.sqrt(squares) * (1 + 8 * UNIT_ROUNDOFF)
     size = n_bins * len(log_weights)
-    return Contribution(bound, math.sqrt(2), size, total=n_rows * 2.0 ** max(log_weights))
+    return base.Contribution(bound, math.sqrt(2), size, total=n_rows * 2.0 ** max(log_weights))
 
 
 def _checked_weights(who: str, log_weights: object, asked: int) -> tuple[int, ...]:
@@ -41,15 +39,15 @@ def _checked_weights(who: str, log_weights: object, asked: int) -> tuple[int, ..
     return weights
 
 
-def _asked(context: PublicContext, features: bool, targets: bool) -> int:
+def _asked(context: base.PublicContext, features: bool, targets: bool) -> int:
     """Return the number of columns that are asked for."""
     public = context.public
     return features * public.n_features + targets * public.n_outputs
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class MagnitudeCounts(Statistic):
+class MagnitudeCounts(base.Statistic):
     """Counts of values by sign and magnitude, for each column.
 
     Sensitivity: see :func:`_contribution`; the spread is sqrt(2), as in any histogram. A record
@@ -69,25 +67,25 @@ class MagnitudeCounts(Statistic):
     log_weights: tuple[int, ...]
     kind: ClassVar[str] = "magnitudes"
 
-    def _weights(self, context: PublicContext) -> tuple[int, ...]:
+    def _weights(self, context: base.PublicContext) -> tuple[int, ...]:
         asked = _asked(context, self.features, self.targets)
         return _checked_weights(type(self).__name__, self.log_weights, asked)
 
-    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return _contribution(self._weights(context), N_MAGNITUDES, n_rows)
 
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return len(self._weights(context)), N_MAGNITUDES
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         weights = np.array(self._weights(context))[:, None]
         counts = rows.total(magnitude_counts, self.features, self.targets)
         return np.asarray(np.ldexp(counts.astype(np.float64), weights))
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class BinCounts(Statistic):
+class BinCounts(base.Statistic):
     """Counts of values in equal bins between public edges, for each column.
 
     Sensitivity as in `MagnitudeCounts`: the outermost bins are open, so every value, of whatever
@@ -123,19 +121,19 @@ class BinCounts(Statistic):
         if not (usable and (self.width > 0).all() and self.n_bins >= 1):
             raise ValueError("BinCounts: edges must be finite, and widths positive.")
 
-    def _weights(self, context: PublicContext) -> tuple[int, ...]:
+    def _weights(self, context: base.PublicContext) -> tuple[int, ...]:
         asked = _asked(context, self.features, self.targets)
         if self.low.shape != (asked,) or self.width.shape != (asked,):
             raise ValueError(f"BinCounts: low and width must have shape ({asked},).")
         return _checked_weights(type(self).__name__, self.log_weights, asked)
 
-    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return _contribution(self._weights(context), self.n_bins, n_rows)
 
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return len(self._weights(context)), self.n_bins
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         weights = np.array(self._weights(context))[:, None]
         arguments = self.features, self.targets, self.low, self.width, self.n_bins
         counts = rows.total(bin_counts, *arguments)

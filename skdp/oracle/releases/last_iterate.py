@@ -1,7 +1,5 @@
 """Gradient descent run behind the boundary, of which only the last point is shown."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -13,23 +11,17 @@ from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.objective import L2Ball
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases.base import (
-    Contribution,
-    PublicContext,
-    Release,
-    audited,
-    store_positive,
-)
+from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import NORM_SLACK, gradient_contribution, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise
-from skdp.oracle.sources.base import Source, require
+from skdp.oracle.sources.base import Source, require_kind
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class LastIterate(Release):
+class LastIterate(base.Release):
     """The last point of ``n_steps`` noisy proximal gradient steps over all rows, from zero.
 
     One step, with ``r = step_size / n`` and S(w) the sum of the clipped gradients, is
@@ -78,7 +70,7 @@ class LastIterate(Release):
     step_size : float
         Positive, at most ``2 / beta``.
     clip_norm : float
-        L2 bound of one record's gradient.
+        L2 bound of one record's gradient, from 1e-100 to 1e100.
     mechanism : GaussianNoise, default=GaussianNoise()
         The noise of each step.
     """
@@ -91,7 +83,8 @@ class LastIterate(Release):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_steps", int(self.n_steps))
-        store_positive(self, "step_size", "clip_norm")
+        base.store_positive(self, "step_size")
+        base.store_bounds(self, "clip_norm")
         if self.n_steps < 1:
             raise ValueError(f"LastIterate: n_steps must be at least 1; got {self.n_steps!r}.")
 
@@ -100,7 +93,7 @@ class LastIterate(Release):
 
     # ------------------------------------------------------------------ the cost
 
-    def event(self, context: PublicContext) -> HiddenIterates:
+    def event(self, context: base.PublicContext) -> HiddenIterates:
         """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
         self._require(context)
         public, constraint = context.public, context.problem.constraint
@@ -111,11 +104,11 @@ class LastIterate(Release):
         step = self.mechanism.event(spread=2.0)
         return HiddenIterates(step, self.n_steps, self._contraction(context), reach)
 
-    def _contraction(self, context: PublicContext) -> float:
+    def _contraction(self, context: base.PublicContext) -> float:
         exact = 1 / (1 + self.step_size * context.problem.strong_convexity)
         return min(1.0, exact * (1 + 1e-12))  # the divisor is rounded
 
-    def _require(self, context: PublicContext) -> None:
+    def _require(self, context: base.PublicContext) -> None:
         public, problem = context.public, context.problem
         provides, beta = problem.provides, smoothness(public, problem)
         if public.n_outputs != 1 or "separable_loss" not in provides:
@@ -160,11 +153,11 @@ class LastIterate(Release):
 
     # ------------------------------------------------------------------ the size of things
 
-    def _rate(self, context: PublicContext) -> float:
+    def _rate(self, context: base.PublicContext) -> float:
         """Return r, from answers to points."""
         return self.step_size / context.public.n_rows
 
-    def _ball(self, context: PublicContext) -> L2Ball:
+    def _ball(self, context: base.PublicContext) -> L2Ball:
         """Return the ball that holds points before their prox.
 
         Without noise ``|prox(w - r S)|`` is at most ``c (|w| + step_size * clip_norm)`` plus the
@@ -179,12 +172,12 @@ class LastIterate(Release):
         pushed = self.step_size * self.clip_norm * (1 + 1e-6) + self._first(context)
         return L2Ball(steps * pushed + 4 * math.sqrt(steps) * self._rate(context) * noise)
 
-    def _first(self, context: PublicContext) -> float:
+    def _first(self, context: base.PublicContext) -> float:
         """Length of the prox of zero."""
         origin = np.zeros(context.public.shape)
         return float(np.linalg.norm(context.problem.prox(origin, self.step_size)))
 
-    def _rounding(self, context: PublicContext, longest: float) -> float:
+    def _rounding(self, context: base.PublicContext, longest: float) -> float:
         """L2 norm of what floating point adds to M, at most, of two runs together.
 
         Points are no longer than ``longest``; u is the unit roundoff. For n rows at one point:
@@ -192,7 +185,7 @@ class LastIterate(Release):
         and residuals by ``curvature`` times that and by their own evaluation; the sum's rounding
         is in the contribution of `GradientSum`. Points: the product with r, the division by it, the
         norm in the ball, and the prox, which is elementwise but for balls and simplices, whose
-        levels are sums of d context.
+        levels are sums of d terms.
         """
         public, loss = context.public, context.problem.loss
         size, row_norm = math.prod(public.shape), public.row_norm or 0.0
@@ -205,7 +198,7 @@ class LastIterate(Release):
         one = UNIT_ROUNDOFF * (public.n_rows * (margins + residuals) + points)
         return 2.02 * one  # of two runs; the rest covers higher orders
 
-    def _contribution(self, context: PublicContext) -> Contribution:
+    def _contribution(self, context: base.PublicContext) -> base.Contribution:
         public = context.public
         plain = gradient_contribution(self.clip_norm, context, public.n_rows)
         longest = self._ball(context).radius + self._first(context)
@@ -214,7 +207,7 @@ class LastIterate(Release):
         # The noise's rounding depends on the grid, which depends on the noise: a fixed point.
         bound = exact
         for _ in range(16):
-            found = Contribution(bound, plain.spread, plain.size, total)
+            found = base.Contribution(bound, plain.spread, plain.size, total)
             rounded = exact + self.mechanism._grid(found, context.scale) * math.sqrt(plain.size)
             if rounded <= bound:
                 return found
@@ -225,19 +218,21 @@ class LastIterate(Release):
             "rounding errors would outgrow; ask for a larger epsilon. Nothing was released."
         )
 
-    def std(self, context: PublicContext) -> float:
+    def std(self, context: base.PublicContext) -> float:
         """Return the standard deviation that one step's noise gives a point, before its prox."""
         self._require(context)
         return self._rate(context) * self.mechanism.std(self._contribution(context), context.scale)
 
     # ------------------------------------------------------------------ the run
 
-    def n_gradients(self, context: PublicContext) -> float:
+    def n_gradients(self, context: base.PublicContext) -> float:
         return float(self.n_steps * context.public.n_rows)
 
-    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
+    def answer(
+        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
+    ) -> Array:
         self._require(context)
-        rows = require(source, MemorySource)
+        rows = require_kind(source, MemorySource)
         found = (rows.n_rows, rows.row_bound, rows.records.weights is not None)
         if found != (context.public.n_rows, context.public.row_bound, False):
             raise ValueError(
@@ -258,7 +253,7 @@ class LastIterate(Release):
             point = context.problem.prox(ball.project(-rate * noisy), self.step_size)
         return point
 
-    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
+    def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
         noise = rng.standard_normal(context.public.shape)
         push = self._rate(context) * self.clip_norm / math.sqrt(noise.size)
         return context.problem.prox(push * noise, self.step_size)

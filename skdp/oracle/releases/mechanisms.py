@@ -1,7 +1,5 @@
 """Mechanisms: Gaussian and Laplace noise on a power-of-two grid, exact after rounding."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Statistics of second moments: Gram matrices, gradients of shrunk rows, squared residuals."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -12,25 +10,16 @@ from skdp._numbers import Array
 from skdp.objective import Loss
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
-from skdp.oracle.releases.base import (
-    Contribution,
-    PublicContext,
-    Statistic,
-    audited,
-    require_shape,
-    store_bounds,
-    store_points,
-    store_positive,
-)
+from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.records import Records
 
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class GramSum(Statistic):
+class GramSum(base.Statistic):
     """Sum of ``v v'`` over the records' vectors v, each shrunk to L2 norm ``row_norm``.
 
     v is the row with its constant, times the root of its weight; with ``target_unit``, the targets
@@ -60,30 +49,30 @@ class GramSum(Statistic):
     kind: ClassVar[str] = "gram"
 
     def __post_init__(self) -> None:
-        store_bounds(self, "row_norm")
+        base.store_bounds(self, "row_norm")
         if self.target_unit is not None:
-            store_positive(self, "target_unit")
+            base.store_positive(self, "target_unit")
         object.__setattr__(self, "target_bound", float(self.target_bound))
         if not self.target_bound > 0:
             raise ValueError(f"GramSum: target_bound must be positive; got {self.target_bound!r}.")
 
-    def _columns(self, context: PublicContext) -> int:
+    def _columns(self, context: base.PublicContext) -> int:
         extra = 0 if self.target_unit is None else context.public.n_outputs
         return context.public.n_parameters + extra
 
-    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         columns, public = self._columns(context), context.public
         more = columns - public.n_features
         slack = moments.gram_rounding(n_rows, public.n_features, more, public.sparse)
         bound = self.row_norm**2 * (1 + slack)
         size = columns * (columns + 1) // 2
-        return Contribution(bound, spread=ROOT_TWO, size=size, total=n_rows * bound)
+        return base.Contribution(bound, spread=ROOT_TWO, size=size, total=n_rows * bound)
 
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         columns = self._columns(context)
         return (columns * (columns + 1) // 2,)
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         arguments = self.row_norm, self.target_unit, self.target_bound
         return moments.pack(rows.total(moments.bounded_gram, *arguments))
 
@@ -96,7 +85,7 @@ def unpack_gram(answer: Array, size: int) -> Array:
     return moments.unpack(answer, size)
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
 class Coordinates:
     """Other coordinates of rows, ``T'z``, and how much rounding errors may grow in them.
@@ -111,7 +100,7 @@ class Coordinates:
     condition: float = field(init=False)
 
     def __post_init__(self) -> None:
-        store_points(self, "matrix")
+        base.store_points(self, "matrix")
         if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
             raise ValueError(f"Coordinates: T must be square; got shape {self.matrix.shape}.")
         object.__setattr__(self, "condition", moments.condition_number(self.matrix))
@@ -119,9 +108,9 @@ class Coordinates:
             raise ValueError("Coordinates: T is singular, up to rounding. Nothing was released.")
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class ShrunkGradientSum(Statistic):
+class ShrunkGradientSum(base.Statistic):
     """Sum of the records' gradients at ``point``, the rows shrunk and the residuals capped.
 
     In ``coordinates`` of a public matrix T, row z is ``u = T'z``. A record adds
@@ -159,15 +148,15 @@ class ShrunkGradientSum(Statistic):
     kind: ClassVar[str] = "gradient"
 
     def __post_init__(self) -> None:
-        store_points(self, "point")
-        store_bounds(self, "row_norm", "residual_bound")
+        base.store_points(self, "point")
+        base.store_bounds(self, "row_norm", "residual_bound")
         if self.coordinates is not None and type(self.coordinates) is not Coordinates:
             raise TypeError(
                 f"ShrunkGradientSum: coordinates must be Coordinates; got {self.coordinates!r}."
             )
         object.__setattr__(self, "whole_records", bool(self.whole_records))
 
-    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         public = context.public
         slack = gradient_rounding(n_rows, public.n_features, public.n_outputs, public.sparse)
         if self.coordinates is not None:
@@ -180,13 +169,13 @@ class ShrunkGradientSum(Statistic):
             )
         bound = self.row_norm * self.residual_bound * (1 + slack)
         size = math.prod(public.shape)
-        return Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
+        return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
 
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return context.public.shape
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        require_shape(self, context, "point")
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        base.require_shape(self, context, "point")
         n_parameters = context.public.n_parameters
         transform = None if self.coordinates is None else self.coordinates.matrix
         if transform is not None and len(transform) != n_parameters:
@@ -222,9 +211,9 @@ def residual_squares(records: Records, loss: Loss, point: Array, bound: float) -
     return total
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class ResidualSquares(Statistic):
+class ResidualSquares(base.Statistic):
     """Sum of the records' squared residuals at ``point``, each cut to ``bound**2``.
 
     Sensitivity: a record adds its weighted ``|r|**2``, at least 0 and at most ``bound**2``, so both
@@ -242,18 +231,18 @@ class ResidualSquares(Statistic):
     kind: ClassVar[str] = "residual_squares"
 
     def __post_init__(self) -> None:
-        store_points(self, "point")
-        store_bounds(self, "bound")
+        base.store_points(self, "point")
+        base.store_bounds(self, "bound")
 
-    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         slack = gradient_rounding(n_rows, 1, 1, context.public.sparse)
         bound = self.bound**2 * (1 + slack)
-        return Contribution(bound, spread=1.0, size=1, total=n_rows * bound)
+        return base.Contribution(bound, spread=1.0, size=1, total=n_rows * bound)
 
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return (1,)
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        require_shape(self, context, "point")
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        base.require_shape(self, context, "point")
         total = rows.total(residual_squares, context.problem.loss, self.point, self.bound)
         return np.array([total])

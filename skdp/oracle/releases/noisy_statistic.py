@@ -1,7 +1,5 @@
 """The release behind nearly every algorithm: a statistic of sampled rows, with noise."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 
@@ -10,15 +8,15 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.accounting import Event
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases.base import Contribution, PublicContext, Release, Statistic, audited
+from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import Mechanism
 from skdp.oracle.releases.samplers import AllRows, Sampler
-from skdp.oracle.sources.base import RepeatableSource, Source, require
+from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class NoisyStatistic(Release):
+class NoisyStatistic(base.Release):
     """A statistic of the rows that ``sampler`` draws, plus the noise of ``mechanism``.
 
     Sensitivity: that of the statistic, which enforces it. The cost is the mechanism's, as seen
@@ -32,7 +30,7 @@ class NoisyStatistic(Release):
     sampler : Sampler, default=AllRows()
     """
 
-    statistic: Statistic
+    statistic: base.Statistic
     mechanism: Mechanism
     sampler: Sampler = field(default_factory=AllRows)
 
@@ -47,37 +45,39 @@ class NoisyStatistic(Release):
     def parts(self) -> tuple[object, ...]:
         return self.statistic, self.mechanism, self.sampler
 
-    def _contribution(self, context: PublicContext) -> Contribution:
+    def _contribution(self, context: base.PublicContext) -> base.Contribution:
         # Asked for by event, std and answer in turn: remembered for the context at hand.
         known = self.__dict__.get("_known")
         if known is None or known[0] is not context:
             n_rows = self.sampler.max_rows(context.public)
             known = context, self.statistic.contribution(context, n_rows)
             object.__setattr__(self, "_known", known)
-        contribution: Contribution = known[1]
+        contribution: base.Contribution = known[1]
         return contribution
 
-    def event(self, context: PublicContext) -> Event:
+    def event(self, context: base.PublicContext) -> Event:
         spread = self._contribution(context).spread
         return self.sampler.event(self.mechanism.event(spread), context.public)
 
-    def std(self, context: PublicContext) -> float:
+    def std(self, context: base.PublicContext) -> float:
         return self.mechanism.std(self._contribution(context), context.scale)
 
-    def divisor(self, context: PublicContext) -> float:
+    def divisor(self, context: base.PublicContext) -> float:
         """Public number of rows that take part, in expectation."""
         return self.sampler.divisor(context.public)
 
-    def n_gradients(self, context: PublicContext) -> float:
+    def n_gradients(self, context: base.PublicContext) -> float:
         return self.statistic.gradients * self.divisor(context)
 
-    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
-        rows = require(self.sampler.draw(source, noise_source), RepeatableSource)
+    def answer(
+        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
+    ) -> Array:
+        rows = require_kind(self.sampler.draw(source, noise_source), RepeatableSource)
         total = self.statistic.total(rows, context)
         contribution = self._contribution(context)
         return self.mechanism.add_noise(total, contribution, context.scale, noise_source)
 
-    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
+    def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
         # As large as one record's part: enough to move a solver, too little to make it diverge.
         contribution = self._contribution(context)
         noise = rng.standard_normal(self.statistic.shape(context))

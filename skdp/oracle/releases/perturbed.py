@@ -1,7 +1,5 @@
 """The minimiser of an objective with a random linear term."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -14,15 +12,9 @@ from skdp.objective import Logistic
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
-from skdp.oracle.releases.base import (
-    Contribution,
-    PublicContext,
-    Release,
-    audited,
-    store_positive,
-)
+from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import GRID_BITS, GaussianNoise
-from skdp.oracle.sources.base import RepeatableSource, Source, require
+from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
 OUTPUT_NOISE = 30.0  # relative to the noise on the objective, each in its own unit
@@ -43,9 +35,9 @@ def perturbation_damping(public: Public, curvature: float, row_norm: float, shar
     return curvature * row_norm**2 * (1 + 1e-6) / ratio
 
 
-@audited
+@base.audited
 @dataclass(frozen=True)
-class PerturbedMinimum(Release):
+class PerturbedMinimum(base.Release):
     """``argmin_w sum_i f_i**2 l(z_i'w) + damping/2 |w|**2 + n penalty(w) + b'w``, and some noise.
 
     z is the row with its constant, l the logistic loss, and f a factor, 1 for short rows of weight
@@ -88,7 +80,7 @@ class PerturbedMinimum(Release):
     damping: float
 
     def __post_init__(self) -> None:
-        store_positive(self, "row_norm", "damping")
+        base.store_positive(self, "row_norm", "damping")
 
     @property
     def kind(self) -> str:
@@ -99,7 +91,7 @@ class PerturbedMinimum(Release):
 
     # ------------------------------------------------------------------ the cost
 
-    def event(self, context: PublicContext) -> ObjectivePerturbed:
+    def event(self, context: base.PublicContext) -> ObjectivePerturbed:
         """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
         loss, public = context.problem.loss, context.public
         if not isinstance(loss, Logistic) or public.n_outputs != 1:
@@ -125,7 +117,7 @@ class PerturbedMinimum(Release):
             failure=math.exp(-(self._excess(context) ** 2) / 2),
         )
 
-    def _grid(self, context: PublicContext) -> float:
+    def _grid(self, context: base.PublicContext) -> float:
         return float(2.0 ** math.ceil(math.log2(context.scale * self._lipschitz * 2.0**-GRID_BITS)))
 
     @property
@@ -134,18 +126,18 @@ class PerturbedMinimum(Release):
         return self.row_norm * (1 + 1e-9)
 
     @staticmethod
-    def _excess(context: PublicContext) -> float:
+    def _excess(context: base.PublicContext) -> float:
         """Return t: b is longer than std (sqrt(p) + t) with probability below exp(-t**2 / 2)."""
         public = context.public
         certain = math.log(1 / max(public.delta, 1e-300)) + min(public.epsilon, 300.0)
         return math.sqrt(2 * (certain + 14))
 
-    def _longest(self, context: PublicContext) -> float:
+    def _longest(self, context: base.PublicContext) -> float:
         """Return the length that b is cut to."""
         size = context.public.n_parameters
         return context.scale * self._lipschitz * (math.sqrt(size) + self._excess(context))
 
-    def _farthest(self, context: PublicContext) -> float:
+    def _farthest(self, context: base.PublicContext) -> float:
         """Bound on the length of the minimiser w: the smaller one of two.
 
         The objective at w is not above its value at 0: ``damping/2 |w|**2 <= h n log(2) + |b| |w|``
@@ -163,7 +155,7 @@ class PerturbedMinimum(Release):
         by_value = (b + math.sqrt(inner)) / self.damping
         return min(by_slope, by_value) * (1 + 1e-6)
 
-    def _rounding(self, context: PublicContext, longest: float) -> float:
+    def _rounding(self, context: base.PublicContext, longest: float) -> float:
         """Longest error of a computed gradient at a point no longer than ``longest``.
 
         Margins are off by ``(p + 8) u |z| longest``, residuals by a quarter of that and by their
@@ -177,7 +169,7 @@ class PerturbedMinimum(Release):
         each = problem.loss.curvature * self.row_norm * long_row * (size + 8) * longest
         return 1.01 * UNIT_ROUNDOFF * n_rows * each + self._rounding_of_sums(context, longest)
 
-    def _rounding_of_sums(self, context: PublicContext, longest: float) -> float:
+    def _rounding_of_sums(self, context: base.PublicContext, longest: float) -> float:
         """Longest error of a computed gradient, if margins were exact."""
         public = context.public
         residuals = 32 * UNIT_ROUNDOFF * public.n_rows * self.row_norm
@@ -185,20 +177,20 @@ class PerturbedMinimum(Release):
         rest = UNIT_ROUNDOFF * 8 * (self._strength(context) * longest + self._longest(context))
         return 1.01 * (residuals + sums + rest)
 
-    def _half_grid(self, context: PublicContext) -> float:
+    def _half_grid(self, context: base.PublicContext) -> float:
         """Longest rounding of b."""
         if context.scale == 0:
             return 0.0
         return 0.5 * self._grid(context) * math.sqrt(context.public.n_parameters)
 
-    def _goal(self, context: PublicContext) -> float:
+    def _goal(self, context: base.PublicContext) -> float:
         """How short a computed gradient has to be; without noise, as short as is of use."""
         if context.scale == 0:
             return 1e-9 * context.public.n_rows
         rounding = self._rounding(context, self._farthest(context))
         return (SLACK - 1) * rounding + self._half_grid(context)
 
-    def _distances(self, context: PublicContext) -> list[float]:
+    def _distances(self, context: base.PublicContext) -> list[float]:
         """How far from the minimiser, at most, the search ends, and each step after it."""
         rounding = self._rounding(context, self._farthest(context))
         found = [(self._goal(context) + rounding) / self.damping]
@@ -206,7 +198,7 @@ class PerturbedMinimum(Release):
             found.append(nearer)
         return found
 
-    def _nearer(self, context: PublicContext, distance: float) -> float:
+    def _nearer(self, context: base.PublicContext, distance: float) -> float:
         """How far from w, at most, Newton's step ends that starts within ``distance`` of it.
 
         Let A be the matrix of rows ``f z``, W the second derivatives at the point v where the step
@@ -247,23 +239,23 @@ class PerturbedMinimum(Release):
         step = distance + missed
         return 1.01 * (missed + 2 * relative * step + 2 * UNIT_ROUNDOFF * longest)
 
-    def _gain(self, context: PublicContext) -> float:
+    def _gain(self, context: base.PublicContext) -> float:
         """How long ``H^-1 A'M x`` is, at most, for entries of x of 1; see :meth:`_nearer`."""
         curvature = context.problem.loss.curvature
         return 0.5 * math.sqrt(context.public.n_rows * curvature / self.damping)
 
-    def _strength(self, context: PublicContext) -> float:
+    def _strength(self, context: base.PublicContext) -> float:
         """Largest eigenvalue of the Hessian's public part."""
         return self.damping + context.problem.strong_convexity * context.public.n_rows
 
-    def contribution(self, context: PublicContext) -> Contribution:
+    def contribution(self, context: base.PublicContext) -> base.Contribution:
         """Return what the noise on the answer hides: points within D of each other."""
         half_grid = self._half_grid(context) / self.damping  # b's, which moves the minimiser itself
         distance = 2 * (self._distances(context)[-1] + half_grid) * (1 + 1e-9)
         total = self._farthest(context) + distance
-        return Contribution(distance, 1.0, context.public.n_parameters, total)
+        return base.Contribution(distance, 1.0, context.public.n_parameters, total)
 
-    def std(self, context: PublicContext) -> float:
+    def std(self, context: base.PublicContext) -> float:
         """Return the standard deviation of the perturbation b, in units of the mean gradient."""
         self.event(context)
         if context.scale > 0:
@@ -272,13 +264,15 @@ class PerturbedMinimum(Release):
 
     # ------------------------------------------------------------------ the run
 
-    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
-        rows = require(source, RepeatableSource)
+    def answer(
+        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
+    ) -> Array:
+        rows = require_kind(source, RepeatableSource)
         found = self._minimum(rows, context, self._perturbation(context, noise_source))
         noise = GaussianNoise(OUTPUT_NOISE)
         return noise.add_noise(found, self.contribution(context), context.scale, noise_source)
 
-    def _perturbation(self, context: PublicContext, noise_source: NoiseSource) -> Array:
+    def _perturbation(self, context: base.PublicContext, noise_source: NoiseSource) -> Array:
         shape = context.public.shape
         if context.scale == 0:
             return np.zeros(shape)
@@ -287,14 +281,14 @@ class PerturbedMinimum(Release):
         return b * min(1.0, self._longest(context) / max(float(np.linalg.norm(b)), 1e-300))
 
     def _gradient(
-        self, rows: RepeatableSource, context: PublicContext, b: Array, point: Array
+        self, rows: RepeatableSource, context: base.PublicContext, b: Array, point: Array
     ) -> Array:
         problem = context.problem
         data = rows.total(moments.accurate_gradients, problem.loss, point, self.row_norm)
         penalty = context.public.n_rows * problem.penalty_gradient(point)
         return np.asarray(data + penalty + self.damping * point + b)
 
-    def _minimum(self, rows: RepeatableSource, context: PublicContext, b: Array) -> Array:
+    def _minimum(self, rows: RepeatableSource, context: base.PublicContext, b: Array) -> Array:
         public, loss = context.public, context.problem.loss
         lifted = np.full(public.n_parameters, self.damping)
         lifted += context.problem.strong_convexity * public.n_rows
@@ -337,5 +331,5 @@ class PerturbedMinimum(Release):
                 gradient = self._gradient(rows, context, b, point)
         return point
 
-    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
+    def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
         return rng.standard_normal(context.public.shape) / math.sqrt(context.public.n_parameters)

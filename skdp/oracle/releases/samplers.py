@@ -5,8 +5,6 @@ The number that turns a sum into a mean is always public: the *expected* number 
 number that came out. An empty draw is answered like any other, with noise on a sum of nothing.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import operator
@@ -21,14 +19,7 @@ from skdp.accounting import Event, FixedSizeSampled, OnBlock, Partition, Poisson
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases.base import audited, store_integers
-from skdp.oracle.sources.base import (
-    ADDRESSABLE,
-    ORDERED,
-    REPEATABLE,
-    OrderedSource,
-    Source,
-    require,
-)
+from skdp.oracle.sources import base
 from skdp.oracle.sources.memory import MemorySource
 
 
@@ -48,7 +39,7 @@ class Sampler(ABC):
         """Return the cost of ``inner`` on the rows that are drawn."""
 
     @abstractmethod
-    def draw(self, source: Source, noise_source: NoiseSource) -> Source:
+    def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
         """Return the rows that take part."""
 
     @abstractmethod
@@ -63,14 +54,14 @@ class Sampler(ABC):
 class IndexSampler(Sampler):
     """A sampler that draws rows by their numbers."""
 
-    needs = ADDRESSABLE
+    needs = base.ADDRESSABLE
 
     @abstractmethod
     def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
         """Return the numbers of the rows that take part, in increasing order."""
 
-    def draw(self, source: Source, noise_source: NoiseSource) -> Source:
-        rows = require(source, MemorySource)
+    def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
+        rows = base.require_kind(source, MemorySource)
         return rows.take(self.indices(rows, noise_source))
 
     def draw_many(
@@ -95,7 +86,7 @@ class IndexSampler(Sampler):
 class AllRows(IndexSampler):
     """All rows, every time."""
 
-    needs: ClassVar[str] = REPEATABLE
+    needs: ClassVar[str] = base.REPEATABLE
 
     def event(self, inner: Event, public: Public) -> Event:
         return inner
@@ -103,7 +94,7 @@ class AllRows(IndexSampler):
     def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
         return np.arange(source.n_rows)
 
-    def draw(self, source: Source, noise_source: NoiseSource) -> Source:
+    def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
         return source
 
     def divisor(self, public: Public) -> float:
@@ -270,7 +261,7 @@ class Cut(Sampler):
     epoch: int
     cuts: tuple[int, ...]
     index: int
-    needs: ClassVar[str] = ORDERED
+    needs: ClassVar[str] = base.ORDERED
 
     def __post_init__(self) -> None:
         store_integers(self, "epoch", "index")
@@ -286,8 +277,8 @@ class Cut(Sampler):
         partition = Partition(self.epoch, len(self.cuts) - 1, cuts=self.cuts)
         return OnBlock(partition, self.index, inner)
 
-    def draw(self, source: Source, noise_source: NoiseSource) -> Source:
-        ordered = require(source, OrderedSource)
+    def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
+        ordered = base.require_kind(source, base.OrderedSource)
         return ordered.block(self.epoch, self.cuts, self.index, noise_source)
 
     def divisor(self, public: Public) -> float:

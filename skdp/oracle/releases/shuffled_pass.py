@@ -1,7 +1,5 @@
 """One pass of noisy gradient steps over disjoint blocks of shuffled rows, as one release."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,27 +13,20 @@ from skdp.accounting import DisjointPass, Event, Shuffled
 from skdp.objective import Problem
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases.base import (
-    Contribution,
-    PublicContext,
-    Release,
-    audited,
-    store_integers,
-    store_positive,
-)
+from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import gradient_contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.step_noise import StepNoise
-from skdp.oracle.sources.base import ORDERED, OrderedSource, Source, require
+from skdp.oracle.sources.base import ORDERED, OrderedSource, Source, require_kind
 from skdp.oracle.sources.records import Records
 
 AT_ONCE = 4096  # rows written out, and noises drawn, at once; fewer where rows are long
 PART_BYTES = 1 << 21
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class ShuffledPass(Release):
+class ShuffledPass(base.Release):
     """The mean of the last iterates of one pass of noisy steps, each on rows of its own.
 
     The rows are put in a secret, uniformly random order (a stream keeps the order of arrival) and
@@ -67,7 +58,7 @@ class ShuffledPass(Release):
     step_size : float
         Positive.
     clip_norm : float
-        L2 bound of one record's gradient.
+        L2 bound of one record's gradient, from 1e-100 to 1e100.
     mechanism : GaussianNoise, default=GaussianNoise()
         The noise of each step.
     tail : float, default=0.5
@@ -82,8 +73,9 @@ class ShuffledPass(Release):
     kind: ClassVar[str] = "shuffled_pass"
 
     def __post_init__(self) -> None:
-        store_integers(self, "n_steps")
-        store_positive(self, "step_size", "clip_norm")
+        base.store_integers(self, "n_steps")
+        base.store_positive(self, "step_size")
+        base.store_bounds(self, "clip_norm")
         object.__setattr__(self, "tail", float(self.tail))
         if self.n_steps < 1 or not 0 <= self.tail <= 1:
             raise ValueError(
@@ -100,35 +92,37 @@ class ShuffledPass(Release):
 
     # ------------------------------------------------------------------ the cost
 
-    def _require(self, context: PublicContext) -> None:
+    def _require(self, context: base.PublicContext) -> None:
         if self.n_steps > context.public.n_rows:
             raise ValueError(
                 f"ShuffledPass: {self.n_steps} steps need as many rows; there are "
                 f"{context.public.n_rows}. Nothing was released."
             )
 
-    def _most(self, context: PublicContext) -> int:
+    def _most(self, context: base.PublicContext) -> int:
         return -(-context.public.n_rows // self.n_steps)
 
-    def _contribution(self, context: PublicContext) -> Contribution:
+    def _contribution(self, context: base.PublicContext) -> base.Contribution:
         return gradient_contribution(self.clip_norm, context, self._most(context))
 
-    def event(self, context: PublicContext) -> Event:
+    def event(self, context: base.PublicContext) -> Event:
         self._require(context)
         step = self.mechanism.event(spread=2.0)
         if self.n_steps == context.public.n_rows and not context.public.streamed:
             return Shuffled(self.n_steps, step)
         return DisjointPass(self.n_steps, step)
 
-    def std(self, context: PublicContext) -> float:
+    def std(self, context: base.PublicContext) -> float:
         """Return the standard deviation of the noise on one step's sum, in each coordinate."""
         self._require(context)
         return StepNoise(self.mechanism, self._contribution(context), context.scale).std
 
     # ------------------------------------------------------------------ the pass
 
-    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
-        rows = require(source, OrderedSource)
+    def answer(
+        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
+    ) -> Array:
+        rows = require_kind(source, OrderedSource)
         found = (rows.n_rows, rows.arrives_in_order)
         if found != (context.public.n_rows, context.public.streamed):
             raise ValueError(
@@ -144,7 +138,7 @@ class ShuffledPass(Release):
         return self.n_steps - max(1, math.ceil(self.tail * self.n_steps))
 
     def _in_batches(
-        self, rows: OrderedSource, context: PublicContext, noise_source: NoiseSource
+        self, rows: OrderedSource, context: base.PublicContext, noise_source: NoiseSource
     ) -> Array:
         n_rows, n_steps = context.public.n_rows, self.n_steps
         edges = (n_rows * t // n_steps for t in range(n_steps + 1))
@@ -164,7 +158,7 @@ class ShuffledPass(Release):
         return total / (n_steps - first)
 
     def _one_by_one(
-        self, rows: OrderedSource, context: PublicContext, noise_source: NoiseSource
+        self, rows: OrderedSource, context: base.PublicContext, noise_source: NoiseSource
     ) -> Array:
         """Return what `_in_batches` would: the same steps, in a microsecond or two each."""
         n_rows, (size, _) = context.public.n_rows, context.public.shape
@@ -202,7 +196,7 @@ class ShuffledPass(Release):
                 step += 1
         return (total / (n_rows - first))[:, None]
 
-    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
+    def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
         # As far as a single step goes: enough to move a solver.
         noise = rng.standard_normal(context.public.shape)
         push = self.step_size * self.clip_norm / (self._most(context) * math.sqrt(noise.size))

@@ -3,8 +3,6 @@
 None of them is a sum over records, but one record moves them by a bounded amount.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -12,22 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.oracle.kernels.second_moments import (
-    bounded_gram,
-    bounded_hessian,
-    gram_rounding,
-    plain_gram,
-)
-from skdp.oracle.releases.base import (
-    Contribution,
-    PublicContext,
-    Statistic,
-    audited,
-    require_shape,
-    store_bounds,
-    store_points,
-    store_positive,
-)
+from skdp.oracle.kernels import second_moments
+from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.records import BLOCK_BYTES, MAX_PARTS, UNIT_ROUNDOFF
 
@@ -63,9 +47,9 @@ def _solver_rounding(size: int) -> float:
     return float(64.0 * size**1.5 * UNIT_ROUNDOFF)
 
 
-@audited
+@base.audited
 @dataclass(frozen=True)
-class LargestEigenvalue(Statistic):
+class LargestEigenvalue(base.Statistic):
     """Largest eigenvalue of ``sum_i z_i z_i'``, z being rows with their constant; one number.
 
     Write G for the matrix without the record, R for the enforced bound on ``|z|``. By Weyl's
@@ -92,7 +76,7 @@ class LargestEigenvalue(Statistic):
     kind: ClassVar[str] = "largest_eigenvalue"
     gradients: ClassVar[int] = 0
 
-    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         public = context.public
         if public.row_norm is None:
             raise ValueError(
@@ -105,18 +89,18 @@ class LargestEigenvalue(Statistic):
                 f"at most {MAX_GRAM_COLUMNS}. Nothing was released."
             )
         bound = public.row_norm**2 * (1 + eigenvalue_rounding(n_rows, public.n_parameters))
-        return Contribution(bound, 1.0, size=1, total=n_rows * bound, order=self.order)
+        return base.Contribution(bound, 1.0, size=1, total=n_rows * bound, order=self.order)
 
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return (1,)
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        return np.linalg.eigvalsh(rows.total(plain_gram))[-1:]
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        return np.linalg.eigvalsh(rows.total(second_moments.plain_gram))[-1:]
 
 
-@audited
+@base.audited
 @dataclass(frozen=True)
-class SmallestEigenvalue(Statistic):
+class SmallestEigenvalue(base.Statistic):
     """The smallest eigenvalue of the Gram matrix of the rows, each shrunk to ``row_norm``.
 
     Sensitivity: adding ``v v'`` to a symmetric matrix raises no eigenvalue by more than
@@ -134,26 +118,26 @@ class SmallestEigenvalue(Statistic):
     kind: ClassVar[str] = "smallest_eigenvalue"
 
     def __post_init__(self) -> None:
-        store_bounds(self, "row_norm")
+        base.store_bounds(self, "row_norm")
 
-    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         public = context.public
         size = public.n_parameters
-        slack = gram_rounding(n_rows, public.n_features, 1, public.sparse)
+        slack = second_moments.gram_rounding(n_rows, public.n_features, 1, public.sparse)
         slack += 2 * _solver_rounding(size) * n_rows
         bound = self.row_norm**2 * (1 + slack)
-        return Contribution(bound, spread=1.0, size=1, total=(n_rows + 1) * bound)
+        return base.Contribution(bound, spread=1.0, size=1, total=(n_rows + 1) * bound)
 
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return (1,)
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        return np.linalg.eigvalsh(rows.total(bounded_gram, self.row_norm))[:1]
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        return np.linalg.eigvalsh(rows.total(second_moments.bounded_gram, self.row_norm))[:1]
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class NewtonDirection(Statistic):
+class NewtonDirection(base.Statistic):
     """``(H + damping I)^-1 vector``, H the Hessian of the summed losses at ``point``.
 
     H is the sum of ``v v'``, v the row with its constant, times the root of its weight, shrunk to
@@ -195,11 +179,11 @@ class NewtonDirection(Statistic):
     kind: ClassVar[str] = "newton_direction"
 
     def __post_init__(self) -> None:
-        store_points(self, "point", "vector")
-        store_positive(self, "damping")
-        store_bounds(self, "row_norm")
+        base.store_points(self, "point", "vector")
+        base.store_positive(self, "damping")
+        base.store_bounds(self, "row_norm")
 
-    def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         public, loss = context.public, context.problem.loss
         if not (loss.quadratic or (loss.separable and public.n_outputs == 1)):
             raise ValueError(
@@ -210,7 +194,7 @@ class NewtonDirection(Statistic):
         most = self.row_norm**2 * loss.curvature
         length = float(np.linalg.norm(self.vector)) * (1 + 1e-9) + 1e-300
         exact = length * most / (self.damping * (self.damping + most))
-        slack = gram_rounding(n_rows, public.n_features, 1, public.sparse)
+        slack = second_moments.gram_rounding(n_rows, public.n_features, 1, public.sparse)
         slack += (
             2
             * _solver_rounding(size)
@@ -220,17 +204,17 @@ class NewtonDirection(Statistic):
             exact = min(exact, 1.0)  # no noise is measured against it
             slack = 0.0
         bound = exact + 1.01 * slack * most * length / self.damping**2
-        return Contribution(
+        return base.Contribution(
             bound, spread=2.0, size=math.prod(public.shape), total=2 * length / self.damping
         )
 
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return context.public.shape
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        require_shape(self, context, "point", "vector")
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        base.require_shape(self, context, "point", "vector")
         loss = context.problem.loss
-        hessian = rows.total(bounded_hessian, loss, self.point, self.row_norm)
+        hessian = rows.total(second_moments.bounded_hessian, loss, self.point, self.row_norm)
         public = context.public
         penalty = np.full(public.n_parameters, context.problem.strong_convexity * public.n_rows)
         if public.has_intercept:  # which is not penalised

@@ -1,7 +1,5 @@
 """Noise for passes of many tiny steps: drawn for many steps at once, added without loss."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

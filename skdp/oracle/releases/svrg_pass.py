@@ -1,7 +1,5 @@
 """An epoch of variance-reduced steps, run behind the boundary as one release."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,33 +12,19 @@ from skdp._numbers import Array
 from skdp.accounting import Composed, Event
 from skdp.objective import Problem, Unconstrained
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases.base import (
-    Contribution,
-    PublicContext,
-    Release,
-    audited,
-    store_bounds,
-    store_points,
-)
+from skdp.oracle.releases import base, gradients
 from skdp.oracle.releases.difference_steps import LARGEST_CLIP, difference_steps
-from skdp.oracle.releases.gradients import (
-    GradientDifference,
-    GradientSum,
-    difference_bound,
-    difference_smoothness,
-    gradient_contribution,
-)
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.samplers import AllRows, IndexSampler
 from skdp.oracle.releases.step_noise import VaryingNoise
-from skdp.oracle.sources.base import ADDRESSABLE, Source, require
+from skdp.oracle.sources.base import ADDRESSABLE, Source, require_kind
 from skdp.oracle.sources.memory import MemorySource
 
 
-@audited
+@base.audited
 @dataclass(frozen=True, eq=False)
-class SVRGPass(Release):
+class SVRGPass(base.Release):
     """Noisy variance-reduced proximal steps from ``start``; the last iterate and the mean of all.
 
     With w~ the ``anchor`` and g~ the noisy mean gradient there, step t draws a batch of b rows, in
@@ -92,10 +76,10 @@ class SVRGPass(Release):
     kind: ClassVar[str] = "svrg_pass"
 
     def __post_init__(self) -> None:
-        store_points(self, "start", "anchor", "step_sizes")
+        base.store_points(self, "start", "anchor", "step_sizes")
         if not isinstance(self.snapshot, NoisyStatistic):
-            store_points(self, "snapshot")
-        store_bounds(self, "clip_norm")
+            base.store_points(self, "snapshot")
+        base.store_bounds(self, "clip_norm")
         if self.clip_norm > LARGEST_CLIP:
             raise ValueError(
                 f"SVRGPass: clip_norm must be at most {LARGEST_CLIP:g}; got {self.clip_norm!r}."
@@ -130,7 +114,7 @@ class SVRGPass(Release):
 
     # ------------------------------------------------------------------ the cost
 
-    def event(self, context: PublicContext) -> Composed:
+    def event(self, context: base.PublicContext) -> Composed:
         self._require_shapes(context)
         step = self.mechanism.event(spread=2.0)
         if isinstance(self.sampler, tuple):
@@ -142,12 +126,12 @@ class SVRGPass(Release):
             return Composed((copies, *steps.parts))
         return steps
 
-    def _require_shapes(self, context: PublicContext) -> None:
+    def _require_shapes(self, context: base.PublicContext) -> None:
         given = [self.start.shape, self.anchor.shape]
         if isinstance(self.snapshot, NoisyStatistic):
             statistic = self.snapshot.statistic
             of_all = isinstance(self.snapshot.sampler, AllRows)
-            if not (isinstance(statistic, GradientSum) and of_all):
+            if not (isinstance(statistic, gradients.GradientSum) and of_all):
                 raise ValueError("SVRGPass: snapshot must be a sum of gradients over all rows.")
             given.append(statistic.point.shape)
         else:
@@ -158,27 +142,27 @@ class SVRGPass(Release):
                 "Nothing was released for it."
             )
 
-    def _unit(self, context: PublicContext) -> Contribution:
+    def _unit(self, context: base.PublicContext) -> base.Contribution:
         """Contribution to a step's sum, were its bound 1."""
         most = max(item.max_rows(context.public) for item in self._samplers())
-        return gradient_contribution(1.0, context, most)
+        return gradients.gradient_contribution(1.0, context, most)
 
-    def std(self, context: PublicContext) -> float:
+    def std(self, context: base.PublicContext) -> float:
         """Return the standard deviation of a step's noise in D, were the bound ``clip_norm``."""
         if isinstance(self.snapshot, NoisyStatistic):
             self.snapshot.std(context)
         noise = VaryingNoise(self.mechanism, self._unit(context), context.scale)
         return noise.std * self.clip_norm / noise.cells
 
-    def n_gradients(self, context: PublicContext) -> float:
+    def n_gradients(self, context: base.PublicContext) -> float:
         samplers = self._samplers()
         mean = sum(item.divisor(context.public) for item in samplers) / len(samplers)
-        total = GradientDifference.gradients * self.n_steps * mean
+        total = gradients.GradientDifference.gradients * self.n_steps * mean
         if isinstance(self.snapshot, NoisyStatistic):
             total += self.snapshot.n_gradients(context)
         return total
 
-    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
+    def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
         self._require_shapes(context)
         divisor = min(item.divisor(context.public) for item in self._samplers())
         push = self.clip_norm / math.sqrt(self.start.size) / max(divisor, 1.0)
@@ -188,12 +172,14 @@ class SVRGPass(Release):
 
     # ------------------------------------------------------------------ the run
 
-    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
+    def answer(
+        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
+    ) -> Array:
         self._require_shapes(context)
-        rows = require(source, MemorySource)
+        rows = require_kind(source, MemorySource)
         unit = self._unit(context)
         noise = VaryingNoise(self.mechanism, unit, context.scale, noise_source, self.n_steps)
-        beta = difference_smoothness(context)
+        beta = gradients.difference_smoothness(context)
         move = _Move(context.problem, self.anchor)
         copies = self._copies(rows, context, noise_source)
         away = (self.start - self.anchor).ravel()  # from the anchor, where differences are small
@@ -211,7 +197,7 @@ class SVRGPass(Release):
                             "the solver diverged: its parameter holds nan or inf. Lower "
                             "learning_rate. The budget of this fit is spent."
                         )
-                    bound = difference_bound(self.clip_norm, beta, distance)
+                    bound = gradients.difference_bound(self.clip_norm, beta, distance)
                     # 2. the sum, in units of the grid, and its noise
                     sum_up(first, stop, away, bound, noise.cells / bound, answer)
                     noise.add_noise(answer)
@@ -225,7 +211,7 @@ class SVRGPass(Release):
         return points.reshape(2, *self.start.shape)
 
     def _copies(
-        self, rows: MemorySource, context: PublicContext, noise_source: NoiseSource
+        self, rows: MemorySource, context: base.PublicContext, noise_source: NoiseSource
     ) -> Iterator[Array]:
         """Yield the noisy mean gradient at the anchor for every step: the same, or fresh ones."""
         if not isinstance(self.snapshot, NoisyStatistic):

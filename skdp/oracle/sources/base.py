@@ -99,7 +99,7 @@ class InMemory(RepeatableSource):
     records: Records
 
 
-def require(source: Source, kind: type[Kind]) -> Kind:
+def require_kind(source: Source, kind: type[Kind]) -> Kind:
     """Return the source, or raise TypeError if it is of another kind."""
     if not isinstance(source, kind):
         raise TypeError(f"{type(source).__name__} is not a {kind.__name__}. Nothing was released.")

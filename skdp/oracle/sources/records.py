@@ -1,7 +1,5 @@
 """Records: rows with every fact about each of them, in blocks that kernels can take."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

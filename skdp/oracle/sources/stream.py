@@ -1,7 +1,5 @@
 """Rows that arrive block by block and are read once, of which one block is held at a time."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """How much of the budget the scaling gets: a function of public facts."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

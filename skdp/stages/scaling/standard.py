@@ -4,8 +4,6 @@ One column's rare values drown in the noise of its counts; the counts of all col
 them. Columns that have been standardised lie on both sides of 0 and are of about unit size.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

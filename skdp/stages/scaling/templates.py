@@ -1,7 +1,5 @@
 """Shapes that columns may have, and how probable each is for a column, given its noisy counts."""
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass

@@ -1,0 +1,101 @@
+"""Find the number of steps, and the longest steps, that the utility bounds call for."""
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from skdp.planning.bounds import check_bound_arguments, utility_bound
+
+# Largest number of steps that is considered; the time to compute a bound is proportional to it.
+MAX_STEPS = 1_000_000
+
+
+def closed_form_steps(alpha: float, slowness: float, factor: int) -> int:
+    """Return ``ceil(factor s log(1 + 1/(s alpha)))``, where the excess falls by 1 - 1/s per step.
+
+    This is the number of steps as printed (Hong, Wang, Zhou 2022, Thms 4.3, 4.5, 4.7, 4.8), with
+    factor 1 for uniform and 2 for dynamic noise.
+    """
+    return max(1, math.ceil(factor * slowness * math.log1p(1 / (slowness * alpha))))
+
+
+def number_of_steps(
+    alpha: float,
+    kappa: float,
+    noise_schedule: Any = "dynamic",
+    *,
+    momentum: float | None = None,
+    eta0: float = 1.0,
+    step: float = 1.0,
+    batch_noise: float = 0.0,
+) -> int:
+    """Find the number of steps that minimises `utility_bound`, whose parameters it takes.
+
+    A coarse search over all orders of magnitude is refined around its minimum.
+
+    Examples
+    --------
+    >>> from skdp.planning import number_of_steps
+    >>> number_of_steps(1e-4, 10, "uniform") < number_of_steps(1e-4, 10, "dynamic")
+    True
+    """
+    check_bound_arguments(alpha, kappa, momentum, eta0, step, batch_noise)
+    # Beyond a few times the printed number of steps, noise outweighs what is left of the excess.
+    slowness = kappa / (step * (2 - step) if momentum is None else eta0)
+    limit = min(4 * closed_form_steps(alpha * step**2, slowness, 2) + 16, MAX_STEPS)
+    options: dict[str, Any] = {"momentum": momentum, "eta0": eta0, "batch_noise": batch_noise}
+
+    @cache
+    def bound(n_steps: int) -> float:
+        return utility_bound(n_steps, alpha, kappa, noise_schedule, step=step, **options)
+
+    grid = sorted({round(n) for n in np.geomspace(1, limit, 48)})
+    place = min(range(len(grid)), key=lambda i: bound(grid[i]))
+    low, high = grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)]
+    while high - low > 4:
+        third = (high - low) // 3
+        left, right = low + third, high - third
+        low, high = (low, right) if bound(left) <= bound(right) else (left, high)
+    return min(range(low, high + 1), key=bound)
+
+
+def momentum_step_limit(beta: float, gamma: float) -> float:
+    """Return the largest eta0 for which the bound with momentum holds, for steps of ``eta0/(2M)``.
+
+    ``8 / (sqrt(1 + 64 beta gamma (gamma-beta)**-2 (1-beta)**-3) + 1)`` (Hong, Wang, Zhou 2022,
+    Thm 4.6).
+
+    Parameters
+    ----------
+    beta : float
+        Momentum, in [0, 1), other than gamma.
+    gamma : float
+        Contraction, in (0, 1].
+    """
+    if not (0 <= beta < 1 and 0 < gamma <= 1 and beta != gamma):
+        raise ValueError(
+            "momentum_step_limit: beta must lie in [0, 1), gamma in (0, 1], and they must differ; "
+            f"got beta={beta!r}, gamma={gamma!r}."
+        )
+    return 8 / (math.sqrt(1 + 64 * beta * gamma / ((gamma - beta) ** 2 * (1 - beta) ** 3)) + 1)
+
+
+def largest_momentum_step(beta: float, kappa: float) -> float:
+    """Return the largest eta0 within its own limit, where gamma is ``1 - eta0/kappa`` > beta."""
+    if not (0 <= beta < 1 and 1 <= kappa < math.inf):
+        raise ValueError(
+            "largest_momentum_step: beta must lie in [0, 1) and kappa be at least 1; "
+            f"got beta={beta!r}, kappa={kappa!r}."
+        )
+    largest = kappa * (1 - beta) * (1 - 1e-9)
+
+    def room(eta0: float) -> float:
+        return momentum_step_limit(beta, 1 - eta0 / kappa) - eta0
+
+    if room(largest) >= 0:
+        return largest
+    found = float(brentq(room, 1e-12 * largest, largest, xtol=1e-15, rtol=1e-12))
+    return found * (1 - 1e-9)

@@ -1,0 +1,61 @@
+"""Choose the solver that ``solver="auto"`` stands for, by public facts alone.
+
+0. "adaptive_shuffled_sgd" for rows that arrive in blocks, and can be read only once.
+1. "gd" with delta = 0, weights, sparse X, an L1 penalty, a constraint, a loss that is not smooth,
+   more than two classes, or more than 500 columns: the others cannot solve these problems, or do
+   it less well.
+2. "whitened" where the signal-to-noise ratio a is at least 150: as accurate as "gd" there, in a
+   tenth of the passes.
+3. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
+
+a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Measurements are in
+``docs/defaults.rst``.
+"""
+
+from typing import Any
+
+from skdp.objective import Problem
+from skdp.oracle import Public
+from skdp.solvers.base import REGISTRY
+
+# "whitened" is chosen from this signal-to-noise ratio on, and up to this number of columns. Both
+# were measured on the data sets of docs/defaults.rst.
+WHITENED_RATIO = 150.0
+WHITENED_COLUMNS = 500
+
+
+def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | None = None) -> str:
+    """Name of the solver that "auto" stands for.
+
+    Parameters
+    ----------
+    public : Public
+    problem : Problem
+    given : dict, optional
+        Hyperparameters set on the estimator; a solver that lacks one of them is not chosen.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from skdp.accounting import Adjacency
+    >>> from skdp.objective import Logistic, Problem
+    >>> from skdp.oracle import Public
+    >>> from skdp.solvers.auto import automatic_solver
+    >>> few, many = (Public(n, 20, 1, Adjacency.ZERO_OUT, 1.0, 1e-6) for n in (1000, 100_000))
+    >>> automatic_solver(few, Problem(Logistic())), automatic_solver(many, Problem(Logistic()))
+    ('gd', 'whitened')
+    """
+    if public.streamed:
+        return "adaptive_shuffled_sgd"
+    whitened = (
+        "separable_loss" in problem.provides
+        and not (public.is_pure or public.weighted or public.sparse)
+        and public.n_parameters <= WHITENED_COLUMNS
+        and public.signal_to_noise >= WHITENED_RATIO
+    )
+    solver = REGISTRY["whitened"]
+    lacks = set(given or {}) - set(solver().get_params(deep=False))
+    return "whitened" if whitened and not lacks and solver.needs <= problem.provides else "gd"

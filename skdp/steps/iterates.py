@@ -1,0 +1,191 @@
+"""Move iterates and choose among them: momentum, accelerated paths, averages.
+
+Everything here is post-processing of gradients that were released before, and needs no privacy.
+"""
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdp._numbers import Array
+
+AVERAGES = ("last", "tail", "random")
+
+
+class Momentum(ABC):
+    """Turns gradients, one after the other, into directions to step along."""
+
+    @abstractmethod
+    def direction(self, gradient: Array) -> Array:
+        """Take in the next gradient and return the direction of the step."""
+
+
+class AveragedGradient(Momentum):
+    """Exponential average with bias correction: ``v = beta v + (1-beta) g``, ``v / (1 - beta**t)``.
+
+    The step keeps the size of a plain gradient step (Hong, Wang, Zhou 2022, sec. 4.2).
+    """
+
+    def __init__(self, beta: float) -> None:
+        self._beta = beta
+        self._average: Array | float = 0.0
+        self._decay = 1.0
+
+    def direction(self, gradient: Array) -> Array:
+        self._average = self._beta * self._average + (1 - self._beta) * gradient
+        self._decay *= self._beta
+        return np.asarray(self._average / (1 - self._decay))
+
+
+class HeavyBall(Momentum):
+    """Polyak's momentum with steps of unit gain, ``v = beta v + (1 - beta) g``, starting at 0.
+
+    This is ``w_next = w - a g + beta (w - w_previous)`` with ``a = (1 - beta)`` times the step
+    size. Early steps are short. The iteration is stable for step sizes up to
+    ``2 (1 + beta) / (1 - beta)`` over the curvature.
+    """
+
+    def __init__(self, beta: float) -> None:
+        self._beta = beta
+        self._velocity: Array | float = 0.0
+
+    def direction(self, gradient: Array) -> Array:
+        self._velocity = self._beta * self._velocity + (1 - self._beta) * gradient
+        return np.asarray(self._velocity)
+
+
+MOMENTA: dict[str, type[AveragedGradient] | type[HeavyBall]] = {
+    "averaged": AveragedGradient,
+    "heavy_ball": HeavyBall,
+}
+
+
+class Path(ABC):
+    """The iterates of an accelerated method, which decides where each gradient is taken.
+
+    Attributes
+    ----------
+    iterate : array
+        The latest iterate.
+    """
+
+    iterate: Array
+
+    @property
+    @abstractmethod
+    def point(self) -> Array:
+        """Point at which the method needs the next gradient."""
+
+    @abstractmethod
+    def step(self, gradient: Array) -> None:
+        """Move to the next iterate, given the gradient at :attr:`point`."""
+
+
+class HeavyBallPath(Path):
+    """``x_next = x - a g(x) + beta (x - x_previous)`` (Kuru et al. 2022, eq. 9).
+
+    Parameters
+    ----------
+    start : array
+        The first iterate, and the one before it.
+    size, momentum : float
+        a and beta.
+    """
+
+    def __init__(self, start: Array, size: float, momentum: float) -> None:
+        self.iterate = self._previous = start
+        self._size, self._momentum = size, momentum
+
+    @property
+    def point(self) -> Array:
+        return self.iterate
+
+    def step(self, gradient: Array) -> None:
+        ahead = self._momentum * (self.iterate - self._previous)
+        self._previous, self.iterate = self.iterate, self.iterate - self._size * gradient + ahead
+
+
+class NesterovPath(Path):
+    """``z = (1 + beta) x - beta x_previous``, ``x_next = z - a g(z)`` (Kuru et al. 2022, eq. 27).
+
+    beta is ``(1 - sqrt(a mu)) / (1 + sqrt(a mu))``, for step sizes a of at most ``1/mu``. A new
+    stage begins where the step size changes: beta is computed anew, and momentum restarts from the
+    last iterate.
+
+    Parameters
+    ----------
+    start : array
+    sizes : array of shape (n_steps,)
+        The step sizes a.
+    strong_convexity : float
+        mu, which determines the momentum.
+    """
+
+    def __init__(self, start: Array, sizes: ArrayLike, strong_convexity: float) -> None:
+        self.iterate = self._previous = start
+        self._sizes = [float(size) for size in np.atleast_1d(np.asarray(sizes))]
+        self._strong_convexity, self._done = strong_convexity, 0
+
+    @property
+    def point(self) -> Array:
+        t = self._done
+        if t > 0 and self._sizes[t] != self._sizes[t - 1]:
+            self._previous = self.iterate
+        root = math.sqrt(min(self._sizes[t] * self._strong_convexity, 1.0))
+        beta = (1 - root) / (1 + root)
+        return np.asarray((1 + beta) * self.iterate - beta * self._previous)
+
+    def step(self, gradient: Array) -> None:
+        ahead = self.point
+        self._previous, self.iterate = self.iterate, ahead - self._sizes[self._done] * gradient
+        self._done += 1
+
+
+class IterateAverage:
+    """Collects the iterates of a run and returns the last, a random one, or the mean of the tail.
+
+    Parameters
+    ----------
+    kind : {"last", "tail", "random"}
+        "tail" is the mean of the last ``fraction`` of the iterates; "random" is a uniformly random
+        iterate, which is what theory bounds where the problem is not convex.
+    n_steps : int
+        Number of iterates in the run.
+    rng : numpy.random.Generator
+        Used by "random" only.
+    fraction : float, default=0.5
+        Fraction of the iterates in the tail, in (0, 1].
+    """
+
+    def __init__(
+        self, kind: str, n_steps: int, rng: np.random.Generator, fraction: float = 0.5
+    ) -> None:
+        kept = {
+            "last": range(n_steps - 1, n_steps),
+            "tail": range(n_steps - max(1, math.ceil(fraction * n_steps)), n_steps),
+        }
+        if kind == "random":
+            chosen = int(rng.integers(n_steps))
+            kept["random"] = range(chosen, chosen + 1)
+        self._kept = kept[kind]
+        self._step = 0
+        self._mean: Array | None = None
+        self._count = 0
+
+    def add(self, iterate: Array) -> None:
+        """Take in the next iterate."""
+        if self._step in self._kept:
+            self._count += 1
+            if self._mean is None:
+                self._mean = iterate.copy()
+            else:
+                self._mean += (iterate - self._mean) / self._count
+        self._step += 1
+
+    def result(self) -> Array:
+        """Return the iterate, or the mean of iterates, that ``kind`` selects."""
+        if self._mean is None:
+            raise RuntimeError("IterateAverage: none of the selected iterates has been added yet.")
+        return self._mean

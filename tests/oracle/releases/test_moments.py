@@ -1,0 +1,239 @@
+"""Sums of second moments: plain loops, declared bounds on hostile records, mutants."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skdp.objective import Logistic, SquaredError
+from skdp.oracle import (
+    Coordinates,
+    GramSum,
+    NewtonDirection,
+    ResidualSquares,
+    ShrunkGradientSum,
+    SmallestEigenvalue,
+    unpack_gram,
+)
+from skdp.oracle.kernels import clipped_gradients
+from skdp.oracle.kernels import second_moments as moments
+from skdp.oracle.releases import moments as releases
+from skdp.oracle.sources import records as blocks
+from skdp.oracle.sources.memory import MemorySource
+from weighted_records import POINT, SIZE, context_for, data_for, records, rows_of
+
+TURN = np.array([[3.0, 0.5, 0.0, 0.1], [0, 0.2, 0, 0], [0.3, 0, 1.0, 0], [0, 0, 0.4, 0.05]])
+
+
+@pytest.fixture
+def data(rng):
+    return data_for(rng)
+
+
+@pytest.mark.parametrize("layout", ["dense", "float32", "sparse"])
+@pytest.mark.parametrize("unit", [None, 0.25])
+def test_gram_is_that_of_a_plain_loop(data, layout, unit, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 16 * 3 * 8)
+    X, y, weights = data
+    convert = {"dense": np.asarray, "float32": np.float32, "sparse": sparse.csr_array}[layout]
+    answer = GramSum(2.0, unit, 0.7).total(
+        rows_of(convert(X), y, weights), context_for(Logistic(), 70, weighted=True)
+    )
+    Z, roots = records(X, weights)
+    if unit is not None:
+        Z = np.column_stack([Z, np.minimum(y, 0.7) / unit])
+    V = Z * roots[:, None]
+    V = V * np.minimum(1, 2.0 / np.maximum(np.linalg.norm(V, axis=1), 1e-300))[:, None]
+    tolerance = 1e-4 if layout == "float32" else 1e-9
+    np.testing.assert_allclose(unpack_gram(answer, Z.shape[1]), V.T @ V, atol=tolerance)
+    # The vector is as long as the matrix.
+    assert np.linalg.norm(answer) == pytest.approx(np.linalg.norm(V.T @ V), rel=1e-4)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_shrunk_gradients_are_those_of_a_plain_loop(data, whole, turned):
+    X, y, weights = data
+    T = TURN if turned else np.eye(4)
+    statistic = ShrunkGradientSum(POINT, 1.5, 0.4, Coordinates(TURN) if turned else None, whole)
+    answer = statistic.total(rows_of(X, y, weights), context_for(Logistic(), 70, weighted=True))
+    Z, roots = records(X, weights)
+    U = Z @ T
+    residuals = 1 / (1 + np.exp(-Z @ POINT)) - y[:, None]
+    lengths = np.linalg.norm(U, axis=1, keepdims=True)
+    if whole:
+        f = np.minimum(roots[:, None], 1.5 / lengths)
+        plain = f * U * np.clip(f * residuals, -0.4, 0.4)
+    else:
+        f = np.minimum(1, 1.5 / lengths)
+        plain = f * U * np.clip(weights[:, None] * residuals, -0.4, 0.4)
+    np.testing.assert_allclose(answer[:, 0], plain.sum(axis=0), atol=1e-10)
+
+
+HOSTILE = [
+    [0, 0, 0],
+    [1e300, -1e300, 1e300],
+    [1e-170, 0, 0],
+    [5e-324, 5e-324, 0],
+    [1e5, 1.0, -3.0],
+    [0.3, 0.2, 0.1],
+    [3.0, -4.0, 1.0],
+    [-1e200, 1e-200, 7.0],
+]
+SUMS = {
+    "gram": lambda: GramSum(2.0),
+    "joint gram": lambda: GramSum(2.0, 0.25, 3.0),
+    "shrunk": lambda: ShrunkGradientSum(POINT, 1.5, 0.4),
+    "shrunk records": lambda: ShrunkGradientSum(POINT, 1.5, 0.4, whole_records=True),
+    "turned": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN)),
+    "turned records": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN), True),
+    "squares": lambda: ResidualSquares(POINT, 0.6),
+    "direction": lambda: NewtonDirection(POINT, POINT[::-1], 3.0, 2.0),
+    "eigenvalue": lambda: SmallestEigenvalue(2.0),
+}
+
+
+def worst(make, rng):
+    """Largest move of a sum, in units of the declared bound, for zero-out and replace-one."""
+    X = rng.standard_normal((12, 3))
+    y = rng.standard_normal(12)
+    weights = np.ones(12)
+    zero_out = replace_one = 0.0
+    for loss in (SquaredError(), Logistic()):
+        context = context_for(loss, 12, weighted=True)
+        targets = (0.0, 1.0) if loss.name == "logistic" else (0.0, 1e300, -2.0, 1e-310)
+        statistic = make()
+        bound = statistic.contribution(context, 12).bound
+        base = np.clip(np.rint(y), 0, 1) if loss.name == "logistic" else y
+        answers = []
+        for row in [None, *HOSTILE]:
+            for target in targets:
+                for weight in (0.0,) if row is None else (1.0, 1e6, 1e300):
+                    Z, t, w = X.copy(), base.copy(), weights.copy()
+                    Z[4], t[4], w[4] = (0, 0, 0) if row is None else row, target, weight
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        answers.append(statistic.total(rows_of(Z, t, w), context))
+                    assert np.isfinite(answers[-1]).all()
+        away = [np.linalg.norm(answer - answers[0]) / bound for answer in answers]
+        zero_out = max(zero_out, *away)
+        apart = [np.linalg.norm(a - b) for a in answers for b in answers]
+        replace_one = max(replace_one, max(apart) / bound)
+    return zero_out, replace_one
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_no_record_moves_a_sum_by_more_than_is_declared(name, rng):
+    zero_out, replace_one = worst(SUMS[name], rng)
+    spread = SUMS[name]().contribution(context_for(Logistic(), 12), 12).spread
+    assert 0.05 < zero_out <= 1
+    assert replace_one <= spread * (1 + 1e-12)
+
+
+def mutant_off_diagonals_without_root_two(patch):
+    patch.setattr(moments, "pack", lambda matrix: 2 * matrix[np.triu_indices(len(matrix))])
+
+
+def mutant_rows_not_shrunk(patch):
+    patch.setattr(moments, "factors_within", lambda bound, inverse, roots: np.ones(len(inverse)))
+
+
+def mutant_norms_of_the_rows_themselves(patch):
+    patch.setattr(moments, "inverse_norms_in", lambda records, transform: records.inverse_norms)
+
+
+def mutant_residuals_not_capped(patch):
+    patch.setattr(clipped_gradients, "clip_l2", lambda residuals, clip_norm, inverse_norms: None)
+
+
+def mutant_weights_after_shrinking(patch):
+    original = moments.bounded_gram
+
+    def gram(records, *arguments):
+        return original(records.having(None, records.inverse_norms), *arguments) * (
+            records.weights.max()
+        )
+
+    patch.setattr(moments, "bounded_gram", gram)
+
+
+def mutant_squares_not_cut(patch):
+    original = releases.residual_squares
+    patch.setattr(
+        releases, "residual_squares", lambda records, loss, w, b: original(records, loss, w, 2 * b)
+    )
+
+
+def mutant_target_left_out_of_the_norm(patch):
+    def gram(records, row_norm, target_unit, target_bound):
+        roots = np.sqrt(records.weights)
+        factors = moments.factors_within(row_norm, records.inverse_norms, roots)
+        targets = np.minimum(records.targets, target_bound) / target_unit
+        return moments.weighted_gram(records, factors, targets)
+
+    patch.setattr(moments, "bounded_gram", gram)
+
+
+# And the sum that has to catch each.
+MUTANTS = {
+    mutant_off_diagonals_without_root_two: "gram",
+    mutant_rows_not_shrunk: "gram",
+    mutant_norms_of_the_rows_themselves: "turned",
+    mutant_residuals_not_capped: "shrunk",
+    mutant_weights_after_shrinking: "gram",
+    mutant_squares_not_cut: "squares",
+    mutant_target_left_out_of_the_norm: "joint gram",
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_mutants_are_caught(mutant, rng, monkeypatch):
+    mutant(monkeypatch)
+    make = SUMS[MUTANTS[mutant]]
+    spread = make().contribution(context_for(Logistic(), 12), 12).spread
+    try:
+        zero_out, replace_one = worst(make, rng)
+    except AssertionError:
+        return  # something that is not a number came out
+    assert zero_out > 1 or replace_one > spread * (1 + 1e-12), "the mutant went unnoticed"
+
+
+def test_the_spread_of_gram_matrices_is_met(rng):
+    """Two orthogonal records at the bound are sqrt(2) apart."""
+    statistic, context = GramSum(2.0), context_for(Logistic(), 1)
+    one = statistic.total(
+        MemorySource.of(np.array([[4.0, 0, 0]]), np.zeros((1, 1)), None, None, 0.0), context
+    )
+    other = statistic.total(
+        MemorySource.of(np.array([[0, 4.0, 0]]), np.zeros((1, 1)), None, None, 0.0), context
+    )
+    assert np.linalg.norm(one - other) == pytest.approx(math.sqrt(2) * 4.0)
+
+
+def direction_moves():
+    """How far the steepest record moves a direction along it, in units of the bound."""
+    x = math.sqrt(4.0 - SIZE**2)
+    context = context_for(Logistic(), 1, weighted=True)
+    statistic = NewtonDirection(np.zeros((4, 1)), np.array([[x], [0], [0], [SIZE]]), 3.0, 2.0)
+    answers = [
+        statistic.total(rows_of(np.array([[x, 0, 0]]), [1.0], np.array([weight])), context)
+        for weight in (0.0, 1.0)
+    ]
+    return np.linalg.norm(answers[1] - answers[0]) / statistic.contribution(context, 1).bound
+
+
+def test_the_bound_on_a_direction_is_met(monkeypatch):
+    assert 0.98 < direction_moves() <= 1
+    # Mutant: a Hessian above the declared curvature.
+    monkeypatch.setattr(Logistic, "second_derivative", lambda self, m: np.ones_like(m))
+    assert direction_moves() > 1
+
+
+def test_singular_coordinates_are_refused():
+    with pytest.raises(ValueError, match="singular"):
+        Coordinates(np.ones((3, 3)))
+    with pytest.raises(TypeError, match="must be Coordinates"):
+        ShrunkGradientSum(POINT, 1.0, 1.0, TURN)

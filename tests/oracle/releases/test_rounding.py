@@ -1,0 +1,66 @@
+"""Rounding errors of sums are charged for as many additions as a pass makes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdp.accounting import Adjacency
+from skdp.objective import Logistic, Problem
+from skdp.oracle import (
+    Coordinates,
+    DirectionalSum,
+    GradientDifference,
+    GradientSum,
+    GramSum,
+    LargestEigenvalue,
+    Public,
+    PublicContext,
+    ResidualSquares,
+    ShrunkGradientSum,
+    SmallestEigenvalue,
+)
+from skdp.oracle.sources.records import Records
+
+
+def longest_chain(n_rows, n_features, blocks):
+    """Rows that are added up at once, and blocks and parts whose sums are added up then."""
+    longest, column = 0, np.broadcast_to(0.0, n_rows)
+    for dtype in (np.float32, np.float64):
+        X = np.broadcast_to(dtype(0), (n_rows, n_features))
+        records = Records(X, column[:, None], None, None, column, 1.0)
+        sizes = [block.n_rows for part in records.parts() for block in blocks(records[part])]
+        assert sum(sizes) == n_rows
+        longest = max(longest, max(sizes) + len(sizes))
+    return longest
+
+
+@pytest.mark.parametrize("n_outputs", [1, 30])
+@pytest.mark.parametrize("n_features", [1, 3, 400])
+def test_rounding_is_charged_for_as_many_rows_as_are_summed_at_once(n_features, n_outputs):
+    """Whatever stands next to the columns."""
+    n_rows = 2**23 if n_features < 400 else 2**16
+    public = Public(
+        n_rows, n_features, n_outputs, Adjacency.ZERO_OUT, 1.0, 1e-6, data_norm=1.0, row_bound=1.0
+    )
+    context = PublicContext(public, Problem(Logistic()), 1.0)
+    zero, turned = np.zeros(public.shape), Coordinates(np.eye(n_features + 1))
+    of_gradients, of_moments = (
+        longest_chain(n_rows, n_features, blocks)
+        for blocks in (Records.cached_blocks, Records.float64_blocks)
+    )
+    for statistic, exact, chain in (
+        (GradientSum(zero, 1.0), 1.0, of_gradients),
+        (GradientSum(zero, 1.0, order=1), 1.0, of_gradients),
+        (GradientDifference(zero + 1e9, zero, 1.0), 1.0, of_gradients),
+        (ShrunkGradientSum(zero, 1.0, 1.0), 1.0, of_gradients),
+        (ShrunkGradientSum(zero, 1.0, 1.0, turned), 1.0, of_gradients),
+        (GramSum(1.0), 1.0, of_moments),
+        (GramSum(1.0, 1.0), 1.0, of_moments),
+        (DirectionalSum(zero, zero, 1.0, n_outputs == 1), 1.0, of_moments),
+        (ResidualSquares(zero, 1.0), 1.0, of_moments),
+        (SmallestEigenvalue(1.0), 1.0, of_moments),
+        (LargestEigenvalue(), public.row_norm**2, of_moments),
+    ):
+        slack = statistic.contribution(context, n_rows).bound / exact - 1
+        assert slack >= 2 * chain * n_rows * 2.0**-53, type(statistic).__name__

@@ -1,0 +1,117 @@
+"""Samplers: what is drawn, and what may not be asked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdp.accounting import Adjacency, Composed, Gaussian, GDPAccountant
+from skdp.objective import SquaredError
+from skdp.oracle import AllRows, Bin, Block, FixedSize, Poisson, Public, noise_source
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients
+from skdp.oracle.sources.memory import MemorySource
+
+N = 103
+PUBLIC = Public(
+    n_rows=N, n_features=1, n_outputs=1, adjacency=Adjacency.ZERO_OUT, epsilon=1.0, delta=1e-6
+)
+
+
+@pytest.fixture
+def rows():
+    return MemorySource.of(np.arange(float(N))[:, None], np.zeros((N, 1)))
+
+
+def drawn(sampler, rows, source):
+    return sampler.draw(rows, source).records.X[:, 0].astype(int).tolist()
+
+
+def test_all_rows(rows):
+    assert drawn(AllRows(), rows, None) == list(range(N))
+
+
+def test_divisors_are_expected_sizes_and_do_not_depend_on_the_draw():
+    assert Poisson(0.25).divisor(PUBLIC) == N / 4
+    assert FixedSize(7).divisor(PUBLIC) == 7
+    assert Block(0, 4, 0).divisor(PUBLIC) == N / 4
+    assert Bin(0, 4, 0).divisor(PUBLIC) == N / 4
+
+
+@pytest.mark.parametrize("kind", [Block, Bin])
+def test_blocks_of_an_epoch_are_a_partition(kind, rows):
+    source = noise_source(None)
+    for epoch in range(3):
+        blocks = [drawn(kind(epoch, 5, i), rows, source) for i in range(5)]
+        assert sorted(number for block in blocks for number in block) == list(range(N))
+        again = drawn(kind(epoch, 5, 2), rows, source)
+        assert again == blocks[2]
+
+
+def test_epochs_are_divided_anew(rows):
+    source = noise_source(None)
+    assert drawn(Block(0, 2, 0), rows, source) != drawn(Block(1, 2, 0), rows, source)
+
+
+def test_an_epoch_cannot_be_divided_twice(rows):
+    """A second draw for the same epoch would put a record in two of its blocks."""
+    source = noise_source(None)
+    drawn(Block(1, 2, 0), rows, source)
+    with pytest.raises(ValueError, match="drawn once"):
+        drawn(Block(0, 2, 1), rows, source)
+
+
+def test_block_sizes_are_a_function_of_n(rows):
+    source = noise_source(None)
+    for n_blocks in (1, 4, 50, 200):
+        sizes = [len(drawn(Block(0, n_blocks, i), rows, source)) for i in range(n_blocks)]
+        assert sizes == [N * (i + 1) // n_blocks - N * i // n_blocks for i in range(n_blocks)]
+        assert max(sizes) <= Block(0, n_blocks, 0).max_rows(PUBLIC)
+
+
+def test_sizes_of_poisson_draws(rows):
+    source = noise_source(None)
+    sizes = np.array([len(drawn(Poisson(0.3), rows, source)) for _ in range(2000)])
+    # mean of 2000 binomials: standard error sqrt(103 * .21 / 2000) = 0.104
+    assert abs(sizes.mean() - 0.3 * N) < 0.7
+    assert sizes.std() == pytest.approx(np.sqrt(N * 0.21), rel=0.15)
+
+
+def test_a_draw_may_be_empty(rows):
+    source = noise_source(0)
+    empty = rows.take(np.array([], dtype=np.int64))
+    assert not empty.total(clipped_gradients, SquaredError(), np.zeros((2, 1)), 1.0).any()
+    assert [] in [drawn(Poisson(0.001), rows, source) for _ in range(50)]
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.1, 1.1, float("nan")])
+def test_bad_rates(bad):
+    with pytest.raises(ValueError, match=r"rate must lie in \(0, 1\]"):
+        Poisson(bad)
+
+
+@pytest.mark.parametrize("kind", [Block, Bin])
+@pytest.mark.parametrize(
+    "place", [(float("nan"), 4, 0), (0.5, 4, 0), (0, 4, 4), (-1, 4, 0), (0, 4, -1)]
+)
+def test_places_that_are_none(kind, place):
+    """An epoch that is not equal to itself would be divided anew at every call."""
+    with pytest.raises((TypeError, ValueError)):
+        kind(*place)
+
+
+# Law 3: blocks of one division cost their maximum; asking one of them again adds up.
+
+
+def cost(samplers):
+    event = Composed.of(sampler.event(Gaussian(2.0), PUBLIC) for sampler in samplers)
+    return GDPAccountant().mu(event, Adjacency.ZERO_OUT) ** 2
+
+
+def test_disjoint_blocks_cost_their_maximum():
+    one = cost([AllRows()])
+    assert cost([Block(0, 10, i) for i in range(10)]) == pytest.approx(one)
+    assert cost([Block(0, 10, 3)] * 40) == pytest.approx(40 * one)
+    assert cost([Block(epoch, 10, 3) for epoch in range(5)]) == pytest.approx(5 * one)
+    # the same numbers, but of another division: they may overlap
+    assert cost([Block(0, 10, 3), Block(0, 11, 3)]) == pytest.approx(2 * one)
+    assert cost([Block(0, 10, 3), Bin(0, 10, 4)]) == pytest.approx(2 * one)

@@ -1,0 +1,343 @@
+"""A pass is the algorithm it says it is, its noise is exact, and a record shows in one step."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skdp.accounting import Adjacency, DisjointPass, Gaussian, Shuffled, price
+from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
+from skdp.oracle import GaussianNoise, Public, ShuffledPass, noise_source
+from skdp.oracle.kernels.clipped_gradients import gradient_rounding
+from skdp.oracle.releases import shuffled_pass
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.releases.mechanisms import Contribution
+from skdp.oracle.releases.step_noise import StepNoise
+from skdp.oracle.sources import memory
+from skdp.oracle.sources.base import STREAMED
+from skdp.oracle.sources.memory import MemorySource
+
+N, D, BOUND = 60, 4, 3.0
+
+
+def context_for(problem, scale=0.0, adjacency=Adjacency.ZERO_OUT, n_outputs=1, **facts):
+    public = Public(
+        N, D, n_outputs, adjacency, 1.0, 1e-6, has_intercept=problem.fit_intercept,
+        row_bound=BOUND, **facts,
+    )  # fmt: skip
+    return PublicContext(public, problem, scale)
+
+
+def data(rng, loss=None):
+    X = rng.standard_normal((N, D)) * rng.uniform(0.1, 3, (N, 1))
+    y = X @ np.ones((D, 1)) + rng.standard_normal((N, 1))
+    return X, (y > 0).astype(float) if isinstance(loss, Logistic) else y
+
+
+def make_rows(X, y, problem, weights=None):
+    return MemorySource.of(X, y, weights, BOUND, 2.5 if problem.fit_intercept else 0.0)
+
+
+class Order:
+    """A source whose permutation is known and whose noise is zero."""
+
+    def __init__(self, order):
+        self._order = np.asarray(order)
+
+    def permutation(self, n):
+        return self._order
+
+    def gaussian(self, scale, shape):
+        return np.zeros(shape)
+
+
+def reference(X, y, problem, order, n_steps, size, clip, weights=None):
+    """Algorithm 1, in blocks, as plainly as possible."""
+    X = X * np.minimum(1, BOUND / np.linalg.norm(X, axis=1))[:, None]
+    if problem.fit_intercept:
+        X = np.hstack([X, np.full((N, 1), 2.5)])
+    point, kept = np.zeros((X.shape[1], 1)), []
+    for t in range(n_steps):
+        total = np.zeros_like(point)
+        for i in order[N * t // n_steps : N * (t + 1) // n_steps]:
+            residual = problem.loss.residual(X[[i]] @ point, y[[i]])
+            gradient = X[[i]].T @ residual * (1 if weights is None else weights[i])
+            total += gradient * min(1, clip / np.linalg.norm(gradient))
+        point = problem.prox(point - size * n_steps / N * total, size)
+        kept.append(point)
+    return np.mean(kept[n_steps // 2 :], axis=0)
+
+
+PROBLEMS = {
+    "plain": Problem(SquaredError()),
+    "ridge": Problem(SquaredError(), L2(0.5)),
+    "lasso in a ball": Problem(SquaredError(), L1(0.05), L2Ball(1.0), fit_intercept=False),
+    "logistic": Problem(Logistic(), L2(0.1), fit_intercept=False),
+}
+
+
+@pytest.mark.parametrize("n_steps", [1, 7, N - 1, N])
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("kind", ["dense", "csr", "weighted"])
+def test_without_noise_it_is_the_printed_algorithm(rng, name, n_steps, kind, monkeypatch):
+    monkeypatch.setattr(shuffled_pass, "AT_ONCE", 13)
+    problem = PROBLEMS[name]
+    X, y = data(rng, problem.loss)
+    weights = rng.uniform(0, 3, N) if kind == "weighted" else None
+    rows = make_rows(sparse.csr_array(X) if kind == "csr" else X, y, problem, weights)
+    order = rng.permutation(N)
+    release = ShuffledPass(n_steps, 0.05, 1.5)
+    context = context_for(problem, sparse=kind == "csr", weighted=kind == "weighted")
+    found = release.answer(rows, context, Order(order))
+    expected = reference(X, y, problem, order, n_steps, 0.05, 1.5, weights)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_several_outputs_take_single_records_too(rng):
+    problem = Problem(Multinomial(3), L2(0.1))
+    X, y = rng.standard_normal((N, D)), rng.integers(3, size=N)
+    context = context_for(problem, scale=1.0, n_outputs=3)
+    answer = ShuffledPass(N, 0.1, 1.0).answer(make_rows(X, y, problem), context, noise_source(0))
+    assert answer.shape == (D + 1, 3)
+    assert np.isfinite(answer).all()
+
+
+@pytest.mark.parametrize("n_steps", [10, N])
+def test_noise_has_the_promised_size(n_steps):
+    """On null rows the first point is the first step's noise."""
+    problem = Problem(SquaredError(), fit_intercept=False)
+    rows = make_rows(np.zeros((N, D)), np.zeros((N, 1)), problem)
+    context = context_for(problem, scale=3.0)
+    release = ShuffledPass(n_steps, 0.5, 2.0, GaussianNoise(1.5), tail=0.0)
+    source = noise_source(0)
+    points = np.array([release.answer(rows, context, source) for _ in range(300)]).ravel()
+    # Rows are null, so nothing pulls back: the last point is a sum of n_steps noises.
+    expected = 0.5 * n_steps / N * release.std(context) * np.sqrt(n_steps)
+    assert abs(points.std() / expected - 1) < 0.1
+    assert release.std(context) == pytest.approx(3.0 * 1.5 * 2.0, rel=1e-6)
+
+
+# ---------------------------------------------------------------------- exact noise
+
+
+def test_step_noise_is_that_of_the_mechanism(rng):
+    contribution = Contribution(1.0, 2.0, D, 1.0)
+    mechanism, scale = GaussianNoise(1.3), 2.7
+    noise = StepNoise(mechanism, contribution, scale)
+    statistics = rng.uniform(-0.5, 0.5, (50, D))
+    drawn = noise.draw(50, noise_source(4))
+    answers = np.array(
+        [noise.add_noise(noise.shift + s, z.copy()) for s, z in zip(statistics, drawn, strict=True)]
+    )
+    np.testing.assert_array_equal(
+        answers, mechanism.add_noise(statistics, contribution, scale, noise_source(4))
+    )
+    assert (np.rint(answers / noise.grid) == answers / noise.grid).all()
+
+
+def parities(one_addition):
+    """Share of answers that are even multiples of the grid, for statistics that are ties."""
+    noise = StepNoise(GaussianNoise(1.0), Contribution(1.0, 2.0, 1, 1.0), 1.0)
+    drawn = noise.draw(2000, noise_source(1))
+    tie = 0.5 * noise.grid
+    if one_addition:
+        # The mutant: statistic, shift and noise in one rounding.
+        answers = (drawn + 2 * noise.shift + tie) - noise.shift
+    else:
+        answers = np.array([noise.add_noise(np.array([noise.shift + tie]), z) for z in drawn])
+    return float((np.abs(answers / noise.grid) % 2 == 0).mean())
+
+
+def test_a_tie_is_rounded_before_the_noise_is_there():
+    assert 0.4 < parities(one_addition=False) < 0.6
+    assert parities(one_addition=True) > 0.95
+
+
+def test_without_noise_nothing_is_rounded():
+    noise = StepNoise(GaussianNoise(1.0), Contribution(1.0, 2.0, 2, 1.0), 0.0)
+    assert noise.shift == 0
+    assert not noise.draw(3, noise_source(0)).any()
+
+
+def test_noise_too_large_for_its_grid_is_refused():
+    noise = StepNoise(GaussianNoise(1.0), Contribution(1.0, 2.0, 10**6, 1.0), 2.0**40)
+    with pytest.raises(ValueError, match="too large next to its grid"):
+        noise.draw(1, noise_source(0))
+
+
+# ---------------------------------------------------------------------- one record, one step
+
+
+def recorded(rows, context, release, order, monkeypatch, forced=None):
+    """Statistics of all steps; answers are the first run's."""
+    log = []
+
+    def note(statistic):
+        log.append(np.array(statistic).ravel())
+        noise = np.random.default_rng(len(log)).standard_normal(log[-1].size)
+        return log[-1] + noise if forced is None else forced[len(log) - 1][1]
+
+    pairs = []
+
+    def add_noise(mechanism, statistic, contribution, scale, noise_source):
+        answer = note(statistic)
+        pairs.append((log[-1], answer))
+        return answer.reshape(statistic.shape)
+
+    def add_step_noise(noise, shifted, drawn):
+        answer = note(shifted - noise.shift)
+        pairs.append((log[-1], answer))
+        shifted[:] = answer
+        return shifted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GaussianNoise, "add_noise", add_noise)
+        patch.setattr(StepNoise, "add_noise", add_step_noise)
+        answer = release.answer(rows, context, Order(order))
+    return pairs, answer
+
+
+HOSTILE_ROWS = [
+    np.zeros(D), np.full(D, 1e5), np.full(D, -1e300), np.full(D, 1e308), np.full(D, 1e-170),
+    np.full(D, 5e-324), np.array([1e200, 1e-200, 0.0, 1.0]), np.array([50.0, 0, 0, 0]),
+]  # fmt: skip
+
+
+def worst_moves(monkeypatch, n_steps, adjacency, seeds=range(3)):
+    """Largest number of steps that moved, and by how many times the sensitivity."""
+    problem = Problem(SquaredError())
+    context = context_for(problem, scale=1.0, adjacency=adjacency)
+    release = ShuffledPass(n_steps, 0.05, 0.7)
+    most, farthest = 0, 0.0
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        X, y = data(rng)
+        order = rng.permutation(N)
+        for place, row in zip(rng.permutation(N), HOSTILE_ROWS, strict=False):
+            for target in (0.0, -1e300, 1e12):
+                Z, t = X.copy(), y.copy()
+                Z[place], t[place] = row, target
+                there = X.copy(), y.copy()
+                if adjacency is Adjacency.ZERO_OUT:
+                    # Null: no row, no residual; the weight takes the constant away.
+                    weights = np.ones(N)
+                    weights[place] = 0.0
+                    other = make_rows(*there, problem, weights)
+                else:
+                    other = make_rows(*there, problem)
+                one, answer = recorded(
+                    make_rows(Z, t, problem), context, release, order, monkeypatch
+                )
+                two, again = recorded(other, context, release, order, monkeypatch, one)
+                np.testing.assert_array_equal(answer, again)
+                assert len(one) == len(two) == n_steps
+                slack = 1 + gradient_rounding(N, D, 1, False) + 2.0**-28
+                unit = (1 if adjacency is Adjacency.ZERO_OUT else 2) * 0.7 * slack
+                moved = [
+                    np.linalg.norm((a - b) / unit) for (a, _), (b, _) in zip(one, two, strict=True)
+                ]
+                most = max(most, int(np.count_nonzero(moved)))
+                farthest = max(farthest, *moved)
+    return most, farthest
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("n_steps", [1, 6, N])
+def test_a_record_moves_one_step_by_its_sensitivity(monkeypatch, n_steps, adjacency):
+    most, farthest = worst_moves(monkeypatch, n_steps, adjacency)
+    assert most <= 1
+    assert 0.5 < farthest <= 1
+
+
+def test_overlapping_blocks_are_caught(monkeypatch):
+    """The mutant: closed index sets, so that the last record of a block is used twice."""
+
+    def closed(edges):
+        return ((start, stop + 1) for start, stop in itertools.pairwise(edges))
+
+    monkeypatch.setattr(memory, "itertools", SimpleNamespace(pairwise=closed))
+    problem = Problem(SquaredError())
+    context, release = context_for(problem, scale=1.0), ShuffledPass(6, 0.05, 0.7)
+    rng = np.random.default_rng(0)
+    X, y = data(rng)
+    Z = X.copy()
+    Z[10] += 1.0
+    order = np.arange(N)
+    one, _ = recorded(make_rows(Z, y, problem), context, release, order, monkeypatch)
+    two, _ = recorded(make_rows(X, y, problem), context, release, order, monkeypatch, one)
+    moved = sum((a != b).any() for (a, _), (b, _) in zip(one, two, strict=True))
+    assert moved == 2
+
+
+def test_an_unclipped_residual_is_caught(monkeypatch):
+    original = shuffled_pass._filled
+
+    def unclipped(records, clip_norm, n_steps):
+        *kept, limits = original(records, clip_norm, n_steps)
+        return *kept, [1e300] * len(limits)
+
+    monkeypatch.setattr(shuffled_pass, "_filled", unclipped)
+    rng = np.random.default_rng(0)
+    problem = Problem(SquaredError())
+    X, y = data(rng)
+    X[0] = 1.0
+    y[0] = 1e6
+    other = np.ones(N)
+    other[0] = 0.0
+    context, release = context_for(problem, scale=1.0), ShuffledPass(N, 0.05, 0.7)
+    order = np.arange(N)
+    one, _ = recorded(make_rows(X, y, problem), context, release, order, monkeypatch)
+    two, _ = recorded(make_rows(X, y, problem, other), context, release, order, monkeypatch, one)
+    assert np.linalg.norm(one[0][0] - two[0][0]) > 100 * 0.7
+
+
+# ---------------------------------------------------------------------- what it costs
+
+
+def test_single_records_are_shuffled_and_batches_are_not():
+    plain = Problem(SquaredError())
+    step = Gaussian(1.0)
+    assert ShuffledPass(N, 0.1, 1.0).event(context_for(plain)) == Shuffled(N, step)
+    assert ShuffledPass(6, 0.1, 1.0).event(context_for(plain)) == DisjointPass(6, step)
+    streamed = context_for(plain, provides=STREAMED)
+    assert ShuffledPass(N, 0.1, 1.0).event(streamed) == DisjointPass(N, step)
+
+
+def test_one_pass_costs_one_answer():
+    for adjacency in Adjacency:
+        once = price(Gaussian(3.0), 1e-6, adjacency)
+        assert price(DisjointPass(1000, Gaussian(3.0)), 1e-6, adjacency) == once
+    with pytest.raises(ValueError, match="n_steps"):
+        DisjointPass(0, Gaussian(1.0))
+    assert DisjointPass(5, Gaussian(1.0)).scaled(2.0) == DisjointPass(5, Gaussian(2.0))
+
+
+def test_rows_that_are_not_as_stated_are_refused(rng):
+    problem = Problem(SquaredError())
+    X, y = data(rng)
+    rows = make_rows(X, y, problem)
+    with pytest.raises(ValueError, match="not as the public facts say"):
+        ShuffledPass(N, 0.1, 1.0).answer(
+            rows, context_for(problem, provides=STREAMED), noise_source(0)
+        )
+    with pytest.raises(ValueError, match="not as the public facts say"):
+        ShuffledPass(6, 0.1, 1.0).answer(
+            rows.take(np.arange(N - 1)), context_for(problem), noise_source(0)
+        )
+
+
+@pytest.mark.parametrize(
+    "arguments", [(0, 0.1, 1.0), (5, 0.0, 1.0), (5, np.inf, 1.0), (5, 0.1, -1.0), (5, 0.1, np.nan)]
+)
+def test_impossible_passes_are_refused(arguments):
+    with pytest.raises(ValueError, match="ShuffledPass"):
+        ShuffledPass(*arguments)
+
+
+def test_more_steps_than_rows_are_refused_before_the_debt():
+    with pytest.raises(ValueError, match="as many rows"):
+        ShuffledPass(N + 1, 0.1, 1.0).event(context_for(Problem(SquaredError())))

@@ -1,0 +1,31 @@
+"""Records: rows as they came, and their norms, whatever they hold."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+
+from skdp.oracle.sources import records
+from skdp.oracle.sources.memory import MemorySource
+
+hostile = st.floats(allow_nan=False, allow_infinity=False, width=64)
+
+
+def test_rows_are_not_copied(rng):
+    X = rng.standard_normal((100, 3))
+    assert MemorySource.of(X, np.zeros((100, 1))).records.X is X
+
+
+@settings(max_examples=200, deadline=None)
+@given(X=arrays(np.float64, (4, 3), elements=hostile), as_sparse=st.booleans())
+def test_row_norms_neither_overflow_nor_underflow(X, as_sparse):
+    norms = records.row_norms(sparse.csr_array(X) if as_sparse else X)
+    for norm, row in zip(norms, X, strict=True):
+        exact = math.hypot(*row)
+        assert norm == pytest.approx(exact, rel=1e-14, abs=0) or (norm == exact == math.inf)

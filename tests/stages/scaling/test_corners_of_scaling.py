@@ -1,0 +1,178 @@
+"""Shares, bounds and predictions of the scaling where units, types and adjacencies differ."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+
+import skdp
+from skdp.accounting import Adjacency, Gaussian, gaussian_mu
+from skdp.objective import Problem, SquaredError
+from skdp.oracle import Oracle, Public
+from skdp.oracle.ledger import Anything, Ledger
+from skdp.oracle.releases.base import NotAudited, PublicContext
+from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
+from skdp.oracle.scaling import Columns, Scaling
+from skdp.oracle.sources.memory import MemorySource
+from skdp.stages.scaling.shares import shares
+
+HISTOGRAMS = ("magnitudes", "histograms")
+
+
+def test_the_share_does_not_depend_on_the_adjacency():
+    """Of mu squared: a histogram's spread under replace-one is smaller than a gradient's."""
+    found = []
+    for adjacency in Adjacency:
+        model = skdp.DPLogisticRegression(classes=[0, 1], adjacency=str(adjacency), solver="gd")
+        squares = {True: 0.0, False: 0.0}
+        for record in model.plan(20000, 10).releases:
+            for event, count in record.event.flattened():
+                assert isinstance(event, Gaussian)
+                squares[record.kind in HISTOGRAMS] += (
+                    record.count * count * event.mu(adjacency) ** 2
+                )
+        found.append(squares[True] / (squares[True] + squares[False]))
+    assert found == pytest.approx([0.01, 0.01], rel=0.05)
+
+
+def test_the_noise_on_counts_is_as_announced():
+    for adjacency in Adjacency:
+        public = Public(3000, 10, 1, adjacency, 1.0, 1e-6)
+        model = skdp.DPRidge(adjacency=str(adjacency), scaling="private")
+        first = model.plan(3000, 10).releases[0]
+        asked = shares(public, True, True, insist=True)
+        squares = math.fsum(4.0**weight for weight in asked.log_weights)
+        std = first.noise_multiplier * math.sqrt(squares) / 2.0 ** min(asked.log_weights)
+        assert std / 3000 == pytest.approx(asked.noise, rel=0.01)
+
+
+@pytest.mark.parametrize("weights", [(0, 3, 1), (2, 0, 0), (0, 0, 5)])
+@pytest.mark.parametrize("kind", ["magnitudes", "bins"])
+def test_weights_count_in_the_bound(rng, weights, kind):
+    """No neighbour moves the sum farther than declared, and the worst one just so far."""
+    X, y = rng.standard_normal((6, 2)), rng.standard_normal((6, 1))
+    context = PublicContext(
+        Public(6, 2, 1, Adjacency.REPLACE_ONE, 1.0, 1e-6), Problem(SquaredError()), 1.0
+    )
+    statistic = MagnitudeCounts(True, True, weights)
+    if kind == "bins":
+        statistic = BinCounts(True, True, np.full(3, -2.0), np.full(3, 0.5), 8, weights)
+    found = statistic.contribution(context, 6)
+    replaced, target, out = X.copy(), y.copy(), np.ones(6)
+    replaced[2], target[2], out[2] = 100.0, 100.0, 0.0
+    total = statistic.total(MemorySource.of(X, y, np.ones(6)), context)
+    other = statistic.total(MemorySource.of(replaced, target, np.ones(6)), context)
+    less = statistic.total(MemorySource.of(X, y, out), context)
+    assert np.linalg.norm(total - less) <= found.bound
+    assert np.linalg.norm(total - less) == pytest.approx(found.bound, rel=1e-12)
+    assert np.linalg.norm(total - other) <= found.bound * found.spread
+    assert np.linalg.norm(total - other) == pytest.approx(found.bound * found.spread, rel=1e-12)
+
+
+@pytest.fixture
+def raw(rng):
+    X = rng.standard_normal((3000, 3)) * [1.0, 50.0, 1.0] + [0.0, 2000.0, 0.0]
+    return X, X[:, 0] + 0.1 * X[:, 1] + rng.standard_normal(3000)
+
+
+def test_predictions_for_sparse_records_after_a_dense_fit(raw):
+    X, y = raw
+    model = skdp.DPRidge(epsilon=3.0, noise_source="seeded", random_state=0).fit(X, y)
+    assert model.scaling_.columns.centre.any()
+    np.testing.assert_allclose(model.predict(sparse.csr_array(X)), model.predict(X), rtol=1e-9)
+
+
+def test_predictions_for_entries_given_in_parts(raw):
+    X, y = raw
+    model = skdp.DPRidge(epsilon=3.0, noise_source="seeded", random_state=0).fit(
+        sparse.csr_array(X), y
+    )
+    parts = sparse.csr_array(([9e4, -8.8e4, 2.0], [1, 1, 0], [0, 3]), shape=(1, 3))
+    np.testing.assert_allclose(model.predict(parts), model.predict(parts.toarray()), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_record_leaves_the_range_of_its_type(dtype):
+    largest = float(np.finfo(dtype).max)
+    for low, high in ((-largest, 1e39), (-1e39, largest), (-1e300, -1e39), (-largest, 1.0)):
+        middle = low / 2 + high / 2
+        columns = Columns([low], [high], [middle], [(high / 2 - low / 2) / math.sqrt(3)])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            scaled = columns.apply(np.array([[-largest], [0.0], [largest]], dtype=dtype))
+        assert np.isfinite(scaled).all()
+
+
+def test_a_pure_accountant_gets_no_gaussian_noise_by_itself(raw):
+    X, y = raw
+    solver = skdp.solvers.get_solver("gd").set_params(mechanism="laplace")
+    labels = (y > y.mean()).astype(int)
+    model = skdp.DPLogisticRegression(classes=[0, 1], solver=solver, accountant="pure")
+    assert model.fit(X, labels).privacy_.accountant == "pure"
+    with pytest.raises(ValueError, match="accountant"):
+        model.set_params(scaling="private").fit(X, labels)
+
+
+def test_records_are_mapped_by_no_other_code(rng):
+    class Hostile(Columns):
+        def apply(self, X, spread=map):
+            return X - X.mean(axis=0)
+
+    context = PublicContext(
+        Public(6, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6), Problem(SquaredError()), 1.0
+    )
+    oracle = Oracle(context, Ledger(Anything()), rng)
+    with pytest.raises(NotAudited):
+        oracle.standardise(Scaling(Hostile([0.0], [1.0], [0.0], [1.0])))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nothing_but_releases_leaves_the_scaler(replay, rng, dtype):
+    X = (rng.standard_normal((60, 3)) * [1.0, 100.0, 1e-3] + [0.0, 2000.0, 0.0]).astype(dtype)
+    largest = np.finfo(dtype).max
+    for row in (0.0, -0.0, largest, -largest, np.finfo(dtype).smallest_subnormal, [4, -4, 2e3]):
+        Z = X.copy()
+        Z[5] = row
+        for convert in (np.asarray, sparse.csr_array):
+            replay.check(
+                lambda: skdp.DPStandardScaler(
+                    adjacency="replace_one", noise_source="seeded", random_state=0
+                ),
+                (convert(X),),
+                (convert(Z),),
+                Adjacency.REPLACE_ONE,
+            )
+
+
+def test_cross_validation_counts_the_scaler(raw):
+    X, y = raw
+    parts = {"epsilon": 1.0, "delta": 1e-6}
+    model = skdp.DPRidge(scaling="none", max_iter=3, **parts)
+    pipeline = make_pipeline(skdp.DPStandardScaler(**parts), model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        both, alone = (
+            skdp.privacy_of(
+                cross_validate(it, X, y, cv=3, return_estimator=True, return_indices=True)
+            )
+            for it in (pipeline, model)
+        )
+    assert sum("DPStandardScaler" in said for said in both.assumptions) == 0
+    mu = [gaussian_mu(found.epsilon, found.delta) for found in (both, alone)]
+    assert mu[0] == pytest.approx(math.sqrt(2) * mu[1], rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("make", [skdp.DPRidge, skdp.DPLogisticRegression])
+def test_a_solver_with_a_filter_has_its_share_left_without_noise(make, adjacency, rng):
+    X = rng.standard_normal((400, 3)) * [1, 10, 0.1] + [0, 5, 1]
+    y = X[:, 0] + rng.standard_normal(400) > 0
+    model = make(solver="residual_budget", epsilon=math.inf, adjacency=str(adjacency))
+    assert model.fit(X, y).n_iter_ == model.solver_.max_iter

@@ -1,0 +1,236 @@
+"""Nothing but charged releases leaves the scaling: replay on hostile neighbours, and mutants."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import skdp
+from replays import solvers_for
+from skdp.accounting import Adjacency, Gaussian
+from skdp.objective import L2, Logistic, Problem, SquaredError
+from skdp.oracle import BinCounts, Columns, MagnitudeCounts
+from skdp.oracle.kernels import histograms as kernels
+from skdp.oracle.releases import histograms as releases
+from skdp.oracle.sources.memory import MemorySource
+from skdp.solvers import get_solver
+
+N_ROWS = 50
+HOSTILE = [
+    np.zeros(3),
+    np.array([-0.0, 0.0, -0.0]),
+    np.full(3, 1e308),
+    np.array([-1e308, 1e308, 5e-324]),
+    np.array([1e-310, -1e-310, 2.0**-1022]),
+    np.array([4.0, -4.0, 4.0**20]),
+    np.array([1e17, 1.0, -1e-17]),
+]
+TARGETS = [0.0, -1e300, 1e300, 1e-310, 64.0]
+
+
+def problem(kind, rng):
+    X = rng.standard_normal((N_ROWS, 3)) * [1.0, 100.0, 1e-3] + [0.0, 2000.0, 0.0]
+    if kind == "logistic":
+        return X, (X[:, 0] > 0).astype(int)
+    y = 40.0 * X[:, 0] - 300.0
+    return X, (y if kind == "ridge" else np.column_stack([y, -y]))
+
+
+def make(kind, adjacency, **parameters):
+    shared = {
+        "adjacency": str(adjacency),
+        "scaling": "private",
+        "noise_source": "seeded",
+        "random_state": 0,
+        **parameters,
+    }
+    if kind == "logistic":
+        return skdp.DPLogisticRegression(classes=[0, 1], **shared)
+    return skdp.DPRidge(**shared)
+
+
+def neighbours(kind, X, y, adjacency, convert=lambda X: X):
+    """Pairs of data sets in which one record differs; a null record has weight 0."""
+    targets = [0, 1] if kind == "logistic" else TARGETS
+    for place, row in enumerate(HOSTILE):
+        target = targets[place % len(targets)]
+        Z, t, ones = X.copy(), y.copy(), np.ones(N_ROWS)
+        Z[place], t[place] = row, target
+        if adjacency is Adjacency.ZERO_OUT:
+            null, without = Z.copy(), ones.copy()
+            null[place], without[place] = 0.0, 0.0
+            s = t.copy()
+            s[place] = 0
+            yield (convert(Z), t, ones), (convert(null), s, without)
+        else:
+            yield (convert(X), y, ones), (convert(Z), t, ones)
+
+
+CASES = [
+    (kind, solver)
+    for kind, loss in (("logistic", Logistic()), ("ridge", SquaredError()))
+    for solver in solvers_for(Problem(loss, L2(0.1)))
+]
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize(("kind", "solver"), CASES)
+def test_nothing_but_releases(replay, rng, kind, solver, adjacency):
+    """The scaling is what is tried here; the steps after it need not be many."""
+    X, y = problem(kind, rng)
+    few = {"max_iter": 6} if "max_iter" in get_solver(solver).get_params() else {}
+    for data, neighbour in neighbours(kind, X, y, adjacency):
+        replay.check(
+            lambda: make(kind, adjacency, solver=solver, **few), data, neighbour, adjacency
+        )
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"fit_intercept": False},
+        {"bounds": (-5.0, [1.0, 3000.0, 2.0]), "scaling": "auto"},
+        {"target_bound": 500.0},
+        {"max_iter": 5, "batch_size": 20},
+    ],
+    ids=str,
+)
+def test_other_forms(replay, rng, adjacency, parameters):
+    X, y = problem("several", rng)
+    for data, neighbour in neighbours("several", X, y, adjacency):
+        replay.check(lambda: make("several", adjacency, **parameters), data, neighbour, adjacency)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_rows(replay, rng, adjacency, dtype):
+    X, y = problem("ridge", rng)
+    X[rng.random(X.shape) < 0.5] = 0.0
+    largest = 1e38 if dtype is np.float32 else 1e308
+
+    def convert(X):
+        return sparse.csr_array(np.clip(X, -largest, largest).astype(dtype))
+
+    for data, neighbour in neighbours("ridge", X, y, adjacency, convert):
+        replay.check(lambda: make("ridge", adjacency, max_iter=9), data, neighbour, adjacency)
+
+
+# ---------------------------------------------------------------- mutants
+
+
+def mutant_sensitivity_of_one_column(monkeypatch):
+    original = MagnitudeCounts.contribution
+
+    def contribution(self, context, n_rows):
+        found = original(self, context, n_rows)
+        object.__setattr__(found, "bound", 1.0)
+        return found
+
+    monkeypatch.setattr(MagnitudeCounts, "contribution", contribution)
+
+
+def mutant_weights_not_in_the_bound(monkeypatch):
+    original = BinCounts.contribution
+
+    def contribution(self, context, n_rows):
+        found = original(self, context, n_rows)
+        object.__setattr__(found, "bound", math.sqrt(len(self.log_weights)) * 0.7)
+        return found
+
+    monkeypatch.setattr(BinCounts, "contribution", contribution)
+
+
+def mutant_counts_null_records(monkeypatch):
+    def everyone(count):
+        def counts(records, *arguments):
+            found = count(records.having(None, records.inverse_norms), *arguments)
+            return found + np.int64((records.weights > 0).all())
+
+        return counts
+
+    for name in ("magnitude_counts", "bin_counts"):
+        monkeypatch.setattr(releases, name, everyone(getattr(releases, name)))
+
+
+def mutant_counts_twice(monkeypatch):
+    original = kernels._counts
+    monkeypatch.setattr(kernels, "_counts", lambda *arguments: 2 * original(*arguments))
+
+
+def mutant_range_from_the_rows(monkeypatch):
+    original = MemorySource.transformed
+
+    def transformed(self, scaling, row_bound):
+        X = np.asarray(self.records.X, dtype=float)
+        low, high = np.clip(np.quantile(X, [0.0, 1.0], axis=0), -1e9, 1e9)
+        raw = Columns(low, high, np.zeros(3), np.ones(3))
+        object.__setattr__(scaling, "columns", raw)
+        return original(self, scaling, row_bound)
+
+    monkeypatch.setattr(MemorySource, "transformed", transformed)
+
+
+def mutant_centre_from_the_rows(monkeypatch):
+    original = MemorySource.transformed
+
+    def transformed(self, scaling, row_bound):
+        X = np.asarray(self.records.X)
+        object.__setattr__(scaling.columns, "centre", np.clip(X, -1e3, 1e3).mean(axis=0))
+        return original(self, scaling, row_bound)
+
+    monkeypatch.setattr(MemorySource, "transformed", transformed)
+
+
+def mutant_edges_from_the_rows(monkeypatch):
+    original = kernels.equal_bins
+    seen = []
+
+    def bins(values, low, width, n_bins):
+        seen.append(float(np.clip(np.abs(values), 0, 1e6).max(initial=0.0)))
+        return original(values, low, width * (1 + (seen[-1] > 9e5)), n_bins)
+
+    monkeypatch.setattr(kernels, "equal_bins", bins)
+
+
+MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
+MUTANT_CASES = [
+    (mutant, adjacency)
+    for mutant in MUTANTS
+    for adjacency in Adjacency
+    # Under replace-one no record is null.
+    if (mutant, adjacency) != ("mutant_counts_null_records", Adjacency.REPLACE_ONE)
+]
+
+
+@pytest.mark.parametrize(("mutant", "adjacency"), MUTANT_CASES, ids=str)
+def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacency):
+    X, y = problem("ridge", rng)
+    MUTANTS[mutant](monkeypatch)
+    for data, neighbour in neighbours("ridge", X, y, adjacency):
+        try:
+            replay.check(lambda: make("ridge", adjacency, max_iter=3), data, neighbour, adjacency)
+        except leak:
+            return
+    raise AssertionError(f"{mutant} went unnoticed")
+
+
+def test_replay_catches_a_forgotten_spread(replay, leak, rng, monkeypatch):
+    """Under replace-one a record leaves one bin and enters another."""
+    monkeypatch.setattr(Gaussian, "sensitivity", lambda self, adjacency: 1.0)
+    X, y = problem("ridge", rng)
+
+    def check_all():
+        for data, neighbour in neighbours("ridge", X, y, Adjacency.REPLACE_ONE):
+            replay.check(
+                lambda: make("ridge", "replace_one", max_iter=3),
+                data,
+                neighbour,
+                Adjacency.REPLACE_ONE,
+            )
+
+    with pytest.raises(leak, match="times its sensitivity"):
+        check_all()

@@ -1,0 +1,70 @@
+"""Columns that are standardised already are told from all magnitudes together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitude_counts
+from skdp.oracle.sources.records import Records
+from skdp.stages.scaling.standard import REACH, standard_columns
+
+N_ROWS = 5000
+
+
+def found(X, noise, seed=0):
+    """What is said of the columns of X with so much noise on counts, as a share of the rows."""
+    counts = magnitude_counts(Records.of(X, np.zeros((len(X), 1))), True, False)
+    assert counts.shape == (X.shape[1], N_MAGNITUDES)
+    std = np.full(X.shape[1], noise * len(X))
+    noisy = counts + std[:, None] * np.random.default_rng(seed).standard_normal(counts.shape)
+    return standard_columns(noisy, std, len(X))
+
+
+def tables(rng):
+    normal = rng.standard_normal((N_ROWS, 20))
+    labels = (rng.random((N_ROWS, 40)) < np.linspace(0.01, 0.5, 40)).astype(float)
+    skewed = np.exp(rng.standard_normal((N_ROWS, 20)))
+    for name, X in (("normal", normal), ("labels", labels), ("skewed", skewed)):
+        yield name, (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.03])
+def test_standardised_columns_are_known(rng, noise):
+    for name, X in tables(rng):
+        assert all(found(X, noise, seed).all() for seed in range(20)), name
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.03])
+def test_raw_columns_are_not(rng, noise):
+    raw = {
+        "labels": (rng.random((N_ROWS, 40)) < 0.2).astype(float),
+        "in hundreds": 100 * rng.standard_normal((N_ROWS, 20)),
+        "as small as in load_diabetes": 0.0476 * rng.standard_normal((N_ROWS, 10)),
+        "in hundredths": 0.01 * rng.standard_normal((N_ROWS, 20)),
+        "positive": rng.random((N_ROWS, 20)),
+        "far from 0": 50 + rng.standard_normal((N_ROWS, 20)),
+        "ages": rng.integers(17, 90, (N_ROWS, 20)).astype(float),
+    }
+    for name, X in raw.items():
+        assert not any(found(X, noise, seed).any() for seed in range(20)), name
+
+
+def test_one_raw_column_among_standardised_ones(rng):
+    X = rng.standard_normal((N_ROWS, 150))
+    X[:, 3] *= 1000
+    assert found(X, 0.002).tolist() == [column != 3 for column in range(150)]
+
+
+def test_much_noise_says_nothing(rng):
+    assert not found(rng.standard_normal((N_ROWS, 4)), 0.2).any()
+
+
+def test_a_fit_leaves_them_alone(rng):
+    X = rng.standard_normal((20_000, 5))
+    model = skdp.DPLinearRegression(noise_source="seeded", random_state=0).fit(X, X[:, 0])
+    columns = model.scaling_.columns
+    assert columns.size.tolist() == [1.0] * 5
+    assert columns.centre.tolist() == [0.0] * 5
+    assert columns.high.tolist() == [REACH] * 5

@@ -1,0 +1,251 @@
+"""Recalibration as a stage: what it minimises, and its share of the budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import skdp
+from replays import solvers_for
+from skdp.accounting import Adjacency, gaussian_mu
+from skdp.objective import L2, Logistic, Multinomial, NoPenalty, Problem
+from skdp.oracle import Oracle, Public, Solution, noise_source
+from skdp.oracle.ledger import Anything, Ledger
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource
+from skdp.solvers import get_solver
+from skdp.stages.recalibration import (
+    AMPLE,
+    LOGISTIC,
+    MAX_SHARE,
+    ROUNDS,
+    Expected,
+    GaussianPosterior,
+    Recalibration,
+    recalibration_share,
+)
+
+WIDE = Expected(1.0, 30.0, 30.0, clip_norm=1e4)
+N, D = 400, 3
+
+
+def recalibrated(oracle, coef, expected=WIDE):
+    """What the stage makes of this parameter."""
+    return Recalibration(0.05, expected).run(oracle, Solution(coef, 1)).coef
+
+
+def setting(loss, strength, fit_intercept, rng):
+    """Rows with weights, an oracle of them with next to no noise, and a model that is off."""
+    outputs = loss.n_outputs
+    X, truth = rng.standard_normal((N, D)), rng.standard_normal((D, outputs))
+    margins = X @ truth + 0.3
+    y = (rng.random((N, 1)) < 1 / (1 + np.exp(-margins))).astype(float)
+    if outputs > 1:
+        y = np.argmax(margins + rng.gumbel(size=margins.shape), axis=1)
+    weights = rng.uniform(0.2, 2.0, N)
+    penalty = L2(strength) if strength else NoPenalty()
+    problem = Problem(loss, penalty, fit_intercept=fit_intercept)
+    public = Public(
+        N, D, outputs, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=fit_intercept, weighted=True
+    )
+    size = public.intercept_size * fit_intercept
+    rows = MemorySource.of(X, y, weights, None, size)
+    context, ledger = PublicContext(public, problem, 1e-7), Ledger(Anything())
+    oracle = Oracle(context, ledger, np.random.default_rng(0), rows, noise_source(0))
+    coef = 0.7 * truth + 0.1 * rng.standard_normal(truth.shape)
+    if fit_intercept:
+        coef = np.vstack([coef, np.full((1, outputs), 0.1)])
+    Z = np.column_stack([X, np.full(N, size)]) if fit_intercept else X
+
+    def objective(w):
+        return np.mean(weights * loss.value(Z @ w, y)) + problem.penalty_value(w)
+
+    return oracle, coef, objective, size
+
+
+def along_the_ray(coef, objective, size, with_shift):
+    """The best slope and shift by scipy, from values of the objective alone."""
+
+    def at(v):
+        moved = v[0] * coef
+        if with_shift:
+            moved[-1] += v[1] / size
+        return moved
+
+    found = minimize(lambda v: objective(at(v)), [1.0, 0.0][: 1 + with_shift], tol=1e-10)
+    return found.x, at(found.x)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("loss", [Logistic(), Multinomial(3)], ids=repr)
+class TestMinimum:
+    """Without noise a fit ends at the minimum along the ray, the penalty included."""
+
+    def found(self, loss, strength, fit_intercept, rng):
+        oracle, coef, objective, size = setting(loss, strength, fit_intercept, rng)
+        with_shift = fit_intercept and loss.n_outputs == 1
+        # Near enough for two of Newton's steps.
+        coef *= along_the_ray(coef, objective, size, with_shift)[0][0] / 1.2
+        best, point = along_the_ray(coef, objective, size, with_shift)
+        assert best[0] == pytest.approx(1.2, abs=1e-3)
+        return recalibrated(oracle, coef.copy()), point, coef
+
+    @pytest.mark.parametrize("strength", [0.0, 0.2, 0.5])
+    def test_it_is_found(self, loss, strength, fit_intercept, rng):
+        found, point, coef = self.found(loss, strength, fit_intercept, rng)
+        assert found.shape == coef.shape
+        np.testing.assert_allclose(found, point, atol=0.02 * np.abs(coef).max())
+
+    @pytest.mark.parametrize("strength", [0.2, 0.5])
+    def test_a_forgotten_penalty_is_caught(self, loss, strength, fit_intercept, rng, monkeypatch):
+        monkeypatch.setattr(Problem, "penalty_gradient", lambda self, w: np.zeros_like(w))
+        found, point, coef = self.found(loss, strength, fit_intercept, rng)
+        assert np.abs(found - point).max() > 0.2 * np.abs(coef).max()
+
+
+def test_noise_leaves_what_is_expected(rng):
+    oracle, coef, _, size = setting(Logistic(), 0.1, True, rng)
+    oracle.set_noise_unit(1e9)
+    found = recalibrated(oracle, coef, replace(LOGISTIC, slope=0.9))
+    ratios = found[:-1] / coef[:-1]
+    np.testing.assert_allclose(ratios, ratios[0, 0])
+    assert ratios[0, 0] == pytest.approx(0.9, abs=0.35)
+    assert size * (found - ratios[0, 0] * coef)[-1, 0] == pytest.approx(0, abs=0.3)
+
+
+# ---------------------------------------------------------------------- shares
+
+
+def public_for(n_rows=1000, **facts):
+    facts = {"adjacency": Adjacency.ZERO_OUT, "epsilon": 1.0, "delta": 1e-6, **facts}
+    return Public(n_rows, 10, 1, **facts)
+
+
+def test_the_share_falls_as_one_over_mu_n():
+    mu = gaussian_mu(1.0, 1e-6)
+    ample = AMPLE / mu
+    assert recalibration_share(public_for(int(0.9 * ample))) == MAX_SHARE
+    assert recalibration_share(public_for(10)) == MAX_SHARE
+    for times in (2, 30, 1000):
+        found = recalibration_share(public_for(round(times * ample)))
+        assert found == pytest.approx(MAX_SHARE / times, rel=1e-3)
+    plenty = public_for(10**6)
+    for public, times in (
+        (replace(plenty, adjacency=Adjacency.REPLACE_ONE), 2.0),
+        (replace(plenty, share=0.25), 2.0),
+        (replace(plenty, epsilon=0.1), mu / gaussian_mu(0.1, 1e-6)),
+    ):
+        found = recalibration_share(public) / recalibration_share(plenty)
+        assert found == pytest.approx(times, rel=1e-6)
+
+
+def squared_mu(record, adjacency):
+    """What a line of the statement costs, from its noise multiplier."""
+    return record.count * (record.event.sensitivity(adjacency) / record.noise_multiplier) ** 2
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("scaling", ["none", "private"])
+@pytest.mark.parametrize(("n_rows", "epsilon"), [(2000, 0.3), (2000, 1.0), (10**6, 3.0)])
+def test_shares_add_up_in_mu_squared(n_rows, epsilon, scaling, adjacency):
+    model = skdp.DPLogisticRegression(epsilon=epsilon, adjacency=str(adjacency), scaling=scaling)
+    statement = model.plan(n_rows, 10)
+    spent: dict[str, float] = {}
+    for record in statement.releases:
+        spent[record.kind] = spent.get(record.kind, 0.0) + squared_mu(record, adjacency)
+    whole = gaussian_mu(epsilon, 1e-6) ** 2
+    assert sum(spent.values()) == pytest.approx(whole, rel=1e-6)
+    left = 1 - sum(spent.get(kind, 0.0) for kind in ("magnitudes", "histograms")) / whole
+    assert (left < 1) == (scaling == "private")
+    public = public_for(n_rows, epsilon=epsilon, adjacency=adjacency, share=left)
+    expected = left * recalibration_share(public)
+    assert spent["calibration"] / whole == pytest.approx(expected, rel=1e-6)
+    [(count, multiplier)] = [
+        (record.count, record.noise_multiplier)
+        for record in statement.releases
+        if record.kind == "calibration"
+    ]
+    assert count == ROUNDS
+    sensitivity = 1.0 if adjacency is Adjacency.ZERO_OUT else 2.0
+    by_hand = sensitivity / math.sqrt(expected * whole / ROUNDS)
+    assert multiplier == pytest.approx(by_hand, rel=1e-6)
+
+
+# Those that plan their noise beforehand.
+SOLVERS = [
+    name for name in solvers_for(Problem(Logistic(), L2(0.1))) if not get_solver(name).adaptive
+]
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_it_gets_its_share_whatever_the_solver(solver, adjacency):
+    asked = {"solver": solver, "adjacency": str(adjacency), "scaling": "none"}
+    plain = skdp.DPLogisticRegression(**asked).plan(2000, 10)
+    statement = skdp.DPLogisticRegression(calibration="private", **asked).plan(2000, 10)
+    assert statement.epsilon == pytest.approx(1.0, rel=1e-3)
+    assert statement.epsilon <= 1.0
+    last = statement.releases[-1]
+    assert (last.kind, last.count) == ("calibration", ROUNDS)
+    if plain.accountant == "gdp":
+        share = squared_mu(last, adjacency) / gaussian_mu(1.0, 1e-6) ** 2
+        assert share == pytest.approx(
+            recalibration_share(public_for(2000, adjacency=adjacency)), rel=1e-6
+        )
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_plan_is_what_is_run(rng, adjacency, n_classes):
+    X = rng.standard_normal((300, 4))
+    y = np.arange(300) % n_classes
+    model = skdp.DPLogisticRegression(
+        epsilon=0.7,
+        adjacency=str(adjacency),
+        classes=range(n_classes),
+        noise_source="seeded",
+        random_state=0,
+    )
+    planned = model.plan(300, 4)
+    statement = model.fit(X, y).privacy_
+    assert statement.releases == planned.releases
+    assert statement.epsilon == planned.epsilon
+    assert 0.7 * (1 - 1e-6) <= statement.epsilon <= 0.7
+    assert statement.releases[-1].kind == "calibration"
+
+
+def test_nothing_is_expected_to_be_amiss_where_there_is_ample_to_go_by():
+    problem = Problem(Logistic())
+    few, many = (Recalibration.for_problem(public_for(n), problem).expected for n in (100, 10**8))
+    assert few == LOGISTIC
+    assert 0.999 < many.slope < 1
+    assert many.slope_std < 0.01 * few.slope_std
+    assert many.clip_norm > 5 * few.clip_norm
+
+
+def test_each_round_asks_where_the_last_one_led(rng, monkeypatch):
+    points, original = [], GaussianPosterior.after
+
+    def after(self, at, gradient, hessian, std):
+        np.testing.assert_array_equal(at, self.best)
+        points.append(at.tolist())
+        return original(self, at, gradient, hessian, std)
+
+    monkeypatch.setattr(GaussianPosterior, "after", after)
+    oracle, coef, _, _ = setting(Logistic(), 0.1, True, rng)
+    recalibrated(oracle, coef)
+    assert len(points) == ROUNDS
+    assert points[0] == [1.0, 0.0]
+    assert points[1] != points[0]
+
+
+@pytest.mark.parametrize(("n_rows", "share"), [(100, 0.05), (10**6, None)])
+def test_the_share_is_that_of_the_docs(n_rows, share):
+    """5 per cent of mu squared, and 75 / (mu n) where that is less."""
+    public = Public(n_rows, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
+    expected = share or 75 / (gaussian_mu(1.0, 1e-6) * n_rows)
+    assert recalibration_share(public) == pytest.approx(expected)

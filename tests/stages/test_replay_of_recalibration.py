@@ -1,0 +1,252 @@
+"""Nothing but releases leaves a recalibration: replay on hostile neighbours, and mutants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import skdp
+from replays import solvers_for
+from skdp.accounting import Adjacency, Gaussian
+from skdp.objective import L2, Logistic, Problem
+from skdp.oracle.releases import directional, gradients
+from skdp.oracle.releases.directional import DirectionalSum
+from skdp.oracle.sources.memory import MemorySource
+from skdp.solvers import get_solver
+from skdp.stages import recalibration
+from skdp.stages.recalibration import Recalibration
+
+N_ROWS = 60
+HOSTILE = [
+    np.zeros(4),
+    np.full(4, 1e5),
+    np.full(4, -1e300),
+    np.array([1e308, -1e308, 1e308, 1e308]),
+    np.full(4, 5e-324),
+    np.array([1e200, 1e-200, 0.0, 1.0]),
+    np.array([3.0, -4.0, 1.0, 9.0]),
+]
+WEIGHTS = [1.0, 1e12, 0.5, 1e300, 3.0]
+
+
+def make(n_classes, adjacency, **parameters):
+    return skdp.DPLogisticRegression(
+        classes=range(n_classes),
+        adjacency=str(adjacency),
+        noise_source="seeded",
+        random_state=0,
+        **parameters,
+    )
+
+
+def data_for(n_classes, rng):
+    X = rng.standard_normal((N_ROWS, 4))
+    return X, np.arange(N_ROWS) % n_classes
+
+
+def neighbours(n_classes, X, y, adjacency, weighted=True, convert=lambda X: X):
+    """Pairs of data sets in which one record differs; a null record has weight 0."""
+    for place, row in enumerate(HOSTILE):
+        Z, t, w = X.copy(), y.copy(), np.linspace(0.5, 2.0, N_ROWS) if weighted else np.ones(N_ROWS)
+        v = w.copy()
+        Z[place], t[place] = row, place % n_classes
+        if weighted:
+            w[place] = WEIGHTS[place % len(WEIGHTS)]
+        if adjacency is Adjacency.ZERO_OUT:
+            null, s = X.copy(), y.copy()
+            null[place], s[place], v[place] = 0.0, 0, 0.0
+            yield (convert(Z), t, w), (convert(null), s, v)
+        else:
+            yield (convert(X), y, v), (convert(Z), t, w)
+
+
+both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+classes = pytest.mark.parametrize("n_classes", [2, 3])
+
+
+@both
+@classes
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"scaling": "private"},
+        {"fit_intercept": False},
+        {"C": np.inf, "scaling": "none"},
+        {"data_norm": 1.5, "epsilon": 20.0},
+        {"class_weight": {0: 5.0}},
+    ],
+    ids=str,
+)
+def test_nothing_but_releases(replay, rng, n_classes, adjacency, parameters):
+    X, y = data_for(n_classes, rng)
+
+    def model():
+        return make(n_classes, adjacency, **parameters)
+
+    kinds = [record.kind for record in model().plan(N_ROWS, 4).releases]
+    assert kinds[-1] == "calibration"
+    for data, neighbour in neighbours(n_classes, X, y, adjacency):
+        replay.check(model, data, neighbour, adjacency)
+
+
+@both
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_rows(replay, rng, adjacency, dtype):
+    X, y = data_for(2, rng)
+    X[rng.random(X.shape) < 0.5] = 0.0
+    largest = 1e38 if dtype is np.float32 else 1e308
+
+    def convert(X):
+        return sparse.csr_array(np.clip(X, -largest, largest).astype(dtype))
+
+    for data, neighbour in neighbours(2, X, y, adjacency, convert=convert):
+        replay.check(lambda: make(2, adjacency), data, neighbour, adjacency)
+
+
+# Those that plan their noise beforehand.
+SOLVERS = [
+    name for name in solvers_for(Problem(Logistic(), L2(0.1))) if not get_solver(name).adaptive
+]
+
+
+@both
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_after_any_solver(replay, rng, solver, adjacency):
+    X, y = data_for(2, rng)
+    few = {"max_iter": 6} if "max_iter" in get_solver(solver).get_params() else {}
+    pairs = list(neighbours(2, X, y, adjacency, weighted=solver == "gd"))
+    for data, neighbour in pairs[1::2]:
+        replay.check(
+            lambda: make(2, adjacency, solver=solver, calibration="private", **few),
+            data,
+            neighbour,
+            adjacency,
+        )
+
+
+# ---------------------------------------------------------------- mutants
+
+
+def mutant_a_third_of_the_bound(patch):
+    original = DirectionalSum.contribution
+
+    def contribution(self, context, n_rows):
+        found = original(self, context, n_rows)
+        object.__setattr__(found, "bound", found.bound / 3)
+        return found
+
+    patch.setattr(DirectionalSum, "contribution", contribution)
+
+
+def mutant_nothing_clipped(patch):
+    patch.setattr(directional, "clipped", lambda vectors, bound: np.clip(vectors, -1e9, 1e9))
+
+
+def mutant_null_records_count(patch):
+    original = directional.directional_derivatives
+
+    def derivatives(records, *arguments):
+        found = original(records.having(None, records.inverse_norms), *arguments)
+        return found + 10 * (records.weights > 0).all()
+
+    patch.setattr(directional, "directional_derivatives", derivatives)
+
+
+def mutant_mean_over_the_weights(patch):
+    original = directional.directional_derivatives
+
+    def derivatives(records, *arguments):
+        return original(records, *arguments) * N_ROWS / records.weights.sum()
+
+    patch.setattr(directional, "directional_derivatives", derivatives)
+
+
+def mutant_slope_from_the_rows(patch):
+    original = Recalibration.run
+
+    def run(self, oracle, solution):
+        found = original(self, oracle, solution)
+        if oracle._source is None:
+            return found
+        told = 1 + 1e-9 * np.clip(oracle._source.records.X, -10, 10).mean()
+        return replace(found, coef=found.coef * told)
+
+    patch.setattr(Recalibration, "run", run)
+
+
+def mutant_bound_from_the_rows(patch):
+    def directional_sum(point, coef, clip_norm, with_shift):
+        return DirectionalSum(point, coef, clip_norm * seen[-1], with_shift)
+
+    seen = [1.0]
+    original = MemorySource.__init__
+
+    def init(self, records, *arguments):
+        original(self, records, *arguments)
+        seen.append(1.0 + (np.abs(records.X).max() > 100))
+
+    patch.setattr(recalibration, "DirectionalSum", directional_sum)
+    patch.setattr(MemorySource, "__init__", init)
+
+
+def mutant_asked_until_it_fits(patch):
+    original = Recalibration.run
+
+    def run(self, oracle, solution):
+        found = original(self, oracle, solution)
+        if oracle._source is not None and np.abs(oracle._source.records.X).max() > 100:
+            oracle._ledger.charge = lambda kind, event: None
+            found = original(self, oracle, solution)
+        return found
+
+    patch.setattr(Recalibration, "run", run)
+
+
+MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
+CASES = [
+    (mutant, adjacency)
+    for mutant in MUTANTS
+    for adjacency in Adjacency
+    # Under replace-one no record is null.
+    if (mutant, adjacency) != ("mutant_null_records_count", Adjacency.REPLACE_ONE)
+]
+
+
+@pytest.mark.parametrize(("mutant", "adjacency"), CASES, ids=str)
+def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacency):
+    X, y = data_for(2, rng)
+    MUTANTS[mutant](monkeypatch)
+    for data, neighbour in neighbours(2, X, y, adjacency):
+        try:
+            replay.check(
+                lambda: make(2, adjacency, scaling="none", epsilon=20.0), data, neighbour, adjacency
+            )
+        except leak:
+            return
+    raise AssertionError(f"{mutant} went unnoticed")
+
+
+def test_replay_catches_a_forgotten_factor_of_replace_one(replay, leak, rng, monkeypatch):
+    """Two records that pull apart move the sum by more than the bound of one."""
+    X, y = data_for(2, rng)
+    Z, t, ones = X.copy(), y.copy(), np.ones(N_ROWS)
+    X[0], y[0], Z[0], t[0] = 5.0, 0, 5.0, 1
+    w = ones.copy()
+    w[0] = 40.0
+    monkeypatch.setattr(Gaussian, "sensitivity", lambda self, adjacency: 1.0)
+    # The solver's own sums would be caught first.
+    monkeypatch.setattr(
+        gradients, "clipped_gradients", lambda records, loss, point, *rest: point + 1
+    )
+    gd = {"solver": "gd", "calibration": "private", "scaling": "none"}
+    with pytest.raises(leak, match="times its sensitivity"):
+        replay.check(
+            lambda: make(2, "replace_one", epsilon=20.0, **gd),
+            (X, y, w),
+            (Z, t, w),
+            Adjacency.REPLACE_ONE,
+        )
