@@ -29,7 +29,7 @@ from skdp.oracle import Public, SolverStage, Stage, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, STREAMED
 from skdp.solvers import Solver
 from skdp.solvers.auto import automatic_solver
-from skdp.stages.choice import check_stages, recalibration_stage, scaling_stage
+from skdp.stages.choice import calibration_stage, check_stages, scaling_stage
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
 HANDED_ON: dict[str, Any] = {
@@ -161,9 +161,9 @@ class PlannedModel(PrivateEstimatorMixin):
         if not streamed:
             before = scaling_stage(who, self.scaling, self.bounds, public, problem, self.accountant)
         scaled = public if before is None else before.public_after(public)
-        # 2. Recalibration comes last; the solver gets what the two leave of the budget.
+        # 2. Calibration comes last; the solver gets what the two leave of the budget.
         plain = isinstance(self.solver, str) and self.solver == "auto" and not self._given()
-        after = recalibration_stage(
+        after = calibration_stage(
             who, self.calibration, plain, scaled, problem, self.accountant, asked.adaptive
         )
         left = scaled.share if after is None else scaled.share * (1 - after.share)

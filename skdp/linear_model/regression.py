@@ -133,6 +133,7 @@ class DPLinearRegression(_DPRegressor):
     ----------
     {budget_and_steps}
     {target_bound}
+    {correction}
     {terms}
 
     Attributes
@@ -168,6 +169,7 @@ class DPLinearRegression(_DPRegressor):
         clip_norm: Any = "auto",
         data_norm: float | None = None,
         target_bound: float | None = None,
+        calibration: str = "auto",
         adjacency: str = "zero_out",
         accountant: str = "auto",
         budget: Any = None,
@@ -191,6 +193,7 @@ class DPLinearRegression(_DPRegressor):
         self.clip_norm = clip_norm
         self.data_norm = data_norm
         self.target_bound = target_bound
+        self.calibration = calibration
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget
@@ -218,6 +221,7 @@ class DPRidge(_DPRegressor):
         penalised.
     {budget_and_steps}
     {target_bound}
+    {correction}
     {terms}
 
     Attributes
@@ -254,6 +258,7 @@ class DPRidge(_DPRegressor):
         clip_norm: Any = "auto",
         data_norm: float | None = None,
         target_bound: float | None = None,
+        calibration: str = "auto",
         adjacency: str = "zero_out",
         accountant: str = "auto",
         budget: Any = None,
@@ -278,6 +283,7 @@ class DPRidge(_DPRegressor):
         self.clip_norm = clip_norm
         self.data_norm = data_norm
         self.target_bound = target_bound
+        self.calibration = calibration
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget
