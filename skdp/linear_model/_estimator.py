@@ -27,7 +27,7 @@ from skdp.oracle import NoiseSource, Plan, Public, Solution, noise_source, publi
 from skdp.oracle.session import Stages
 from skdp.oracle.sources.base import Source
 from skdp.oracle.sources.memory import Map, row_threads
-from skdp.oracle.sources.records import canonical
+from skdp.oracle.sources.records import canonical, row_parts
 from skdp.solvers import Solver
 
 GENERATORS = (np.random.RandomState, np.random.Generator)
@@ -130,7 +130,8 @@ class PrivateEstimatorMixin(BaseEstimator):
         self._warn_and_report(prepared)
         drawn_from, seed = self._noise()
         statement = prepared.plan.statement(public, assumptions, self.noise_source)
-        with row_threads() as spread:
+        parts = row_parts(public.n_rows, public.n_features, 8, public.sparse)
+        with row_threads(len(parts)) as spread:
             source = make_source(spread)
             charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
             # A scaler alone makes no choices of its own.
