@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn import linear_model
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -99,6 +100,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
@@ -126,6 +128,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
@@ -307,6 +310,11 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.classes_: AnyArray = targets.classes
         self.coef_ = coef.T.copy()
         self.intercept_ = intercept.copy()
+
+    def _plain_twin(self) -> Any:
+        twin = linear_model.LogisticRegression(C=self.C, fit_intercept=self.fit_intercept)
+        twin.classes_, twin.n_iter_ = self.classes_, np.array([self.n_iter_], dtype=np.int32)
+        return twin
 
     def _loss(self, n_outputs: int) -> objective.Loss:
         return objective.Logistic() if n_outputs == 1 else objective.Multinomial(n_outputs)

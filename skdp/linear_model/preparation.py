@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._numbers import shown
+from skdp._numbers import require
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model._estimator import (
     Prepared,
@@ -41,7 +41,7 @@ HANDED_ON: dict[str, Any] = {
     "clip_norm": "auto",
 }
 # Parameters that no plan depends on.
-NOT_PLANNED = frozenset({"budget", "noise_source", "random_state", "verbose"})
+NOT_PLANNED = frozenset({"budget", "linear_predictions", "noise_source", "random_state", "verbose"})
 
 # Plans of fits that were prepared lately, by parameters and shape: the fits of a cross-validation
 # share theirs. The oldest goes first.
@@ -61,6 +61,7 @@ class PlannedModel(PrivateEstimatorMixin):
     scaling: str
     bounds: Any
     fit_intercept: bool
+    linear_predictions: bool
     verbose: int
 
     # ------------------------------------------------------------------ what subclasses say
@@ -197,10 +198,9 @@ class PlannedModel(PrivateEstimatorMixin):
         check_bound("target_bound", self.target_bound)
         constraint_set(self.constraint, self.radius)
         check_stages(self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration)
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise ValueError(
-                f"fit_intercept must be True or False; got {shown(self.fit_intercept)}."
-            )
+        for name in ("fit_intercept", "linear_predictions"):
+            value = getattr(self, name)
+            require(name, value, "be True or False", isinstance(value, bool | np.bool_))
         self._check_own_parameters()
         if self.delta == 0 and self.epsilon != np.inf:
             require_pure_dp(type(self).__name__, self._choose_solver())
