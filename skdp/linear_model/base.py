@@ -59,7 +59,12 @@ class DPLinearModel(PlannedModel):
         is_sparse = scipy_sparse.issparse(X)
         n_rows, n_features = X.shape
         prepared = self._prepare(
-            n_rows, n_features, targets.n_outputs, is_sparse, weights is not None
+            n_rows,
+            n_features,
+            targets.n_outputs,
+            is_sparse,
+            weights is not None,
+            names=list(getattr(self, "feature_names_in_", ())),
         )
         public = prepared.public
 

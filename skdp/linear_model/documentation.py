@@ -37,8 +37,9 @@ data_norm : float or None, default=None
 TARGET_BOUND = """
 target_bound : float or None, default=None
     Public bound on the absolute value of a target, in the target's unit; larger targets are
-    clipped to it. It sets the scale of the default clipping norm. None assumes nothing and
-    expects targets of unit size.
+    clipped to it. Predictions keep to it, too, and no budget is spent on the range of the targets.
+    None: the range is found privately as part of the fit, as ``scaling`` says; with
+    ``scaling="none"`` targets of about unit size are expected.
 """
 
 TERMS = """
@@ -64,9 +65,12 @@ scaling : {"auto", "private", "none"}, default="auto"
     Sparse columns are not centred, and nothing is without an intercept. "none" takes records as
     they are. "auto" is "none" with ``data_norm``, a constraint or ``delta=0``, and leaves columns
     alone where their histograms would drown in noise, by a rule in public facts.
-bounds : tuple (low, high) or None, default=None
-    Public ends of the columns, numbers or one number for each column. Columns are standardised by
-    them, values outside are clipped, and no budget is spent on it.
+bounds : tuple (low, high), list of pairs, dict or None, default=None
+    Public ends of the columns: ``(low, high)`` for all columns, each a number or one number for
+    each column; a list with a pair for each column; or a dict with a pair for each column, by name
+    in a data frame, by number else: ``{"age": (0, 120), ...}``. Two pairs for two columns can be
+    read in two ways and are refused: number the columns. Columns are standardised by the ends,
+    values outside are clipped, and no budget is spent on it.
 fit_intercept : bool, default=True
     Whether to fit an intercept; it is part of the same release.
 linear_predictions : bool, default=False

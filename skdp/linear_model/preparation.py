@@ -2,12 +2,13 @@
 
 import pickle
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from skdp._numbers import require
+from skdp._numbers import Array, require
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model._estimator import (
     Prepared,
@@ -29,7 +30,7 @@ from skdp.oracle import Public, SolverStage, Stage, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, STREAMED
 from skdp.solvers import Solver
 from skdp.solvers.auto import automatic_solver
-from skdp.stages.choice import check_stages, recalibration_stage, scaling_stage
+from skdp.stages.choice import check_stages, declared_ends, recalibration_stage, scaling_stage
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
 HANDED_ON: dict[str, Any] = {
@@ -103,18 +104,23 @@ class PlannedModel(PrivateEstimatorMixin):
         is_sparse: bool,
         weighted: bool,
         streamed: bool = False,
+        names: Sequence[str] | None = None,
     ) -> Prepared:
-        """Settle all that does not depend on rows; equal fits of one shape are planned once."""
+        """Settle all that does not depend on rows; equal fits of one shape are planned once.
+
+        ``names`` of columns, empty if they have none, are for ``bounds`` that name them.
+        """
+        ends = None if self.bounds is None else declared_ends(self.bounds, n_features, names)
         shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed
         parameters = self.get_params(deep=False)
         planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
         try:
-            key = type(self), pickle.dumps(planned), shape
+            key = type(self), pickle.dumps((planned, ends)), shape
         except (pickle.PicklingError, TypeError, AttributeError):
-            return self._prepared(*shape)
+            return self._prepared(ends, *shape)
         found = _plans.get(key)
         if found is None:
-            found = self._prepared(*shape)
+            found = self._prepared(ends, *shape)
             while len(_plans) >= MAX_PLANS:
                 _plans.pop(next(iter(_plans)), None)
             _plans[key] = found
@@ -122,6 +128,7 @@ class PlannedModel(PrivateEstimatorMixin):
 
     def _prepared(
         self,
+        ends: tuple[Array, Array] | None,
         n_rows: int,
         n_features: int,
         n_outputs: int,
@@ -160,7 +167,7 @@ class PlannedModel(PrivateEstimatorMixin):
         # 1. Scaling comes first; the solver works on what it leaves.
         before = None
         if not streamed:
-            before = scaling_stage(who, self.scaling, self.bounds, public, problem, self.accountant)
+            before = scaling_stage(who, self.scaling, ends, public, problem, self.accountant)
         scaled = public if before is None else before.public_after(public)
         # 2. Recalibration comes last; the solver gets what the two leave of the budget.
         plain = isinstance(self.solver, str) and self.solver == "auto" and not self._given()
