@@ -4,11 +4,11 @@ import pickle
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from skdp._numbers import Array, require
+from skdp._numbers import Array, listed, require
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model._estimator import (
     Prepared,
@@ -28,7 +28,7 @@ from skdp.linear_model.parameters import (
 from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import Public, SolverStage, Stage, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, STREAMED
-from skdp.solvers import Solver
+from skdp.solvers import Solver, get_solver
 from skdp.solvers.auto import automatic_solver
 from skdp.stages.choice import check_stages, declared_ends, recalibration_stage, scaling_stage
 
@@ -64,6 +64,39 @@ class PlannedModel(PrivateEstimatorMixin):
     fit_intercept: bool
     linear_predictions: bool
     verbose: int
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of a solver, ``solver__...``, make an object of a named solver.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the estimator, and of its solver after the prefix ``solver__``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unknown, or one of the solver is set where ``solver="auto"``.
+        """
+        inner = {name: params[name] for name in params if name.startswith("solver__")}
+        super().set_params(**{name: params[name] for name in params if name not in inner})
+        if inner and isinstance(self.solver, str):
+            who = type(self).__name__
+            if self.solver == "auto":
+                own = [name for name in inner if name.removeprefix("solver__") in HANDED_ON]
+                instead = listed(name.removeprefix("solver__") for name in own)
+                raise ValueError(
+                    f"{who}: {listed(inner)} needs a solver whose parameters are known, and "
+                    "solver='auto' is chosen in fit. Name one, as in solver='gd'"
+                    f"{f', or set {instead} of the estimator itself' if own else ''}."
+                )
+            self.solver = get_solver(self.solver)
+        super().set_params(**inner)
+        return self
 
     # ------------------------------------------------------------------ what subclasses say
 
