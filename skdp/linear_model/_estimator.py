@@ -253,11 +253,7 @@ def refuse_tables(who: str, X: Any) -> None:
 
     Dates would be taken for nanoseconds, and a lazy frame holds no rows yet.
     """
-    if tables.is_lazy(X):
-        raise ValueError(
-            f"{who}: X is a {type(X).__name__}, which holds no rows yet; pass X.collect(). Nothing "
-            "was released."
-        )
+    tables.refuse_lazy(who, X)
     dates = tables.columns_of_dates(X)
     if dates:
         raise ValueError(
