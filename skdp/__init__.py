@@ -14,13 +14,14 @@ from skdp.linear_model import (
     SeededNoiseWarning,
 )
 from skdp.model_selection import privacy_of, total_privacy
-from skdp.preprocessing import DPStandardScaler
+from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 
 __all__ = [
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",
     "DPStandardScaler",
+    "DPTabularPreprocessor",
     "NoiseWarning",
     "PrivacyBudget",
     "PrivacyBudgetError",

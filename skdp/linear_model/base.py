@@ -39,6 +39,10 @@ class DPLinearModel(PlannedModel):
         """Return targets of the declared kind, of two rows or so, before any row has arrived."""
 
     @abstractmethod
+    def _plain_twin(self) -> Any:
+        """Return scikit-learn's own estimator, without coefficients."""
+
+    @abstractmethod
     def _show(self, coef: Array, intercept: Array, targets: Targets) -> None:
         """Store ``coef`` (features by outputs) and ``intercept`` in scikit-learn's shapes."""
 
@@ -55,7 +59,12 @@ class DPLinearModel(PlannedModel):
         is_sparse = scipy_sparse.issparse(X)
         n_rows, n_features = X.shape
         prepared = self._prepare(
-            n_rows, n_features, targets.n_outputs, is_sparse, weights is not None
+            n_rows,
+            n_features,
+            targets.n_outputs,
+            is_sparse,
+            weights is not None,
+            names=list(getattr(self, "feature_names_in_", ())),
         )
         public = prepared.public
 
@@ -194,8 +203,40 @@ class DPLinearModel(PlannedModel):
         self.row_bound_ = prepared.public_after.row_bound
         self.privacy_ = statement
 
+    def to_sklearn(self) -> Any:
+        """Return a fitted linear model of scikit-learn with the same coefficients.
+
+        It can be given to whatever takes scikit-learn's own models: SHAP, converters to ONNX or
+        PMML, a service without skdp. It is as public as this model.
+
+        Returns
+        -------
+        LinearRegression, Ridge or LogisticRegression
+            It predicts as this model does with ``linear_predictions=True``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from skdp import DPLogisticRegression
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = DPLogisticRegression(epsilon=10.0, linear_predictions=True).fit(X, y)
+        >>> plain = model.to_sklearn()
+        >>> type(plain).__name__, bool((plain.predict(X) == model.predict(X)).all())
+        ('LogisticRegression', True)
+        """
+        check_is_fitted(self, "coef_")
+        plain = self._plain_twin()
+        plain.coef_, plain.intercept_ = self.coef_.copy(), np.copy(self.intercept_)[()]
+        plain.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            plain.feature_names_in_ = self.feature_names_in_
+        return plain
+
     def _linear_predictor(self, X: Any) -> Array:
         check_is_fitted(self, "coef_")
         X = self._read("X", X, reset=False)
         coef = np.atleast_2d(self.coef_).T
+        if self.linear_predictions:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.asarray(X @ coef + self.intercept_)
         return scaled_scores(X, coef, self.intercept_, self.scaling_, self.row_bound_)

@@ -7,12 +7,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn import linear_model
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skdp import objective
-from skdp._numbers import AnyArray, Array, Indices, is_integer, is_real, shown
+from skdp._numbers import AnyArray, Array, Indices, is_integer, is_real, listed, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
@@ -34,7 +35,9 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     l1_ratio : float, default=0.0
         Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.
     classes : array of shape (n_classes,) or None, default=None
-        Public set of labels. None takes it from y and lists that among the assumptions.
+        Public set of labels. None takes it from y and lists that among the assumptions. Estimators
+        that fit on labels of their own making, such as
+        `sklearn.multiclass.OneVsRestClassifier`, need those: declare [0, 1] there, or nothing.
     class_weight : dict or None, default=None
         Weights by label, 1 where a label is missing. "balanced" is refused: it would count the
         private labels.
@@ -99,6 +102,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
@@ -126,6 +130,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
@@ -308,6 +313,11 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.coef_ = coef.T.copy()
         self.intercept_ = intercept.copy()
 
+    def _plain_twin(self) -> Any:
+        twin = linear_model.LogisticRegression(C=self.C, fit_intercept=self.fit_intercept)
+        twin.classes_, twin.n_iter_ = self.classes_, np.array([self.n_iter_], dtype=np.int32)
+        return twin
+
     def _loss(self, n_outputs: int) -> objective.Loss:
         return objective.Logistic() if n_outputs == 1 else objective.Multinomial(n_outputs)
 
@@ -331,22 +341,44 @@ def _n_outputs(n_classes: int) -> int:
 
 def sorted_labels(declared: Any) -> AnyArray:
     """Return sorted labels, from an array or any other collection, such as a set."""
+    if isinstance(declared, str | bytes) or not np.iterable(declared):
+        raise ValueError(f"classes must list the labels, as in [0, 1]; got {shown(declared)}.")
     if not hasattr(declared, "__array__"):
         declared = list(declared)
-    return np.unique(np.asarray(declared))
+    try:
+        return np.unique(np.asarray(declared))
+    except TypeError:
+        raise ValueError(
+            f"classes must list labels of one kind, all text or all numbers; got {shown(declared)}."
+        ) from None
 
 
 def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     """Return the declared labels, sorted, and the place of each label among them."""
     classes = sorted_labels(declared)
-    codes = np.searchsorted(classes, labels)
-    codes[codes == len(classes)] = 0
-    if (classes[codes] != labels).any():
+    kinds = [_kind(found) for found in (classes, labels)]
+    if len({*kinds, "objects"}) == 3:  # objects may be of any kind
         raise ValueError(
-            "y holds a label that is not among the declared classes "
-            f"({', '.join(str(label) for label in classes[:20])}). Nothing was released."
+            f"classes are {kinds[0]} ({listed(classes.tolist())}), and the labels in y are "
+            f"{kinds[1]}. Declare the labels as they are in y. Nothing was released."
+        )
+    try:
+        codes = np.searchsorted(classes, labels)
+    except TypeError:  # objects of several kinds
+        codes = np.zeros(len(labels), dtype=np.intp)
+    codes[codes == len(classes)] = 0
+    if np.any(classes[codes] != labels):
+        raise ValueError(
+            "y holds a label that is not among the declared classes, "
+            f"{listed(classes.tolist(), 20)} ({kinds[0]}; the number 1 and the text '1' are "
+            "different labels). Nothing was released."
         )
     return classes, codes
+
+
+def _kind(labels: AnyArray) -> str:
+    """Say in a word what labels are; of the type of the array, not of any label."""
+    return {"U": "text", "S": "text", "O": "objects"}.get(labels.dtype.kind, "numbers")
 
 
 def weights_by_label(class_weight: Mapping[Any, float], classes: AnyArray) -> Array:

@@ -2,12 +2,13 @@
 
 import pickle
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from skdp._numbers import shown
+from skdp._numbers import Array, listed, require
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model._estimator import (
     Prepared,
@@ -27,9 +28,9 @@ from skdp.linear_model.parameters import (
 from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import Public, SolverStage, Stage, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, STREAMED
-from skdp.solvers import Solver
+from skdp.solvers import Solver, get_solver
 from skdp.solvers.auto import automatic_solver
-from skdp.stages.choice import check_stages, recalibration_stage, scaling_stage
+from skdp.stages.choice import check_stages, declared_ends, recalibration_stage, scaling_stage
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
 HANDED_ON: dict[str, Any] = {
@@ -41,7 +42,7 @@ HANDED_ON: dict[str, Any] = {
     "clip_norm": "auto",
 }
 # Parameters that no plan depends on.
-NOT_PLANNED = frozenset({"budget", "noise_source", "random_state", "verbose"})
+NOT_PLANNED = frozenset({"budget", "linear_predictions", "noise_source", "random_state", "verbose"})
 
 # Plans of fits that were prepared lately, by parameters and shape: the fits of a cross-validation
 # share theirs. The oldest goes first.
@@ -61,7 +62,41 @@ class PlannedModel(PrivateEstimatorMixin):
     scaling: str
     bounds: Any
     fit_intercept: bool
+    linear_predictions: bool
     verbose: int
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of a solver, ``solver__...``, make an object of a named solver.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the estimator, and of its solver after the prefix ``solver__``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unknown, or one of the solver is set where ``solver="auto"``.
+        """
+        inner = {name: params[name] for name in params if name.startswith("solver__")}
+        super().set_params(**{name: params[name] for name in params if name not in inner})
+        if inner and isinstance(self.solver, str):
+            who = type(self).__name__
+            if self.solver == "auto":
+                own = [name for name in inner if name.removeprefix("solver__") in HANDED_ON]
+                instead = listed(name.removeprefix("solver__") for name in own)
+                raise ValueError(
+                    f"{who}: {listed(inner)} needs a solver whose parameters are known, and "
+                    "solver='auto' is chosen in fit. Name one, as in solver='gd'"
+                    f"{f', or set {instead} of the estimator itself' if own else ''}."
+                )
+            self.solver = get_solver(self.solver)
+        super().set_params(**inner)
+        return self
 
     # ------------------------------------------------------------------ what subclasses say
 
@@ -102,18 +137,23 @@ class PlannedModel(PrivateEstimatorMixin):
         is_sparse: bool,
         weighted: bool,
         streamed: bool = False,
+        names: Sequence[str] | None = None,
     ) -> Prepared:
-        """Settle all that does not depend on rows; equal fits of one shape are planned once."""
+        """Settle all that does not depend on rows; equal fits of one shape are planned once.
+
+        ``names`` of columns, empty if they have none, are for ``bounds`` that name them.
+        """
+        ends = None if self.bounds is None else declared_ends(self.bounds, n_features, names)
         shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed
         parameters = self.get_params(deep=False)
         planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
         try:
-            key = type(self), pickle.dumps(planned), shape
+            key = type(self), pickle.dumps((planned, ends)), shape
         except (pickle.PicklingError, TypeError, AttributeError):
-            return self._prepared(*shape)
+            return self._prepared(ends, *shape)
         found = _plans.get(key)
         if found is None:
-            found = self._prepared(*shape)
+            found = self._prepared(ends, *shape)
             while len(_plans) >= MAX_PLANS:
                 _plans.pop(next(iter(_plans)), None)
             _plans[key] = found
@@ -121,6 +161,7 @@ class PlannedModel(PrivateEstimatorMixin):
 
     def _prepared(
         self,
+        ends: tuple[Array, Array] | None,
         n_rows: int,
         n_features: int,
         n_outputs: int,
@@ -159,7 +200,7 @@ class PlannedModel(PrivateEstimatorMixin):
         # 1. Scaling comes first; the solver works on what it leaves.
         before = None
         if not streamed:
-            before = scaling_stage(who, self.scaling, self.bounds, public, problem, self.accountant)
+            before = scaling_stage(who, self.scaling, ends, public, problem, self.accountant)
         scaled = public if before is None else before.public_after(public)
         # 2. Recalibration comes last; the solver gets what the two leave of the budget.
         plain = isinstance(self.solver, str) and self.solver == "auto" and not self._given()
@@ -197,10 +238,9 @@ class PlannedModel(PrivateEstimatorMixin):
         check_bound("target_bound", self.target_bound)
         constraint_set(self.constraint, self.radius)
         check_stages(self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration)
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise ValueError(
-                f"fit_intercept must be True or False; got {shown(self.fit_intercept)}."
-            )
+        for name in ("fit_intercept", "linear_predictions"):
+            value = getattr(self, name)
+            require(name, value, "be True or False", isinstance(value, bool | np.bool_))
         self._check_own_parameters()
         if self.delta == 0 and self.epsilon != np.inf:
             require_pure_dp(type(self).__name__, self._choose_solver())

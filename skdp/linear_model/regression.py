@@ -5,14 +5,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn import linear_model
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from skdp._numbers import AnyArray, Array, is_real, shown
 from skdp.accounting import PrivacyStatement
+from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.linear_model.units import Targets
+from skdp.linear_model.units import Targets, target_range
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
+from skdp.oracle import Solution
 
 
 class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
@@ -54,6 +57,8 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         array of shape (n_samples,) or (n_samples, n_targets)
         """
         scores = self._linear_predictor(X)
+        if self.prediction_range_ is not None and not self.linear_predictions:
+            scores = np.clip(scores, *self.prediction_range_)
         return scores[:, 0] if self.coef_.ndim == 1 else scores
 
     def plan(
@@ -112,6 +117,21 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         else:
             self.intercept_ = float(intercept[0]) if one else intercept.copy()
 
+    def _keep(
+        self,
+        solution: Solution,
+        prepared: Prepared,
+        targets: Targets,
+        statement: PrivacyStatement,
+    ) -> None:
+        super()._keep(solution, prepared, targets, statement)
+        self.prediction_range_ = target_range(
+            solution.scaling, self.target_bound, targets.n_outputs
+        )
+
+    def _plain_twin(self) -> Any:
+        return linear_model.LinearRegression(fit_intercept=self.fit_intercept)
+
     def _loss(self, n_outputs: int) -> Loss:
         return SquaredError()
 
@@ -138,6 +158,9 @@ class DPLinearRegression(_DPRegressor):
     Attributes
     ----------
     {coefficients}
+    prediction_range_ : tuple of two arrays of shape (n_targets,), or None
+        Range of the targets: found privately by ``scaling``, or ``target_bound`` on both sides.
+        Predictions are clipped to it, unless ``linear_predictions`` is True.
     {fitted}
 
     References
@@ -176,6 +199,7 @@ class DPLinearRegression(_DPRegressor):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
@@ -199,6 +223,7 @@ class DPLinearRegression(_DPRegressor):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
@@ -223,6 +248,9 @@ class DPRidge(_DPRegressor):
     Attributes
     ----------
     {coefficients}
+    prediction_range_ : tuple of two arrays of shape (n_targets,), or None
+        Range of the targets: found privately by ``scaling``, or ``target_bound`` on both sides.
+        Predictions are clipped to it, unless ``linear_predictions`` is True.
     {fitted}
 
     References
@@ -262,6 +290,7 @@ class DPRidge(_DPRegressor):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
@@ -286,6 +315,7 @@ class DPRidge(_DPRegressor):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
@@ -293,6 +323,9 @@ class DPRidge(_DPRegressor):
     def _check_own_parameters(self) -> None:
         if not (is_real(self.alpha) and 0 <= self.alpha < math.inf):
             raise ValueError(f"alpha must be a finite number, at least 0; got {shown(self.alpha)}.")
+
+    def _plain_twin(self) -> Any:
+        return linear_model.Ridge(self.alpha, fit_intercept=self.fit_intercept)
 
     def _penalty(self, n_rows: int) -> Penalty:
         # scikit-learn's sum of squares, divided by 2 n.

@@ -103,3 +103,16 @@ def _in_dense_blocks(
     return np.concatenate(
         [scaled_scores(block, coef, intercept, scaling, row_bound) for block in blocks]
     )
+
+
+def target_range(
+    scaling: Scaling | None, target_bound: float | None, n_outputs: int
+) -> tuple[Array, Array] | None:
+    """Return the range of targets that is public, declared or found; None if there is none."""
+    if target_bound is not None:
+        ends = np.full(n_outputs, float(target_bound))
+        return -ends, ends
+    found = None if scaling is None else scaling.targets
+    if found is None or (found.high >= np.finfo(float).max).all():  # not clipped without noise
+        return None
+    return found.low.copy(), found.high.copy()

@@ -1,5 +1,6 @@
 """Standardise columns by ranges, centres and sizes that are found privately."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from skdp.linear_model.parameters import check_counts
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, make_plan
 from skdp.oracle.sources.memory import Map, MemorySource
-from skdp.stages.choice import check_stages, scaling_alone
+from skdp.stages.choice import check_stages, declared_ends, scaling_alone
 
 
 class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMixin):
@@ -37,8 +38,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         Privacy budget of one ``fit``; positive. inf adds no noise, for debugging on public data.
     delta : float, default=1e-6
         Probability, in (0, 1), with which the epsilon guarantee may fail.
-    bounds : tuple (low, high) or None, default=None
-        Public ends of the columns, numbers or one number for each column. Columns are taken for
+    bounds : tuple (low, high), list of pairs, dict or None, default=None
+        Public ends of the columns: ``(low, high)`` for all columns, each a number or one number for
+        each column; a list with a pair for each column; or a dict with a pair for each column, by
+        name in a data frame, by number else: ``{"age": (0, 120), ...}``. Columns are taken for
         evenly spread between them, and no budget is spent.
     adjacency : {"zero_out", "replace_one"}, default="zero_out"
         Neighbouring data sets differ in one record, which is replaced by a null record or by any
@@ -130,7 +133,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         self._check_parameters()
         X = self._read("X", X, reset=True)
         n_rows, n_features = X.shape
-        prepared = self._prepare(n_rows, n_features, sparse.issparse(X))
+        names = list(getattr(self, "feature_names_in_", ()))
+        prepared = self._prepare(n_rows, n_features, sparse.issparse(X), names)
 
         def rows(spread: Map) -> MemorySource:
             source = MemorySource.of(
@@ -220,7 +224,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             )
         check_stages("auto", self.bounds, None, None, "none")
 
-    def _prepare(self, n_rows: int, n_features: int, is_sparse: bool) -> Prepared:
+    def _prepare(
+        self, n_rows: int, n_features: int, is_sparse: bool, names: Sequence[str] | None = None
+    ) -> Prepared:
+        ends = None if self.bounds is None else declared_ends(self.bounds, n_features, names)
         public = Public(
             n_rows=n_rows,
             n_features=n_features,
@@ -232,7 +239,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             sparse=bool(is_sparse),
         )
         problem = Problem(SquaredError(), fit_intercept=False)
-        stages = (scaling_alone(public, self.bounds),)
+        stages = (scaling_alone(public, ends),)
         plan = make_plan(stages, public, problem, self.accountant)
         return Prepared(public, problem, stages, plan)
 

@@ -120,9 +120,12 @@ class Solver(BaseEstimator):
         missing = sorted(self.needs - problem.provides)
         if missing:
             wanted = "; ".join(f"{need}, {CAPABILITIES.get(need, need)}" for need in missing)
+            able = sorted(name for name, cls in REGISTRY.items() if cls.needs <= problem.provides)
+            least_squares = " (DPLinearRegression and DPRidge have it)"
             raise ValueError(
-                f"solver {self.name!r} needs {wanted}; this problem provides "
-                f"{', '.join(sorted(problem.provides))}. Nothing was released."
+                f"solver {self.name!r} needs {wanted}"
+                f"{least_squares if 'quadratic_loss' in missing else ''}, which this problem does "
+                f"not have. Solvers that fit it: {', '.join(able)}. Nothing was released."
             )
 
     def resolve(self, public: Public, problem: Problem) -> Self:
