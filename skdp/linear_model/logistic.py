@@ -98,6 +98,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         radius: float = 1.0,
         scaling: str = "auto",
         bounds: Any = None,
+        inference: str = "none",
+        inference_share: float = 1 / 3,
         fit_intercept: bool = True,
         noise_source: str = "system",
         random_state: Any = None,
@@ -125,6 +127,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.radius = radius
         self.scaling = scaling
         self.bounds = bounds
+        self.inference = inference
+        self.inference_share = inference_share
         self.fit_intercept = fit_intercept
         self.noise_source = noise_source
         self.random_state = random_state

@@ -29,7 +29,7 @@ from skdp.oracle import Public, SolverStage, Stage, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, STREAMED
 from skdp.solvers import Solver
 from skdp.solvers.auto import automatic_solver
-from skdp.stages.choice import check_stages, recalibration_stage, scaling_stage
+from skdp.stages import choice
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
 HANDED_ON: dict[str, Any] = {
@@ -60,6 +60,8 @@ class PlannedModel(PrivateEstimatorMixin):
     radius: float
     scaling: str
     bounds: Any
+    inference: str
+    inference_share: float
     fit_intercept: bool
     verbose: int
 
@@ -159,16 +161,29 @@ class PlannedModel(PrivateEstimatorMixin):
         # 1. Scaling comes first; the solver works on what it leaves.
         before = None
         if not streamed:
-            before = scaling_stage(who, self.scaling, self.bounds, public, problem, self.accountant)
+            before = choice.scaling_stage(
+                who, self.scaling, self.bounds, public, problem, self.accountant
+            )
         scaled = public if before is None else before.public_after(public)
-        # 2. Recalibration comes last; the solver gets what the two leave of the budget.
+        # 2. Inference comes last, recalibration before it; the solver gets what they leave.
+        last = choice.inference_stage(
+            who,
+            self.inference,
+            self.inference_share,
+            scaled,
+            problem,
+            self.accountant,
+            asked.adaptive,
+        )
+        if last is not None:
+            scaled = replace(scaled, share=scaled.share * (1 - last.share))
         plain = isinstance(self.solver, str) and self.solver == "auto" and not self._given()
-        after = recalibration_stage(
+        after = choice.recalibration_stage(
             who, self.calibration, plain, scaled, problem, self.accountant, asked.adaptive
         )
         left = scaled.share if after is None else scaled.share * (1 - after.share)
         solver = asked.resolve(replace(scaled, share=left), problem)
-        stages: tuple[Stage | None, ...] = before, SolverStage(solver), after
+        stages: tuple[Stage | None, ...] = before, SolverStage(solver), after, last
         sequence = tuple(stage for stage in stages if stage is not None)
         plan = make_plan(sequence, public, problem, self.accountant)
         return Prepared(public, problem, sequence, plan, solver)
@@ -196,7 +211,10 @@ class PlannedModel(PrivateEstimatorMixin):
         check_bound("data_norm", self.data_norm)
         check_bound("target_bound", self.target_bound)
         constraint_set(self.constraint, self.radius)
-        check_stages(self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration)
+        choice.check_stages(
+            self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration
+        )
+        choice.check_inference(self.inference, self.inference_share)
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise ValueError(
                 f"fit_intercept must be True or False; got {shown(self.fit_intercept)}."

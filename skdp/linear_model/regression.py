@@ -11,6 +11,7 @@ from skdp._numbers import AnyArray, Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
+from skdp.linear_model.inference import mean_response
 from skdp.linear_model.units import Targets
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 
@@ -42,17 +43,25 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         """
         return self._fit(X, y, sample_weight, multi_output=True, y_numeric=True)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict targets.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the mean response by the *debiased* coefficients instead, with its
+            standard error, for intervals of the mean response; rows are not clipped for it. Needs
+            a fit with ``inference="coefficients"``.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_targets)
+            With ``return_std``, a pair of arrays of shape (n_samples,): means and standard errors,
+            which are inf unless all coefficients are determined.
         """
+        if return_std:
+            return mean_response(self, X)
         scores = self._linear_predictor(X)
         return scores[:, 0] if self.coef_.ndim == 1 else scores
 
@@ -175,6 +184,8 @@ class DPLinearRegression(_DPRegressor):
         radius: float = 1.0,
         scaling: str = "auto",
         bounds: Any = None,
+        inference: str = "none",
+        inference_share: float = 1 / 3,
         fit_intercept: bool = True,
         noise_source: str = "system",
         random_state: Any = None,
@@ -198,6 +209,8 @@ class DPLinearRegression(_DPRegressor):
         self.radius = radius
         self.scaling = scaling
         self.bounds = bounds
+        self.inference = inference
+        self.inference_share = inference_share
         self.fit_intercept = fit_intercept
         self.noise_source = noise_source
         self.random_state = random_state
@@ -261,6 +274,8 @@ class DPRidge(_DPRegressor):
         radius: float = 1.0,
         scaling: str = "auto",
         bounds: Any = None,
+        inference: str = "none",
+        inference_share: float = 1 / 3,
         fit_intercept: bool = True,
         noise_source: str = "system",
         random_state: Any = None,
@@ -285,6 +300,8 @@ class DPRidge(_DPRegressor):
         self.radius = radius
         self.scaling = scaling
         self.bounds = bounds
+        self.inference = inference
+        self.inference_share = inference_share
         self.fit_intercept = fit_intercept
         self.noise_source = noise_source
         self.random_state = random_state

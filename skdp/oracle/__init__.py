@@ -31,6 +31,14 @@ from skdp.oracle.releases.moments import (
     unpack_gram,
 )
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
+from skdp.oracle.releases.one_step import (
+    GRADIENT_WEIGHT,
+    CappedHessian,
+    CappedResiduals,
+    CutCount,
+    LogisticStep,
+    ScoreSquares,
+)
 from skdp.oracle.releases.perturbed import PerturbedMinimum
 from skdp.oracle.releases.samplers import (
     AllRows,
@@ -47,6 +55,7 @@ from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection, Sm
 from skdp.oracle.releases.svrg_pass import SVRGPass
 from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.session import (
+    DebiasedEstimate,
     Plan,
     Solution,
     SolverStage,
@@ -58,15 +67,20 @@ from skdp.oracle.session import (
 )
 
 __all__ = [
+    "GRADIENT_WEIGHT",
     "AllRows",
     "Bin",
     "BinCounts",
     "Block",
     "BudgetError",
+    "CappedHessian",
+    "CappedResiduals",
     "Columns",
     "Contribution",
     "Coordinates",
     "Cut",
+    "CutCount",
+    "DebiasedEstimate",
     "DirectionalSum",
     "Entry",
     "FixedSize",
@@ -79,6 +93,7 @@ __all__ = [
     "LaplaceNoise",
     "LargestEigenvalue",
     "LastIterate",
+    "LogisticStep",
     "MagnitudeCounts",
     "NewtonDirection",
     "NoiseSource",
@@ -97,6 +112,7 @@ __all__ = [
     "SVRGPass",
     "Sampler",
     "Scaling",
+    "ScoreSquares",
     "ShrunkGradientSum",
     "ShuffledPass",
     "SmallestEigenvalue",
