@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import Array, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model._estimator import Prepared
-from skdp.linear_model.inference import InferenceMixin
+from skdp.linear_model.inference import InferenceMixin, warn_about_inference
 from skdp.linear_model.parameters import check_counts
 from skdp.linear_model.preparation import PlannedModel
 from skdp.linear_model.streaming import BlockReader
@@ -59,6 +59,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             n_rows, n_features, targets.n_outputs, is_sparse, weights is not None
         )
         public = prepared.public
+        warn_about_inference(type(self).__name__, prepared)
 
         # 4. Charge the budgets that this fit shares, and run on the rows, once.
         def rows(spread: Map) -> MemorySource:

@@ -16,6 +16,7 @@ from skdp._numbers import AnyArray, Array, Indices, is_integer, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
+from skdp.linear_model.inference import mean_response
 from skdp.linear_model.units import Targets
 
 
@@ -190,17 +191,25 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any, return_std: bool = False) -> Any:
         """Return scores, positive for the second label where there are two.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the log odds by the *debiased* coefficients instead, with their
+            standard errors. Needs a fit with ``inference="coefficients"``.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
+            With ``return_std``, a pair of arrays of shape (n_samples,): log odds and standard
+            errors, which are inf unless all coefficients are determined. `scipy.special.expit` of
+            the ends of their intervals gives intervals of probabilities.
         """
+        if return_std:
+            return mean_response(self, X)
         scores = self._linear_predictor(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 

@@ -15,6 +15,7 @@ from skdp.linear_model._estimator import (
     noise_assumptions,
     row_assumptions,
 )
+from skdp.linear_model.inference import expectation, warn_about_inference
 from skdp.linear_model.noise_warning import warn_about_noise
 from skdp.linear_model.parameters import (
     check_bound,
@@ -92,7 +93,10 @@ class PlannedModel(PrivateEstimatorMixin):
         prepared = self._prepare(n_samples, n_features, n_outputs, is_sparse, weighted)
         public, plan = prepared.public, prepared.plan
         warn_about_noise(type(self).__name__, plan, public, prepared.problem)
-        return plan.statement(public, self._assumptions(prepared), self.noise_source)
+        warn_about_inference(type(self).__name__, prepared)
+        statement = plan.statement(public, self._assumptions(prepared), self.noise_source)
+        expected = expectation(prepared)
+        return statement if expected is None else replace(statement, expectations=expected[:1])
 
     # ------------------------------------------------------------------ what a fit consists of
 

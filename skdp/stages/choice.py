@@ -10,7 +10,7 @@ from skdp.objective import Problem
 from skdp.oracle import Columns, Public, Scaling
 from skdp.oracle.public import TARGET_RANGE
 from skdp.solvers.defaults import GRAM_COLUMNS
-from skdp.stages.inference import InferenceStage
+from skdp.stages.inference.stage import InferenceStage
 from skdp.stages.recalibration import Recalibration
 from skdp.stages.scaling.shares import shares, whole_budget
 from skdp.stages.scaling.stage import ScalingStage
