@@ -5,6 +5,7 @@ python -m benchmarks verdict                  what utility.csv says about the ai
 python -m benchmarks speed                    ratios, measured in one run
 python -m benchmarks held_out [DATA SET ...]  accuracy on data sets from two packages, held_out.csv,
                                               and what it says about the aims
+python -m benchmarks inference                coverage and width of intervals, inference.csv
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks import held_out, held_out_verdict, speed, table, utility, verdict
+from benchmarks import (
+    held_out,
+    held_out_verdict,
+    inference,
+    speed,
+    table,
+    utility,
+    verdict,
+)
 from benchmarks.held_out_sets import HALVES
 
 RESULTS = Path(__file__).parent / "results"
@@ -27,7 +36,7 @@ def parse(arguments=None):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "what", nargs="*", help="utility or held_out [DATA SET ...], verdict, speed"
+        "what", nargs="*", help="utility or held_out [DATA SET ...], verdict, speed, inference"
     )
     parser.add_argument(
         "--methods", nargs="+", default=[],
@@ -37,6 +46,9 @@ def parse(arguments=None):
     parser.add_argument("--epsilon", type=float, nargs="+", default=list(utility.EPSILONS))
     parser.add_argument("--delta", type=float, default=utility.DELTA)
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, help="of inference; 0 for all runs of all cells"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument(
         "--all",
@@ -56,6 +68,7 @@ def smoke() -> None:
     rows = utility.run(None, "smoke", data, epsilons=[1.0, 10.0], runs=2, jobs=1)
     print(*verdict.report(rows), sep="\n")
     speed.run(None, "smoke", smoke=True)
+    inference.run(None, "smoke", runs=2, minutes=1, smoke=True)
 
 
 def held_out_sets(names, command, arguments) -> None:
@@ -81,6 +94,8 @@ def main() -> None:
     command = "python -m benchmarks " + shlex.join(sys.argv[1:])
     if kind == "speed":
         speed.run(RESULTS / "speed.csv", command, smoke=False)
+    elif kind == "inference":
+        inference.run(RESULTS / "inference.csv", command, arguments.runs, arguments.minutes)
     elif kind == "held_out":
         held_out_sets(names, command, arguments)
     elif kind == "verdict":
@@ -91,7 +106,9 @@ def main() -> None:
             arguments.delta, arguments.runs, arguments.conditions, arguments.jobs, arguments.all,
         )  # fmt: skip
     else:
-        parser.error(f"unknown benchmark {kind!r}; known: utility, verdict, speed, held_out")
+        parser.error(
+            f"unknown benchmark {kind!r}; known: utility, verdict, speed, held_out, inference"
+        )
 
 
 if __name__ == "__main__":

@@ -157,6 +157,8 @@ class PrivacyStatement:
         knows the seed can subtract the noise. "none": no noise (epsilon is infinite).
     n_rows : int or None, default=None
         Number of rows of the fit, which is public; None for several fits on different numbers.
+    expectations : tuple of str, default=()
+        Of a plan: what is expected of the fit, from public facts alone.
     """
 
     epsilon: float
@@ -167,6 +169,7 @@ class PrivacyStatement:
     assumptions: tuple[str, ...]
     noise_source: str
     n_rows: int | None = None
+    expectations: tuple[str, ...] = ()
 
     @property
     def event(self) -> Composed:
@@ -243,7 +246,10 @@ class PrivacyStatement:
         lines += [f"  {line}" for line in releases] or ["  nothing"]
         if any(line.disjoint for line in releases):
             lines.append(f"  {NOT_ADDED}")
-        return "\n".join([*lines, "assumed:", *(f"  - {text}" for text in self.assumptions)])
+        lines += ["assumed:", *(f"  - {text}" for text in self.assumptions)]
+        if self.expectations:
+            lines += ["expected:", *(f"  - {text}" for text in self.expectations)]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         releases = release_lines(self.releases)
@@ -255,10 +261,13 @@ class PrivacyStatement:
         )
         note = f"<p>{NOT_ADDED}</p>" if any(line.disjoint for line in releases) else ""
         sentences = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
+        expected = "".join(f"<li>{html.escape(text)}</li>" for text in self.expectations)
+        expected = f"<p>Expected:</p><ul>{expected}</ul>" if expected else ""
         return (
             f"<p><b>{guarantee}</b>, {terms}</p>"
             "<table><thead><tr><th>release</th><th>count</th><th>rows</th><th>noise multiplier</th>"
             f"</tr></thead><tbody>{rows}</tbody></table>{note}<p>Assumed:</p><ul>{sentences}</ul>"
+            f"{expected}"
         )
 
 

@@ -5,8 +5,10 @@ from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.noise_warning import NoiseWarning
 from skdp.linear_model.parameters import PrivacyWarning, SeededNoiseWarning
 from skdp.linear_model.regression import DPLinearRegression, DPRidge
+from skdp.linear_model.summary import CoefficientDisplay
 
 __all__ = [
+    "CoefficientDisplay",
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import Array, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model._estimator import Prepared
+from skdp.linear_model.inference import InferenceMixin, warn_about_inference
 from skdp.linear_model.parameters import check_counts
 from skdp.linear_model.preparation import PlannedModel
 from skdp.linear_model.streaming import BlockReader
@@ -22,7 +23,7 @@ from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.stream import StreamSource
 
 
-class DPLinearModel(PlannedModel):
+class DPLinearModel(InferenceMixin, PlannedModel):
     """Base of the estimators: from rows to coefficients, through the oracle.
 
     Subclasses say what the targets are, which problem is solved, and how coefficients are shown.
@@ -67,6 +68,7 @@ class DPLinearModel(PlannedModel):
             names=list(getattr(self, "feature_names_in_", ())),
         )
         public = prepared.public
+        warn_about_inference(type(self).__name__, prepared)
 
         # 4. Charge the budgets that this fit shares, and run on the rows, once.
         def rows(spread: Map) -> MemorySource:
@@ -196,6 +198,7 @@ class DPLinearModel(PlannedModel):
         if public.has_intercept:
             intercept = public.intercept_size * solution.coef[n_features]
         self._show(*in_raw_units(coef, intercept, solution.scaling), targets)
+        self._keep_inference(solution.debiased, solution.scaling, public.has_intercept)
         self.scaling_ = solution.scaling
         self.n_iter_ = solution.n_iter
         self.n_gradients_ = solution.n_gradients

@@ -71,6 +71,14 @@ bounds : tuple (low, high), list of pairs, dict or None, default=None
     in a data frame, by number else: ``{"age": (0, 120), ...}``. Two pairs for two columns can be
     read in two ways and are refused: number the columns. Columns are standardised by the ends,
     values outside are clipped, and no budget is spent on it.
+inference : {"none", "coefficients"}, default="none"
+    "coefficients" ends the fit with standard errors, intervals and p-values: a Newton step from the
+    fitted coefficients that undoes their bias, with the covariance of rows and noise. See the page
+    on intervals. It needs one target or two classes, Gaussian noise, records without weights, and
+    no L1 penalty or constraint; a penalty is not part of what is estimated.
+inference_share : float, default=1/3
+    Share of the budget, in mu squared, that the inference gets of what scaling leaves; in (0, 1).
+    More of it makes intervals narrower and ``coef_`` noisier.
 fit_intercept : bool, default=True
     Whether to fit an intercept; it is part of the same release.
 linear_predictions : bool, default=False
@@ -113,6 +121,23 @@ row_bound_ : float or None
     True, in predictions; of standardised rows, if they were.
 privacy_ : PrivacyStatement
     What was released, what it cost, and what was assumed.
+coef_debiased_ : array of the shape of ``coef_``
+    With ``inference="coefficients"``, as what follows: the estimates that intervals are about. For
+    predictions ``coef_`` is the better choice.
+intercept_debiased_ : float or array of the shape of ``intercept_``
+    The intercept that belongs to them.
+coef_std_error_ : array of shape (n_features,)
+    Standard errors over rows and noise; inf where a coefficient is not determined.
+intercept_std_error_ : float
+    The same of the intercept; inf unless all coefficients are determined.
+coef_covariance_ : array of shape (n_features, n_features)
+    Covariance of ``coef_debiased_``; inf on the diagonal, nan beside it, where not determined.
+determined_ : array of shape (n_features,), bool
+    Whether the noise leaves an interval of use.
+p_values_ : array of shape (n_features,)
+    Two-sided, of coefficients of 0; nan where not determined.
+inference_ : CoefficientInference
+    All of it in one object, with the shares of the variances that are due to privacy.
 n_features_in_ : int
     Number of columns.
 feature_names_in_ : array of shape (n_features,)

@@ -17,6 +17,7 @@ from skdp._numbers import AnyArray, Array, Indices, is_integer, is_real, listed,
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
+from skdp.linear_model.inference import mean_response
 from skdp.linear_model.units import Targets
 
 
@@ -101,6 +102,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         radius: float = 1.0,
         scaling: str = "auto",
         bounds: Any = None,
+        inference: str = "none",
+        inference_share: float = 1 / 3,
         fit_intercept: bool = True,
         linear_predictions: bool = False,
         noise_source: str = "system",
@@ -129,6 +132,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.radius = radius
         self.scaling = scaling
         self.bounds = bounds
+        self.inference = inference
+        self.inference_share = inference_share
         self.fit_intercept = fit_intercept
         self.linear_predictions = linear_predictions
         self.noise_source = noise_source
@@ -191,17 +196,25 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any, return_std: bool = False) -> Any:
         """Return scores, positive for the second label where there are two.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the log odds by the *debiased* coefficients instead, with their
+            standard errors. Needs a fit with ``inference="coefficients"``.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
+            With ``return_std``, a pair of arrays of shape (n_samples,): log odds and standard
+            errors, which are inf unless all coefficients are determined. `scipy.special.expit` of
+            the ends of their intervals gives intervals of probabilities.
         """
+        if return_std:
+            return mean_response(self, X)
         scores = self._linear_predictor(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 

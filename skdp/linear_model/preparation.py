@@ -16,6 +16,7 @@ from skdp.linear_model._estimator import (
     noise_assumptions,
     row_assumptions,
 )
+from skdp.linear_model.inference import expectation, warn_about_inference
 from skdp.linear_model.noise_warning import warn_about_noise
 from skdp.linear_model.parameters import (
     check_bound,
@@ -30,7 +31,7 @@ from skdp.oracle import Public, SolverStage, Stage, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, STREAMED
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.auto import automatic_solver
-from skdp.stages.choice import check_stages, declared_ends, recalibration_stage, scaling_stage
+from skdp.stages import choice
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
 HANDED_ON: dict[str, Any] = {
@@ -61,6 +62,8 @@ class PlannedModel(PrivateEstimatorMixin):
     radius: float
     scaling: str
     bounds: Any
+    inference: str
+    inference_share: float
     fit_intercept: bool
     linear_predictions: bool
     verbose: int
@@ -125,7 +128,10 @@ class PlannedModel(PrivateEstimatorMixin):
         prepared = self._prepare(n_samples, n_features, n_outputs, is_sparse, weighted)
         public, plan = prepared.public, prepared.plan
         warn_about_noise(type(self).__name__, plan, public, prepared.problem)
-        return plan.statement(public, self._assumptions(prepared), self.noise_source)
+        warn_about_inference(type(self).__name__, prepared)
+        statement = plan.statement(public, self._assumptions(prepared), self.noise_source)
+        expected = expectation(prepared)
+        return statement if expected is None else replace(statement, expectations=expected[:1])
 
     # ------------------------------------------------------------------ what a fit consists of
 
@@ -143,7 +149,7 @@ class PlannedModel(PrivateEstimatorMixin):
 
         ``names`` of columns, empty if they have none, are for ``bounds`` that name them.
         """
-        ends = None if self.bounds is None else declared_ends(self.bounds, n_features, names)
+        ends = None if self.bounds is None else choice.declared_ends(self.bounds, n_features, names)
         shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed
         parameters = self.get_params(deep=False)
         planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
@@ -200,16 +206,27 @@ class PlannedModel(PrivateEstimatorMixin):
         # 1. Scaling comes first; the solver works on what it leaves.
         before = None
         if not streamed:
-            before = scaling_stage(who, self.scaling, ends, public, problem, self.accountant)
+            before = choice.scaling_stage(who, self.scaling, ends, public, problem, self.accountant)
         scaled = public if before is None else before.public_after(public)
-        # 2. Recalibration comes last; the solver gets what the two leave of the budget.
+        # 2. Inference comes last, recalibration before it; the solver gets what they leave.
+        last = choice.inference_stage(
+            who,
+            self.inference,
+            self.inference_share,
+            scaled,
+            problem,
+            self.accountant,
+            asked.adaptive,
+        )
+        if last is not None:
+            scaled = replace(scaled, share=scaled.share * (1 - last.share))
         plain = isinstance(self.solver, str) and self.solver == "auto" and not self._given()
-        after = recalibration_stage(
+        after = choice.recalibration_stage(
             who, self.calibration, plain, scaled, problem, self.accountant, asked.adaptive
         )
         left = scaled.share if after is None else scaled.share * (1 - after.share)
         solver = asked.resolve(replace(scaled, share=left), problem)
-        stages: tuple[Stage | None, ...] = before, SolverStage(solver), after
+        stages: tuple[Stage | None, ...] = before, SolverStage(solver), after, last
         sequence = tuple(stage for stage in stages if stage is not None)
         plan = make_plan(sequence, public, problem, self.accountant)
         return Prepared(public, problem, sequence, plan, solver)
@@ -237,7 +254,10 @@ class PlannedModel(PrivateEstimatorMixin):
         check_bound("data_norm", self.data_norm)
         check_bound("target_bound", self.target_bound)
         constraint_set(self.constraint, self.radius)
-        check_stages(self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration)
+        choice.check_stages(
+            self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration
+        )
+        choice.check_inference(self.inference, self.inference_share)
         for name in ("fit_intercept", "linear_predictions"):
             value = getattr(self, name)
             require(name, value, "be True or False", isinstance(value, bool | np.bool_))

@@ -13,6 +13,7 @@ from skdp.accounting import PrivacyStatement
 from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
+from skdp.linear_model.inference import mean_response
 from skdp.linear_model.units import Targets, target_range
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 from skdp.oracle import Solution
@@ -45,17 +46,25 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         """
         return self._fit(X, y, sample_weight, multi_output=True, y_numeric=True)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict targets.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the mean response by the *debiased* coefficients instead, with its
+            standard error, for intervals of the mean response; rows are not clipped for it. Needs
+            a fit with ``inference="coefficients"``.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_targets)
+            With ``return_std``, a pair of arrays of shape (n_samples,): means and standard errors,
+            which are inf unless all coefficients are determined.
         """
+        if return_std:
+            return mean_response(self, X)
         scores = self._linear_predictor(X)
         if self.prediction_range_ is not None and not self.linear_predictions:
             scores = np.clip(scores, *self.prediction_range_)
@@ -198,6 +207,8 @@ class DPLinearRegression(_DPRegressor):
         radius: float = 1.0,
         scaling: str = "auto",
         bounds: Any = None,
+        inference: str = "none",
+        inference_share: float = 1 / 3,
         fit_intercept: bool = True,
         linear_predictions: bool = False,
         noise_source: str = "system",
@@ -222,6 +233,8 @@ class DPLinearRegression(_DPRegressor):
         self.radius = radius
         self.scaling = scaling
         self.bounds = bounds
+        self.inference = inference
+        self.inference_share = inference_share
         self.fit_intercept = fit_intercept
         self.linear_predictions = linear_predictions
         self.noise_source = noise_source
@@ -289,6 +302,8 @@ class DPRidge(_DPRegressor):
         radius: float = 1.0,
         scaling: str = "auto",
         bounds: Any = None,
+        inference: str = "none",
+        inference_share: float = 1 / 3,
         fit_intercept: bool = True,
         linear_predictions: bool = False,
         noise_source: str = "system",
@@ -314,6 +329,8 @@ class DPRidge(_DPRegressor):
         self.radius = radius
         self.scaling = scaling
         self.bounds = bounds
+        self.inference = inference
+        self.inference_share = inference_share
         self.fit_intercept = fit_intercept
         self.linear_predictions = linear_predictions
         self.noise_source = noise_source

@@ -34,6 +34,14 @@ from skdp.oracle.releases.moments import (
     unpack_gram,
 )
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
+from skdp.oracle.releases.one_step import (
+    GRADIENT_WEIGHT,
+    CappedHessian,
+    CappedResiduals,
+    CutCount,
+    LogisticStep,
+    ScoreSquares,
+)
 from skdp.oracle.releases.perturbed import PerturbedMinimum
 from skdp.oracle.releases.samplers import (
     AllRows,
@@ -50,6 +58,7 @@ from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection, Sm
 from skdp.oracle.releases.svrg_pass import SVRGPass
 from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.session import (
+    DebiasedEstimate,
     Plan,
     Solution,
     SolverStage,
@@ -61,15 +70,20 @@ from skdp.oracle.session import (
 )
 
 __all__ = [
+    "GRADIENT_WEIGHT",
     "AllRows",
     "Bin",
     "BinCounts",
     "Block",
     "BudgetError",
+    "CappedHessian",
+    "CappedResiduals",
     "Columns",
     "Contribution",
     "Coordinates",
     "Cut",
+    "CutCount",
+    "DebiasedEstimate",
     "DirectionalSum",
     "Entry",
     "FixedSize",
@@ -82,6 +96,7 @@ __all__ = [
     "LaplaceNoise",
     "LargestEigenvalue",
     "LastIterate",
+    "LogisticStep",
     "MagnitudeCounts",
     "NewtonDirection",
     "NoiseSource",
@@ -100,6 +115,7 @@ __all__ = [
     "SVRGPass",
     "Sampler",
     "Scaling",
+    "ScoreSquares",
     "ShrunkGradientSum",
     "ShuffledPass",
     "SmallestEigenvalue",

@@ -53,6 +53,7 @@ class Oracle:
         self.gradient_lengths: list[float] = []
         self._context, self._ledger = context, ledger
         self._source, self._noise_source = source, noise_source
+        self._given = source  # before any scaling
         self._scale, self._noise_unit = context.scale, 1.0
         self._last_event: tuple[Event, Event] | None = None
         self._last_rehearsed: tuple[object, tuple[str, Event, float, Array]] | None = None
@@ -188,17 +189,35 @@ class Oracle:
             raise ValueError(
                 "standardise: rows that are read once are taken as they are. Nothing was released."
             )
-        parts = [part for part in (scaling.columns, scaling.targets) if part is not None]
-        if type(scaling) is not Scaling or any(type(part) is not Columns for part in parts):
-            raise base.NotAudited(
-                "standardise: only Scaling and Columns, no subclasses, map records."
-            )
+        _require_plain(scaling)
         public = self.public.standardised(scaling.columns is not None, scaling.targets is not None)
         public = replace(public, share=share)
         if self._source is not None:
             rows = require_kind(self._source, RepeatableSource)
             self._source = rows.transformed(scaling, public.row_bound)
         self.public, self._last_rehearsed = public, None
+        self._context = replace(self._context, public=public)
+
+    def unclip(self, scaling: Scaling | None) -> None:
+        """Answer for the records as they were given from here on, moved and divided, no more.
+
+        Ranges of columns and targets do not apply, nor does a bound on rows, and the constant
+        feature has size 1: a statistic bounds what a record adds by itself. Clipped records have
+        another regression than the given ones. It releases nothing, as `standardise`.
+
+        Parameters
+        ----------
+        scaling : Scaling or None
+            Centres and sizes; None takes records as they were given.
+        """
+        scaling = Scaling() if scaling is None else scaling
+        _require_plain(scaling)
+        public = replace(self.public, row_bound=None, data_norm=None)
+        if self._source is not None and self._given is not None:
+            given = require_kind(self._given, RepeatableSource)
+            used = require_kind(self._source, RepeatableSource)
+            self._source = given.unclipped(scaling.unclipped, used)
+        self.public = public
         self._context = replace(self._context, public=public)
 
     def set_noise_unit(self, unit: float) -> None:
@@ -269,3 +288,10 @@ class Oracle:
     def start(self) -> Array:
         """Return the zero parameter, where solvers begin."""
         return np.zeros(self.public.shape)
+
+
+def _require_plain(scaling: Scaling) -> None:
+    """Raise NotAudited if a part of a scaling is of a type whose code was not reviewed."""
+    parts = [part for part in (scaling.columns, scaling.targets) if part is not None]
+    if type(scaling) is not Scaling or any(type(part) is not Columns for part in parts):
+        raise base.NotAudited("standardise: only Scaling and Columns, no subclasses, map records.")

@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from skdp._numbers import Array, listed, shown
+from skdp._numbers import Array, is_real, listed, shown
 from skdp.objective import Problem
 from skdp.oracle import Columns, Public, Scaling
 from skdp.oracle.public import TARGET_RANGE
+from skdp.solvers.defaults import GRAM_COLUMNS
+from skdp.stages.inference.stage import InferenceStage
 from skdp.stages.recalibration import Recalibration
 from skdp.stages.scaling.shares import shares, whole_budget
 from skdp.stages.scaling.stage import ScalingStage
 
 CHOICES = ("auto", "private", "none")  # values of the parameters scaling and calibration
+INFERENCES = ("none", "coefficients")  # values of the parameter inference
 
 
 def check_stages(
@@ -250,4 +253,58 @@ def recalibration_stage(
         return Recalibration.for_problem(public, problem)
     if calibration == "private":
         raise ValueError(f"{who}: calibration='private' needs {why}. Nothing was released.")
+    return None
+
+
+def check_inference(inference: Any, share: Any) -> None:
+    """Raise ValueError unless the parameters of the inference are in order."""
+    if not isinstance(inference, str) or inference not in INFERENCES:
+        known = ", ".join(repr(word) for word in INFERENCES)
+        raise ValueError(f"inference must be one of {known}; got {shown(inference)}.")
+    if not (is_real(share) and 0 < share < 1):
+        raise ValueError(f"inference_share must be a number in (0, 1); got {shown(share)}.")
+
+
+def inference_stage(
+    who: str,
+    inference: str,
+    share: float,
+    public: Public,
+    problem: Problem,
+    accountant: str,
+    adaptive: bool,
+) -> InferenceStage | None:
+    """Return the inference of a fit about its coefficients, None if none is asked for.
+
+    Raises
+    ------
+    ValueError
+        If it is asked for and cannot be had.
+    """
+    if inference == "none":
+        return None
+    why = lacking_for_inference(public, problem, accountant, adaptive)
+    if why is not None:
+        raise ValueError(f"{who}: inference='coefficients' needs {why}. Nothing was released.")
+    return InferenceStage(float(share))
+
+
+def lacking_for_inference(
+    public: Public, problem: Problem, accountant: str, adaptive: bool
+) -> str | None:
+    """Return what an inference needs and a fit does not have."""
+    if public.n_outputs != 1:
+        return "one target, or two classes; fit each target, or one class against the rest, alone"
+    if {"smooth_loss", "smooth_penalty", "unconstrained"} - problem.provides:
+        return "no L1 penalty and no constraint: the estimate would not be normal around the truth"
+    if (public.is_pure or accountant == "pure") and public.is_noisy:
+        return "Gaussian noise: delta > 0, and an accountant other than 'pure'"
+    if public.streamed:
+        return "rows that can be read more than once; fit_blocks reads them once"
+    if adaptive:
+        return "a solver that plans its noise beforehand, such as solver='auto'"
+    if public.weighted:
+        return "records without weights: sample_weight=None and class_weight=None"
+    if public.n_features > GRAM_COLUMNS:
+        return f"at most {GRAM_COLUMNS} columns, as it releases matrices of them"
     return None

@@ -18,7 +18,13 @@ from threadpoolctl import ThreadpoolController
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.scaling import Scaling
-from skdp.oracle.sources.base import BlockFunction, InMemory, OrderedSource
+from skdp.oracle.sources.base import (
+    BlockFunction,
+    InMemory,
+    OrderedSource,
+    RepeatableSource,
+    require_kind,
+)
 from skdp.oracle.sources.records import BLOCK_BYTES, MAX_PARTS, Records
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -95,6 +101,17 @@ class MemorySource(InMemory, OrderedSource):
         # The ledger takes blocks asked for before and after for those of one partition.
         mapped._divisions = self._divisions
         return mapped
+
+    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> MemorySource:
+        """Return the rows mapped without a range or a bound, their constant feature of size 1."""
+        old, former = self.records, require_kind(instead_of, MemorySource).records.X
+        X, targets = old.X, old.targets
+        if scaling.columns is not None:
+            X = scaling.columns.apply(X, self._spread, None if former is old.X else former)
+        if scaling.targets is not None:
+            targets = scaling.targets.apply(targets)
+        constant = float(old.constant != 0)
+        return MemorySource.of(X, targets, old.weights, None, constant, self._spread)
 
     def reserve(self, transformed: bool) -> None:
         """Take hold of the memory that a run is going to need, while nothing has been charged.
