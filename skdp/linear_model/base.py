@@ -44,7 +44,15 @@ class DPLinearModel(PlannedModel):
 
     # ------------------------------------------------------------------ the path
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        coef_init: Any,
+        intercept_init: Any,
+        **checks: Any,
+    ) -> Self:
         # 1. Everything that can be refused without rows.
         self._check_parameters()
         # 2. Validate the rows.
@@ -54,8 +62,9 @@ class DPLinearModel(PlannedModel):
         # 3. Public facts, the problem, the solver and the stages around it; then the plan.
         is_sparse = scipy_sparse.issparse(X)
         n_rows, n_features = X.shape
+        start = self._start(coef_init, intercept_init, n_features, targets.n_outputs)
         prepared = self._prepare(
-            n_rows, n_features, targets.n_outputs, is_sparse, weights is not None
+            n_rows, n_features, targets.n_outputs, is_sparse, weights is not None, start=start
         )
         public = prepared.public
 
@@ -80,6 +89,8 @@ class DPLinearModel(PlannedModel):
         n_features: int,
         n_outputs: int = 1,
         sparse: bool = False,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
     ) -> Self:
         """Fit the model on blocks of rows that arrive one by one, each read once.
 
@@ -103,6 +114,8 @@ class DPLinearModel(PlannedModel):
             Number of targets of a regression.
         sparse : bool, default=False
             Whether X is sparse.
+        coef_init, intercept_init : array or None, default=None
+            Where the solver starts, as in ``fit``.
 
         Returns
         -------
@@ -149,9 +162,9 @@ class DPLinearModel(PlannedModel):
         check_counts("fit_blocks", n_samples=n_samples, n_features=n_features, n_outputs=n_outputs)
         declared = self._declared_targets(n_outputs)
         weighted = declared.weights is not None
-        prepared = self._prepare(
-            n_samples, n_features, declared.n_outputs, bool(sparse), weighted, streamed=True
-        )
+        shape = n_samples, n_features, declared.n_outputs, bool(sparse), weighted
+        start = self._start(coef_init, intercept_init, n_features, declared.n_outputs)
+        prepared = self._prepare(*shape, streamed=True, start=start)
         public = prepared.public
         reader = BlockReader(self._twin(), public, declared)
 

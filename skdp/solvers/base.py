@@ -79,6 +79,8 @@ class Solver(BaseEstimator):
         privacy filter guards the run.
     one_pass : bool
         Whether it reads each row once, so that rows may arrive block by block.
+    takes_start : bool
+        Whether its solution depends on where it starts, so that a start may be given.
     """
 
     name: ClassVar[str]
@@ -89,6 +91,7 @@ class Solver(BaseEstimator):
     exact_options: ClassVar[dict[str, Any]] = {"max_iter": 3000}
     adaptive: bool = False
     one_pass: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
