@@ -7,7 +7,12 @@ import importlib
 import warnings
 from typing import Any
 
-from skdp.planning.acceleration import multistage_bounds, multistage_sizes, nesterov_bounds
+from skdp.planning.acceleration import (
+    multistage_bounds,
+    multistage_sizes,
+    nesterov_bounds,
+    sampling_variance,
+)
 from skdp.planning.bounds import noise_constant, utility_bound
 from skdp.planning.heavy_ball import (
     HeavyBallChoice,
@@ -28,6 +33,7 @@ __all__ = [
     "nesterov_bounds",
     "noise_constant",
     "number_of_steps",
+    "sampling_variance",
     "tune_heavy_ball",
     "utility_bound",
 ]

@@ -118,9 +118,13 @@ class Solver(BaseEstimator):
             return "laplace" if pure and "laplace" in self.mechanisms else "gaussian"
         return asked
 
+    def provided(self, problem: Problem) -> frozenset[str]:
+        """Return what the problem provides, and what hyperparameters declare of it besides."""
+        return problem.provides
+
     def check(self, problem: Problem) -> None:
         """Raise ValueError if the problem does not provide what this solver needs."""
-        missing = sorted(self.needs - problem.provides)
+        missing = sorted(self.needs - self.provided(problem))
         if missing:
             wanted = "; ".join(f"{need}, {CAPABILITIES.get(need, need)}" for need in missing)
             raise ValueError(
