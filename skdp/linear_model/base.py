@@ -49,7 +49,15 @@ class DPLinearModel(InferenceMixin, PlannedModel):
 
     # ------------------------------------------------------------------ the path
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        coef_init: Any,
+        intercept_init: Any,
+        **checks: Any,
+    ) -> Self:
         # 1. Everything that can be refused without rows.
         self._check_parameters()
         # 2. Validate the rows.
@@ -59,6 +67,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         # 3. Public facts, the problem, the solver and the stages around it; then the plan.
         is_sparse = scipy_sparse.issparse(X)
         n_rows, n_features = X.shape
+        start = self._start(coef_init, intercept_init, n_features, targets.n_outputs)
         prepared = self._prepare(
             n_rows,
             n_features,
@@ -66,6 +75,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             is_sparse,
             weights is not None,
             names=list(getattr(self, "feature_names_in_", ())),
+            start=start,
         )
         public = prepared.public
         warn_about_inference(type(self).__name__, prepared)
@@ -91,6 +101,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         n_features: int,
         n_outputs: int = 1,
         sparse: bool = False,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
     ) -> Self:
         """Fit the model on blocks of rows that arrive one by one, each read once.
 
@@ -114,6 +126,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             Number of targets of a regression.
         sparse : bool, default=False
             Whether X is sparse.
+        coef_init, intercept_init : array or None, default=None
+            Where the solver starts, as in ``fit``.
 
         Returns
         -------
@@ -160,9 +174,9 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         check_counts("fit_blocks", n_samples=n_samples, n_features=n_features, n_outputs=n_outputs)
         declared = self._declared_targets(n_outputs)
         weighted = declared.weights is not None
-        prepared = self._prepare(
-            n_samples, n_features, declared.n_outputs, bool(sparse), weighted, streamed=True
-        )
+        shape = n_samples, n_features, declared.n_outputs, bool(sparse), weighted
+        start = self._start(coef_init, intercept_init, n_features, declared.n_outputs)
+        prepared = self._prepare(*shape, streamed=True, start=start)
         public = prepared.public
         reader = BlockReader(self._twin(), public, declared)
 

@@ -140,7 +140,15 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model, spending its budget.
 
         Parameters
@@ -152,6 +160,10 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         sample_weight : array of shape (n_samples,), float or None, default=None
             Not negative. Scales a record's gradient before it is clipped, so that the guarantee
             does not depend on it; sums are still divided by n.
+        coef_init, intercept_init : array or None, default=None
+            Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
+            is zero. Public by assumption, which the privacy statement lists: a point learnt from
+            the same rows is a leak, unless what it cost is accounted for.
 
         Returns
         -------
@@ -162,7 +174,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, coef_init, intercept_init)
 
     def plan(
         self,

@@ -25,7 +25,9 @@ from skdp.linear_model.parameters import (
     constraint_set,
     require_one_pass,
     require_pure_dp,
+    require_start,
 )
+from skdp.linear_model.units import starting_point
 from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import Public, SolverStage, Stage, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, STREAMED
@@ -48,6 +50,7 @@ NOT_PLANNED = frozenset({"budget", "linear_predictions", "noise_source", "random
 # Plans of fits that were prepared lately, by parameters and shape: the fits of a cross-validation
 # share theirs. The oldest goes first.
 MAX_PLANS = 64
+Start = tuple[Array, Array]  # coefficients (features by outputs) and intercepts
 _plans: dict[tuple[Any, ...], Prepared] = {}
 
 
@@ -144,17 +147,18 @@ class PlannedModel(PrivateEstimatorMixin):
         weighted: bool,
         streamed: bool = False,
         names: Sequence[str] | None = None,
+        start: Start | None = None,
     ) -> Prepared:
         """Settle all that does not depend on rows; equal fits of one shape are planned once.
 
         ``names`` of columns, empty if they have none, are for ``bounds`` that name them.
         """
         ends = None if self.bounds is None else choice.declared_ends(self.bounds, n_features, names)
-        shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed
+        shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed, start
         parameters = self.get_params(deep=False)
         planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
         try:
-            key = type(self), pickle.dumps((planned, ends)), shape
+            key = type(self), pickle.dumps((planned, ends, shape))
         except (pickle.PicklingError, TypeError, AttributeError):
             return self._prepared(ends, *shape)
         found = _plans.get(key)
@@ -174,6 +178,7 @@ class PlannedModel(PrivateEstimatorMixin):
         is_sparse: bool,
         weighted: bool,
         streamed: bool,
+        start: Start | None,
     ) -> Prepared:
         who = type(self).__name__
         public = Public(
@@ -193,6 +198,8 @@ class PlannedModel(PrivateEstimatorMixin):
         public = replace(
             public, row_bound=public.long_row if self.data_norm is None else public.data_norm
         )
+        if start is not None:
+            public = public.starting_at(*start)
         problem = Problem(
             self._loss(n_outputs),
             self._penalty(n_rows),
@@ -201,6 +208,8 @@ class PlannedModel(PrivateEstimatorMixin):
         )
         asked = self._choose_solver(public, problem)
         asked.check(problem)
+        if start is not None:
+            require_start(who, asked, problem, start[0])
         if streamed:
             require_one_pass(who, asked)
         # 1. Scaling comes first; the solver works on what it leaves.
@@ -230,6 +239,13 @@ class PlannedModel(PrivateEstimatorMixin):
         sequence = tuple(stage for stage in stages if stage is not None)
         plan = make_plan(sequence, public, problem, self.accountant)
         return Prepared(public, problem, sequence, plan, solver)
+
+    def _start(
+        self, coef_init: Any, intercept_init: Any, n_features: int, n_outputs: int
+    ) -> Start | None:
+        """Return where the solver is to start, if the fit was told."""
+        asked = coef_init, intercept_init, n_features, n_outputs, bool(self.fit_intercept)
+        return starting_point(type(self).__name__, *asked)
 
     def _given(self) -> dict[str, Any]:
         """Hyperparameters that were set, to be handed on to a solver chosen by name."""
@@ -276,6 +292,11 @@ class PlannedModel(PrivateEstimatorMixin):
         ]
         if public.weighted:
             found.append("That weights are finite, not negative and not all 0 is public.")
+        if public.start is not None:
+            found.append(
+                "coef_init and intercept_init, where the solver started, are public: they were "
+                "not learnt from these rows, or what that cost is accounted for elsewhere."
+            )
         if self.data_norm is not None:
             found.append(
                 f"data_norm = {self.data_norm:g} was chosen without looking at the rows; "

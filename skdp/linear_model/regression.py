@@ -22,7 +22,15 @@ from skdp.oracle import Solution
 class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
     """What the two regressors share."""
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model, spending its budget.
 
         Parameters
@@ -34,6 +42,10 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         sample_weight : array of shape (n_samples,), float or None, default=None
             Not negative. Scales a record's gradient before it is clipped, so that the guarantee
             does not depend on it; sums are still divided by n.
+        coef_init, intercept_init : array or None, default=None
+            Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
+            is zero. Public by assumption, which the privacy statement lists: a point learnt from
+            the same rows is a leak, unless what it cost is accounted for.
 
         Returns
         -------
@@ -44,7 +56,8 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        return self._fit(X, y, sample_weight, multi_output=True, y_numeric=True)
+        start = coef_init, intercept_init
+        return self._fit(X, y, sample_weight, *start, multi_output=True, y_numeric=True)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict targets.

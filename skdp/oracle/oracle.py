@@ -190,8 +190,13 @@ class Oracle:
                 "standardise: rows that are read once are taken as they are. Nothing was released."
             )
         _require_plain(scaling)
-        public = self.public.standardised(scaling.columns is not None, scaling.targets is not None)
+        before = self.public
+        public = before.standardised(scaling.columns is not None, scaling.targets is not None)
         public = replace(public, share=share)
+        if before.start is not None:
+            start, n = before.starting_point, before.n_features
+            intercept = before.intercept_size * start[n:].sum(axis=0)  # 0 where there is none
+            public = public.starting_at(*scaling.of_coefficients(start[:n], intercept))
         if self._source is not None:
             rows = require_kind(self._source, RepeatableSource)
             self._source = rows.transformed(scaling, public.row_bound)
@@ -286,8 +291,8 @@ class Oracle:
         return self._context.scale > 0
 
     def start(self) -> Array:
-        """Return the zero parameter, where solvers begin."""
-        return np.zeros(self.public.shape)
+        """Return the parameter where solvers begin: zero, unless the fit was given a start."""
+        return self.public.starting_point
 
 
 def _require_plain(scaling: Scaling) -> None:

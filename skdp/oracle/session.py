@@ -330,6 +330,8 @@ def _refuse_divergence(lengths: list[float], public: Public, problem: Problem) -
     All of the last tenth have to be long, as those of small batches differ. A start outside of the
     constraint does not count: from there to the set they may grow.
     """
+    if public.start is not None:
+        return  # next to a minimum, where a given start may lie, first gradients say nothing
     inside = problem.constraint.contains(np.zeros(public.n_features))
     compared = [length for length in lengths[not inside :] if length > 0]
     last = compared[-max(1, len(compared) // 10) :]

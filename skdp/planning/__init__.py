@@ -6,7 +6,12 @@ Only what fits use is here; `skdp.planning.papers` has the tools of papers' expe
 from typing import TYPE_CHECKING
 
 from skdp._renamed import former_names
-from skdp.planning.acceleration import multistage_bounds, multistage_sizes, nesterov_bounds
+from skdp.planning.acceleration import (
+    multistage_bounds,
+    multistage_sizes,
+    nesterov_bounds,
+    sampling_variance,
+)
 from skdp.planning.bounds import noise_constant, utility_bound
 from skdp.planning.heavy_ball import (
     HeavyBallChoice,
@@ -27,6 +32,7 @@ __all__ = [
     "nesterov_bounds",
     "noise_constant",
     "number_of_steps",
+    "sampling_variance",
     "tune_heavy_ball",
     "utility_bound",
 ]
