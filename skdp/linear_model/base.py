@@ -10,9 +10,10 @@ from scipy import sparse as scipy_sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import Array, shown
+from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model._estimator import Prepared
+from skdp.linear_model.grouping import GroupLabels, rows_in_memory, without_row_counts
 from skdp.linear_model.parameters import check_counts
 from skdp.linear_model.preparation import PlannedModel
 from skdp.linear_model.streaming import BlockReader
@@ -44,18 +45,38 @@ class DPLinearModel(PlannedModel):
 
     # ------------------------------------------------------------------ the path
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        groups: Any = None,
+        **checks: Any,
+    ) -> Self:
         # 1. Everything that can be refused without rows.
+        who = type(self).__name__
         self._check_parameters()
         # 2. Validate the rows.
-        X, y = self._read("X or y", X, y, **checks)
-        targets = self._read_targets(y, X.dtype)
-        weights = joint_weights(type(self).__name__, sample_weight, targets.weights, X)
+        grouped = None
+        if groups is not None:
+            weighing = None if is_real(sample_weight) else sample_weight
+            grouped = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
+        with without_row_counts(grouped is not None):
+            X, y = self._read("X or y", X, y, **checks)
+            targets = self._read_targets(y, X.dtype)
+            weights = joint_weights(who, sample_weight, targets.weights, X)
         # 3. Public facts, the problem, the solver and the stages around it; then the plan.
         is_sparse = scipy_sparse.issparse(X)
-        n_rows, n_features = X.shape
+        n_records, n_features = X.shape
+        if grouped is not None:
+            n_records = grouped.n_groups
         prepared = self._prepare(
-            n_rows, n_features, targets.n_outputs, is_sparse, weights is not None
+            n_records,
+            n_features,
+            targets.n_outputs,
+            is_sparse,
+            weights is not None,
+            grouped=grouped is not None,
         )
         public = prepared.public
 
@@ -63,7 +84,7 @@ class DPLinearModel(PlannedModel):
         def rows(spread: Map) -> MemorySource:
             constant = public.intercept_size * public.has_intercept
             bound = public.row_bound
-            source = MemorySource.of(X, targets.values, weights, bound, constant, spread)
+            source = rows_in_memory(X, targets.values, weights, bound, constant, spread, grouped)
             source.reserve(transformed=len(prepared.stages) > 1)
             return source
 

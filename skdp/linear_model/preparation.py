@@ -21,6 +21,7 @@ from skdp.linear_model.parameters import (
     check_counts,
     choose_solver,
     constraint_set,
+    planned_records,
     require_one_pass,
     require_pure_dp,
 )
@@ -82,12 +83,20 @@ class PlannedModel(PrivateEstimatorMixin):
         """Say what was taken from y, or declared about it, as public."""
 
     def _plan(
-        self, n_samples: int, n_features: int, n_outputs: int, is_sparse: bool
+        self,
+        n_samples: int | None,
+        n_features: int,
+        n_outputs: int,
+        is_sparse: bool,
+        n_groups: int | None,
     ) -> PrivacyStatement:
         self._check_parameters()
-        check_counts("plan", n_samples=n_samples, n_features=n_features)
+        check_counts("plan", n_features=n_features)
+        n_records = planned_records(n_samples, n_groups)
         weighted = getattr(self, "class_weight", None) is not None
-        prepared = self._prepare(n_samples, n_features, n_outputs, is_sparse, weighted)
+        prepared = self._prepare(
+            n_records, n_features, n_outputs, is_sparse, weighted, grouped=n_groups is not None
+        )
         public, plan = prepared.public, prepared.plan
         warn_about_noise(type(self).__name__, plan, public, prepared.problem)
         return plan.statement(public, self._assumptions(prepared), self.noise_source)
@@ -102,9 +111,10 @@ class PlannedModel(PrivateEstimatorMixin):
         is_sparse: bool,
         weighted: bool,
         streamed: bool = False,
+        grouped: bool = False,
     ) -> Prepared:
         """Settle all that does not depend on rows; equal fits of one shape are planned once."""
-        shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed
+        shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed, grouped
         parameters = self.get_params(deep=False)
         planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
         try:
@@ -127,6 +137,7 @@ class PlannedModel(PrivateEstimatorMixin):
         is_sparse: bool,
         weighted: bool,
         streamed: bool,
+        grouped: bool,
     ) -> Prepared:
         who = type(self).__name__
         public = Public(
@@ -141,6 +152,7 @@ class PlannedModel(PrivateEstimatorMixin):
             target_bound=self.target_bound,
             sparse=is_sparse,
             weighted=weighted,
+            unit="group" if grouped else "row",
             provides=STREAMED if streamed else IN_MEMORY,
         )
         public = replace(

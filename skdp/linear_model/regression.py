@@ -18,7 +18,14 @@ from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
     """What the two regressors share."""
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: Any = None,
+    ) -> Self:
         """Fit the model, spending its budget.
 
         Parameters
@@ -30,6 +37,11 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         sample_weight : array of shape (n_samples,), float or None, default=None
             Not negative. Scales a record's gradient before it is clipped, so that the guarantee
             does not depend on it; sums are still divided by n.
+        groups : array of shape (n_samples,) or None, default=None
+            Labels of groups, such as persons; none may be missing. The guarantee is for a group
+            then, with all of its rows, however many they are: the unit of privacy is all rows with
+            one label. The number of groups is public and takes the place of n; the number of rows
+            is not. Each group counts once in the model. None protects single rows.
 
         Returns
         -------
@@ -40,7 +52,7 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        return self._fit(X, y, sample_weight, multi_output=True, y_numeric=True)
+        return self._fit(X, y, sample_weight, groups, multi_output=True, y_numeric=True)
 
     def predict(self, X: Any) -> Array:
         """Predict targets.
@@ -57,24 +69,33 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         return scores[:, 0] if self.coef_.ndim == 1 else scores
 
     def plan(
-        self, n_samples: int, n_features: int, n_outputs: int = 1, *, sparse: bool = False
+        self,
+        n_samples: int | None,
+        n_features: int,
+        n_outputs: int = 1,
+        *,
+        sparse: bool = False,
+        n_groups: int | None = None,
     ) -> PrivacyStatement:
         """Return the privacy statement of a fit that has not happened, without data.
 
         Parameters
         ----------
         n_samples, n_features : int
-            Shape of X.
+            Shape of X; with ``n_groups`` the number of rows has no say in the plan, and None will
+            do.
         n_outputs : int, default=1
             Number of targets.
         sparse : bool, default=False
             Whether X is going to be sparse.
+        n_groups : int or None, default=None
+            Number of groups, if ``fit`` is going to get ``groups``.
 
         Returns
         -------
         PrivacyStatement
         """
-        return self._plan(n_samples, n_features, n_outputs, sparse)
+        return self._plan(n_samples, n_features, n_outputs, sparse, n_groups)
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         if np.asarray(y).dtype.kind not in "biuf":
