@@ -266,8 +266,18 @@ def refuse_tables(who: str, X: Any) -> None:
 
 def row_assumptions(public: Public) -> list[str]:
     """Return what the statement of any fit says everybody may know of the rows."""
+    unit = [f"One record is one row; the number of rows, n = {public.n_rows}, is public."]
+    if public.grouped:
+        unit = [
+            "One record is one group: all rows with the same value of `groups`. The number of "
+            f"groups, n = {public.n_rows}, is public; the numbers of their rows are not, and no "
+            "answer was computed from them but through the releases. (The time and the memory that "
+            "a fit takes grow with the number of rows, as any computation's.)",
+            "All rows of whoever is protected have one label, and no two of those share a label.",
+            "Each group counts once in the model, whatever the number of its rows.",
+        ]
     return [
-        f"One record is one row; the number of rows, n = {public.n_rows}, is public.",
+        *unit,
         f"The number of columns, {public.n_features}, their names and the type of X are public.",
         "That no value is missing or infinite is public: such rows are refused.",
     ]

@@ -10,9 +10,10 @@ from scipy import sparse as scipy_sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import Array, shown
+from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model._estimator import Prepared
+from skdp.linear_model.grouping import GroupLabels, rows_in_memory, without_row_counts
 from skdp.linear_model.inference import InferenceMixin, warn_about_inference
 from skdp.linear_model.parameters import check_counts
 from skdp.linear_model.preparation import PlannedModel
@@ -56,26 +57,36 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         sample_weight: ArrayLike | None,
         coef_init: Any,
         intercept_init: Any,
+        groups: Any,
         **checks: Any,
     ) -> Self:
         # 1. Everything that can be refused without rows.
+        who = type(self).__name__
         self._check_parameters()
         # 2. Validate the rows.
-        X, y = self._read("X or y", X, y, **checks)
-        targets = self._read_targets(y, X.dtype)
-        weights = joint_weights(type(self).__name__, sample_weight, targets.weights, X)
+        grouped = None
+        if groups is not None:
+            weighing = None if is_real(sample_weight) else sample_weight
+            grouped = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
+        with without_row_counts(grouped is not None):
+            X, y = self._read("X or y", X, y, **checks)
+            targets = self._read_targets(y, X.dtype)
+            weights = joint_weights(who, sample_weight, targets.weights, X)
         # 3. Public facts, the problem, the solver and the stages around it; then the plan.
         is_sparse = scipy_sparse.issparse(X)
-        n_rows, n_features = X.shape
+        n_records, n_features = X.shape
+        if grouped is not None:
+            n_records = grouped.n_groups
         start = self._start(coef_init, intercept_init, n_features, targets.n_outputs)
         prepared = self._prepare(
-            n_rows,
+            n_records,
             n_features,
             targets.n_outputs,
             is_sparse,
             weights is not None,
             names=list(getattr(self, "feature_names_in_", ())),
             start=start,
+            grouped=grouped is not None,
         )
         public = prepared.public
         warn_about_inference(type(self).__name__, prepared)
@@ -84,7 +95,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         def rows(spread: Map) -> MemorySource:
             constant = public.intercept_size * public.has_intercept
             bound = public.row_bound
-            source = MemorySource.of(X, targets.values, weights, bound, constant, spread)
+            source = rows_in_memory(X, targets.values, weights, bound, constant, spread, grouped)
             source.reserve(transformed=len(prepared.stages) > 1)
             return source
 

@@ -148,6 +148,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         *,
         coef_init: ArrayLike | None = None,
         intercept_init: ArrayLike | None = None,
+        groups: Any = None,
     ) -> Self:
         """Fit the model, spending its budget.
 
@@ -164,6 +165,11 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
             is zero. Public by assumption, which the privacy statement lists: a point learnt from
             the same rows is a leak, unless what it cost is accounted for.
+        groups : array of shape (n_samples,) or None, default=None
+            Labels of groups, such as persons; none may be missing. The guarantee is for a group
+            then, with all of its rows, however many they are: the unit of privacy is all rows with
+            one label. The number of groups is public and takes the place of n; the number of rows
+            is not. Each group counts once in the model. None protects single rows.
 
         Returns
         -------
@@ -174,26 +180,30 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        return self._fit(X, y, sample_weight, coef_init, intercept_init)
+        return self._fit(X, y, sample_weight, coef_init, intercept_init, groups)
 
     def plan(
         self,
-        n_samples: int,
+        n_samples: int | None,
         n_features: int,
         n_classes: int | None = None,
         *,
         sparse: bool = False,
+        n_groups: int | None = None,
     ) -> PrivacyStatement:
         """Return the privacy statement of a fit that has not happened, without data.
 
         Parameters
         ----------
         n_samples, n_features : int
-            Shape of X.
+            Shape of X; with ``n_groups`` the number of rows has no say in the plan, and None will
+            do.
         n_classes : int or None, default=None
             Number of labels. None: that of ``classes``, else 2.
         sparse : bool, default=False
             Whether X is going to be sparse.
+        n_groups : int or None, default=None
+            Number of groups, if ``fit`` is going to get ``groups``.
 
         Returns
         -------
@@ -206,7 +216,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes must be at least 2; got {shown(n_classes)}.")
         if declared is not None and n_classes != declared:
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
-        return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse)
+        return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups)
 
     def decision_function(self, X: Any, return_std: bool = False) -> Any:
         """Return scores, positive for the second label where there are two.

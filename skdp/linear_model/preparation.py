@@ -23,6 +23,7 @@ from skdp.linear_model.parameters import (
     check_counts,
     choose_solver,
     constraint_set,
+    planned_records,
     require_one_pass,
     require_pure_dp,
     require_start,
@@ -123,12 +124,20 @@ class PlannedModel(PrivateEstimatorMixin):
         """Say what was taken from y, or declared about it, as public."""
 
     def _plan(
-        self, n_samples: int, n_features: int, n_outputs: int, is_sparse: bool
+        self,
+        n_samples: int | None,
+        n_features: int,
+        n_outputs: int,
+        is_sparse: bool,
+        n_groups: int | None,
     ) -> PrivacyStatement:
         self._check_parameters()
-        check_counts("plan", n_samples=n_samples, n_features=n_features)
+        check_counts("plan", n_features=n_features)
+        n_records = planned_records(n_samples, n_groups)
         weighted = getattr(self, "class_weight", None) is not None
-        prepared = self._prepare(n_samples, n_features, n_outputs, is_sparse, weighted)
+        prepared = self._prepare(
+            n_records, n_features, n_outputs, is_sparse, weighted, grouped=n_groups is not None
+        )
         public, plan = prepared.public, prepared.plan
         warn_about_noise(type(self).__name__, plan, public, prepared.problem)
         warn_about_inference(type(self).__name__, prepared)
@@ -148,13 +157,14 @@ class PlannedModel(PrivateEstimatorMixin):
         streamed: bool = False,
         names: Sequence[str] | None = None,
         start: Start | None = None,
+        grouped: bool = False,
     ) -> Prepared:
         """Settle all that does not depend on rows; equal fits of one shape are planned once.
 
         ``names`` of columns, empty if they have none, are for ``bounds`` that name them.
         """
         ends = None if self.bounds is None else choice.declared_ends(self.bounds, n_features, names)
-        shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed, start
+        shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed, start, grouped
         parameters = self.get_params(deep=False)
         planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
         try:
@@ -179,6 +189,7 @@ class PlannedModel(PrivateEstimatorMixin):
         weighted: bool,
         streamed: bool,
         start: Start | None,
+        grouped: bool,
     ) -> Prepared:
         who = type(self).__name__
         public = Public(
@@ -193,6 +204,7 @@ class PlannedModel(PrivateEstimatorMixin):
             target_bound=self.target_bound,
             sparse=is_sparse,
             weighted=weighted,
+            unit="group" if grouped else "row",
             provides=STREAMED if streamed else IN_MEMORY,
         )
         public = replace(

@@ -30,6 +30,7 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         *,
         coef_init: ArrayLike | None = None,
         intercept_init: ArrayLike | None = None,
+        groups: Any = None,
     ) -> Self:
         """Fit the model, spending its budget.
 
@@ -46,6 +47,11 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
             Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
             is zero. Public by assumption, which the privacy statement lists: a point learnt from
             the same rows is a leak, unless what it cost is accounted for.
+        groups : array of shape (n_samples,) or None, default=None
+            Labels of groups, such as persons; none may be missing. The guarantee is for a group
+            then, with all of its rows, however many they are: the unit of privacy is all rows with
+            one label. The number of groups is public and takes the place of n; the number of rows
+            is not. Each group counts once in the model. None protects single rows.
 
         Returns
         -------
@@ -56,8 +62,8 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        start = coef_init, intercept_init
-        return self._fit(X, y, sample_weight, *start, multi_output=True, y_numeric=True)
+        given = sample_weight, coef_init, intercept_init, groups
+        return self._fit(X, y, *given, multi_output=True, y_numeric=True)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict targets.
@@ -84,24 +90,33 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         return scores[:, 0] if self.coef_.ndim == 1 else scores
 
     def plan(
-        self, n_samples: int, n_features: int, n_outputs: int = 1, *, sparse: bool = False
+        self,
+        n_samples: int | None,
+        n_features: int,
+        n_outputs: int = 1,
+        *,
+        sparse: bool = False,
+        n_groups: int | None = None,
     ) -> PrivacyStatement:
         """Return the privacy statement of a fit that has not happened, without data.
 
         Parameters
         ----------
         n_samples, n_features : int
-            Shape of X.
+            Shape of X; with ``n_groups`` the number of rows has no say in the plan, and None will
+            do.
         n_outputs : int, default=1
             Number of targets.
         sparse : bool, default=False
             Whether X is going to be sparse.
+        n_groups : int or None, default=None
+            Number of groups, if ``fit`` is going to get ``groups``.
 
         Returns
         -------
         PrivacyStatement
         """
-        return self._plan(n_samples, n_features, n_outputs, sparse)
+        return self._plan(n_samples, n_features, n_outputs, sparse, n_groups)
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         if np.asarray(y).dtype.kind not in "biuf":

@@ -35,7 +35,8 @@ class Public:
     Attributes
     ----------
     n_rows : int
-        Number of records, public under both adjacencies.
+        Number of records, public under both adjacencies: of rows or, where a group of rows is the
+        unit of privacy, of groups; the number of rows is private then.
     n_features : int
         Number of columns, without the intercept.
     n_outputs : int
@@ -59,6 +60,10 @@ class Public:
         Whether rows carry weights. *That* they do is public, the weights are not.
     share : float
         Share of the budget, in mu squared, that a stage before the solver has left to it.
+    unit : {"row", "group"}
+        What one record is: a row, or all rows with one label.
+    rows_per_group : float or None
+        Guess of how many rows a group has, made without looking at them; None for none.
     provides : frozenset of str
         What the place where the rows live can do, in the words of `skdp.oracle.sources.base`.
     start : tuple of tuple of float or None
@@ -79,8 +84,15 @@ class Public:
     sparse: bool = False
     weighted: bool = False
     share: float = 1.0
+    unit: str = "row"
+    rows_per_group: float | None = None
     provides: frozenset[str] = IN_MEMORY
     start: tuple[tuple[float, ...], ...] | None = None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a record is a group of rows."""
+        return self.unit == "group"
 
     @property
     def is_noisy(self) -> bool:

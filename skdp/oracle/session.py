@@ -189,7 +189,9 @@ class Plan:
             ),
             assumptions=assumptions,
             noise_source="none" if scale == 0 else noise_source,
-            n_rows=public.n_rows,
+            n_rows=None if public.grouped else public.n_rows,
+            unit=public.unit,
+            n_groups=public.n_rows if public.grouped else None,
         )
 
 

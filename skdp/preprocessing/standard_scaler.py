@@ -16,7 +16,8 @@ from skdp.linear_model._estimator import (
     noise_assumptions,
     row_assumptions,
 )
-from skdp.linear_model.parameters import check_counts
+from skdp.linear_model.grouping import GroupLabels, rows_in_memory, without_row_counts
+from skdp.linear_model.parameters import check_counts, planned_records
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, make_plan
 from skdp.oracle.sources.memory import Map, MemorySource
@@ -113,13 +114,16 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         self.noise_source = noise_source
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Find the ranges, centres and sizes, spending the budget.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
         y : ignored
+        groups : array of shape (n_samples,) or None, default=None
+            Labels of groups, such as persons; none may be missing. The guarantee is for a group
+            then, with all of its rows; each group counts once in the histograms.
 
         Returns
         -------
@@ -131,15 +135,19 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             If a parameter or the data is refused. Nothing is released then.
         """
         self._check_parameters()
-        X = self._read("X", X, reset=True)
-        n_rows, n_features = X.shape
+        grouped = None if groups is None else GroupLabels(type(self).__name__, groups, X=X)
+        with without_row_counts(grouped is not None):
+            X = self._read("X", X, reset=True)
+        n_records, n_features = X.shape
+        if grouped is not None:
+            n_records = grouped.n_groups
         names = list(getattr(self, "feature_names_in_", ()))
-        prepared = self._prepare(n_rows, n_features, sparse.issparse(X), names)
+        is_sparse = sparse.issparse(X)
+        prepared = self._prepare(n_records, n_features, is_sparse, names, grouped is not None)
 
         def rows(spread: Map) -> MemorySource:
-            source = MemorySource.of(
-                X, np.zeros((X.shape[0], 1), dtype=X.dtype), constant=0.0, spread=spread
-            )
+            no_targets = np.zeros((X.shape[0], 1), dtype=X.dtype)
+            source = rows_in_memory(X, no_targets, None, None, 0.0, spread, grouped)
             source.reserve(transformed=False)
             return source
 
@@ -152,23 +160,33 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         self.privacy_ = statement
         return self
 
-    def plan(self, n_samples: int, n_features: int, *, sparse: bool = False) -> PrivacyStatement:
+    def plan(
+        self,
+        n_samples: int | None,
+        n_features: int,
+        *,
+        sparse: bool = False,
+        n_groups: int | None = None,
+    ) -> PrivacyStatement:
         """Return what ``fit`` would release and cost, without any rows.
 
         Parameters
         ----------
         n_samples, n_features : int
-            Shape of X, which is public.
+            Shape of X; with ``n_groups`` the number of rows has no say, and None will do.
         sparse : bool, default=False
             Whether X would be sparse.
+        n_groups : int or None, default=None
+            Number of groups, if ``fit`` would get ``groups``.
 
         Returns
         -------
         PrivacyStatement
         """
         self._check_parameters()
-        check_counts("plan", n_samples=n_samples, n_features=n_features)
-        prepared = self._prepare(n_samples, n_features, sparse)
+        check_counts("plan", n_features=n_features)
+        n_records = planned_records(n_samples, n_groups)
+        prepared = self._prepare(n_records, n_features, sparse, grouped=n_groups is not None)
         public, assumptions = prepared.public, self._assumptions(prepared)
         return prepared.plan.statement(public, assumptions, self.noise_source)
 
@@ -225,7 +243,12 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         check_stages("auto", self.bounds, None, None, "none")
 
     def _prepare(
-        self, n_rows: int, n_features: int, is_sparse: bool, names: Sequence[str] | None = None
+        self,
+        n_rows: int,
+        n_features: int,
+        is_sparse: bool,
+        names: Sequence[str] | None = None,
+        grouped: bool = False,
     ) -> Prepared:
         ends = None if self.bounds is None else declared_ends(self.bounds, n_features, names)
         public = Public(
@@ -237,6 +260,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             delta=float(self.delta) if self.bounds is None else 0.0,
             has_intercept=False,
             sparse=bool(is_sparse),
+            unit="group" if grouped else "row",
         )
         problem = Problem(SquaredError(), fit_intercept=False)
         stages = (scaling_alone(public, ends),)

@@ -301,6 +301,8 @@ def lacking_for_inference(
         return "Gaussian noise: delta > 0, and an accountant other than 'pure'"
     if public.streamed:
         return "rows that can be read more than once; fit_blocks reads them once"
+    if public.grouped:
+        return "rows as the unit of privacy; it cannot be had with groups yet"
     if adaptive:
         return "a solver that plans its noise beforehand, such as solver='auto'"
     if public.weighted:

@@ -130,6 +130,7 @@ class ShuffledPass(base.Release):
                 f"{(context.public.n_rows, context.public.streamed)}; got {found}."
             )
         alone = self.n_steps == context.public.n_rows and context.public.n_outputs == 1
+        alone &= not context.public.grouped  # a group has several rows
         steps = self._one_by_one if alone else self._in_batches
         return steps(rows, context, noise_source)
 

@@ -97,7 +97,8 @@ class MemorySource(InMemory, OrderedSource):
             self._spare = None
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
-        mapped = MemorySource.of(X, targets, old.weights, row_bound, old.constant, self._spread)
+        records = Records.of(X, targets, old.weights, row_bound, old.constant)
+        mapped = self._holding(records, row_bound)
         # The ledger takes blocks asked for before and after for those of one partition.
         mapped._divisions = self._divisions
         return mapped
@@ -111,7 +112,11 @@ class MemorySource(InMemory, OrderedSource):
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
         constant = float(old.constant != 0)
-        return MemorySource.of(X, targets, old.weights, None, constant, self._spread)
+        return self._holding(Records.of(X, targets, old.weights, None, constant), None)
+
+    def _holding(self, records: Records, row_bound: float | None) -> MemorySource:
+        """Return a source of the same rows in another form."""
+        return MemorySource(records, row_bound, self._spread)
 
     def reserve(self, transformed: bool) -> None:
         """Take hold of the memory that a run is going to need, while nothing has been charged.
@@ -131,8 +136,9 @@ class MemorySource(InMemory, OrderedSource):
             self._spare = np.empty(X.shape, dtype=X.dtype)
         # Norms, factors and residuals of a whole pass; blocks of all threads; entries of a copy.
         entries = 4 * len(X.data) if transformed and is_sparse else 0
-        blocks = min(32 * BLOCK_BYTES // 8, 6 * self.n_rows * X.shape[1])
-        _try_to_allocate(8 * (8 * self.n_rows + blocks + entries))
+        n_rows = self.records.n_rows
+        blocks = min(32 * BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
+        _try_to_allocate(8 * (8 * n_rows + blocks + entries))
 
     # ------------------------------------------------------------------ some of the rows
 
