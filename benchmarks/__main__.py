@@ -7,6 +7,7 @@ python -m benchmarks held_out [DATA SET ...]  accuracy on data sets from two pac
                                               and what it says about the aims
 python -m benchmarks cases [CASE ...]         generated data with ugly columns and targets: raw and
                                               with free scaling, merged into cases.csv
+python -m benchmarks inference                coverage and width of intervals, inference.csv
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks import held_out, held_out_verdict, speed, table, utility, verdict
+from benchmarks import (
+    held_out,
+    held_out_verdict,
+    inference,
+    speed,
+    table,
+    utility,
+    verdict,
+)
 from benchmarks.cases import running as cases
 from benchmarks.held_out_sets import HALVES
 
@@ -30,7 +39,9 @@ def parse(arguments=None):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "what", nargs="*", help="utility, held_out or cases [NAME ...], verdict, speed"
+        "what",
+        nargs="*",
+        help="utility, held_out or cases [NAME ...], verdict, speed, inference",
     )
     parser.add_argument(
         "--methods", nargs="+", default=[],
@@ -40,6 +51,9 @@ def parse(arguments=None):
     parser.add_argument("--epsilon", type=float, nargs="+")
     parser.add_argument("--delta", type=float, default=utility.DELTA)
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, help="of inference; 0 for all runs of all cells"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument(
         "--all",
@@ -62,6 +76,7 @@ def smoke() -> None:
     found = cases.run(None, "smoke", cases.SMOKE, [1.0], utility.DELTA, 2, 1, most_rows=500)
     print(*cases.report(found, found), sep="\n")
     speed.run(None, "smoke", smoke=True)
+    inference.run(None, "smoke", runs=2, minutes=1, smoke=True)
 
 
 def held_out_sets(names, command, arguments) -> None:
@@ -105,6 +120,8 @@ def main() -> None:
         speed.run(RESULTS / "speed.csv", command, smoke=False)
     elif kind == "cases":
         generated(names, command, arguments)
+    elif kind == "inference":
+        inference.run(RESULTS / "inference.csv", command, arguments.runs, arguments.minutes)
     elif kind == "held_out":
         held_out_sets(names, command, arguments)
     elif kind == "verdict":
@@ -115,7 +132,8 @@ def main() -> None:
             arguments.delta, arguments.runs, arguments.conditions, arguments.jobs, arguments.all,
         )  # fmt: skip
     else:
-        parser.error(f"unknown benchmark {kind!r}; known: utility, verdict, speed, held_out, cases")
+        known = "utility, verdict, speed, held_out, cases, inference"
+        parser.error(f"unknown benchmark {kind!r}; known: {known}")
 
 
 if __name__ == "__main__":

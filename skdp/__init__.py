@@ -4,6 +4,7 @@ from skdp import solvers
 from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import (
+    CoefficientDisplay,
     DPLinearRegression,
     DPLogisticRegression,
     DPRidge,
@@ -14,13 +15,15 @@ from skdp.linear_model import (
     SeededNoiseWarning,
 )
 from skdp.model_selection import privacy_of, total_privacy
-from skdp.preprocessing import DPStandardScaler
+from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 
 __all__ = [
+    "CoefficientDisplay",
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",
     "DPStandardScaler",
+    "DPTabularPreprocessor",
     "NoiseWarning",
     "PrivacyBudget",
     "PrivacyBudgetError",

@@ -148,7 +148,7 @@ def neighbours(rng):
     for place, row in enumerate(HOSTILE_ROWS):
         target = HOSTILE_TARGETS[place % len(HOSTILE_TARGETS)]
         data, neighbour = differing(X, y, Adjacency.REPLACE_ONE, place, row, target)
-        yield data[:2], neighbour[:2]
+        yield (*data[:2], None), (*neighbour[:2], None)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"scaling": "none"}, {"fit_intercept": False}], ids=str)

@@ -31,7 +31,7 @@ class Source(ABC):
     Attributes
     ----------
     n_rows : int
-        Number of rows, which is public.
+        Number of records, which is public: rows, or groups of rows where a group is one.
     """
 
     n_rows: int
@@ -67,6 +67,13 @@ class RepeatableSource(Source):
     @abstractmethod
     def transformed(self, scaling: Scaling, row_bound: float | None) -> RepeatableSource:
         """Return the rows mapped by public numbers, one by one, with another bound on them."""
+
+    @abstractmethod
+    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> RepeatableSource:
+        """Return the rows mapped without a range or a bound, their constant feature of size 1.
+
+        ``instead_of`` is what `transformed` returned: its memory is written over.
+        """
 
 
 class OrderedSource(Source):
