@@ -7,11 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from skdp.accounting.accountant import UnknownCost
 from skdp.accounting.calibration import price, supporting_accountants
 from skdp.accounting.events.base import Adjacency, Composed, Event, Wrapper, walk
 from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, Partition
 from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.events.sampling import Sampled, Shuffled
+from skdp.accounting.gdp import GDPAccountant
+
+gaussian_dp = GDPAccountant()
 
 DISJOINT = "disjoint blocks of rows"
 # Added to statements in which releases on disjoint blocks are listed.
@@ -173,6 +177,18 @@ class PrivacyStatement:
         """All releases as one event."""
         return Composed(tuple((record.event, record.count) for record in self.releases))
 
+    @property
+    def mu(self) -> float | None:
+        """Gaussian-DP parameter of all releases; None where no theorem gives them one.
+
+        It says more than one pair (epsilon, delta), and figures of several fits on the same rows
+        compose to the root of the sum of their squares.
+        """
+        try:
+            return gaussian_dp.mu(self.event, Adjacency.parse(self.adjacency))
+        except UnknownCost:
+            return None
+
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that the same releases cost at another delta.
 
@@ -217,6 +233,7 @@ class PrivacyStatement:
         return {
             "epsilon": plain(self.epsilon),
             "delta": self.delta,
+            "mu": None if self.mu is None else plain(self.mu),
             "adjacency": self.adjacency,
             "accountant": self.accountant,
             "releases": [
@@ -231,8 +248,9 @@ class PrivacyStatement:
     @property
     def _headline(self) -> tuple[str, str]:
         """The guarantee, and the terms under which it holds."""
+        mu = "" if self.mu is None else f", Gaussian DP with mu = {self.mu:.6g}"
         return (
-            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private",
+            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private{mu}",
             f"adjacency {self.adjacency}, accountant {self.accountant}, noise source: "
             f"{self.noise_source}",
         )
