@@ -18,7 +18,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks import fuzz, held_out, held_out_verdict, speed, table, utility, verdict
+from benchmarks import audit, fuzz, held_out, held_out_verdict, speed, table, utility, verdict
 from benchmarks.held_out_sets import HALVES
 
 RESULTS = Path(__file__).parent / "results"
@@ -89,6 +89,11 @@ def main() -> None:
         speed.run(RESULTS / "speed.csv", command, smoke=False)
     elif kind == "held_out":
         held_out_sets(names, command, arguments)
+    elif kind == "audit":
+        audit.run(
+            arguments.output or RESULTS / "audit.csv", command, 2 * arguments.runs,
+            cases=names or ["gd, 1 step"],
+        )  # fmt: skip
     elif kind == "fuzz":
         sys.exit(bool(fuzz.run(arguments.minutes, arguments.seed, arguments.output)))
     elif kind == "verdict":

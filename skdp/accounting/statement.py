@@ -14,6 +14,7 @@ from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, P
 from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.events.sampling import Sampled, Shuffled
 from skdp.accounting.gdp import GDPAccountant
+from skdp.accounting.registry import registry_entry
 
 gaussian_dp = GDPAccountant()
 
@@ -244,6 +245,15 @@ class PrivacyStatement:
             "noise_source": self.noise_source,
             "n_rows": self.n_rows,
         }
+
+    def to_registry(self) -> dict[str, Any]:
+        """Return an entry for a public registry of deployments, as plain Python objects.
+
+        Fields that only the deployer knows are None: fill them in. See
+        `skdp.accounting.registry_entry`.
+        """
+        lines = [vars(line).copy() for line in release_lines(self.releases)]
+        return registry_entry(self.to_dict(), lines)
 
     @property
     def _headline(self) -> tuple[str, str]:

@@ -5,8 +5,10 @@ from skdp.audit.canary_report import CanaryReport, Claim, TradeOffDisplay
 from skdp.audit.comparing import Finding, ReplayedRelease, ReplayReport
 from skdp.audit.neighbours import NeighbouringPair, hostile_pairs, made_up_data
 from skdp.audit.replaying import replay
+from skdp.audit.reporting import AuditReport, report
 
 __all__ = [
+    "AuditReport",
     "CanaryReport",
     "Claim",
     "Finding",
@@ -19,4 +21,5 @@ __all__ = [
     "hostile_pairs",
     "made_up_data",
     "replay",
+    "report",
 ]

@@ -234,12 +234,18 @@ def _parameters(model: Any) -> Array:
     return np.concatenate([np.ravel(model.coef_), np.ravel(model.intercept_)])
 
 
-def _claim(model: Any) -> Claim:
+def statement_of(model: Any) -> PrivacyStatement:
+    """Return the statement of a fitted model, or the total of the private ones inside it."""
     statement: PrivacyStatement | None = getattr(model, "privacy_", None)
     if statement is None:
         parameters = model.get_params().items()
         deltas = [value for name, value in parameters if name.rpartition("__")[2] == "delta"]
         statement = total_privacy(model, delta=sum(deltas))
+    return statement
+
+
+def _claim(model: Any) -> Claim:
+    statement = statement_of(model)
     return Claim(statement.epsilon, statement.delta, statement.mu, statement.adjacency)
 
 
@@ -318,7 +324,7 @@ def _numbers_of_guesses(n_canaries: int, claim: Claim, error: float) -> tuple[in
     """Return how many of the surest coins to guess.
 
     First as many as show most if scores are normal and the claim is tight; then as many as would
-    break the claim if all were right, and a quarter more.
+    break the claim if all were right, and half as many more.
     """
     distance = claim.mu if claim.mu is not None else min(claim.epsilon / 3, 3.0)
     candidates: Iterator[int] = (
@@ -333,5 +339,5 @@ def _numbers_of_guesses(n_canaries: int, claim: Claim, error: float) -> tuple[in
         return bounds.one_run_epsilon(int(right), guesses, n_canaries, claim.delta, error)
 
     sure = -math.log1p(math.exp(-claim.epsilon))  # logarithm of the chance of a right guess
-    breaking = min(n_canaries, max(2, math.ceil(1.25 * math.log(error) / sure)))
+    breaking = min(n_canaries, max(2, math.ceil(1.5 * math.log(error) / sure)))
     return max(candidates, key=expected), breaking

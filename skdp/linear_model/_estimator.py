@@ -37,6 +37,10 @@ GENERATORS = (np.random.RandomState, np.random.Generator)
 UNUSABLE = {
     "Complex data not supported": "must hold real numbers (Complex data not supported)",
     "could not convert string": "holds text where numbers are needed",
+    "Expected 2D array": (
+        "must have rows and columns. Reshape your data: a single column with reshape(-1, 1), a "
+        "single row with reshape(1, -1)"
+    ),
     "contains NaN": (
         "holds missing values (NaN), which are not supported. Fill them with constants that are "
         "chosen without looking at the rows, and add a column that marks them, or leave such rows "

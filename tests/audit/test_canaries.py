@@ -102,7 +102,10 @@ def test_one_fit_on_many_canaries():
 def test_one_fit_without_noise_to_speak_of_is_an_alarm(monkeypatch):
     std = GaussianNoise.std
     monkeypatch.setattr(GaussianNoise, "std", lambda *given: 0.1 * std(*given))
-    assert not audit.canaries_in_one_fit(seeded(epsilon=4.0), n_canaries=800, random_state=0).ok
+    found = audit.canaries_in_one_fit(
+        seeded(epsilon=4.0), n_canaries=800, confidence=0.95, random_state=0
+    )
+    assert not found.ok
 
 
 def test_fits_with_one_seed_are_refused():

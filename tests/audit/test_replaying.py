@@ -153,3 +153,13 @@ def test_no_budget_is_charged():
     budget = skdp.PrivacyBudget(1.5, 1e-6)
     assert audit.replay(skdp.DPRidge(**FEW, budget=budget)).ok
     assert budget.spent == 0
+
+
+def test_a_report_holds_the_statement_and_both_audits():
+    report = audit.report(skdp.DPLinearRegression(**FEW, epsilon=2.0), n_fits=200)
+    assert report.ok
+    assert "(2, 1e-06)-differentially private, Gaussian DP with mu = " in str(report)
+    assert "<h3>Canaries</h3>" in report.to_html()
+    found = json.loads(json.dumps(report.to_dict()))
+    assert found["statement"]["mu"] == pytest.approx(found["canaries"]["claim"]["mu"])
+    assert found["replay"]["ok"] is True
