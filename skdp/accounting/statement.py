@@ -7,11 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from skdp.accounting.accountant import UnknownCost
 from skdp.accounting.calibration import price, supporting_accountants
 from skdp.accounting.events.base import Adjacency, Composed, Event, Wrapper, walk
 from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, Partition
 from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.events.sampling import Sampled, Shuffled
+from skdp.accounting.gdp import GDPAccountant
+from skdp.accounting.registry import registry_entry
+
+gaussian_dp = GDPAccountant()
 
 DISJOINT = "disjoint blocks of rows"
 # Added to statements in which releases on disjoint blocks are listed.
@@ -183,6 +188,18 @@ class PrivacyStatement:
         """All releases as one event."""
         return Composed(tuple((record.event, record.count) for record in self.releases))
 
+    @property
+    def mu(self) -> float | None:
+        """Gaussian-DP parameter of all releases; None where no theorem gives them one.
+
+        It says more than one pair (epsilon, delta), and figures of several fits on the same rows
+        compose to the root of the sum of their squares.
+        """
+        try:
+            return gaussian_dp.mu(self.event, Adjacency.parse(self.adjacency))
+        except UnknownCost:
+            return None
+
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that the same releases cost at another delta.
 
@@ -227,6 +244,7 @@ class PrivacyStatement:
         return {
             "epsilon": plain(self.epsilon),
             "delta": self.delta,
+            "mu": None if self.mu is None else plain(self.mu),
             "adjacency": self.adjacency,
             "accountant": self.accountant,
             "releases": [
@@ -240,12 +258,22 @@ class PrivacyStatement:
             "n_groups": self.n_groups,
         }
 
+    def to_registry(self) -> dict[str, Any]:
+        """Return an entry for a public registry of deployments, as plain Python objects.
+
+        Fields that only the deployer knows are None: fill them in. See
+        `skdp.accounting.registry_entry`.
+        """
+        lines = [vars(line).copy() for line in release_lines(self.releases)]
+        return registry_entry(self.to_dict(), lines)
+
     @property
     def _headline(self) -> tuple[str, str]:
         """The guarantee, and the terms under which it holds."""
         whom = " for each group of rows" if self.unit == "group" else ""
+        mu = "" if self.mu is None else f", Gaussian DP with mu = {self.mu:.6g}"
         return (
-            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private{whom}",
+            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private{whom}{mu}",
             f"adjacency {self.adjacency}, accountant {self.accountant}, noise source: "
             f"{self.noise_source}",
         )

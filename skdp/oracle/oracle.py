@@ -92,10 +92,12 @@ class Oracle:
             )
         context = self._context
         release.std(context)  # raises where no such noise can be drawn, before the debt
-        self._ledger.charge(release.kind, self._in_units_of_plan(release.event(context)))
+        event = release.event(context)
+        self._ledger.charge(release.kind, self._in_units_of_plan(event))
         self.n_gradients += release.n_gradients(context)
         if self._source is None or self._noise_source is None:
             return release.placeholder(context, self.rng)
+        self._noise_source.asked(release.kind, event, context.scale, self.public.adjacency)
         return release.answer(self._source, context, self._noise_source)
 
     def _in_units_of_plan(self, event: Event) -> Event:
