@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from skdp._numbers import shown
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.statement import release_lines
-from skdp.linear_model import parameters
+from skdp.linear_model import parameters, parts
 from skdp.linear_model.budget import (
     PrivacyBudget,
     charge,
@@ -113,6 +113,7 @@ class PrivateEstimatorMixin(BaseEstimator):
         prepared: Prepared,
         assumptions: tuple[str, ...],
         make_source: Callable[[Map], Source],
+        part: parts.Part = (),
     ) -> tuple[Solution, PrivacyStatement]:
         """Charge the budgets and run a prepared fit on its rows, once.
 
@@ -123,6 +124,8 @@ class PrivateEstimatorMixin(BaseEstimator):
         make_source : callable
             Returns the place where the rows live, from a ``map`` over threads. Whatever can fail
             for its size fails in there, before the budget is charged.
+        part : tuple of (Partition, int)
+            The part of a random split that the rows are; () for all rows.
         """
         who, public = type(self).__name__, prepared.public
         parameters.warn_about_budget(who, self.epsilon, self.delta, public.n_rows)
@@ -130,9 +133,11 @@ class PrivateEstimatorMixin(BaseEstimator):
         self._warn_and_report(prepared)
         drawn_from, seed = self._noise()
         statement = prepared.plan.statement(public, assumptions, self.noise_source)
+        statement = parts.placed(statement, part)
         with row_threads() as spread:
             source = make_source(spread)
-            charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
+            if not parts.is_charged():
+                charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
             # A scaler alone makes no choices of its own.
             rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
             plan, stages, problem = prepared.plan, prepared.stages, prepared.problem

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, shown
 from skdp.accounting import PrivacyStatement
+from skdp.linear_model import parts
 from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.parameters import check_counts
 from skdp.linear_model.preparation import PlannedModel
@@ -47,6 +48,7 @@ class DPLinearModel(PlannedModel):
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any) -> Self:
         # 1. Everything that can be refused without rows.
         self._check_parameters()
+        part = parts.part_of(X, y)
         # 2. Validate the rows.
         X, y = self._read("X or y", X, y, **checks)
         targets = self._read_targets(y, X.dtype)
@@ -67,7 +69,7 @@ class DPLinearModel(PlannedModel):
             source.reserve(transformed=len(prepared.stages) > 1)
             return source
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
         # 5. Keep the answer; rows, oracle and generators end here.
         self._keep(solution, prepared, targets, statement)
         return self
@@ -163,7 +165,8 @@ class DPLinearModel(PlannedModel):
 
             return StreamSource(reader.arrivals(blocks), n_samples, arrived, reader.nothing())
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        assumptions = self._assumptions(prepared)
+        solution, statement = self._carry_out(prepared, assumptions, rows, parts.part_of())
         self._keep(solution, prepared, declared, statement)
         self.n_features_in_ = int(n_features)
         if hasattr(self, "feature_names_in_"):  # of an earlier fit

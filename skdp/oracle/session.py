@@ -2,9 +2,9 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,12 +37,15 @@ class Solution:
     scaling : Scaling or None
         How the records were standardised on the way, if they were: then ``coef`` is in
         standardised units.
+    found : mapping
+        What else follows from answers, by name.
     """
 
     coef: Array
     n_iter: int
     n_gradients: float = 0.0
     scaling: Scaling | None = None
+    found: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Stage(ABC):

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.linear_model import parts
 from skdp.linear_model._estimator import (
     Prepared,
     PrivateEstimatorMixin,
@@ -128,6 +129,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             If a parameter or the data is refused. Nothing is released then.
         """
         self._check_parameters()
+        part = parts.part_of(X)
         X = self._read("X", X, reset=True)
         n_rows, n_features = X.shape
         prepared = self._prepare(n_rows, n_features, sparse.issparse(X))
@@ -139,7 +141,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             source.reserve(transformed=False)
             return source
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
         assert solution.scaling is not None
         assert solution.scaling.columns is not None
         found = solution.scaling.columns
