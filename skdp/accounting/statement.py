@@ -11,7 +11,7 @@ from skdp.accounting.calibration import price, supporting_accountants
 from skdp.accounting.events.base import Adjacency, Composed, Event, Wrapper, walk
 from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, Partition
 from skdp.accounting.events.last_iterate import HiddenIterates
-from skdp.accounting.events.sampling import Sampled, Shuffled
+from skdp.accounting.events.sampling import Sampled, Selected, Shuffled
 
 DISJOINT = "disjoint blocks of rows"
 PART_OF_SPLIT = "part of a random split"
@@ -101,7 +101,7 @@ def _n_steps(event: Event) -> int:
     """Return the number of steps in a release; a step may consist of answers of different kinds."""
     counts: Counter[type[Event]] = Counter()
     for answer, count in _answers(event):
-        if isinstance(answer, Wrapper):
+        if isinstance(answer, Wrapper) and not isinstance(answer, Selected):
             count *= answer.n_answers * _n_steps(answer.event)
         counts[type(answer)] += count
     return max(counts.values(), default=0)

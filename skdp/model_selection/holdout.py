@@ -11,7 +11,7 @@ from sklearn.utils.validation import _num_samples
 from skdp._numbers import Indices, is_integer, is_real, shown
 from skdp.linear_model import parts
 from skdp.metrics import Scores, evaluate
-from skdp.oracle import noise_source
+from skdp.oracle import NoiseSource, noise_source
 
 
 def scored_rows(test_size: Any, n_rows: int) -> int:
@@ -27,9 +27,9 @@ def scored_rows(test_size: Any, n_rows: int) -> int:
     return int(count)
 
 
-def random_split(sizes: list[int], random_state: Any) -> list[Indices]:
+def random_split(sizes: list[int], drawn_from: NoiseSource) -> list[Indices]:
     """Return the row numbers of disjoint parts of these sizes, in random order."""
-    order = noise_source(random_state).permutation(sum(sizes))
+    order = drawn_from.permutation(sum(sizes))
     return np.split(order, np.cumsum(sizes)[:-1])
 
 
@@ -90,7 +90,7 @@ def _split(
     check_consistent_length(*arrays)
     n_rows = int(_num_samples(arrays[0]))
     n_test = scored_rows(test_size, n_rows)
-    numbers = random_split([n_rows - n_test, n_test], random_state)
+    numbers = random_split([n_rows - n_test, n_test], noise_source(random_state))
     sides = parts.new_split(2, of=parts.part_of(*arrays))
     found: list[list[Any]] = []
     for rows, side in zip(numbers, sides, strict=True):

@@ -179,8 +179,8 @@ def mutant_parts_overlap_by_one_row(monkeypatch):
 
     split = holdout.random_split
 
-    def overlapping(sizes, random_state):
-        first, second = split(sizes, random_state)
+    def overlapping(sizes, drawn_from):
+        first, second = split(sizes, drawn_from)
         return [first, np.concatenate([first[:1], second[1:]])]
 
     monkeypatch.setattr(holdout, "random_split", overlapping)
