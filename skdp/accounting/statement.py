@@ -12,13 +12,14 @@ from skdp.accounting.calibration import price, supporting_accountants
 from skdp.accounting.events.base import Adjacency, Composed, Event, Wrapper, walk
 from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, Partition
 from skdp.accounting.events.last_iterate import HiddenIterates
-from skdp.accounting.events.sampling import Sampled, Shuffled
+from skdp.accounting.events.sampling import Sampled, Selected, Shuffled
 from skdp.accounting.gdp import GDPAccountant
 from skdp.accounting.registry import registry_entry
 
 gaussian_dp = GDPAccountant()
 
 DISJOINT = "disjoint blocks of rows"
+PART_OF_SPLIT = "part of a random split"
 # Added to statements in which releases on disjoint blocks are listed.
 NOT_ADDED = "Answers on disjoint blocks do not add up: a row pays for those it is in, no others."
 
@@ -69,7 +70,7 @@ class ReleaseLine:
     @property
     def disjoint(self) -> bool:
         """Whether a row is in some of the answers only, whatever the random draws."""
-        return self.rows.startswith(DISJOINT)
+        return self.rows.startswith((DISJOINT, PART_OF_SPLIT))
 
     def __str__(self) -> str:
         rows = f" ({self.rows})" if self.rows else ""
@@ -105,7 +106,7 @@ def _n_steps(event: Event) -> int:
     """Return the number of steps in a release; a step may consist of answers of different kinds."""
     counts: Counter[type[Event]] = Counter()
     for answer, count in _answers(event):
-        if isinstance(answer, Wrapper):
+        if isinstance(answer, Wrapper) and not isinstance(answer, Selected):
             count *= answer.n_answers * _n_steps(answer.event)
         counts[type(answer)] += count
     return max(counts.values(), default=0)
@@ -118,6 +119,10 @@ def _rows(event: Event) -> str:
 
 
 def _rows_of_one(event: Event) -> str:
+    if isinstance(event, OnBlock) and event.partition.shared:
+        inside = _rows(event.event)
+        part = f"{PART_OF_SPLIT}, {event.block + 1} of {event.partition.n_blocks}"
+        return f"{part}: {inside}" if inside else part
     if isinstance(event, OnBlock | DisjointPass | Shuffled | BallsAndBins):
         return DISJOINT
     if isinstance(event, Sampled):
@@ -382,7 +387,8 @@ def _in_sequence(statements: Iterable[PrivacyStatement]) -> tuple[ReleaseRecord,
         for record in statement.releases:
             event = _in_later_epochs(record.event, first)
             blocks = [part for part, _ in walk(event) if isinstance(part, OnBlock)]
-            epochs = max([epochs, *(block.partition.epoch + 1 for block in blocks)])
+            own = [block.partition for block in blocks if not block.partition.shared]
+            epochs = max([epochs, *(partition.epoch + 1 for partition in own)])
             last = releases[-1] if releases else None
             if last is not None and (last.kind, last.event) == (record.kind, event):
                 releases[-1] = replace(last, count=last.count + record.count)
@@ -396,10 +402,10 @@ def _in_later_epochs(event: Event, shift: int) -> Event:
 
     Every fit numbers its epochs from 0 and draws its own divisions of the rows. Where fits are
     composed, their partitions must not be taken for each other: a record may lie in the costliest
-    block of each.
+    block of each. A division that fits share, by name, stays what it is.
     """
     moved = event.with_inner(lambda part: _in_later_epochs(part, shift))
-    if isinstance(moved, OnBlock):
+    if isinstance(moved, OnBlock) and not moved.partition.shared:
         epoch = moved.partition.epoch + shift
         return replace(moved, partition=replace(moved.partition, epoch=epoch))
     return moved

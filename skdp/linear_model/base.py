@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
+from skdp.linear_model import parts
 from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.grouping import GroupLabels, rows_in_memory, without_row_counts
 from skdp.linear_model.inference import InferenceMixin, warn_about_inference
@@ -63,6 +64,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         # 1. Everything that can be refused without rows.
         who = type(self).__name__
         self._check_parameters()
+        part = parts.part_of(X, y)
         # 2. Validate the rows.
         grouped = None
         if groups is not None:
@@ -99,7 +101,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             source.reserve(transformed=len(prepared.stages) > 1)
             return source
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
         # 5. Keep the answer; rows, oracle and generators end here.
         self._keep(solution, prepared, targets, statement)
         return self
@@ -199,7 +201,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
 
             return StreamSource(reader.arrivals(blocks), n_samples, arrived, reader.nothing())
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        assumptions = self._assumptions(prepared)
+        solution, statement = self._carry_out(prepared, assumptions, rows, parts.part_of())
         self._keep(solution, prepared, declared, statement)
         self.n_features_in_ = int(n_features)
         if hasattr(self, "feature_names_in_"):  # of an earlier fit

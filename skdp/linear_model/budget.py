@@ -19,8 +19,8 @@ from skdp.accounting.accountant import candidates
 from skdp.linear_model.parameters import check_budget
 
 NOT_SCORES = (
-    "Fits alone are counted: scores on these rows, and choices made by them, are not private and "
-    "not part of this price."
+    "Fits, and scores by skdp.metrics, are counted: other scores on these rows, and choices made "
+    "by them, are not private and not part of this price."
 )
 ANY_ORDER = (
     "Which fits were made, and with what budgets, may have been decided by looking at the models "
