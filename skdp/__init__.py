@@ -14,7 +14,7 @@ from skdp.linear_model import (
     PrivacyWarning,
     SeededNoiseWarning,
 )
-from skdp.model_selection import privacy_of, total_privacy
+from skdp.model_selection import PrivacyUtilityDisplay, privacy_of, total_privacy
 from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "PrivacyBudget",
     "PrivacyBudgetError",
     "PrivacyStatement",
+    "PrivacyUtilityDisplay",
     "PrivacyWarning",
     "SeededNoiseWarning",
     "__version__",

@@ -1,11 +1,11 @@
 """The privacy statement of a fitted model: its releases, their cost, and the assumptions made."""
 
 import html
-import math
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, Self
 
 from skdp.accounting.accountant import UnknownCost
 from skdp.accounting.calibration import price, supporting_accountants
@@ -14,6 +14,7 @@ from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, P
 from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.events.sampling import Sampled, Selected, Shuffled
 from skdp.accounting.gdp import GDPAccountant
+from skdp.accounting.interchange import from_plain, number, plain
 from skdp.accounting.registry import registry_entry
 
 gaussian_dp = GDPAccountant()
@@ -242,25 +243,18 @@ class PrivacyStatement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as plain Python objects, ready for JSON (inf becomes "inf")."""
-
-        def plain(number: float) -> float | str:
-            return number if math.isfinite(number) else str(number)
-
         return {
-            "epsilon": plain(self.epsilon),
-            "delta": self.delta,
+            **{item.name: plain(getattr(self, item.name)) for item in fields(self)},
             "mu": None if self.mu is None else plain(self.mu),
-            "adjacency": self.adjacency,
-            "accountant": self.accountant,
             "releases": [
-                {"kind": r.kind, "count": r.count, "noise_multiplier": plain(r.noise_multiplier)}
-                for r in self.releases
+                {
+                    "kind": record.kind,
+                    "count": record.count,
+                    "noise_multiplier": plain(record.noise_multiplier),
+                    "event": plain(record.event),
+                }
+                for record in self.releases
             ],
-            "assumptions": list(self.assumptions),
-            "noise_source": self.noise_source,
-            "n_rows": self.n_rows,
-            "unit": self.unit,
-            "n_groups": self.n_groups,
         }
 
     def to_registry(self) -> dict[str, Any]:
@@ -271,6 +265,52 @@ class PrivacyStatement:
         """
         lines = [vars(line).copy() for line in release_lines(self.releases)]
         return registry_entry(self.to_dict(), lines)
+
+    @classmethod
+    def from_dict(cls, stated: Mapping[str, Any]) -> Self:
+        """Return the statement that `to_dict` turned into plain objects.
+
+        It is what somebody wrote down: whether a model keeps to it, it cannot tell.
+
+        Parameters
+        ----------
+        stated : dict
+
+        Returns
+        -------
+        PrivacyStatement
+
+        Raises
+        ------
+        ValueError
+            If an entry is missing, or an event is not known.
+        """
+        needed = [item.name for item in fields(cls) if item.default is MISSING]
+        missing = [name for name in needed if name not in stated]
+        if missing:
+            raise ValueError(f"PrivacyStatement.from_dict: {', '.join(missing)} is missing.")
+        releases = tuple(
+            ReleaseRecord(
+                record["kind"],
+                record["count"],
+                number(record["noise_multiplier"]),
+                from_plain(record["event"]),
+            )
+            for record in stated["releases"]
+        )
+        texts = {name: tuple(stated.get(name, ())) for name in ("assumptions", "expectations")}
+        names = [item.name for item in fields(cls) if item.name in stated]
+        known = {name: number(stated[name]) for name in names if name not in texts}
+        return cls(**known | texts | {"releases": releases})
+
+    def to_json(self, **options: Any) -> str:
+        """Return the statement as JSON text; ``options`` are those of `json.dumps`."""
+        return json.dumps(self.to_dict(), allow_nan=False, **options)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the statement in JSON text, as `to_json` writes it."""
+        return cls.from_dict(json.loads(text))
 
     @property
     def _headline(self) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Base of the estimators: from rows to coefficients, on the one path of all private fits."""
 
+import importlib
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Self
@@ -233,6 +234,44 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         self.solver_ = clone(prepared.solver)
         self.row_bound_ = prepared.public_after.row_bound
         self.privacy_ = statement
+
+    def coefficients(self) -> Any:
+        """Return the coefficients as a table, largest effect first; it needs pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by column: ``coefficient`` (with several outputs one column for each), in the
+            unit of X, and ``effect``, what the prediction moves by if the column moves by its
+            size in ``scaling_``, 1 where columns were not scaled. With several outputs it is
+            the largest.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from skdp import DPRidge
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> DPRidge(epsilon=10.0).fit(X, y).coefficients().columns.tolist()
+        ['coefficient', 'effect']
+        """
+        check_is_fitted(self, "coef_")
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            raise ImportError(f"{type(self).__name__}: coefficients() needs pandas.") from None
+        coef = np.atleast_2d(self.coef_)
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        several = [
+            f"coefficient {number}" for number in getattr(self, "classes_", range(len(coef)))
+        ]
+        table = pandas.DataFrame(
+            coef.T, index=names, columns=["coefficient"] if len(coef) == 1 else several
+        )
+        columns = None if self.scaling_ is None else self.scaling_.columns
+        sizes = 1.0 if columns is None else columns.size
+        largest = np.abs(coef).argmax(axis=0)
+        table["effect"] = coef[largest, np.arange(coef.shape[1])] * sizes
+        return table.sort_values("effect", key=np.abs, ascending=False)
 
     def to_sklearn(self) -> Any:
         """Return a fitted linear model of scikit-learn with the same coefficients.
