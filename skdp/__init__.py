@@ -4,6 +4,9 @@ from skdp import solvers
 from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import (
+    DPElasticNet,
+    DPHuberRegressor,
+    DPLasso,
     DPLinearRegression,
     DPLogisticRegression,
     DPRidge,
@@ -17,6 +20,9 @@ from skdp.model_selection import privacy_of, total_privacy
 from skdp.preprocessing import DPStandardScaler
 
 __all__ = [
+    "DPElasticNet",
+    "DPHuberRegressor",
+    "DPLasso",
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",

@@ -1,12 +1,17 @@
 """Who asks: the estimators."""
 
 from skdp.linear_model.budget import PrivacyBudget, PrivacyBudgetError
+from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
+from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.noise_warning import NoiseWarning
 from skdp.linear_model.parameters import PrivacyWarning, SeededNoiseWarning
 from skdp.linear_model.regression import DPLinearRegression, DPRidge
 
 __all__ = [
+    "DPElasticNet",
+    "DPHuberRegressor",
+    "DPLasso",
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",

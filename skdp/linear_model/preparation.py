@@ -3,7 +3,7 @@
 import pickle
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -94,6 +94,23 @@ class PlannedModel(PrivateEstimatorMixin):
         public, plan = prepared.public, prepared.plan
         warn_about_noise(type(self).__name__, plan, public, prepared.problem)
         return plan.statement(public, self._assumptions(prepared), self.noise_source)
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters; those of a solver need the solver as an object, not as a name.
+
+        Returns
+        -------
+        self
+        """
+        nested = sorted(name for name in parameters if name.startswith("solver__"))
+        named = parameters.get("solver", getattr(self, "solver", None))
+        if nested and isinstance(named, str):
+            raise ValueError(
+                f"{type(self).__name__}: {', '.join(nested)} cannot be set, as solver={named!r} is "
+                "a name; pass the solver as an object, such as skdp.solvers.get_solver('gd')."
+            )
+        super().set_params(**parameters)
+        return self
 
     # ------------------------------------------------------------------ what a fit consists of
 
