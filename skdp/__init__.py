@@ -5,6 +5,9 @@ from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import (
     CoefficientDisplay,
+    DPElasticNet,
+    DPHuberRegressor,
+    DPLasso,
     DPLinearRegression,
     DPLogisticRegression,
     DPRidge,
@@ -19,6 +22,9 @@ from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 
 __all__ = [
     "CoefficientDisplay",
+    "DPElasticNet",
+    "DPHuberRegressor",
+    "DPLasso",
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",
