@@ -79,6 +79,11 @@ random_state : int, RandomState, Generator or None, default=None
     meta-estimator sets cannot make noise removable.
 verbose : int, default=0
     Above 0: print the plan before it is carried out.
+rows_per_group : float or None, default=None
+    For fits with ``groups``: a public guess of how many rows a group has, not taken from the data.
+    With a guess above 1, solvers "gd", "adp_sgd" and the accelerated ones clip the mean gradient
+    of a group, and the default clipping norm is smaller, as a mean is shorter than its rows: less
+    noise. None clips the gradient of each row. The guarantee is the same, whatever the guess.
 """
 
 COEFFICIENTS = """

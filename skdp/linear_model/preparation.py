@@ -63,6 +63,7 @@ class PlannedModel(PrivateEstimatorMixin):
     bounds: Any
     fit_intercept: bool
     verbose: int
+    rows_per_group: float | None
 
     # ------------------------------------------------------------------ what subclasses say
 
@@ -153,6 +154,7 @@ class PlannedModel(PrivateEstimatorMixin):
             sparse=is_sparse,
             weighted=weighted,
             unit="group" if grouped else "row",
+            rows_per_group=self.rows_per_group,
             provides=STREAMED if streamed else IN_MEMORY,
         )
         public = replace(
@@ -166,6 +168,8 @@ class PlannedModel(PrivateEstimatorMixin):
         )
         asked = self._choose_solver(public, problem)
         asked.check(problem)
+        if public.clips_means and not asked.averages_groups(public.is_pure):
+            public = replace(public, rows_per_group=None)
         if streamed:
             require_one_pass(who, asked)
         # 1. Scaling comes first; the solver works on what it leaves.
@@ -207,6 +211,7 @@ class PlannedModel(PrivateEstimatorMixin):
         self._check_shared_parameters()
         check_bound("data_norm", self.data_norm)
         check_bound("target_bound", self.target_bound)
+        check_bound("rows_per_group", self.rows_per_group)
         constraint_set(self.constraint, self.radius)
         check_stages(self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration)
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
@@ -226,6 +231,11 @@ class PlannedModel(PrivateEstimatorMixin):
             *self._target_assumptions(),
             *(text for stage in prepared.stages for text in stage.assumptions()),
         ]
+        if public.clips_means:
+            found.append(
+                f"rows_per_group = {public.rows_per_group:g} was guessed without looking at the "
+                "rows. The mean gradient of a group is clipped, whatever the number of its rows."
+            )
         if public.weighted:
             found.append("That weights are finite, not negative and not all 0 is public.")
         if self.data_norm is not None:

@@ -115,6 +115,13 @@ class Solver(BaseEstimator):
             return "laplace" if pure and "laplace" in self.mechanisms else "gaussian"
         return asked
 
+    def averages_groups(self, pure: bool) -> bool:
+        """Whether all of its gradients may be means of groups, clipped as a whole.
+
+        Its default clipping norm allows for that then; else each row's gradient is clipped.
+        """
+        return False
+
     def check(self, problem: Problem) -> None:
         """Raise ValueError if the problem does not provide what this solver needs."""
         missing = sorted(self.needs - problem.provides)
