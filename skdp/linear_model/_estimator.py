@@ -147,7 +147,7 @@ class PrivateEstimatorMixin(BaseEstimator):
             warn_about_noise(who, prepared.plan, prepared.public, prepared.problem)
         if getattr(self, "verbose", 0):
             statement = prepared.plan.statement(prepared.public, (), "system")
-            for line in release_lines(statement.releases):
+            for line in release_lines(statement.releases, statement.unit):
                 print(
                     f"[{who}] {line}, epsilon {statement.epsilon:.4g}, "
                     f"accountant {statement.accountant}"
