@@ -94,8 +94,8 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
         else f"With so many steps a batch_size of about {sensible} is sensible."
     )
     warnings.warn(
-        f"{who}: {steps} steps on batches of about {rows:.0f} of {public.n_rows} {units} need noise "
-        f"of {noise:.3g} times the clipping norm on every coordinate of a sum, so that the noise "
+        f"{who}: {steps} steps on batches of about {rows:.0f} of {public.n_rows} {units} need "
+        f"noise of {noise:.3g} times the clipping norm on every coordinate of a sum, so that the noise "
         f"on a step's mean gradient is {length:.3g} times as long as the clipping norm. They tell "
         f"{100 * told / left:.2g} per cent of what this part of the budget buys with larger "
         f"batches. {advice} These figures come from the plan alone; no budget has been spent.",
@@ -123,8 +123,8 @@ def _warn_about_signal(who: str, public: Public) -> None:
         f"{who}: at epsilon={public.epsilon:g} and delta={public.delta:g} the noise drowns what "
         f"{public.n_rows} {public.unit}s tell of {public.n_parameters} parameters; do not expect "
         f"better predictions than those of a constant. About {enough} {public.unit}s would do, or "
-        "fewer columns, or a larger epsilon. These figures come from the budget and the shape of X alone; no budget "
-        "has been spent.",
+        "fewer columns, or a larger epsilon. These figures come from the budget and the shape of X "
+        "alone; no budget has been spent.",
         NoiseWarning,
         stacklevel=4,
     )
