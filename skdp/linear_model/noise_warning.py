@@ -95,9 +95,9 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
     )
     warnings.warn(
         f"{who}: {steps} steps on batches of about {rows:.0f} of {public.n_rows} {units} need "
-        f"noise of {noise:.3g} times the clipping norm on every coordinate of a sum, so that the noise "
-        f"on a step's mean gradient is {length:.3g} times as long as the clipping norm. They tell "
-        f"{100 * told / left:.2g} per cent of what this part of the budget buys with larger "
+        f"noise of {noise:.3g} times the clipping norm on every coordinate of a sum, so that the "
+        f"noise on a step's mean gradient is {length:.3g} times as long as the clipping norm. They "
+        f"tell {100 * told / left:.2g} per cent of what this part of the budget buys with larger "
         f"batches. {advice} These figures come from the plan alone; no budget has been spent.",
         NoiseWarning,
         stacklevel=3,
