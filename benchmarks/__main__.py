@@ -3,6 +3,7 @@
 python -m benchmarks utility [DATA SET ...]   accuracy at a given budget, merged into utility.csv
 python -m benchmarks verdict                  what utility.csv says about the aims
 python -m benchmarks speed                    ratios, measured in one run
+python -m benchmarks groups                   the price of protecting groups of rows, groups.csv
 python -m benchmarks held_out [DATA SET ...]  accuracy on data sets from two packages, held_out.csv,
                                               and what it says about the aims
 """
@@ -14,7 +15,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks import held_out, held_out_verdict, speed, table, utility, verdict
+from benchmarks import groups, held_out, held_out_verdict, speed, table, utility, verdict
 from benchmarks.held_out_sets import HALVES
 
 RESULTS = Path(__file__).parent / "results"
@@ -56,6 +57,7 @@ def smoke() -> None:
     rows = utility.run(None, "smoke", data, epsilons=[1.0, 10.0], runs=2, jobs=1)
     print(*verdict.report(rows), sep="\n")
     speed.run(None, "smoke", smoke=True)
+    groups.run(None, "smoke", 2, smoke=True)
 
 
 def held_out_sets(names, command, arguments) -> None:
@@ -81,6 +83,8 @@ def main() -> None:
     command = "python -m benchmarks " + shlex.join(sys.argv[1:])
     if kind == "speed":
         speed.run(RESULTS / "speed.csv", command, smoke=False)
+    elif kind == "groups":
+        groups.run(arguments.output or RESULTS / "groups.csv", command, arguments.runs)
     elif kind == "held_out":
         held_out_sets(names, command, arguments)
     elif kind == "verdict":
@@ -91,7 +95,9 @@ def main() -> None:
             arguments.delta, arguments.runs, arguments.conditions, arguments.jobs, arguments.all,
         )  # fmt: skip
     else:
-        parser.error(f"unknown benchmark {kind!r}; known: utility, verdict, speed, held_out")
+        parser.error(
+            f"unknown benchmark {kind!r}; known: utility, verdict, speed, groups, held_out"
+        )
 
 
 if __name__ == "__main__":
