@@ -95,9 +95,8 @@ def main() -> None:
             arguments.delta, arguments.runs, arguments.conditions, arguments.jobs, arguments.all,
         )  # fmt: skip
     else:
-        parser.error(
-            f"unknown benchmark {kind!r}; known: utility, verdict, speed, groups, held_out"
-        )
+        known = "utility, verdict, speed, groups, held_out"
+        parser.error(f"unknown benchmark {kind!r}; known: {known}")
 
 
 if __name__ == "__main__":
