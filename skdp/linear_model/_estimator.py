@@ -21,6 +21,7 @@ from skdp.linear_model.budget import (
     process_of_open_budget,
     seed_fingerprint,
 )
+from skdp.linear_model.grouping import without_sizes
 from skdp.linear_model.noise_warning import warn_about_noise
 from skdp.objective import Problem
 from skdp.oracle import NoiseSource, Plan, Public, Solution, noise_source, public_after, run
@@ -130,7 +131,7 @@ class PrivateEstimatorMixin(BaseEstimator):
         self._warn_and_report(prepared)
         drawn_from, seed = self._noise()
         statement = prepared.plan.statement(public, assumptions, self.noise_source)
-        with row_threads() as spread:
+        with row_threads() as spread, without_sizes(who, public.grouped):
             source = make_source(spread)
             charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
             # A scaler alone makes no choices of its own.

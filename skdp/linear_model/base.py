@@ -13,7 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model._estimator import Prepared
-from skdp.linear_model.grouping import GroupLabels, rows_in_memory, without_row_counts
+from skdp.linear_model.grouping import (
+    GroupLabels,
+    rows_in_memory,
+    without_row_counts,
+    without_sizes,
+)
 from skdp.linear_model.parameters import check_counts
 from skdp.linear_model.preparation import PlannedModel
 from skdp.linear_model.streaming import BlockReader
@@ -61,7 +66,7 @@ class DPLinearModel(PlannedModel):
         if groups is not None:
             weighing = None if is_real(sample_weight) else sample_weight
             grouped = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
-        with without_row_counts(grouped is not None):
+        with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
             X, y = self._read("X or y", X, y, **checks)
             targets = self._read_targets(y, X.dtype)
             weights = joint_weights(who, sample_weight, targets.weights, X)

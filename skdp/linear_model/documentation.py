@@ -44,7 +44,8 @@ target_bound : float or None, default=None
 TERMS = """
 adjacency : {"zero_out", "replace_one"}, default="zero_out"
     Neighbouring data sets differ in one record, which is replaced by a null record or by any
-    other. The number of rows is public in both; "replace_one" needs twice the noise.
+    other. The number of records, of rows or of groups, is public in both; "replace_one" needs twice
+    the noise.
 accountant : str, default="auto"
     Who prices the plan: "auto" for the one that needs the least noise, or a name.
 budget : PrivacyBudget or None, default=None

@@ -170,16 +170,6 @@ class GroupedSource(MemorySource):
         rows, groups = self.groups.take(indices)
         return GroupedSource(self.records[rows], groups, self.row_bound, self._spread)
 
-    def reserve(self, transformed: bool) -> None:
-        """Take hold of memory as `MemorySource` does; no message tells how much there are."""
-        try:
-            super().reserve(transformed)
-        except MemoryError:
-            raise MemoryError(
-                "a fit of this size needs more memory than there is. Nothing was released and "
-                "nothing was charged."
-            ) from None
-
     # ------------------------------------------------------------------ passes over all rows
 
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
