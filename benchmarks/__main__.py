@@ -3,6 +3,7 @@
 python -m benchmarks utility [DATA SET ...]   accuracy at a given budget, merged into utility.csv
 python -m benchmarks verdict                  what utility.csv says about the aims
 python -m benchmarks speed                    ratios, measured in one run
+python -m benchmarks groups                   the price of protecting groups of rows, groups.csv
 python -m benchmarks held_out [DATA SET ...]  accuracy on data sets from two packages, held_out.csv,
                                               and what it says about the aims
 python -m benchmarks inference                coverage and width of intervals, inference.csv
@@ -22,6 +23,7 @@ from pathlib import Path
 from benchmarks import (
     audit,
     fuzz,
+    groups,
     held_out,
     held_out_verdict,
     inference,
@@ -77,6 +79,7 @@ def smoke() -> None:
     print(*verdict.report(rows), sep="\n")
     speed.run(None, "smoke", smoke=True)
     inference.run(None, "smoke", runs=2, minutes=1, smoke=True)
+    groups.run(None, "smoke", 2, smoke=True)
 
 
 def held_out_sets(names, command, arguments) -> None:
@@ -104,6 +107,8 @@ def main() -> None:
         speed.run(RESULTS / "speed.csv", command, smoke=False)
     elif kind == "inference":
         inference.run(RESULTS / "inference.csv", command, arguments.runs, arguments.minutes)
+    elif kind == "groups":
+        groups.run(arguments.output or RESULTS / "groups.csv", command, arguments.runs)
     elif kind == "held_out":
         held_out_sets(names, command, arguments)
     elif kind == "audit":
@@ -121,9 +126,7 @@ def main() -> None:
             arguments.delta, arguments.runs, arguments.conditions, arguments.jobs, arguments.all,
         )  # fmt: skip
     else:
-        parser.error(
-            f"unknown benchmark {kind!r}; known: utility, verdict, speed, held_out, inference"
-        )
+        parser.error(f"unknown benchmark {kind!r}; see python -m benchmarks --help")
 
 
 if __name__ == "__main__":

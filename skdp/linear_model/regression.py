@@ -242,6 +242,7 @@ class DPLinearRegression(DPLinearRegressor):
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -268,6 +269,7 @@ class DPLinearRegression(DPLinearRegressor):
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
 
 @documented
@@ -337,6 +339,7 @@ class DPRidge(DPLinearRegressor):
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.epsilon = epsilon
@@ -364,6 +367,7 @@ class DPRidge(DPLinearRegressor):
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
     def _check_own_parameters(self) -> None:
         if not (is_real(self.alpha) and 0 <= self.alpha < math.inf):

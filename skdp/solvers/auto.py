@@ -1,9 +1,9 @@
 """Choose the solver that ``solver="auto"`` stands for, by public facts alone.
 
 0. "adaptive_shuffled_sgd" for rows that arrive in blocks, and can be read only once.
-1. "gd" with delta = 0, weights, sparse X, an L1 penalty, a constraint, a loss that is not smooth,
-   more than two classes, or more than 500 columns: the others cannot solve these problems, or do
-   it less well.
+1. "gd" with delta = 0, weights, sparse X, groups with a guess of their rows, an L1 penalty, a
+   constraint, a loss that is not smooth, more than two classes, or more than 500 columns: the
+   others cannot solve these problems, or do it less well.
 2. "whitened" where the signal-to-noise ratio a is at least 150: as accurate as "gd" there, in a
    tenth of the passes.
 3. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
@@ -52,7 +52,7 @@ def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | N
         return "adaptive_shuffled_sgd"
     whitened = (
         "separable_loss" in problem.provides
-        and not (public.is_pure or public.weighted or public.sparse)
+        and not (public.is_pure or public.weighted or public.sparse or public.clips_means)
         and public.n_parameters <= WHITENED_COLUMNS
         and public.signal_to_noise >= WHITENED_RATIO
     )
