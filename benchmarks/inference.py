@@ -7,7 +7,7 @@ Columns have sizes from 0.05 to 100 and offsets of three sizes ("raw"), and are 
 part of the fit; or they are of unit size and taken as they are ("standardised", normal columns
 alone). Widths are standard errors over those of the non-private fit of the same rows (HC0, the
 inverse information at the truth for logistic regression): medians over runs, then the mean over
-coefficients.
+coefficients. "naive" is the coverage of coef_ with the non-private standard errors.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DESIGNS = {
 COLUMNS = (
     "problem", "condition", "columns", "errors", "n", "d", "epsilon", "runs", "determined",
     "relative_error", "coverage", "coverage_se", "coverage_middle", "least", "intercept", "width",
-    "small_p",
+    "small_p", "naive",
 )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def non_private_errors(cell: Cell, X, y) -> np.ndarray:
 
 
 def one_run(cell: Cell, seed: int, **options):
-    """Return (z values of slopes and intercept, determined, relative errors, width ratios)."""
+    """Return z values, what is determined, relative errors, width ratios, naive z values."""
     rng = np.random.default_rng([seed, cell.n, cell.d])
     X, y = simulate(cell, rng)
     slopes, intercept = truth(cell)
@@ -151,13 +151,15 @@ def one_run(cell: Cell, seed: int, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)
         warnings.simplefilter("ignore", skdp.NoiseWarning)
-        found = model.fit(X, y).inference_
+        model.fit(X, y)
+    found = model.inference_
     z = np.append(
         (found.coef - slopes) / found.std_error,
         (found.intercept - intercept) / found.intercept_std_error,
     )
     widths = found.std_error * unit / target_unit / errors
-    return z, found.determined, found.relative_error, widths
+    naive = (np.ravel(model.coef_) - slopes) * unit / target_unit / errors
+    return z, found.determined, found.relative_error, widths, naive
 
 
 def measure(cell: Cell, runs: int, seconds: float = math.inf, **options) -> dict:
@@ -172,11 +174,11 @@ def measure(cell: Cell, runs: int, seconds: float = math.inf, **options) -> dict
 
 def line(cell: Cell, found) -> dict:
     """Figures of a cell, over determined slopes. The standard error is over runs."""
-    z, known, error, widths = (np.array(one) for one in zip(*found, strict=True))
+    z, known, error, widths, naive = (np.array(one) for one in zip(*found, strict=True))
     slopes, last = z[:, :-1], z[:, -1]
     figures = {
         **vars(cell), "runs": len(found), "determined": known.mean(),
-        "relative_error": np.median(error),
+        "relative_error": np.median(error), "naive": np.mean(np.abs(naive) <= 1.959964),
     }  # fmt: skip
     if known.mean() < 0.02:
         return figures
