@@ -15,7 +15,7 @@ from skdp.linear_model import (
     SeededNoiseWarning,
 )
 from skdp.model_selection import privacy_of, total_privacy
-from skdp.preprocessing import DPStandardScaler
+from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 
 __all__ = [
     "CoefficientDisplay",
@@ -23,6 +23,7 @@ __all__ = [
     "DPLogisticRegression",
     "DPRidge",
     "DPStandardScaler",
+    "DPTabularPreprocessor",
     "NoiseWarning",
     "PrivacyBudget",
     "PrivacyBudgetError",

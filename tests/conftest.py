@@ -116,7 +116,8 @@ class Replay:
             patch.setattr(StepNoise, "add_noise", add_step_noise)
             patch.setattr(VaryingNoise, "add_noise", add_varying_noise)
             patch.setattr(PerturbedMinimum, "answer", perturbed)
-            model.fit(*data)
+            X, y, weights, *groups = data
+            model.fit(X, y, weights, groups=groups[0] if groups else None)
         told = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
         return model, log, [*told, printed.getvalue()]
 

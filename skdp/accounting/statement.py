@@ -156,9 +156,14 @@ class PrivacyStatement:
         "system": the operating system's secure source. "seeded": reproducible, so that anyone who
         knows the seed can subtract the noise. "none": no noise (epsilon is infinite).
     n_rows : int or None, default=None
-        Number of rows of the fit, which is public; None for several fits on different numbers.
+        Number of rows of the fit, which is public; None for several fits on different numbers, and
+        with groups, where it is private.
     expectations : tuple of str, default=()
         Of a plan: what is expected of the fit, from public facts alone.
+    unit : {"row", "group"}, default="row"
+        Unit of privacy: whom the guarantee protects. A row, or a group: all rows with one label.
+    n_groups : int or None, default=None
+        Number of groups of the fit, which is public; None for rows, and for different numbers.
     """
 
     epsilon: float
@@ -170,6 +175,8 @@ class PrivacyStatement:
     noise_source: str
     n_rows: int | None = None
     expectations: tuple[str, ...] = ()
+    unit: str = "row"
+    n_groups: int | None = None
 
     @property
     def event(self) -> Composed:
@@ -229,13 +236,16 @@ class PrivacyStatement:
             "assumptions": list(self.assumptions),
             "noise_source": self.noise_source,
             "n_rows": self.n_rows,
+            "unit": self.unit,
+            "n_groups": self.n_groups,
         }
 
     @property
     def _headline(self) -> tuple[str, str]:
         """The guarantee, and the terms under which it holds."""
+        whom = " for each group of rows" if self.unit == "group" else ""
         return (
-            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private",
+            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private{whom}",
             f"adjacency {self.adjacency}, accountant {self.accountant}, noise source: "
             f"{self.noise_source}",
         )
@@ -290,7 +300,8 @@ def compose_statements(
     Raises
     ------
     ValueError
-        If the fits state different adjacencies: such guarantees do not add up to one.
+        If the fits state different adjacencies or units of privacy: such guarantees do not add up
+        to one.
     """
     if not 0 <= delta < 1:
         raise ValueError(f"total_privacy: delta must lie in [0, 1); got {delta!r}.")
@@ -299,6 +310,12 @@ def compose_statements(
         raise ValueError(
             f"total_privacy: the models state different adjacencies ({sorted(relations)}); "
             "fit them under one."
+        )
+    units = {statement.unit for statement in statements}
+    if len(units) > 1:
+        raise ValueError(
+            "total_privacy: some of the models protect single rows and some protect groups of "
+            "rows, and such guarantees do not add up to one; fit all of them with the same groups."
         )
     releases = _in_sequence(statements)
     event = Composed(tuple((record.event, record.count) for record in releases))
@@ -313,8 +330,16 @@ def compose_statements(
         releases=releases,
         assumptions=tuple(assumptions),
         noise_source=min((item.noise_source for item in statements), key=order.index),
-        n_rows=statements[0].n_rows if len({item.n_rows for item in statements}) == 1 else None,
+        n_rows=_shared(item.n_rows for item in statements),
+        unit=statements[0].unit,
+        n_groups=_shared(item.n_groups for item in statements),
     )
+
+
+def _shared(numbers: Iterable[int | None]) -> int | None:
+    """Return the number that all have in common, or None."""
+    found = set(numbers)
+    return found.pop() if len(found) == 1 else None
 
 
 def _in_sequence(statements: Iterable[PrivacyStatement]) -> tuple[ReleaseRecord, ...]:

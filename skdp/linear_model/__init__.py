@@ -1,4 +1,4 @@
-"""Who asks: the estimators."""
+"""Private linear models, and the budget that several fits can share."""
 
 from skdp.linear_model.budget import PrivacyBudget, PrivacyBudgetError
 from skdp.linear_model.logistic import DPLogisticRegression

@@ -10,9 +10,10 @@ from scipy import sparse as scipy_sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import Array, shown
+from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model._estimator import Prepared
+from skdp.linear_model.grouping import GroupLabels, rows_in_memory, without_row_counts
 from skdp.linear_model.inference import InferenceMixin, warn_about_inference
 from skdp.linear_model.parameters import check_counts
 from skdp.linear_model.preparation import PlannedModel
@@ -40,23 +41,52 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         """Return targets of the declared kind, of two rows or so, before any row has arrived."""
 
     @abstractmethod
+    def _plain_twin(self) -> Any:
+        """Return scikit-learn's own estimator, without coefficients."""
+
+    @abstractmethod
     def _show(self, coef: Array, intercept: Array, targets: Targets) -> None:
         """Store ``coef`` (features by outputs) and ``intercept`` in scikit-learn's shapes."""
 
     # ------------------------------------------------------------------ the path
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        coef_init: Any,
+        intercept_init: Any,
+        groups: Any,
+        **checks: Any,
+    ) -> Self:
         # 1. Everything that can be refused without rows.
+        who = type(self).__name__
         self._check_parameters()
         # 2. Validate the rows.
-        X, y = self._read("X or y", X, y, **checks)
-        targets = self._read_targets(y, X.dtype)
-        weights = joint_weights(type(self).__name__, sample_weight, targets.weights, X)
+        grouped = None
+        if groups is not None:
+            weighing = None if is_real(sample_weight) else sample_weight
+            grouped = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
+        with without_row_counts(grouped is not None):
+            X, y = self._read("X or y", X, y, **checks)
+            targets = self._read_targets(y, X.dtype)
+            weights = joint_weights(who, sample_weight, targets.weights, X)
         # 3. Public facts, the problem, the solver and the stages around it; then the plan.
         is_sparse = scipy_sparse.issparse(X)
-        n_rows, n_features = X.shape
+        n_records, n_features = X.shape
+        if grouped is not None:
+            n_records = grouped.n_groups
+        start = self._start(coef_init, intercept_init, n_features, targets.n_outputs)
         prepared = self._prepare(
-            n_rows, n_features, targets.n_outputs, is_sparse, weights is not None
+            n_records,
+            n_features,
+            targets.n_outputs,
+            is_sparse,
+            weights is not None,
+            names=list(getattr(self, "feature_names_in_", ())),
+            start=start,
+            grouped=grouped is not None,
         )
         public = prepared.public
         warn_about_inference(type(self).__name__, prepared)
@@ -65,7 +95,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         def rows(spread: Map) -> MemorySource:
             constant = public.intercept_size * public.has_intercept
             bound = public.row_bound
-            source = MemorySource.of(X, targets.values, weights, bound, constant, spread)
+            source = rows_in_memory(X, targets.values, weights, bound, constant, spread, grouped)
             source.reserve(transformed=len(prepared.stages) > 1)
             return source
 
@@ -82,6 +112,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         n_features: int,
         n_outputs: int = 1,
         sparse: bool = False,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
     ) -> Self:
         """Fit the model on blocks of rows that arrive one by one, each read once.
 
@@ -105,6 +137,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             Number of targets of a regression.
         sparse : bool, default=False
             Whether X is sparse.
+        coef_init, intercept_init : array or None, default=None
+            Where the solver starts, as in ``fit``.
 
         Returns
         -------
@@ -151,9 +185,9 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         check_counts("fit_blocks", n_samples=n_samples, n_features=n_features, n_outputs=n_outputs)
         declared = self._declared_targets(n_outputs)
         weighted = declared.weights is not None
-        prepared = self._prepare(
-            n_samples, n_features, declared.n_outputs, bool(sparse), weighted, streamed=True
-        )
+        shape = n_samples, n_features, declared.n_outputs, bool(sparse), weighted
+        start = self._start(coef_init, intercept_init, n_features, declared.n_outputs)
+        prepared = self._prepare(*shape, streamed=True, start=start)
         public = prepared.public
         reader = BlockReader(self._twin(), public, declared)
 
@@ -197,8 +231,40 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         self.row_bound_ = prepared.public_after.row_bound
         self.privacy_ = statement
 
+    def to_sklearn(self) -> Any:
+        """Return a fitted linear model of scikit-learn with the same coefficients.
+
+        It can be given to whatever takes scikit-learn's own models: SHAP, converters to ONNX or
+        PMML, a service without skdp. It is as public as this model.
+
+        Returns
+        -------
+        LinearRegression, Ridge or LogisticRegression
+            It predicts as this model does with ``linear_predictions=True``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from skdp import DPLogisticRegression
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = DPLogisticRegression(epsilon=10.0, linear_predictions=True).fit(X, y)
+        >>> plain = model.to_sklearn()
+        >>> type(plain).__name__, bool((plain.predict(X) == model.predict(X)).all())
+        ('LogisticRegression', True)
+        """
+        check_is_fitted(self, "coef_")
+        plain = self._plain_twin()
+        plain.coef_, plain.intercept_ = self.coef_.copy(), np.copy(self.intercept_)[()]
+        plain.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            plain.feature_names_in_ = self.feature_names_in_
+        return plain
+
     def _linear_predictor(self, X: Any) -> Array:
         check_is_fitted(self, "coef_")
         X = self._read("X", X, reset=False)
         coef = np.atleast_2d(self.coef_).T
+        if self.linear_predictions:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.asarray(X @ coef + self.intercept_)
         return scaled_scores(X, coef, self.intercept_, self.scaling_, self.row_bound_)

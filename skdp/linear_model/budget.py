@@ -275,10 +275,11 @@ class PrivacyBudget:
         self._require_process(f"a fit of {who}")
         plan = f"{who} asked for a fit of epsilon={asked.epsilon:.6g}, delta={asked.delta:.6g}"
         end = "The fit was refused; nothing was released and nothing was charged."
-        if asked.adjacency != self.adjacency:
+        unit = (self._total or asked).unit
+        if (asked.adjacency, asked.unit) != (self.adjacency, unit):
             raise PrivacyBudgetError(
-                f"{plan}, under {asked.adjacency!r}, but its budget {self!r} counts under "
-                f"{self.adjacency!r}. {end}"
+                f"{plan}, under {asked.adjacency!r} for each {asked.unit}, but its budget {self!r} "
+                f"counts under {self.adjacency!r} for each {unit}. {end}"
             )
         if asked.noise_source == "seeded" and not self.allow_seeded_noise:
             raise PrivacyBudgetError(
@@ -315,8 +316,7 @@ class PrivacyBudget:
         """Write the debt down. There is no way to take it back."""
         self._total = total
         self._n_fits += 1
-        if seed is not None:
-            self._seeds.add(seed)
+        self._seeds.update(() if seed is None else (seed,))
 
 
 def _recall(

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp._numbers import is_integer, is_real, shown
-from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex, Unconstrained
+from skdp._numbers import Array, is_integer, is_real, shown
+from skdp.objective import Box, Constraint, L1Ball, L2Ball, Problem, Simplex, Unconstrained
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.base import REGISTRY
 
@@ -121,6 +121,19 @@ def check_counts(who: str, **counts: Any) -> None:
             raise ValueError(f"{who}: {name} must be at least 1, an integer; got {shown(value)}.")
 
 
+def planned_records(n_samples: int | None, n_groups: int | None) -> int:
+    """Return the number of records of a planned fit: of groups, if it is given, else of rows.
+
+    The number of rows has no say in a plan with groups, as it is private.
+    """
+    if n_groups is None:
+        check_counts("plan", n_samples=n_samples)
+        assert n_samples is not None
+        return n_samples
+    check_counts("plan", n_groups=n_groups)
+    return n_groups
+
+
 def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> None:
     """Warn where a budget promises little."""
     if math.isinf(epsilon):
@@ -179,6 +192,20 @@ def require_one_pass(who: str, solver: Solver) -> None:
         raise ValueError(
             f"{who}: solver {solver.name!r} reads rows more than once, and blocks are gone when "
             f"they are read. Solvers that can: {', '.join(able)}. Nothing was released."
+        )
+
+
+def require_start(who: str, solver: Solver, problem: Problem, coef: Array) -> None:
+    """Raise ValueError if a start is of no use to a solver, or outside of the constraint."""
+    if not solver.takes_start:
+        raise ValueError(
+            f"{who}: solver {solver.name!r} releases a minimum, wherever its search starts; leave "
+            "coef_init and intercept_init out. Nothing was released."
+        )
+    if not problem.constraint.contains(coef):
+        raise ValueError(
+            f"{who}: coef_init must lie in the constraint, {problem.constraint}. Nothing was "
+            "released."
         )
 
 

@@ -5,21 +5,33 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn import linear_model
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from skdp._numbers import AnyArray, Array, is_real, shown
 from skdp.accounting import PrivacyStatement
+from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.inference import mean_response
-from skdp.linear_model.units import Targets
+from skdp.linear_model.units import Targets, target_range
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
+from skdp.oracle import Solution
 
 
 class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
     """What the two regressors share."""
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
+        groups: Any = None,
+    ) -> Self:
         """Fit the model, spending its budget.
 
         Parameters
@@ -31,6 +43,15 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         sample_weight : array of shape (n_samples,), float or None, default=None
             Not negative. Scales a record's gradient before it is clipped, so that the guarantee
             does not depend on it; sums are still divided by n.
+        coef_init, intercept_init : array or None, default=None
+            Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
+            is zero. Public by assumption, which the privacy statement lists: a point learnt from
+            the same rows is a leak, unless what it cost is accounted for.
+        groups : array of shape (n_samples,) or None, default=None
+            Labels of groups, such as persons; none may be missing. The guarantee is for a group
+            then, with all of its rows, however many they are: the unit of privacy is all rows with
+            one label. The number of groups is public and takes the place of n; the number of rows
+            is not. Each group counts once in the model. None protects single rows.
 
         Returns
         -------
@@ -41,7 +62,8 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        return self._fit(X, y, sample_weight, multi_output=True, y_numeric=True)
+        given = sample_weight, coef_init, intercept_init, groups
+        return self._fit(X, y, *given, multi_output=True, y_numeric=True)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict targets.
@@ -63,27 +85,38 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         if return_std:
             return mean_response(self, X)
         scores = self._linear_predictor(X)
+        if self.prediction_range_ is not None and not self.linear_predictions:
+            scores = np.clip(scores, *self.prediction_range_)
         return scores[:, 0] if self.coef_.ndim == 1 else scores
 
     def plan(
-        self, n_samples: int, n_features: int, n_outputs: int = 1, *, sparse: bool = False
+        self,
+        n_samples: int | None,
+        n_features: int,
+        n_outputs: int = 1,
+        *,
+        sparse: bool = False,
+        n_groups: int | None = None,
     ) -> PrivacyStatement:
         """Return the privacy statement of a fit that has not happened, without data.
 
         Parameters
         ----------
         n_samples, n_features : int
-            Shape of X.
+            Shape of X; with ``n_groups`` the number of rows has no say in the plan, and None will
+            do.
         n_outputs : int, default=1
             Number of targets.
         sparse : bool, default=False
             Whether X is going to be sparse.
+        n_groups : int or None, default=None
+            Number of groups, if ``fit`` is going to get ``groups``.
 
         Returns
         -------
         PrivacyStatement
         """
-        return self._plan(n_samples, n_features, n_outputs, sparse)
+        return self._plan(n_samples, n_features, n_outputs, sparse, n_groups)
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         if np.asarray(y).dtype.kind not in "biuf":
@@ -121,6 +154,21 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         else:
             self.intercept_ = float(intercept[0]) if one else intercept.copy()
 
+    def _keep(
+        self,
+        solution: Solution,
+        prepared: Prepared,
+        targets: Targets,
+        statement: PrivacyStatement,
+    ) -> None:
+        super()._keep(solution, prepared, targets, statement)
+        self.prediction_range_ = target_range(
+            solution.scaling, self.target_bound, targets.n_outputs
+        )
+
+    def _plain_twin(self) -> Any:
+        return linear_model.LinearRegression(fit_intercept=self.fit_intercept)
+
     def _loss(self, n_outputs: int) -> Loss:
         return SquaredError()
 
@@ -147,6 +195,9 @@ class DPLinearRegression(_DPRegressor):
     Attributes
     ----------
     {coefficients}
+    prediction_range_ : tuple of two arrays of shape (n_targets,), or None
+        Range of the targets: found privately by ``scaling``, or ``target_bound`` on both sides.
+        Predictions are clipped to it, unless ``linear_predictions`` is True.
     {fitted}
 
     References
@@ -187,6 +238,7 @@ class DPLinearRegression(_DPRegressor):
         inference: str = "none",
         inference_share: float = 1 / 3,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
@@ -212,6 +264,7 @@ class DPLinearRegression(_DPRegressor):
         self.inference = inference
         self.inference_share = inference_share
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
@@ -236,6 +289,9 @@ class DPRidge(_DPRegressor):
     Attributes
     ----------
     {coefficients}
+    prediction_range_ : tuple of two arrays of shape (n_targets,), or None
+        Range of the targets: found privately by ``scaling``, or ``target_bound`` on both sides.
+        Predictions are clipped to it, unless ``linear_predictions`` is True.
     {fitted}
 
     References
@@ -277,6 +333,7 @@ class DPRidge(_DPRegressor):
         inference: str = "none",
         inference_share: float = 1 / 3,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
@@ -303,6 +360,7 @@ class DPRidge(_DPRegressor):
         self.inference = inference
         self.inference_share = inference_share
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
@@ -310,6 +368,9 @@ class DPRidge(_DPRegressor):
     def _check_own_parameters(self) -> None:
         if not (is_real(self.alpha) and 0 <= self.alpha < math.inf):
             raise ValueError(f"alpha must be a finite number, at least 0; got {shown(self.alpha)}.")
+
+    def _plain_twin(self) -> Any:
+        return linear_model.Ridge(self.alpha, fit_intercept=self.fit_intercept)
 
     def _penalty(self, n_rows: int) -> Penalty:
         # scikit-learn's sum of squares, divided by 2 n.

@@ -1,5 +1,8 @@
 """The trust boundary: the only code that sees a row."""
 
+from typing import TYPE_CHECKING
+
+from skdp._renamed import former_names
 from skdp.oracle.ledger import BudgetError, Entry, PlanError
 from skdp.oracle.noise import NoiseSource, noise_source
 from skdp.oracle.oracle import Oracle
@@ -132,3 +135,8 @@ __all__ = [
     "smoothness",
     "unpack_gram",
 ]
+
+_NEW_NAMES = {"Everyone": "AllRows", "NoisySum": "NoisyStatistic", "Sum": "Statistic"}
+
+if not TYPE_CHECKING:  # type checkers report the old names as unknown
+    __getattr__ = former_names(__name__, _NEW_NAMES)

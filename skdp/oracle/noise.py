@@ -154,16 +154,17 @@ class SystemSource(NoiseSource):
 
     def __init__(self) -> None:
         self._words = exact_sampling.SystemWords()
+        self._reserve = exact_sampling.Reserve()
 
     def gaussian(self, scale: float, size: Size) -> Array:
         """Draw round(scale * Z), Z standard normal, exactly; see `NoiseSource.gaussian`."""
-        staircase = exact_sampling.gaussian(float(scale))
-        return staircase.rounded(_length(size), self._words).reshape(size)
+        law = exact_sampling.gaussian(float(scale))
+        return self._reserve.rounded(law, _length(size), self._words).reshape(size)
 
     def laplace(self, scale: float, size: Size) -> Array:
         """Draw round(scale * L) exactly; see `NoiseSource.laplace`."""
-        staircase = exact_sampling.laplace(float(scale))
-        return staircase.rounded(_length(size), self._words).reshape(size)
+        law = exact_sampling.laplace(float(scale))
+        return self._reserve.rounded(law, _length(size), self._words).reshape(size)
 
     def integers(self, high: int, size: Size) -> Indices:
         """Draw uniform integers from {0, ..., high - 1}: bits are drawn until they are below."""

@@ -154,3 +154,25 @@ class Scaling:
         """The same centres and sizes, and no ranges."""
         columns, targets = self.columns, self.targets
         return Scaling(columns and columns.unclipped, targets and targets.unclipped)
+
+    def of_coefficients(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """Return what predicts standardised records as these predict the records as they were.
+
+        Parameters
+        ----------
+        coef : array of shape (n_features, n_outputs)
+        intercept : array of shape (n_outputs,)
+
+        Returns
+        -------
+        coef, intercept : array
+            New. inf or nan where a number leaves the range of float64.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.columns is not None:
+                intercept = intercept + self.columns.centre @ coef
+                coef = coef * self.columns.size[:, None]
+            if self.targets is not None:
+                coef = coef / self.targets.size
+                intercept = (intercept - self.targets.centre) / self.targets.size
+        return coef, intercept

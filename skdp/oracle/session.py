@@ -189,7 +189,9 @@ class Plan:
             ),
             assumptions=assumptions,
             noise_source="none" if scale == 0 else noise_source,
-            n_rows=public.n_rows,
+            n_rows=None if public.grouped else public.n_rows,
+            unit=public.unit,
+            n_groups=public.n_rows if public.grouped else None,
         )
 
 
@@ -330,6 +332,8 @@ def _refuse_divergence(lengths: list[float], public: Public, problem: Problem) -
     All of the last tenth have to be long, as those of small batches differ. A start outside of the
     constraint does not count: from there to the set they may grow.
     """
+    if public.start is not None:
+        return  # next to a minimum, where a given start may lie, first gradients say nothing
     inside = problem.constraint.contains(np.zeros(public.n_features))
     compared = [length for length in lengths[not inside :] if length > 0]
     last = compared[-max(1, len(compared) // 10) :]

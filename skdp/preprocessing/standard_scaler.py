@@ -1,5 +1,6 @@
 """Standardise columns by ranges, centres and sizes that are found privately."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,11 +16,12 @@ from skdp.linear_model._estimator import (
     noise_assumptions,
     row_assumptions,
 )
-from skdp.linear_model.parameters import check_counts
+from skdp.linear_model.grouping import GroupLabels, rows_in_memory, without_row_counts
+from skdp.linear_model.parameters import check_counts, planned_records
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, make_plan
 from skdp.oracle.sources.memory import Map, MemorySource
-from skdp.stages.choice import check_stages, scaling_alone
+from skdp.stages.choice import check_stages, declared_ends, scaling_alone
 
 
 class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMixin):
@@ -37,8 +39,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         Privacy budget of one ``fit``; positive. inf adds no noise, for debugging on public data.
     delta : float, default=1e-6
         Probability, in (0, 1), with which the epsilon guarantee may fail.
-    bounds : tuple (low, high) or None, default=None
-        Public ends of the columns, numbers or one number for each column. Columns are taken for
+    bounds : tuple (low, high), list of pairs, dict or None, default=None
+        Public ends of the columns: ``(low, high)`` for all columns, each a number or one number for
+        each column; a list with a pair for each column; or a dict with a pair for each column, by
+        name in a data frame, by number else: ``{"age": (0, 120), ...}``. Columns are taken for
         evenly spread between them, and no budget is spent.
     adjacency : {"zero_out", "replace_one"}, default="zero_out"
         Neighbouring data sets differ in one record, which is replaced by a null record or by any
@@ -110,13 +114,16 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         self.noise_source = noise_source
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Find the ranges, centres and sizes, spending the budget.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
         y : ignored
+        groups : array of shape (n_samples,) or None, default=None
+            Labels of groups, such as persons; none may be missing. The guarantee is for a group
+            then, with all of its rows; each group counts once in the histograms.
 
         Returns
         -------
@@ -128,14 +135,19 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             If a parameter or the data is refused. Nothing is released then.
         """
         self._check_parameters()
-        X = self._read("X", X, reset=True)
-        n_rows, n_features = X.shape
-        prepared = self._prepare(n_rows, n_features, sparse.issparse(X))
+        grouped = None if groups is None else GroupLabels(type(self).__name__, groups, X=X)
+        with without_row_counts(grouped is not None):
+            X = self._read("X", X, reset=True)
+        n_records, n_features = X.shape
+        if grouped is not None:
+            n_records = grouped.n_groups
+        names = list(getattr(self, "feature_names_in_", ()))
+        is_sparse = sparse.issparse(X)
+        prepared = self._prepare(n_records, n_features, is_sparse, names, grouped is not None)
 
         def rows(spread: Map) -> MemorySource:
-            source = MemorySource.of(
-                X, np.zeros((X.shape[0], 1), dtype=X.dtype), constant=0.0, spread=spread
-            )
+            no_targets = np.zeros((X.shape[0], 1), dtype=X.dtype)
+            source = rows_in_memory(X, no_targets, None, None, 0.0, spread, grouped)
             source.reserve(transformed=False)
             return source
 
@@ -148,23 +160,33 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         self.privacy_ = statement
         return self
 
-    def plan(self, n_samples: int, n_features: int, *, sparse: bool = False) -> PrivacyStatement:
+    def plan(
+        self,
+        n_samples: int | None,
+        n_features: int,
+        *,
+        sparse: bool = False,
+        n_groups: int | None = None,
+    ) -> PrivacyStatement:
         """Return what ``fit`` would release and cost, without any rows.
 
         Parameters
         ----------
         n_samples, n_features : int
-            Shape of X, which is public.
+            Shape of X; with ``n_groups`` the number of rows has no say, and None will do.
         sparse : bool, default=False
             Whether X would be sparse.
+        n_groups : int or None, default=None
+            Number of groups, if ``fit`` would get ``groups``.
 
         Returns
         -------
         PrivacyStatement
         """
         self._check_parameters()
-        check_counts("plan", n_samples=n_samples, n_features=n_features)
-        prepared = self._prepare(n_samples, n_features, sparse)
+        check_counts("plan", n_features=n_features)
+        n_records = planned_records(n_samples, n_groups)
+        prepared = self._prepare(n_records, n_features, sparse, grouped=n_groups is not None)
         public, assumptions = prepared.public, self._assumptions(prepared)
         return prepared.plan.statement(public, assumptions, self.noise_source)
 
@@ -220,7 +242,15 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             )
         check_stages("auto", self.bounds, None, None, "none")
 
-    def _prepare(self, n_rows: int, n_features: int, is_sparse: bool) -> Prepared:
+    def _prepare(
+        self,
+        n_rows: int,
+        n_features: int,
+        is_sparse: bool,
+        names: Sequence[str] | None = None,
+        grouped: bool = False,
+    ) -> Prepared:
+        ends = None if self.bounds is None else declared_ends(self.bounds, n_features, names)
         public = Public(
             n_rows=n_rows,
             n_features=n_features,
@@ -230,9 +260,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             delta=float(self.delta) if self.bounds is None else 0.0,
             has_intercept=False,
             sparse=bool(is_sparse),
+            unit="group" if grouped else "row",
         )
         problem = Problem(SquaredError(), fit_intercept=False)
-        stages = (scaling_alone(public, self.bounds),)
+        stages = (scaling_alone(public, ends),)
         plan = make_plan(stages, public, problem, self.accountant)
         return Prepared(public, problem, stages, plan)
 

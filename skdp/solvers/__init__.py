@@ -86,9 +86,12 @@ def get_solver(name: str, **parameters: Any) -> Solver:
         If the name is unknown, or the solver has no such hyperparameter.
     """
     if name not in REGISTRY:
-        known = ", ".join(repr(word) for word in ["auto", *sorted(REGISTRY)])
-        raise ValueError(f"solver must be one of {known}, or a Solver; got {name!r}.")
-    unknown = sorted(set(parameters) - set(REGISTRY[name]().get_params(deep=False)))
+        names = ", ".join(repr(word) for word in ["auto", *sorted(REGISTRY)])
+        raise ValueError(f"solver must be one of {names}, or a Solver; got {name!r}.")
+    known = REGISTRY[name]().get_params(deep=False)
+    unknown = sorted(set(parameters) - set(known))
     if unknown:
-        raise ValueError(f"solver {name!r} has no {', '.join(unknown)}.")
+        raise ValueError(
+            f"solver {name!r} has no {', '.join(unknown)}. It has {', '.join(sorted(known))}."
+        )
     return REGISTRY[name](**parameters)

@@ -129,11 +129,14 @@ class Whitened(Solver):
         row_norm = min(self.row_factor * expected, UNBOUNDED)
         # 3. Steps of one over the curvature.
         share = (1 - self.gram_share) / n_steps
-        point = velocity = oracle.start()
+        start = oracle.start()
+        point = np.sqrt(lifted)[:, None] * (found.vectors.T @ start)
+        velocity = np.zeros_like(point)
         kept: list[Any] = []
         for step in range(n_steps):
             coef = transform @ point
-            what = ShrunkGradientSum(coef, row_norm, self._cap(step, problem), coordinates)
+            cap = self._cap(step == 0 and not start.any(), problem)
+            what = ShrunkGradientSum(coef, row_norm, cap, coordinates)
             gradient, _ = oracle.with_share(what, share)
             gradient = gradient + transform.T @ (n_rows * problem.penalty_gradient(coef))
             velocity = self.momentum * velocity - gradient / curvature
@@ -144,10 +147,10 @@ class Whitened(Solver):
         result = np.mean(kept, axis=0) if oracle.is_noisy else point
         return Solution(transform @ result, n_steps)
 
-    def _cap(self, step: int, problem: Problem) -> float:
-        """Return the cap on residuals, which is less at the start, where all margins are zero."""
+    def _cap(self, at_zero: bool, problem: Problem) -> float:
+        """Return the cap on residuals, which is less where all margins are zero."""
         reach = problem.loss.residual_bound
-        if step > 0 or reach is None:
+        if not at_zero or reach is None:
             return float(self.residual_bound)
         return min(float(self.residual_bound), _first_residual(problem) * (1 + 1e-6))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective import Loss
-from skdp.oracle.sources.records import MAX_PARTS, UNIT_ROUNDOFF, Records, block_rows
+from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, longest_sum
 
 
 def clipped_gradients(
@@ -48,6 +48,7 @@ def clipped_gradients(
     for block in records.cached_blocks():
         residuals = _weighted_residuals(block, loss, point, precise, anchor)
         clip_l2(residuals, clip_norm, block.inverse_norms)
+        block.scaled_by_group(residuals)
         _accumulate(block, residuals, total)
     return total
 
@@ -63,6 +64,7 @@ def l1_clipped_gradients(
     for block, inverse in _with_rows(records, inverse_l1_norms):
         residuals = _weighted_residuals(block, loss, point)
         clip_l1(residuals, clip_norm, inverse)
+        block.scaled_by_group(residuals)
         _accumulate(block, residuals, total)
     return total
 
@@ -99,7 +101,7 @@ def residuals_at(block: Records, loss: Loss, point: Array, dtype: Any) -> Array:
     coef = np.ascontiguousarray(point[:n_features], dtype=dtype)
     if n_outputs == 1:
         coef = coef[:, 0]  # matrix times vector is quicker than times a matrix of one column
-    margins = np.asarray(block.X @ coef).reshape(-1, n_outputs)
+    margins = block.products(coef).reshape(-1, n_outputs)
     if block.shrink is not None:
         margins *= block.shrink[:, None]
     if block.constant:
@@ -157,23 +159,24 @@ def _divided_by_largest(residuals: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=256)
-def gradient_rounding(n_rows: int, n_features: int, n_outputs: int, is_sparse: bool) -> float:
+def gradient_rounding(
+    n_rows: int, n_features: int, n_outputs: int, is_sparse: bool, grouped: bool = False
+) -> float:
     """Relative amount by which rounding can raise the contribution of a record to the sum.
 
     A record's clipped gradient exceeds its bound by a relative ``(n_features + n_outputs + 17) u``
     at most (two norms, limits and products; u is the unit roundoff). A floating-point sum of k
     terms is off by at most ``k u sum |terms|`` to first order, in any order of summation (Higham
     2002, eq. 3.4 and sec. 4.2), here in L2 norm by ``k u n C``; two neighbouring sums by twice as
-    much. k is the number of rows in a block plus the number of blocks and parts, the larger of
-    those for float32 and float64 rows. The factor 1.01 covers higher orders.
+    much. k is :func:`skdp.oracle.sources.records.longest_sum`. The factor 1.01 covers higher
+    orders.
+
+    With groups n is their number: the terms of a group, each multiplied by its share, add up to C
+    in norm, however many they are, and k holds for any number of rows.
 
     The same holds in L1. A sum of d absolute values is off by a relative ``(d - 1) u``, no more
     than a Euclidean norm is allowed here; the error of the sum is at most ``k u sum |terms|`` in
     every coordinate, and added up over the coordinates that is ``k u`` times the sum of L1 norms.
     """
-    terms = 0
-    for itemsize in (4, 8):
-        rows = max(1, block_rows(n_rows, n_features, itemsize, is_sparse))
-        blocks = -(-n_rows // rows) + 2 * MAX_PARTS  # parts may end in shorter blocks
-        terms = max(terms, rows + blocks)
+    terms = longest_sum(n_rows, n_features, is_sparse, grouped)
     return 1.01 * UNIT_ROUNDOFF * (n_features + n_outputs + 17 + 2.0 * terms * n_rows)

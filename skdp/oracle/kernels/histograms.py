@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp._numbers import AnyArray, Array, Indices, Mask
+from skdp._numbers import AnyArray, Array, Mask
 from skdp.oracle.sources.records import Records
 
+Counts = NDArray[Any]  # whole numbers, or sums of multipliers
 Places = Callable[[AnyArray, Any], NDArray[np.intp]]
 
 # Magnitudes from 4**-20 to 4**20, in steps of 4; what is beyond lies in the outermost bins.
@@ -54,17 +55,18 @@ def equal_bins(values: AnyArray, low: Array, width: Array, n_bins: int) -> NDArr
     return np.asarray(places.astype(np.intp))
 
 
-def magnitude_counts(records: Records, features: bool, targets: bool) -> Indices:
+def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
     """Count values by column and magnitude, shape (n_columns, N_MAGNITUDES).
 
-    Rows of weight 0 are not counted, here and below.
+    Rows of weight 0 are not counted, here and below. Where there are groups, a row counts as its
+    multiplier: the counts of a group add up to 1 at most, and sums of multipliers are exact.
     """
     return _counts(records, features, targets, N_MAGNITUDES, lambda first: magnitudes)
 
 
 def bin_counts(
     records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
-) -> Indices:
+) -> Counts:
     """Count values by column in ``n_bins`` equal bins, shape (n_columns, n_bins)."""
 
     def lookup(first: int) -> Places:
@@ -82,24 +84,27 @@ def _counts(
     targets: bool,
     n_bins: int,
     lookup: Callable[[int], Places],
-) -> Indices:
+) -> Counts:
     """Count the values of X, the targets, or both; ``lookup`` gets the first column's number."""
     takes_part = None if records.weights is None else records.weights > 0
+    each = records.multipliers
     found = []
     if features:
-        found.append(_count(records.X, takes_part, n_bins, lookup(0)))
+        found.append(_count(records.X, takes_part, each, n_bins, lookup(0)))
     if targets:
         first = records.n_features * features
-        found.append(_count(records.targets, takes_part, n_bins, lookup(first)))
+        found.append(_count(records.targets, takes_part, each, n_bins, lookup(first)))
     return np.concatenate(found)
 
 
-def _count(X: Any, takes_part: Mask | None, n_bins: int, places: Places) -> Indices:
-    """Count the rows that take part; each adds one to one bin of every column."""
+def _count(
+    X: Any, takes_part: Mask | None, each: Array | None, n_bins: int, places: Places
+) -> Counts:
+    """Count the rows that take part; each adds one, or its multiplier, to a bin of every column."""
     if sparse.issparse(X):
-        return _count_sparse(X, takes_part, n_bins, places)
+        return _count_sparse(X, takes_part, each, n_bins, places)
     n_rows, n_columns = X.shape
-    total = np.zeros(n_columns * n_bins, dtype=np.int64)
+    total: Counts = np.zeros(n_columns * n_bins, dtype=np.int64 if each is None else np.float64)
     first = n_bins * np.arange(n_columns)
     step = max(n_bins, BLOCK_VALUES // max(1, n_columns))
     for start in range(0, n_rows, step):
@@ -107,19 +112,31 @@ def _count(X: Any, takes_part: Mask | None, n_bins: int, places: Places) -> Indi
         values = X[block] if takes_part is None else X[block][takes_part[block]]
         codes = places(values, slice(0, n_columns))
         codes += first
-        total += np.bincount(codes.ravel(), minlength=len(total))
+        shares = None
+        if each is not None:
+            taken = each[block] if takes_part is None else each[block][takes_part[block]]
+            shares = np.repeat(taken, n_columns)
+        total += np.bincount(codes.ravel(), shares, minlength=len(total))
     return total.reshape(n_columns, n_bins)
 
 
-def _count_sparse(X: Any, takes_part: Mask | None, n_bins: int, places: Places) -> Indices:
+def _count_sparse(
+    X: Any, takes_part: Mask | None, each: Array | None, n_bins: int, places: Places
+) -> Counts:
     n_rows, n_columns = X.shape
     values, columns = X.data, X.indices
+    whole: float = n_rows if each is None else float(each.sum())
+    shares = None if each is None else np.repeat(each, np.diff(X.indptr))
     if takes_part is not None:
         stored = np.repeat(takes_part, np.diff(X.indptr))
-        values, columns, n_rows = values[stored], columns[stored], int(takes_part.sum())
+        values, columns = values[stored], columns[stored]
+        shares = None if shares is None else shares[stored]
+        whole = int(takes_part.sum()) if each is None else float(each[takes_part].sum())
     codes = places(values, columns) + n_bins * columns.astype(np.intp)
-    total = np.bincount(codes, minlength=n_columns * n_bins).reshape(n_columns, n_bins)
+    total: Counts = np.bincount(codes, shares, minlength=n_columns * n_bins)
+    total = total.reshape(n_columns, n_bins)
     # What is not stored is 0.
     zeros = places(np.zeros(n_columns, dtype=X.dtype), slice(0, n_columns))
-    total[np.arange(n_columns), zeros] += n_rows - np.bincount(columns, minlength=n_columns)
-    return np.asarray(total, dtype=np.int64)
+    stored_in = np.bincount(columns, shares, minlength=n_columns)
+    total[np.arange(n_columns), zeros] += whole - stored_in
+    return np.asarray(total, dtype=np.int64 if each is None else np.float64)

@@ -54,10 +54,13 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
     Returns
     -------
     array of shape (p, p), float64, p = n_parameters + n_extra
+        Where there are groups, ``v v'`` is multiplied by the record's multiplier.
     """
     n_features, n_constant = records.n_features, int(records.constant != 0)
     n_extra = 0 if extra is None else extra.shape[1]
     size = n_features + n_constant + n_extra
+    if records.multipliers is not None:
+        factors = factors * np.sqrt(records.multipliers)
     total, start = np.zeros((size, size)), 0
     for block in records.float64_blocks():
         rows = slice(start, start + block.n_rows)
@@ -161,7 +164,9 @@ def bounded_hessian(
     return weighted_gram(records, factors * np.sqrt(curvatures))
 
 
-def gram_rounding(n_rows: int, n_features: int, n_more: int, is_sparse: bool) -> float:
+def gram_rounding(
+    n_rows: int, n_features: int, n_more: int, is_sparse: bool, grouped: bool = False
+) -> float:
     """Relative amount by which rounding can raise the contribution of a record to a Gram sum.
 
     ``n_more`` columns, such as the constant and targets, stand next to those of X, which alone say
@@ -171,7 +176,7 @@ def gram_rounding(n_rows: int, n_features: int, n_more: int, is_sparse: bool) ->
     ``|v| |v|'`` has the Frobenius norm ``|v|**2``, at most ``R**2``, so the whole matrix by
     ``k u n R**2``, two neighbouring ones by twice as much.
     """
-    return 2 * gradient_rounding(n_rows, n_features, n_more, is_sparse)
+    return 2 * gradient_rounding(n_rows, n_features, n_more, is_sparse, grouped)
 
 
 # ---------------------------------------------------------------- gradients of shrunk rows
@@ -243,7 +248,12 @@ def condition_number(transform: Array) -> float:
 
 
 def transform_rounding(
-    condition: float, n_rows: int, n_features: int, n_columns: int, is_sparse: bool
+    condition: float,
+    n_rows: int,
+    n_features: int,
+    n_columns: int,
+    is_sparse: bool,
+    grouped: bool = False,
 ) -> float:
     """Relative rounding of a gradient sum that is taken in the rows' coordinates, then moved.
 
@@ -251,7 +261,8 @@ def transform_rounding(
     value of T: a relative ``(p + 4) u k``, k = |T|_F / s. The sum's own error and that of the
     last product, both of them bounds in terms of ``sum |z_i c_i|``, grow by the same factor.
     """
-    plain = gradient_rounding(n_rows, n_features, 1 + n_columns - n_features, is_sparse)
+    more = 1 + n_columns - n_features
+    plain = gradient_rounding(n_rows, n_features, more, is_sparse, grouped)
     return (plain + 4.0 * (n_columns + 4) * UNIT_ROUNDOFF * (n_rows + 1)) * condition
 
 

@@ -1,9 +1,11 @@
 """Counts over rows, and sums of contributions between 0 and 1.
 
 The contribution of any record lies in [0, 1], and the null record adds 0: a row of weight 0, and a
-place of a stream that no row arrived for. So two contributions are at most 1 apart: that is the
-sensitivity under zero-out and under replace-one alike (the spread is 1). Samples under zero-out
-rest on the 0 of the null record, as amplification compares a record with its absence.
+place of a stream that no row arrived for. A group of rows adds the mean of theirs; the multipliers
+are whole numbers of a small unit, so that their sums are exact, too. So two contributions are at
+most 1 apart: that is the sensitivity under zero-out and under replace-one alike (the spread is 1).
+Samples under zero-out rest on the 0 of the null record, as amplification compares a record with its
+absence.
 """
 
 from dataclasses import dataclass, field
@@ -40,7 +42,7 @@ def count_short(
     A residual that is not a number, or too large for float64, is not counted, so each row adds 0 or
     1 whatever it holds. A row of weight 0 is a null record, and adds 0.
     """
-    found = 0
+    found = 0.0
     for block in records.cached_blocks():
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             residuals = residuals_at(block, loss, point, block.X.dtype)
@@ -50,6 +52,9 @@ def count_short(
             within = _lengths(residuals) <= limits
             if block.weights is not None:
                 within &= block.weights != 0
+        if block.multipliers is not None:
+            found += float(block.multipliers[within].sum())
+        else:
             found += int(np.count_nonzero(within))
     return float(found)
 
@@ -135,7 +140,10 @@ def squared_norms(records: Records, limit: float) -> float:
             shares = np.minimum(1.0, (1.0 / block.inverse_norms / limit) ** 2)
         if block.weights is not None:
             shares[block.weights == 0] = 0.0
-        total += float(np.rint(2.0**SQUARE_BITS * shares).sum())
+        if block.multipliers is None:
+            total += float(np.rint(2.0**SQUARE_BITS * shares).sum())
+        else:  # rounded down, so that those of a group add up to 1 at most
+            total += float(np.floor(2.0**SQUARE_BITS * shares * block.multipliers).sum())
     return total
 
 

@@ -50,7 +50,7 @@ def difference_steps(
     largest = block_rows(rows.n_rows, public.n_features, 8, False)
     room = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // (8 * public.n_parameters)))
     at_once = max(1, min(int(room / max(divisors)), ROWS_AT_ONCE, 2**46 // public.n_rows))
-    dense = not rows.records.is_sparse and public.n_outputs == 1
+    dense = not (rows.records.is_sparse or public.grouped) and public.n_outputs == 1
     for start in range(0, n_steps, at_once):
         count = min(at_once, n_steps - start)
         if len(samplers) == 1:

@@ -39,7 +39,7 @@ def directional_derivatives(
                 block.weights,
                 with_shift,
             )
-        total += clipped(found, clip_norm).sum(axis=0)
+        total += block.scaled_by_group(clipped(found, clip_norm)).sum(axis=0)
     return total
 
 
@@ -133,8 +133,9 @@ class DirectionalSum(base.Statistic):
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         size = self.shape(context)[0]
+        public = context.public
         slack = VECTOR_ROUNDING + gradient_rounding(
-            n_rows, context.public.n_features, size, context.public.sparse
+            n_rows, public.n_features, size, public.sparse, public.grouped
         )
         bound = self.clip_norm * (1 + slack)
         return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound)

@@ -32,7 +32,8 @@ def gradient_contribution(
 ) -> base.Contribution:
     """Bound on a record's part in a sum of vectors cut to ``norm``, with what rounding adds."""
     public = context.public
-    slack = gradient_rounding(n_rows, public.n_features, public.n_outputs, public.sparse)
+    n_features, n_outputs = public.n_features, public.n_outputs
+    slack = gradient_rounding(n_rows, n_features, n_outputs, public.sparse, public.grouped)
     bound = norm * (1 + slack)
     size = math.prod(public.shape)
     return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound, order=order)

@@ -1,5 +1,6 @@
 """Mechanisms: Gaussian and Laplace noise on a power-of-two grid, exact after rounding."""
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -61,6 +62,8 @@ class Mechanism(ABC):
                 "Nothing was released for it."
             )
 
+    # Asked for several times in every step of a fit.
+    @functools.lru_cache(maxsize=256)  # noqa: B019  mechanisms are two numbers each
     def _grid(self, contribution: Contribution, scale: float) -> float:
         """Grid width: fine next to the noise, coarse enough that sums on it are exact."""
         finest = max(

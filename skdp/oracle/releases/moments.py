@@ -63,7 +63,8 @@ class GramSum(base.Statistic):
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         columns, public = self._columns(context), context.public
         more = columns - public.n_features
-        slack = moments.gram_rounding(n_rows, public.n_features, more, public.sparse)
+        n_features, is_sparse = public.n_features, public.sparse
+        slack = moments.gram_rounding(n_rows, n_features, more, is_sparse, public.grouped)
         bound = self.row_norm**2 * (1 + slack)
         size = columns * (columns + 1) // 2
         return base.Contribution(bound, spread=ROOT_TWO, size=size, total=n_rows * bound)
@@ -158,7 +159,8 @@ class ShrunkGradientSum(base.Statistic):
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         public = context.public
-        slack = gradient_rounding(n_rows, public.n_features, public.n_outputs, public.sparse)
+        n_features, n_outputs = public.n_features, public.n_outputs
+        slack = gradient_rounding(n_rows, n_features, n_outputs, public.sparse, public.grouped)
         if self.coordinates is not None:
             slack += moments.transform_rounding(
                 self.coordinates.condition,
@@ -166,6 +168,7 @@ class ShrunkGradientSum(base.Statistic):
                 public.n_features,
                 public.n_parameters,
                 public.sparse,
+                public.grouped,
             )
         bound = self.row_norm * self.residual_bound * (1 + slack)
         size = math.prod(public.shape)
@@ -207,7 +210,8 @@ def residual_squares(records: Records, loss: Loss, point: Array, bound: float) -
             squares = np.einsum("ij,ij->i", residuals, residuals)
             if block.weights is not None:
                 squares = squares * block.weights
-        total += float(np.minimum(np.nan_to_num(squares), bound * bound).sum())
+        cut = np.minimum(np.nan_to_num(squares), bound * bound)
+        total += float(block.scaled_by_group(cut).sum())
     return total
 
 
@@ -235,7 +239,7 @@ class ResidualSquares(base.Statistic):
         base.store_bounds(self, "bound")
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        slack = gradient_rounding(n_rows, 1, 1, context.public.sparse)
+        slack = gradient_rounding(n_rows, 1, 1, context.public.sparse, context.public.grouped)
         bound = self.bound**2 * (1 + slack)
         return base.Contribution(bound, spread=1.0, size=1, total=n_rows * bound)
 

@@ -94,6 +94,12 @@ class PerturbedMinimum(base.Release):
     def event(self, context: base.PublicContext) -> ObjectivePerturbed:
         """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
         loss, public = context.problem.loss, context.public
+        if public.grouped:
+            raise ValueError(
+                "PerturbedMinimum: the theorem on objective perturbation takes a record whose "
+                "Hessian has rank one, and the loss of a group of rows has not. Choose another "
+                "solver, such as 'gd'. Nothing was released."
+            )
         if not isinstance(loss, Logistic) or public.n_outputs != 1:
             raise ValueError(
                 f"PerturbedMinimum is for the logistic loss; got {loss.name!r} with "

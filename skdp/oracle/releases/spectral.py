@@ -13,12 +13,12 @@ from skdp._numbers import Array
 from skdp.oracle.kernels import second_moments
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import BLOCK_BYTES, MAX_PARTS, UNIT_ROUNDOFF
+from skdp.oracle.sources.records import BLOCK_BYTES, MAX_PARTS, PAIRED_SUMS, UNIT_ROUNDOFF
 
 MAX_GRAM_COLUMNS = 4000  # a Gram matrix of more takes over 128 MB and minutes for its eigenvalues
 
 
-def eigenvalue_rounding(n_rows: int, n_parameters: int) -> float:
+def eigenvalue_rounding(n_rows: int, n_parameters: int, grouped: bool = False) -> float:
     """Amount by which rounding can move the eigenvalue, relative to a bound on ``|z|**2``.
 
     A record's ``|z|**2`` exceeds its bound by a relative ``(n_parameters + 8) u`` at most (its
@@ -34,7 +34,8 @@ def eigenvalue_rounding(n_rows: int, n_parameters: int) -> float:
     columns = max(n_parameters - 1, 1), n_parameters
     most, fewest = (max(16, BLOCK_BYTES // (8 * n)) for n in columns)
     blocks = n_rows // fewest + 2 * MAX_PARTS + 2
-    terms = min(most, n_rows) + blocks + 100 * n_parameters**2
+    sums = PAIRED_SUMS + most if grouped else min(most, n_rows) + blocks
+    terms = sums + 100 * n_parameters**2
     return 1.01 * UNIT_ROUNDOFF * (n_parameters + 8 + 2.0 * terms * n_rows)
 
 
@@ -88,7 +89,8 @@ class LargestEigenvalue(base.Statistic):
                 f"LargestEigenvalue: {public.n_parameters} columns are too many for a Gram matrix; "
                 f"at most {MAX_GRAM_COLUMNS}. Nothing was released."
             )
-        bound = public.row_norm**2 * (1 + eigenvalue_rounding(n_rows, public.n_parameters))
+        slack = eigenvalue_rounding(n_rows, public.n_parameters, public.grouped)
+        bound = public.row_norm**2 * (1 + slack)
         return base.Contribution(bound, 1.0, size=1, total=n_rows * bound, order=self.order)
 
     def shape(self, context: base.PublicContext) -> tuple[int, ...]:
@@ -123,7 +125,9 @@ class SmallestEigenvalue(base.Statistic):
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         public = context.public
         size = public.n_parameters
-        slack = second_moments.gram_rounding(n_rows, public.n_features, 1, public.sparse)
+        slack = second_moments.gram_rounding(
+            n_rows, public.n_features, 1, public.sparse, public.grouped
+        )
         slack += 2 * _solver_rounding(size) * n_rows
         bound = self.row_norm**2 * (1 + slack)
         return base.Contribution(bound, spread=1.0, size=1, total=(n_rows + 1) * bound)
@@ -194,7 +198,9 @@ class NewtonDirection(base.Statistic):
         most = self.row_norm**2 * loss.curvature
         length = float(np.linalg.norm(self.vector)) * (1 + 1e-9) + 1e-300
         exact = length * most / (self.damping * (self.damping + most))
-        slack = second_moments.gram_rounding(n_rows, public.n_features, 1, public.sparse)
+        slack = second_moments.gram_rounding(
+            n_rows, public.n_features, 1, public.sparse, public.grouped
+        )
         slack += (
             2
             * _solver_rounding(size)

@@ -31,7 +31,7 @@ class Source(ABC):
     Attributes
     ----------
     n_rows : int
-        Number of rows, which is public.
+        Number of records, which is public: rows, or groups of rows where a group is one.
     """
 
     n_rows: int

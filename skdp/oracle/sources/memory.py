@@ -25,7 +25,7 @@ from skdp.oracle.sources.base import (
     RepeatableSource,
     require_kind,
 )
-from skdp.oracle.sources.records import BLOCK_BYTES, Records
+from skdp.oracle.sources.records import BLOCK_BYTES, MAX_PARTS, Records
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
@@ -47,7 +47,7 @@ class MemorySource(InMemory, OrderedSource):
     def __init__(self, records: Records, row_bound: float | None = None, spread: Map = map) -> None:
         self.records, self.row_bound = records, row_bound
         self.n_rows = records.n_rows
-        self._spread = spread
+        self._spread, self._parts = spread, records.parts()
         self._divisions = Divisions(records.n_rows)
         self._block: tuple[object, MemorySource] | None = None
         self._row_vectors: dict[BlockFunction, tuple[tuple[Any, ...], Array]] = {}
@@ -74,7 +74,7 @@ class MemorySource(InMemory, OrderedSource):
         def over(part: slice) -> Any:
             return function(self.records[part], *(one[part] for one in rows), *arguments)
 
-        return functools.reduce(operator.add, self._spread(over, self.records.parts()))
+        return functools.reduce(operator.add, self._spread(over, self._parts))
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
         """Return a number for every row, for use in `total`; that of the last arguments is kept."""
@@ -84,7 +84,7 @@ class MemorySource(InMemory, OrderedSource):
             def over(part: slice) -> Array:
                 return np.asarray(function(self.records[part], *arguments))
 
-            found = np.concatenate(list(self._spread(over, self.records.parts())))
+            found = np.concatenate(list(self._spread(over, self._parts)))
             known = self._row_vectors[function] = arguments, found
         return known[1]
 
@@ -97,7 +97,8 @@ class MemorySource(InMemory, OrderedSource):
             self._spare = None
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
-        mapped = MemorySource.of(X, targets, old.weights, row_bound, old.constant, self._spread)
+        records = Records.of(X, targets, old.weights, row_bound, old.constant)
+        mapped = self._holding(records, row_bound)
         # The ledger takes blocks asked for before and after for those of one partition.
         mapped._divisions = self._divisions
         return mapped
@@ -111,7 +112,11 @@ class MemorySource(InMemory, OrderedSource):
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
         constant = float(old.constant != 0)
-        return MemorySource.of(X, targets, old.weights, None, constant, self._spread)
+        return self._holding(Records.of(X, targets, old.weights, None, constant), None)
+
+    def _holding(self, records: Records, row_bound: float | None) -> MemorySource:
+        """Return a source of the same rows in another form."""
+        return MemorySource(records, row_bound, self._spread)
 
     def reserve(self, transformed: bool) -> None:
         """Take hold of the memory that a run is going to need, while nothing has been charged.
@@ -131,8 +136,9 @@ class MemorySource(InMemory, OrderedSource):
             self._spare = np.empty(X.shape, dtype=X.dtype)
         # Norms, factors and residuals of a whole pass; blocks of all threads; entries of a copy.
         entries = 4 * len(X.data) if transformed and is_sparse else 0
-        blocks = min(32 * BLOCK_BYTES // 8, 6 * self.n_rows * X.shape[1])
-        _try_to_allocate(8 * (8 * self.n_rows + blocks + entries))
+        n_rows = self.records.n_rows
+        blocks = min(32 * BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
+        _try_to_allocate(8 * (8 * n_rows + blocks + entries))
 
     # ------------------------------------------------------------------ some of the rows
 
@@ -257,15 +263,22 @@ def _without_warnings(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 @contextmanager
-def row_threads() -> Iterator[Map]:
+def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
     """Hold BLAS to one thread, and give a ``map`` that uses the others.
 
     Blocks that fit in a near cache are too small for BLAS to share out well; whole parts of the
     rows are not. As many threads are used as BLAS was going to use, so that limits set by a user or
-    by joblib's workers hold.
+    by joblib's workers hold; but no more than there are going to be parts of rows, as threads that
+    wait cost a small fit more than its products.
+
+    Parameters
+    ----------
+    most_parts : int, default=MAX_PARTS
+        Public number of parts that the rows come in, at most.
     """
     blas = _controller().select(user_api="blas")
     n_threads = max((library["num_threads"] for library in blas.info()), default=1)
+    n_threads = min(n_threads, most_parts)
     with blas.limit(limits=1):
         if n_threads == 1:
             yield lambda function, parts: map(_without_warnings(function), parts)

@@ -13,6 +13,11 @@ from skdp._numbers import AnyArray, Array, Indices
 BLOCK_BYTES = 1 << 22  # of a block of rows: threads that took less would queue for the interpreter
 PART_BYTES = 1 << 21  # of a part, which one thread takes as a whole; at least so many
 MAX_PARTS = 16
+# With groups, rows added up one after the other, at most: rounding grows with their number.
+GROUPED_ROWS = 1 << 12
+# Additions of sums of parts in pairs, whatever number of parts a machine can hold, and of the two
+# blocks in a part.
+PAIRED_SUMS = 2 * 64 + 4
 UNIT_ROUNDOFF = 2.0**-53  # of float64
 # Quotients below this count as 0: numbers near the subnormal ones lose relative accuracy.
 LEAST_QUOTIENT = 2.0**-480
@@ -65,6 +70,9 @@ class Records:
         One over the L2 norm of ``z_i``, as :func:`quotient` gives it.
     constant : float
         Size of the constant feature; 0 for none.
+    multipliers : array of shape (n_rows,) or None
+        Multiply what a record adds to a sum, after it was clipped: with groups, one over the number
+        of rows of the record's group, rounded down to a multiple of a power of two.
     """
 
     X: Any
@@ -73,6 +81,7 @@ class Records:
     shrink: Array | None
     inverse_norms: Array
     constant: float
+    multipliers: Array | None = None
 
     @classmethod
     def of(
@@ -121,18 +130,27 @@ class Records:
         """Return some records: views for a slice of dense rows, copies for indices."""
         if isinstance(rows, slice) and rows.start == 0 and rows.stop >= self.n_rows:
             return self
+        return self.beside(self.X[rows], rows)
+
+    def beside(self, X: Any, rows: Any) -> Self:
+        """Return some records whose rows of X are at hand already."""
         return replace(
             self,
-            X=self.X[rows],
+            X=X,
             targets=self.targets[rows],
             weights=None if self.weights is None else self.weights[rows],
             shrink=None if self.shrink is None else self.shrink[rows],
             inverse_norms=self.inverse_norms[rows],
+            multipliers=None if self.multipliers is None else self.multipliers[rows],
         )
 
     def having(self, weights: Array | None, inverse_norms: Array) -> Self:
         """Return the same records with other weights and norms."""
         return replace(self, weights=weights, inverse_norms=inverse_norms)
+
+    def multiplied(self, multipliers: Array) -> Self:
+        """Return the same records with these multipliers."""
+        return replace(self, multipliers=multipliers)
 
     def parts(self) -> list[slice]:
         """Divide the rows in parts that threads can take; see :func:`row_parts`."""
@@ -156,13 +174,34 @@ class Records:
     def margins(self, point: Array) -> Array:
         """Return ``z_i'point`` in float64; inf or nan where huge products overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
-            margins = np.asarray(self.X @ point[: self.n_features])
+            margins = np.asarray(self.products(point[: self.n_features]))
             margins = margins.astype(np.float64, copy=False)
             if self.shrink is not None:
                 margins *= self.shrink[:, None]
             if self.constant:
                 margins += self.constant * point[-1]
         return np.asarray(margins)
+
+    def products(self, coef: AnyArray) -> AnyArray:
+        """Return ``X @ coef``; where there are groups, no row's bits depend on the other rows.
+
+        A product of matrices may add up a row in another order for another place in its block.
+        With groups the number of rows is private, so a group that has one row less moves those
+        after it: their parts must stay the same, bit for bit.
+        """
+        if self.multipliers is None or self.is_sparse:
+            return np.asarray(self.X @ coef)
+        X = np.ascontiguousarray(self.X)
+        if coef.ndim == 1:
+            return np.asarray(np.einsum("ij,j->i", X, np.ascontiguousarray(coef)))
+        columns = [np.einsum("ij,j->i", X, column) for column in np.ascontiguousarray(coef.T)]
+        return np.stack(columns, axis=1)
+
+    def scaled_by_group(self, parts: Array) -> Array:
+        """Multiply what each record adds, clipped, by its multiplier, in place."""
+        if self.multipliers is not None:
+            parts *= self.multipliers if parts.ndim == 1 else self.multipliers[:, None]
+        return parts
 
     def written_out(self, indices: Indices | None = None) -> Array:
         """Return ``z_i`` as a dense array of float64, for all rows or those of the indices."""
@@ -197,6 +236,29 @@ def block_rows(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> i
         # Sliced CSR gains nothing from the cache; chunks only bound the copies of a cast.
         return n_rows if itemsize == 8 else 1 << 16
     return min(n_rows, max(16, BLOCK_BYTES // (max(n_columns, 1) * itemsize)))
+
+
+def longest_sum(n_rows: int, n_columns: int, is_sparse: bool, grouped: bool) -> int:
+    """Return the most additions that a record goes through in a sum over all of them.
+
+    They are those in its block, and of sums of blocks and parts, the larger number of those for
+    float32 and float64 rows. With groups the number of rows is private. Their source cuts parts of
+    a fixed size and adds them up in pairs (`skdp.oracle.sources.groups`), so the figure holds for
+    any number of rows.
+    """
+    if grouped:
+        return grouped_part_rows(n_columns, 4) + PAIRED_SUMS
+    terms = 0
+    for itemsize in (4, 8):
+        rows = max(1, block_rows(n_rows, n_columns, itemsize, is_sparse))
+        blocks = -(-n_rows // rows) + 2 * MAX_PARTS  # parts may end in shorter blocks
+        terms = max(terms, rows + blocks)
+    return terms
+
+
+def grouped_part_rows(n_columns: int, itemsize: int) -> int:
+    """Return the rows in a part where there are groups; their number has no say in it."""
+    return min(GROUPED_ROWS, max(16, BLOCK_BYTES // (max(n_columns, 1) * itemsize)))
 
 
 def row_norms(X: Any) -> Array:
@@ -236,8 +298,11 @@ def _blocks_in_float64(X: Any) -> Iterator[tuple[slice, Any]]:
     step = max(1, block_rows(n_rows, n_columns, 4, sparse.issparse(X)))
     for start in range(0, n_rows, step):
         rows = slice(start, min(start + step, n_rows))
-        whole = rows.start == 0 and rows.stop >= n_rows
-        yield rows, (X if whole else X[rows]).astype(np.float64, copy=False)
+        block = X if rows.start == 0 and rows.stop >= n_rows else X[rows]
+        if sparse.issparse(X):
+            yield rows, block.astype(np.float64, copy=False)
+        else:  # row after row, so that no sum over a row follows from its place
+            yield rows, np.ascontiguousarray(block, dtype=np.float64)
 
 
 def quotient(bound: float, norms: Array) -> Array:

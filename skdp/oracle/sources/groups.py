@@ -1,0 +1,172 @@
+"""Rows in memory that belong to groups: a group, such as all rows of a person, is one record.
+
+A group adds to a sum the mean of what its rows add, so its part keeps to the bound of a row,
+whatever the number of its rows. That number is private. So nothing here that shows may follow from
+the number of rows: a source counts groups, samples and blocks are made of whole groups, and the
+rounding of a sum has a bound that holds for any number of rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from skdp._numbers import Array, Indices
+from skdp.oracle.sources.base import BlockFunction
+from skdp.oracle.sources.memory import Divisions, Map, MemorySource
+from skdp.oracle.sources.records import Records, grouped_part_rows
+
+# Shares of rows in their group are whole numbers of 2**-32 or, with millions of groups, of a larger
+# unit: sums of them are exact in float64, in any order.
+SHARE_BITS, EXACT_BITS = 32, 52
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which rows belong to which group.
+
+    Attributes
+    ----------
+    order : array of shape (n_rows,)
+        Row numbers, group after group; within a group in their own order.
+    edges : array of shape (n_groups + 1,)
+        Where the rows of each group begin in ``order``, and where the last ones end.
+    """
+
+    order: Indices
+    edges: Indices
+
+    @classmethod
+    def of(cls, codes: Indices, n_groups: int) -> Self:
+        """Return the groups of rows whose groups have these numbers, from 0 on."""
+        sizes = np.bincount(codes, minlength=n_groups)
+        edges = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        return cls(np.argsort(codes, kind="stable"), edges)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("groups cannot be pickled: a saved model must not hold its training data.")
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups, which is public."""
+        return len(self.edges) - 1
+
+    def multipliers(self) -> Array:
+        """Return, for each row, one over the number of rows of its group, rounded down.
+
+        Those of a group add up to 1 at most, and all sums of them are exact.
+        """
+        bits = min(SHARE_BITS, EXACT_BITS - math.ceil(math.log2(max(self.n_groups, 1))))
+        sizes = np.diff(self.edges)
+        shares = np.ldexp(np.floor(np.ldexp(1.0 / np.maximum(sizes, 1), bits)), -bits)
+        result = np.empty(len(self.order))
+        result[self.order] = np.repeat(shares, sizes)
+        return result
+
+    def take(self, groups: Indices) -> tuple[Indices, Groups]:
+        """Return the numbers of the rows of these groups, and these groups over those rows."""
+        starts, sizes = self.edges[groups], self.edges[groups + 1] - self.edges[groups]
+        edges = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        places = np.repeat(starts - edges[:-1], sizes) + np.arange(edges[-1])
+        return self.order[places], Groups(np.arange(edges[-1]), edges)
+
+
+class GroupedSource(MemorySource):
+    """Records in memory of which a group of rows is the unit; it is counted and taken as a whole.
+
+    Parameters
+    ----------
+    records : Records
+        Their multipliers are set here.
+    groups : Groups
+    row_bound : float or None
+    spread : callable, default=map
+        As for `MemorySource`.
+    """
+
+    def __init__(
+        self, records: Records, groups: Groups, row_bound: float | None = None, spread: Map = map
+    ) -> None:
+        super().__init__(records.multiplied(groups.multipliers()), row_bound, spread)
+        self.groups = groups
+        self.n_rows = groups.n_groups
+        self._divisions = Divisions(groups.n_groups)
+        n_rows, itemsize = records.n_rows, records.X.dtype.itemsize
+        step = grouped_part_rows(records.n_features, itemsize)
+        self._parts = [
+            slice(start, min(start + step, n_rows)) for start in range(0, max(n_rows, 1), step)
+        ]
+
+    def _holding(self, records: Records, row_bound: float | None) -> GroupedSource:
+        return GroupedSource(records, self.groups, row_bound, self._spread)
+
+    def take(self, indices: Indices) -> GroupedSource:
+        """Return the groups with these numbers, their rows copied."""
+        rows, groups = self.groups.take(indices)
+        return GroupedSource(self.records[rows], groups, self.row_bound, self._spread)
+
+    def reserve(self, transformed: bool) -> None:
+        """Take hold of memory as `MemorySource` does; no message tells how much there are."""
+        try:
+            super().reserve(transformed)
+        except MemoryError:
+            raise MemoryError(
+                "a fit of this size needs more memory than there is. Nothing was released and "
+                "nothing was charged."
+            ) from None
+
+    # ------------------------------------------------------------------ passes over all rows
+
+    def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
+        """Sum a function over parts of the rows, in pairs, so that few roundings meet each.
+
+        The size of a part is public. Their number, and which rows are in one, is not: the bound on
+        what a record adds allows for any (`skdp.oracle.sources.records.longest_sum`).
+        """
+
+        def over(part: slice) -> Any:
+            return function(_part_of(self.records, part), *(one[part] for one in rows), *arguments)
+
+        return added_in_pairs(self._spread(over, self._parts))
+
+    def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
+        """Return a number, or some, for every row; those of the last arguments are kept."""
+        known = self._row_vectors.get(function)
+        if known is None or not all(map(operator.is_, known[0], arguments)):
+
+            def over(part: slice) -> Array:
+                return np.asarray(function(_part_of(self.records, part), *arguments))
+
+            found = np.concatenate(list(self._spread(over, self._parts)))
+            known = self._row_vectors[function] = arguments, found
+        return known[1]
+
+
+def _part_of(records: Records, part: slice) -> Records:
+    """Return a part of the records; entries of CSR are views, too."""
+    if not records.is_sparse:
+        return records[part]
+    X = records.X
+    first, last = X.indptr[part.start], X.indptr[part.stop]
+    arrays = X.data[first:last], X.indices[first:last], X.indptr[part.start : part.stop + 1] - first
+    view = sparse.csr_array(arrays, shape=(part.stop - part.start, X.shape[1]), copy=False)
+    return records.beside(view, part)
+
+
+def added_in_pairs(parts: Iterable[Any]) -> Any:
+    """Add up in pairs, then pairs of pairs: each of n sums meets about 2 log2(n) additions."""
+    waiting: list[tuple[int, Any]] = []
+    for part in parts:
+        level = 0
+        while waiting and waiting[-1][0] == level:
+            part = waiting.pop()[1] + part
+            level += 1
+        waiting.append((level, part))
+    return functools.reduce(lambda right, left: left + right, [one for _, one in waiting[::-1]])

@@ -1,0 +1,236 @@
+"""Groups of rows as the unit of privacy: what they change, what they refuse, what they tell."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import skdp
+from grouped import ASKED_BY, PAIRS, grouped_data
+from replays import ESTIMATORS
+from skdp.linear_model.grouping import GroupLabels, without_row_counts
+from skdp.preprocessing import DPStandardScaler
+
+SEEDED = {"noise_source": "seeded", "random_state": 3}
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def fits(kind, data, groups, **parameters):
+    X, y, w, _ = data
+    return ESTIMATORS[kind](**parameters).fit(X, y, w, groups=groups)
+
+
+@pytest.mark.parametrize(("kind", "solver"), PAIRS)
+def test_groups_of_one_row_change_nothing(rng, kind, solver):
+    data, options = grouped_data(kind, rng), {"solver": solver, **ASKED_BY.get(solver, {})}
+    plain = fits(kind, data, None, **options)
+    grouped = fits(kind, data, 7 + np.arange(len(data[1])), **options)
+    np.testing.assert_allclose(grouped.coef_, plain.coef_, rtol=1e-8, atol=1e-9)
+    assert grouped.n_gradients_ == plain.n_gradients_
+
+
+@pytest.mark.parametrize("kind", list(ESTIMATORS))
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+def test_noise_at_n_groups_is_that_at_n_rows(rng, kind, adjacency):
+    X, y, _, labels = grouped_data(kind, rng)
+    n_groups = len(np.unique(labels))
+    grouped = ESTIMATORS[kind](adjacency=adjacency).fit(X, y, groups=labels).privacy_
+    plain = ESTIMATORS[kind](adjacency=adjacency).fit(X[:n_groups], y[:n_groups]).privacy_
+    assert grouped.releases == plain.releases
+    assert (grouped.epsilon, grouped.n_groups) == (plain.epsilon, plain.n_rows)
+
+
+def test_a_group_counts_once(rng):
+    """Without noise: the rows of a group, repeated, change nothing; weights 1 / k mean the same."""
+    X, y, _, labels = grouped_data("ridge", rng)
+    sizes = np.bincount(labels)[labels]
+    model = {"epsilon": np.inf, "scaling": "none", "solver": "gd", "max_iter": 300}
+    once = skdp.DPRidge(1.0, **model).fit(X, y, groups=labels)
+    twice = labels == labels[0]
+    again = skdp.DPRidge(1.0, **model).fit(
+        np.vstack([X, X[twice]]), np.append(y, y[twice]), groups=np.append(labels, labels[twice])
+    )
+    # Sums of rows are divided by their number, which alpha is next to.
+    n_rows, n_groups = len(y), len(np.unique(labels))
+    weighted = skdp.DPRidge(n_rows / n_groups, **model).fit(X, y, n_rows / n_groups / sizes)
+    np.testing.assert_allclose(again.coef_, once.coef_, rtol=1e-6)
+    np.testing.assert_allclose(weighted.coef_, once.coef_, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        lambda codes: codes,
+        lambda codes: [f"person {code}" for code in codes],
+        lambda codes: codes.astype(object),
+        lambda codes: np.datetime64("2026-01-01") + codes,
+        lambda codes: codes / 7,
+    ],
+    ids=["integers", "strings", "objects", "dates", "floats"],
+)
+def test_labels_of_any_kind(rng, labels):
+    X, y, _, codes = grouped_data("ridge", rng)
+    expected = skdp.DPRidge(**SEEDED).fit(X, y, groups=codes)
+    found = skdp.DPRidge(**SEEDED).fit(X, y, groups=labels(codes))
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=0.5)
+    assert found.privacy_.n_groups == expected.privacy_.n_groups
+
+
+SECRET = "Ada Lovelace"  # a label that must not be shown
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.nan, None, np.datetime64("NaT"), "masked", "two dimensions", "sparse", "short", "mixed",
+        "scalar",
+    ],
+    ids=str,
+)  # fmt: skip
+def test_labels_that_are_refused(bad):
+    X, y = np.zeros((9, 2)), np.arange(9.0)
+    labels = np.array([SECRET, *"abcdefgh"], dtype=object)
+    if bad == "masked":
+        labels = np.ma.masked_array(np.arange(9), mask=np.arange(9) == 3)
+    elif bad == "two dimensions":
+        labels = np.array([labels, labels]).T
+    elif bad == "sparse":
+        labels = sparse.csr_array(np.eye(9))
+    elif bad == "short":
+        labels = labels[:8]
+    elif bad == "mixed":
+        labels[3] = 4
+    elif bad == "scalar":
+        labels = SECRET
+    elif isinstance(bad, np.datetime64):
+        labels = np.array([bad] * 9)
+    else:
+        labels[3] = bad
+    budget = skdp.PrivacyBudget(1.0, 1e-6)
+    with pytest.raises(ValueError, match=r"groups.*Nothing was released") as refusal:
+        skdp.DPLinearRegression(budget=budget).fit(X, y, groups=labels)
+    assert SECRET not in str(refusal.value)
+    assert not any(number in str(refusal.value) for number in ("9", "8"))
+    assert budget.n_fits == 0
+
+
+@pytest.mark.parametrize("which", ["y", "sample_weight", "groups"])
+def test_refusals_do_not_tell_how_many_rows(which):
+    rows = {name: np.arange(987.0) % 5 for name in ("y", "sample_weight", "groups")}
+    rows[which] = rows[which][:-3]
+    with pytest.raises(ValueError, match="lengths differ") as refusal:
+        skdp.DPLinearRegression().fit(np.ones((987, 2)), **rows)
+    assert "98" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [(np.ones((987, 0)), np.ones(987)), (np.ones((987, 2)), np.ones((987, 2)))],
+    ids=["no columns", "wide labels"],
+)
+def test_refusals_of_scikit_learn_do_not_either(X, y):
+    with pytest.raises(ValueError, match=r"shape") as refusal:
+        skdp.DPLogisticRegression().fit(X, y, groups=np.arange(987) % 50)
+    assert "987" not in str(refusal.value)
+
+
+def test_counts_in_messages():
+    message = "Expected 2D array, shape (987, 3), n=12 1.5 x4"
+    with (
+        pytest.raises(ValueError, match=r"2D array, shape \(\.\.\., \.\.\.\), n=\.\.\. 1\.5 x4"),
+        without_row_counts(True),
+    ):
+        raise ValueError(message)
+
+
+def test_no_warning_compares_labels_with_rows():
+    """scikit-learn warns where there are many labels for so few rows."""
+    X, y = np.ones((30, 2)), np.arange(30) % 20
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        skdp.DPLogisticRegression(epsilon=5.0).fit(X, y, groups=np.arange(30) // 2)
+    assert not [warning for warning in seen if "unique classes" in str(warning.message)]
+
+
+def test_labels_are_not_kept(rng):
+    X, y, _, codes = grouped_data("ridge", rng)
+    labels = np.array([f"{SECRET} {code}" for code in codes])
+    for model in (
+        skdp.DPRidge().fit(X, y, groups=labels),
+        DPStandardScaler().fit(X, groups=labels),
+    ):
+        assert SECRET.encode() not in pickle.dumps(model)
+        assert SECRET not in str(vars(model)) + str(model.privacy_.to_dict())
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(GroupLabels("somebody", labels))
+
+
+def test_statement_says_what_the_unit_is(rng):
+    X, y, _, labels = grouped_data("logistic", rng)
+    n_groups = len(np.unique(labels))
+    statement = skdp.DPLogisticRegression().fit(X, y, groups=labels).privacy_
+    assert (statement.unit, statement.n_groups, statement.n_rows) == ("group", n_groups, None)
+    assert "for each group of rows" in str(statement)
+    assert any("all rows with the same value of `groups`" in text for text in statement.assumptions)
+    assert str(len(y)) not in str(statement)
+    plain = skdp.DPLogisticRegression().fit(X, y).privacy_
+    assert (plain.unit, plain.n_groups, plain.n_rows) == ("row", None, len(y))
+
+
+@pytest.mark.parametrize("kind", list(ESTIMATORS))
+def test_the_plan_is_that_of_the_fit(rng, kind):
+    X, y, _, labels = grouped_data(kind, rng)
+    n_outputs = (3,) if kind == "multinomial" else ()
+    planned = ESTIMATORS[kind]().plan(None, 4, *n_outputs, n_groups=len(set(labels)))
+    fitted = ESTIMATORS[kind]().fit(X, y, groups=labels).privacy_
+    assert planned == fitted
+    again = ESTIMATORS[kind]().plan(10**6, 4, *n_outputs, n_groups=len(set(labels)))
+    assert again == planned
+
+
+def test_scaler(rng):
+    X, _, _, labels = grouped_data("ridge", rng)
+    scaler = DPStandardScaler(epsilon=50.0, **SEEDED).fit(X, groups=labels)
+    assert scaler.privacy_ == DPStandardScaler(epsilon=50.0, **SEEDED).plan(
+        None, 4, n_groups=len(set(labels))
+    )
+    # Each group counts once: many more rows of one group move next to nothing.
+    many = np.append(labels, np.full(3000, labels[0]))
+    again = DPStandardScaler(epsilon=50.0, **SEEDED).fit(
+        np.vstack([X, np.full((3000, 4), 9.0)]), groups=many
+    )
+    assert np.abs(again.mean_).max() < 2
+
+
+def test_budgets_do_not_mix_units(rng):
+    X, y, _, labels = grouped_data("ridge", rng)
+    budget = skdp.PrivacyBudget(3.0, 1e-6)
+    skdp.DPRidge(budget=budget).fit(X, y, groups=labels)
+    with pytest.raises(skdp.PrivacyBudgetError, match=r"for each row.*for each group.*refused"):
+        skdp.DPRidge(budget=budget).fit(X, y)
+    assert budget.n_fits == 1
+    assert budget.statement.unit == "group"
+    skdp.DPRidge(budget=budget).fit(X, y, groups=labels)
+    assert budget.n_fits == 2
+
+
+def test_totals_do_not_mix_units(rng):
+    X, y, _, labels = grouped_data("ridge", rng)
+    models = [skdp.DPRidge().fit(X, y, groups=groups) for groups in (labels, labels, None)]
+    total = skdp.total_privacy(*models[:2], delta=1e-6)
+    assert (total.unit, total.n_groups) == ("group", len(set(labels)))
+    with pytest.raises(ValueError, match="single rows and some protect groups"):
+        skdp.total_privacy(*models, delta=1e-6)
+
+
+def test_objective_perturbation_refuses(rng):
+    X, y, _, labels = grouped_data("logistic", rng)
+    budget = skdp.PrivacyBudget(3.0, 1e-6)
+    model = skdp.DPLogisticRegression(solver="objective_perturbation", budget=budget)
+    with pytest.raises(ValueError, match=r"rank one.*Nothing was released"):
+        model.fit(X, y, groups=labels)
+    assert budget.n_fits == 0

@@ -1,0 +1,227 @@
+"""No number of rows, and no row, shows except through the releases: replay with groups."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import skdp
+from grouped import ASKED_BY, PAIRS, group_neighbours, grouped_data
+from replays import ESTIMATORS, make_linear, make_logistic
+from skdp.accounting import Adjacency
+from skdp.linear_model import base
+from skdp.oracle.kernels import clipped_gradients as kernels
+from skdp.oracle.releases import gradients, samplers
+from skdp.oracle.sources import groups as grouped_sources
+from skdp.oracle.sources.memory import MemorySource
+from skdp.solvers import GradientDescent
+
+both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+
+
+def check(replay, rng, make, kind, adjacency, change=lambda data: data, numbers=(1, 2, 9, 40)):
+    data = grouped_data(kind, rng)
+    for there, other in group_neighbours(kind, data, adjacency, rng, numbers):
+        replay.check(make, change(there), change(other), adjacency)
+
+
+@both
+@pytest.mark.parametrize(("kind", "solver"), PAIRS)
+def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
+    given = {"adjacency": str(adjacency), "solver": solver, **ASKED_BY.get(solver, {})}
+    check(replay, rng, lambda: ESTIMATORS[kind](**given), kind, adjacency)
+
+
+@both
+@pytest.mark.parametrize("form", ["sparse", "float32", "columns first"])
+@pytest.mark.parametrize("kind", ["multinomial", "ridge"])
+def test_forms_of_rows(replay, rng, kind, adjacency, form):
+    def change(data):
+        X, *rest = data
+        if form == "columns first":
+            return np.asfortranarray(X), *rest
+        X = np.clip(X, -1e30, 1e30).astype(np.float32) if form == "float32" else X
+        return sparse.csr_array(X) if form == "sparse" else X, *rest
+
+    make = ESTIMATORS[kind]
+    check(replay, rng, lambda: make(adjacency=str(adjacency)), kind, adjacency, change)
+
+
+@both
+@pytest.mark.parametrize("sampling", ["poisson", "shuffled", "balls_and_bins"])
+def test_batches_hold_whole_groups(replay, rng, adjacency, sampling):
+    def make():
+        solver = GradientDescent(max_iter=9, batch_size=6, sampling=sampling)
+        return skdp.DPRidge(
+            solver=solver, adjacency=str(adjacency), noise_source="seeded", random_state=0
+        )
+
+    check(replay, rng, make, "ridge", adjacency)
+
+
+@both
+def test_laplace_noise(replay, rng, adjacency):
+    def make():
+        return make_logistic(adjacency=str(adjacency), delta=0.0)
+
+    check(replay, rng, make, "logistic", adjacency)
+
+
+@both
+def test_recalibration_and_declared_bounds(replay, rng, adjacency):
+    def make():
+        return skdp.DPLogisticRegression(
+            classes=[0, 1],
+            data_norm=1.5,
+            calibration="private",
+            adjacency=str(adjacency),
+            noise_source="seeded",
+            random_state=0,
+        )
+
+    check(replay, rng, make, "logistic", adjacency)
+
+
+@both
+def test_adaptive_clipping(replay, rng, adjacency):
+    def make():
+        return make_linear(adjacency=str(adjacency), clip_norm="adaptive")
+
+    check(replay, rng, make, "linear", adjacency)
+
+
+@both
+def test_a_release_of_the_last_iterate(replay, rng, adjacency):
+    def make():
+        return skdp.DPRidge(
+            10.0,
+            solver=GradientDescent(release="last", max_iter=20),
+            fit_intercept=False,
+            data_norm=2.0,
+            adjacency=str(adjacency),
+            noise_source="seeded",
+            random_state=0,
+        )
+
+    def without_weights(data):
+        X, y, _, labels = data
+        return X, y, None, labels
+
+    if adjacency is Adjacency.ZERO_OUT:  # a null group has weight 0, and weights are refused
+
+        def without_weights(data):
+            X, y, w, labels = data
+            return X, np.where(w == 0, 0.0, y), None, labels
+
+    check(replay, rng, make, "ridge", adjacency, without_weights)
+
+
+# ---------------------------------------------------------------- seeded bugs
+
+
+def mutant_divided_by_the_number_of_rows(monkeypatch):
+    """n is the number of rows, as it was without groups."""
+    original = base.GroupLabels.__init__
+
+    def made(self, *arguments, **arrays):
+        original(self, *arguments, **arrays)
+        self.n_groups = len(self.codes)
+
+    monkeypatch.setattr(base.GroupLabels, "__init__", made)
+
+
+def mutant_multiplied_before_clipping(monkeypatch):
+    original = gradients.clipped_gradients
+
+    def total(records, *arguments):
+        weights = records.multipliers * (1 if records.weights is None else records.weights)
+        plain = records.having(weights, records.inverse_norms)
+        return original(plain.multiplied(None), *arguments)
+
+    monkeypatch.setattr(gradients, "clipped_gradients", total)
+
+
+def mutant_not_multiplied(monkeypatch):
+    monkeypatch.setattr(kernels.Records, "scaled_by_group", lambda self, parts: parts)
+
+
+def mutant_batches_of_rows(monkeypatch):
+    """Rows are drawn, and the groups of those that were drawn have fewer rows than they had."""
+
+    def draw(self, source, noise_source):
+        records = source.records
+        drawn = noise_source.bernoulli_subset(records.n_rows, self.rate)
+        return MemorySource(records.multiplied(None)[drawn], source.row_bound)
+
+    monkeypatch.setattr(samplers.Poisson, "draw", draw)
+
+
+def mutant_kept_number_of_rows(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, *arguments, **checks):
+        original(self, X, *arguments, **checks)
+        self.n_seen_ = X.shape[0]
+        return self
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_warning_of_many_rows(monkeypatch):
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, *arguments, **checks):
+        if X.shape[0] > 80:
+            warnings.warn("many rows", UserWarning, stacklevel=2)
+        return original(self, X, *arguments, **checks)
+
+    monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def mutant_one_group_in_two(monkeypatch):
+    """Every other row of a group counts as another group's, as in two blocks of rows."""
+    original = grouped_sources.Groups.of.__func__
+
+    def of(cls, codes, n_groups):
+        return original(cls, 2 * codes + np.arange(len(codes)) % 2, 2 * n_groups)
+
+    monkeypatch.setattr(grouped_sources.Groups, "of", classmethod(of))
+
+
+MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
+
+
+def check_mutant(replay, rng, adjacency):
+    def make():
+        solver = GradientDescent(max_iter=12, batch_size=12, sampling="poisson", clip_norm=0.3)
+        return skdp.DPLogisticRegression(
+            classes=[0, 1],
+            solver=solver,
+            scaling="none",
+            adjacency=str(adjacency),
+            noise_source="seeded",
+            random_state=0,
+        )
+
+    def alike(data):  # rows of a group that pull in one direction, each as far as it may
+        X, y, w, labels = data
+        large = np.abs(X).max(axis=1) > 50
+        return np.where(large[:, None], 40.0, X), np.where(large, 0, y), w, labels
+
+    check(replay, rng, make, "logistic", adjacency, alike, numbers=(40, 40, 60, 60))
+
+
+@both
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacency):
+    MUTANTS[mutant](monkeypatch)
+    with pytest.raises(leak):
+        check_mutant(replay, rng, adjacency)
+
+
+@both
+def test_without_a_mutant_there_is_nothing_to_catch(replay, rng, adjacency):
+    check_mutant(replay, rng, adjacency)

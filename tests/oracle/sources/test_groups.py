@@ -1,0 +1,153 @@
+"""Groups of rows as records: their parts are means, and follow from no other group, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skdp.objective import Logistic, Multinomial, SquaredError
+from skdp.oracle.kernels import histograms, second_moments
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding, residuals_at
+from skdp.oracle.releases.counts import count_short, squared_norms
+from skdp.oracle.sources import records as recorded
+from skdp.oracle.sources.groups import GroupedSource, Groups, added_in_pairs
+from skdp.oracle.sources.records import Records
+
+CLIP = 0.5
+NAMES = ["squared", "logistic", "multinomial"]
+
+
+def source_of(X, targets, codes, weights=None):
+    records = Records.of(X, targets, weights, 3.0, 1.0)
+    return GroupedSource(records, Groups.of(codes, codes.max() + 1), 3.0)
+
+
+def data(rng, n_rows=300, n_groups=40, n_features=5):
+    codes = rng.permutation(np.append(np.arange(n_groups), rng.integers(0, 9, n_rows - n_groups)))
+    X = rng.standard_normal((n_rows, n_features)) * 10.0 ** rng.integers(-2, 3, (n_rows, 1))
+    return X, rng.standard_normal((n_rows, 1)), codes
+
+
+@pytest.mark.parametrize("n_groups", [1, 3, 10**6])
+@pytest.mark.parametrize("size", [1, 3, 49, 1000])
+def test_shares_of_a_group_add_up_to_one_at_most_and_exactly(rng, n_groups, size):
+    codes = np.append(np.arange(n_groups), np.zeros(size - 1, dtype=np.int64))
+    shares = Groups.of(codes, n_groups).multipliers()
+    own = shares[codes == 0]
+    assert 1 - size * 2.0**-30 <= own.sum() <= 1
+    assert shares.sum() == shares[::-1].sum() == rng.permutation(shares).sum() <= n_groups
+
+
+def test_sums_are_of_means_of_groups(rng):
+    X, y, codes = data(rng)
+    source, point = source_of(X, y, codes), rng.standard_normal((6, 1))
+    found = source.total(clipped_gradients, SquaredError(), point, CLIP)
+    each = [
+        clipped_gradients(one, SquaredError(), point, CLIP)[:, 0]
+        for one in Records.of(X, y, None, 3.0, 1.0).blocks(1)
+    ]
+    means = np.array([np.mean(np.array(each)[codes == code], axis=0) for code in np.unique(codes)])
+    assert (np.linalg.norm(means, axis=1) <= CLIP * (1 + 1e-12)).all()
+    np.testing.assert_allclose(found[:, 0], means.sum(axis=0), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "float32"])
+def test_taken_groups_are_whole(rng, form):
+    X, y, codes = data(rng)
+    X = {"dense": X, "sparse": sparse.csr_array(X), "float32": X.astype(np.float32)}[form]
+    source, point = source_of(X, y, codes), rng.standard_normal((6, 1))
+    drawn = np.array([3, 4, 17, 39])
+    inside = np.isin(codes, drawn)
+    expected = source_of(X[inside], y[inside], np.searchsorted(drawn, codes[inside]))
+    taken = source.take(drawn)
+    assert (source.n_rows, taken.n_rows) == (40, 4)
+    for one in (taken, taken.take(np.arange(4))):
+        sums = [
+            item.total(clipped_gradients, SquaredError(), point, CLIP) for item in (one, expected)
+        ]
+        np.testing.assert_allclose(*sums, rtol=1e-6)
+    nobody = source.take(np.empty(0, dtype=np.int64))
+    assert nobody.n_rows == 0
+    assert not nobody.total(clipped_gradients, SquaredError(), point, CLIP).any()
+
+
+@pytest.mark.parametrize(
+    "loss", [SquaredError(), Logistic(), Multinomial(3)], ids=lambda loss: loss.name
+)
+@pytest.mark.parametrize("form", ["dense", "sparse", "float32", "columns first"])
+@pytest.mark.parametrize("n_features", [1, 7, 64])
+def test_parts_of_a_row_do_not_follow_from_its_place(rng, form, loss, n_features):
+    """With a row more or less in another group, residuals and norms stay, bit for bit."""
+    X, y, codes = data(rng, n_features=n_features)
+    n_outputs = 3 if isinstance(loss, Multinomial) else 1
+    targets = np.arange(len(X)) % 3 if n_outputs == 3 else (y > 0).astype(float)
+    point = rng.standard_normal((n_features + 1, n_outputs))
+
+    def facts(first):
+        rows = X[first:]
+        if form == "columns first":
+            rows = np.asfortranarray(rows)
+        elif form == "float32":
+            rows = rows.astype(np.float32)
+        elif form == "sparse":
+            rows = sparse.csr_array(rows)
+        source = source_of(rows, targets[first:], np.unique(codes[first:], return_inverse=True)[1])
+        residuals = source.per_row(residuals_at, loss, point, rows.dtype)
+        norms = source.records.inverse_norms[:, None]
+        margins = source.per_row(Records.margins, point)
+        return np.column_stack([residuals, norms, margins])
+
+    everyone = facts(0)
+    for first in (1, 2, 3, 5, 8, 13, 97):
+        assert np.array_equal(everyone[first:], facts(first))
+
+
+def test_a_group_adds_no_more_than_a_row_may(rng):
+    """Counts, histograms, Gram matrices: of one group with any number of rows."""
+    point = rng.standard_normal((6, 1))
+    for size in (1, 2, 3, 7, 50, 1000):
+        X = rng.standard_normal((size, 5)) * 10.0 ** rng.integers(-3, 4, (size, 1))
+        source = source_of(X, np.ones((size, 1)), np.zeros(size, dtype=np.int64))
+        counts = [
+            source.total(count_short, SquaredError(), point, 1.0, False),
+            source.total(count_short, SquaredError(), point, 1.0, True),
+            source.total(squared_norms, 1.0) / 2**20,
+        ]
+        assert all(0 <= count <= 1 for count in counts)
+        table = source.total(histograms.magnitude_counts, True, True)
+        assert (table.sum(axis=1) <= 1).all()
+        assert (table.sum(axis=1) > 1 - 1e-6).all()
+        gram = source.total(second_moments.bounded_gram, 2.0)
+        assert np.linalg.norm(gram) <= 4.0 * (1 + 1e-12)
+        assert np.linalg.eigvalsh(source.total(second_moments.plain_gram))[-1] <= 10 * (1 + 1e-12)
+
+
+def test_histograms_leave_rows_of_weight_0_out(rng):
+    X, y, codes = data(rng)
+    X[rng.random(X.shape) < 0.4] = 0.0
+    weights = rng.integers(0, 2, len(X)).astype(float)
+    tables = [
+        source_of(rows, y, codes, weights).total(histograms.magnitude_counts, True, False)
+        for rows in (X, sparse.csr_array(X))
+    ]
+    assert np.array_equal(*tables)
+    assert np.allclose(tables[0].sum(axis=1), sum(weights[codes == c].mean() for c in range(40)))
+
+
+def test_pairs(rng):
+    parts = rng.integers(-9, 9, (77, 3))
+    for n in (1, 2, 3, 8, 77):
+        assert np.array_equal(added_in_pairs(parts[:n]), parts[:n].sum(axis=0))
+
+
+def test_rounding_holds_for_any_number_of_rows(monkeypatch):
+    """Many small parts of one group: the sum stays within what the bound allows for."""
+    monkeypatch.setattr(recorded, "GROUPED_ROWS", 2)
+    X = np.full((30_000, 2), 1.1)
+    point = np.zeros((3, 1))
+    source = source_of(X, -np.ones((len(X), 1)), np.zeros(len(X), dtype=np.int64))
+    found = source.total(clipped_gradients, SquaredError(), point, CLIP)
+    slack = gradient_rounding.__wrapped__(1, 2, 1, False, True)
+    assert CLIP * (1 - 1e-4) < np.linalg.norm(found) <= CLIP * (1 + slack)
+    assert slack < 1e-12
