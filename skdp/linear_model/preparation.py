@@ -233,7 +233,7 @@ class PlannedModel(PrivateEstimatorMixin):
         if not streamed:
             before = choice.scaling_stage(who, self.scaling, ends, public, problem, self.accountant)
         scaled = public if before is None else before.public_after(public)
-        # 2. Inference comes last, recalibration before it; the solver gets what they leave.
+        # 2. Inference comes last, calibration before it; the solver gets what they leave.
         last = choice.inference_stage(
             who,
             self.inference,
@@ -246,7 +246,7 @@ class PlannedModel(PrivateEstimatorMixin):
         if last is not None:
             scaled = replace(scaled, share=scaled.share * (1 - last.share))
         plain = isinstance(self.solver, str) and self.solver == "auto" and not self._given()
-        after = choice.recalibration_stage(
+        after = choice.calibration_stage(
             who, self.calibration, plain, scaled, problem, self.accountant, asked.adaptive
         )
         left = scaled.share if after is None else scaled.share * (1 - after.share)

@@ -190,6 +190,7 @@ class DPLinearRegression(DPLinearRegressor):
     ----------
     {budget_and_steps}
     {target_bound}
+    {correction}
     {terms}
 
     Attributes
@@ -228,6 +229,7 @@ class DPLinearRegression(DPLinearRegressor):
         clip_norm: Any = "auto",
         data_norm: float | None = None,
         target_bound: float | None = None,
+        calibration: str = "auto",
         adjacency: str = "zero_out",
         accountant: str = "auto",
         budget: Any = None,
@@ -255,6 +257,7 @@ class DPLinearRegression(DPLinearRegressor):
         self.clip_norm = clip_norm
         self.data_norm = data_norm
         self.target_bound = target_bound
+        self.calibration = calibration
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget
@@ -286,6 +289,7 @@ class DPRidge(DPLinearRegressor):
         penalised.
     {budget_and_steps}
     {target_bound}
+    {correction}
     {terms}
 
     Attributes
@@ -325,6 +329,7 @@ class DPRidge(DPLinearRegressor):
         clip_norm: Any = "auto",
         data_norm: float | None = None,
         target_bound: float | None = None,
+        calibration: str = "auto",
         adjacency: str = "zero_out",
         accountant: str = "auto",
         budget: Any = None,
@@ -353,6 +358,7 @@ class DPRidge(DPLinearRegressor):
         self.clip_norm = clip_norm
         self.data_norm = data_norm
         self.target_bound = target_bound
+        self.calibration = calibration
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget

@@ -50,7 +50,7 @@ def test_solvers_of_a_problem():
 
 def test_a_missing_hyperparameter_is_refused_with_the_names_there_are():
     model = skdp.DPRidge(solver="nesterov", momentum=0.5)
-    with pytest.raises(ValueError, match="has no momentum. It has batch_size, clip_norm, first_"):
+    with pytest.raises(ValueError, match=r"has no momentum\. It has batch_size, clip_norm, first_"):
         model.set_params(solver="multistage_nesterov").plan(100, 2)
 
 
