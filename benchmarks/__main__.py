@@ -3,11 +3,16 @@
 python -m benchmarks utility [DATA SET ...]   accuracy at a given budget, merged into utility.csv
 python -m benchmarks verdict                  what utility.csv says about the aims
 python -m benchmarks speed                    ratios, measured in one run
+python -m benchmarks groups                   the price of protecting groups of rows, groups.csv
 python -m benchmarks held_out [DATA SET ...]  accuracy on data sets from two packages, held_out.csv,
                                               and what it says about the aims
 python -m benchmarks cases [CASE ...]         generated data with ugly columns and targets: raw and
                                               with free scaling, merged into cases.csv
 python -m benchmarks inference                coverage and width of intervals, inference.csv
+python -m benchmarks fuzz --minutes N         random estimators and hostile values, see fuzz.py
+python -m benchmarks audit                    canaries against the claim, 20 times; see audit.py
+python -m benchmarks bugs                     which check raises the alarm on which seeded bug
+python -m benchmarks noise                    timing of the sampler, attacks on floating point
 """
 
 from __future__ import annotations
@@ -18,6 +23,9 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    audit,
+    fuzz,
+    groups,
     held_out,
     held_out_verdict,
     inference,
@@ -39,9 +47,7 @@ def parse(arguments=None):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "what",
-        nargs="*",
-        help="utility, held_out or cases [NAME ...], verdict, speed, inference",
+        "what", nargs="*", help="utility, held_out or cases [NAME ...], verdict, speed, ..."
     )
     parser.add_argument(
         "--methods", nargs="+", default=[],
@@ -63,6 +69,8 @@ def parse(arguments=None):
     parser.add_argument("--half", choices=[*HALVES, "all"], default=HALVES[0], help="of held_out")
     parser.add_argument("--verdict", action="store_true", help="from the file of held_out or cases")
     parser.add_argument("--before", type=Path, help="of cases: a file to compare with")
+    parser.add_argument("--minutes", type=float, default=60.0, help="of fuzz")
+    parser.add_argument("--seed", type=int, default=0, help="of the first case of fuzz")
     parser.add_argument("--output", type=Path, help="utility.csv, say, in results")
     parser.add_argument("--smoke", action="store_true", help="everything once, small, kept nowhere")
     return parser, parser.parse_args(arguments)
@@ -77,6 +85,7 @@ def smoke() -> None:
     print(*cases.report(found, found), sep="\n")
     speed.run(None, "smoke", smoke=True)
     inference.run(None, "smoke", runs=2, minutes=1, smoke=True)
+    groups.run(None, "smoke", 2, smoke=True)
 
 
 def held_out_sets(names, command, arguments) -> None:
@@ -122,8 +131,17 @@ def main() -> None:
         generated(names, command, arguments)
     elif kind == "inference":
         inference.run(RESULTS / "inference.csv", command, arguments.runs, arguments.minutes)
+    elif kind == "groups":
+        groups.run(arguments.output or RESULTS / "groups.csv", command, arguments.runs)
     elif kind == "held_out":
         held_out_sets(names, command, arguments)
+    elif kind == "audit":
+        audit.run(
+            arguments.output or RESULTS / "audit.csv", command, 2 * arguments.runs,
+            cases=names or ["gd, 1 step"],
+        )  # fmt: skip
+    elif kind == "fuzz":
+        sys.exit(bool(fuzz.run(arguments.minutes, arguments.seed, arguments.output)))
     elif kind == "verdict":
         print(*verdict.report(table.read(output)[1], arguments.all), sep="\n")
     elif kind == "utility":
@@ -132,8 +150,7 @@ def main() -> None:
             arguments.delta, arguments.runs, arguments.conditions, arguments.jobs, arguments.all,
         )  # fmt: skip
     else:
-        known = "utility, verdict, speed, held_out, cases, inference"
-        parser.error(f"unknown benchmark {kind!r}; known: {known}")
+        parser.error(f"unknown benchmark {kind!r}; see python -m benchmarks --help")
 
 
 if __name__ == "__main__":

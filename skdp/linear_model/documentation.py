@@ -54,7 +54,8 @@ calibration : {"auto", "private", "none"}, default="auto"
 TERMS = """
 adjacency : {"zero_out", "replace_one"}, default="zero_out"
     Neighbouring data sets differ in one record, which is replaced by a null record or by any
-    other. The number of rows is public in both; "replace_one" needs twice the noise.
+    other. The number of records, of rows or of groups, is public in both; "replace_one" needs twice
+    the noise.
 accountant : str, default="auto"
     Who prices the plan: "auto" for the one that needs the least noise, or a name.
 budget : PrivacyBudget or None, default=None
@@ -107,6 +108,11 @@ random_state : int, RandomState, Generator or None, default=None
     meta-estimator sets cannot make noise removable.
 verbose : int, default=0
     Above 0: print the plan before it is carried out.
+rows_per_group : float or None, default=None
+    For fits with ``groups``: a public guess of how many rows a group has, not taken from the data.
+    With a guess above 1, solvers "gd", "adp_sgd" and the accelerated ones clip the mean gradient
+    of a group, and the default clipping norm is smaller, as a mean is shorter than its rows: less
+    noise. None clips the gradient of each row. The guarantee is the same, whatever the guess.
 """
 
 COEFFICIENTS = """

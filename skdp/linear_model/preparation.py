@@ -71,6 +71,7 @@ class PlannedModel(PrivateEstimatorMixin):
     fit_intercept: bool
     linear_predictions: bool
     verbose: int
+    rows_per_group: float | None
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a solver, ``solver__...``, make an object of a named solver.
@@ -205,6 +206,7 @@ class PlannedModel(PrivateEstimatorMixin):
             sparse=is_sparse,
             weighted=weighted,
             unit="group" if grouped else "row",
+            rows_per_group=self.rows_per_group,
             provides=STREAMED if streamed else IN_MEMORY,
         )
         public = replace(
@@ -222,6 +224,8 @@ class PlannedModel(PrivateEstimatorMixin):
         asked.check(problem)
         if start is not None:
             require_start(who, asked, problem, start[0])
+        if public.clips_means and not asked.averages_groups(public.is_pure):
+            public = replace(public, rows_per_group=None)
         if streamed:
             require_one_pass(who, asked)
         # 1. Scaling comes first; the solver works on what it leaves.
@@ -281,6 +285,7 @@ class PlannedModel(PrivateEstimatorMixin):
         self._check_shared_parameters()
         check_bound("data_norm", self.data_norm)
         check_bound("target_bound", self.target_bound)
+        check_bound("rows_per_group", self.rows_per_group)
         constraint_set(self.constraint, self.radius)
         choice.check_stages(
             self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration
@@ -302,6 +307,11 @@ class PlannedModel(PrivateEstimatorMixin):
             *self._target_assumptions(),
             *(text for stage in prepared.stages for text in stage.assumptions()),
         ]
+        if public.clips_means:
+            found.append(
+                f"rows_per_group = {public.rows_per_group:g} was guessed without looking at the "
+                "rows. The mean gradient of a group is clipped, whatever the number of its rows."
+            )
         if public.weighted:
             found.append("That weights are finite, not negative and not all 0 is public.")
         if public.start is not None:

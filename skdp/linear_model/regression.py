@@ -19,8 +19,8 @@ from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 from skdp.oracle import Solution
 
 
-class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
-    """What the two regressors share."""
+class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
+    """Base of the regressors: least squares without a penalty, unless they say otherwise."""
 
     def fit(
         self,
@@ -180,7 +180,7 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
 
 
 @documented
-class DPLinearRegression(_DPRegressor):
+class DPLinearRegression(DPLinearRegressor):
     """Differentially private ordinary least squares.
 
     Minimises the mean squared error over all rows; ``fit`` is (epsilon, delta)-differentially
@@ -244,6 +244,7 @@ class DPLinearRegression(_DPRegressor):
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -271,10 +272,11 @@ class DPLinearRegression(_DPRegressor):
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
 
 @documented
-class DPRidge(_DPRegressor):
+class DPRidge(DPLinearRegressor):
     """Differentially private least squares with an L2 penalty.
 
     Minimises ``|y - Xw|^2 + alpha |w|^2`` over all rows, as `sklearn.linear_model.Ridge` does;
@@ -342,6 +344,7 @@ class DPRidge(_DPRegressor):
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.epsilon = epsilon
@@ -370,6 +373,7 @@ class DPRidge(_DPRegressor):
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
     def _check_own_parameters(self) -> None:
         if not (is_real(self.alpha) and 0 <= self.alpha < math.inf):

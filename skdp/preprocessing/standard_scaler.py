@@ -10,13 +10,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.linear_model import parts
 from skdp.linear_model._estimator import (
     Prepared,
     PrivateEstimatorMixin,
     noise_assumptions,
     row_assumptions,
 )
-from skdp.linear_model.grouping import GroupLabels, rows_in_memory, without_row_counts
+from skdp.linear_model.grouping import (
+    GroupLabels,
+    rows_in_memory,
+    without_row_counts,
+    without_sizes,
+)
 from skdp.linear_model.parameters import check_counts, planned_records
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, make_plan
@@ -135,8 +141,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             If a parameter or the data is refused. Nothing is released then.
         """
         self._check_parameters()
+        part = parts.part_of(X)
         grouped = None if groups is None else GroupLabels(type(self).__name__, groups, X=X)
-        with without_row_counts(grouped is not None):
+        who = type(self).__name__
+        with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
             X = self._read("X", X, reset=True)
         n_records, n_features = X.shape
         if grouped is not None:
@@ -151,7 +159,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             source.reserve(transformed=False)
             return source
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
         assert solution.scaling is not None
         assert solution.scaling.columns is not None
         found = solution.scaling.columns

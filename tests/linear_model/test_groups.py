@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -12,7 +13,11 @@ from scipy import sparse
 import skdp
 from grouped import ASKED_BY, PAIRS, grouped_data
 from replays import ESTIMATORS
+from skdp.linear_model import parts
+from skdp.linear_model._estimator import PrivateEstimatorMixin
 from skdp.linear_model.grouping import GroupLabels, without_row_counts
+from skdp.oracle.sources.groups import GroupedSource
+from skdp.oracle.sources.memory import MemorySource
 from skdp.preprocessing import DPStandardScaler
 
 SEEDED = {"noise_source": "seeded", "random_state": 3}
@@ -139,12 +144,27 @@ def test_refusals_of_scikit_learn_do_not_either(X, y):
 
 
 def test_counts_in_messages():
-    message = "Expected 2D array, shape (987, 3), n=12 1.5 x4"
-    with (
-        pytest.raises(ValueError, match=r"2D array, shape \(\.\.\., \.\.\.\), n=\.\.\. 1\.5 x4"),
-        without_row_counts(True),
-    ):
+    message = "Expected 2D array, shape (987, 3), n=12 1.5 GiB x4"
+    shown = "Expected 2D array, shape (..., ...), n=... ... GiB x4"
+    with pytest.raises(ValueError, match=re.escape(shown)), without_row_counts(True):
         raise ValueError(message)
+
+
+@pytest.mark.parametrize("where", ["reading", "reserve", "run"])
+def test_no_lack_of_memory_tells_how_much_there_is(rng, monkeypatch, where):
+    def fail(*arguments, **options):
+        raise MemoryError("Unable to allocate 3.2 GiB for an array with shape (987, 50)")
+
+    owner, name = {
+        "reading": (PrivateEstimatorMixin, "_read"),
+        "reserve": (MemorySource, "reserve"),
+        "run": (GroupedSource, "total"),
+    }[where]
+    monkeypatch.setattr(owner, name, fail)
+    X, y, _, labels = grouped_data("ridge", rng)
+    with pytest.raises(MemoryError, match="needs more memory than there is") as refusal:
+        skdp.DPRidge().fit(X, y, groups=labels)
+    assert not any(figure in str(refusal.value) for figure in ("3.2", "987"))
 
 
 def test_no_warning_compares_labels_with_rows():
@@ -234,3 +254,29 @@ def test_objective_perturbation_refuses(rng):
     with pytest.raises(ValueError, match=r"rank one.*Nothing was released"):
         model.fit(X, y, groups=labels)
     assert budget.n_fits == 0
+
+
+class TestSplitsByRows:
+    """A random split of rows may put rows of one group into both parts."""
+
+    def test_fits_on_both_parts_add_up(self, rng):
+        X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+        first, second, y_first, y_second = skdp.model_selection.dp_train_test_split(
+            X, y, test_size=30
+        )
+        labels = np.arange(30) % 10
+        models = [
+            skdp.DPRidge(epsilon=1.0, scaling="none").fit(rows, target, groups=labels)
+            for rows, target in ((first, y_first), (second, y_second))
+        ]
+        total = skdp.total_privacy(*models, delta=2e-6)
+        assert total.unit == "group"
+        assert total.epsilon > 1.2
+
+    def test_a_fit_that_is_charged_with_others_is_refused(self, rng):
+        X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+        with (
+            parts.charged_as_a_whole(),
+            pytest.raises(ValueError, match=r"groups.*Nothing was released"),
+        ):
+            skdp.DPRidge(scaling="none").fit(X, y, groups=np.arange(60) % 10)
