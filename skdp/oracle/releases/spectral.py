@@ -13,7 +13,7 @@ from skdp._numbers import Array
 from skdp.oracle.kernels import second_moments
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import BLOCK_BYTES, MAX_PARTS, UNIT_ROUNDOFF
+from skdp.oracle.sources.records import BLOCK_BYTES, COPIED_BYTES, MAX_PARTS, UNIT_ROUNDOFF
 
 MAX_GRAM_COLUMNS = 4000  # a Gram matrix of more takes over 128 MB and minutes for its eigenvalues
 
@@ -32,7 +32,8 @@ def eigenvalue_rounding(n_rows: int, n_parameters: int) -> float:
     """
     # With or without the constant among the parameters, and parts that end in shorter blocks.
     columns = max(n_parameters - 1, 1), n_parameters
-    most, fewest = (max(16, BLOCK_BYTES // (8 * n)) for n in columns)
+    most = max(16, BLOCK_BYTES // (8 * columns[0]))
+    fewest = max(16, COPIED_BYTES // (8 * columns[1]))  # rows that are copied on the way
     blocks = n_rows // fewest + 2 * MAX_PARTS + 2
     terms = min(most, n_rows) + blocks + 100 * n_parameters**2
     return 1.01 * UNIT_ROUNDOFF * (n_parameters + 8 + 2.0 * terms * n_rows)
