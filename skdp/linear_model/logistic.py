@@ -295,12 +295,13 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         labels = column_or_1d(y, warn=True)
         if self.classes is None:
             check_classification_targets(labels)
-            classes, codes = np.unique(labels, return_inverse=True)
+            classes = np.unique(labels)
             if len(classes) < 2:
                 raise ValueError(
                     "DPLogisticRegression needs at least 2 classes; the data holds one class only. "
                     "Nothing was released."
                 )
+            codes = np.searchsorted(classes, labels)
         else:
             classes, codes = encode(labels, self.classes)
         weights = None

@@ -207,4 +207,4 @@ class GradientDifference(base.Statistic):
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point", "anchor")
         loss, bound = context.problem.loss, self.bound(context)
-        return np.asarray(rows.total(clipped_gradients, loss, self.point, bound, True, self.anchor))
+        return np.asarray(rows.total(clipped_gradients, loss, self.point, bound, self.anchor))

@@ -45,6 +45,7 @@ MANY_LIKE, LIKE, NARROW = 0.5, 4.0, 10.0
 AGAIN = 0.25  # most share of the bins of a range that is made smaller once more
 FINEST = 2.0**-40  # of widths of bins, next to the offset
 LEAST_SIZE = 0.2  # of a shape, in bins
+COLUMNS_AT_ONCE = 256  # where a copy of all would be larger than the rows
 WIDE = 5.0  # least range in units of the size
 
 
@@ -131,8 +132,12 @@ def _inner(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]
 def _median_end(posterior: Array, ends: Indices) -> Indices:
     """Median, over the shapes that a column may have, of the bin in which they end."""
     order = np.argsort(ends, kind="stable")
-    reached = np.cumsum(posterior[:, order], axis=1) >= 0.5
-    return np.asarray(ends[order][np.argmax(reached, axis=1)])
+    found = np.empty(len(posterior), dtype=ends.dtype)
+    for start in range(0, len(posterior), COLUMNS_AT_ONCE):
+        columns = slice(start, start + COLUMNS_AT_ONCE)
+        reached = np.cumsum(posterior[columns, order], axis=1) >= 0.5
+        found[columns] = ends[order][np.argmax(reached, axis=1)]
+    return found
 
 
 def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Ranges:
