@@ -5,6 +5,7 @@ python -m benchmarks verdict                  what utility.csv says about the ai
 python -m benchmarks speed                    ratios, measured in one run
 python -m benchmarks held_out [DATA SET ...]  accuracy on data sets from two packages, held_out.csv,
                                               and what it says about the aims
+python -m benchmarks selection [DATA SET ...] when a private search pays, selection.csv
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks import held_out, held_out_verdict, speed, table, utility, verdict
+from benchmarks import held_out, held_out_verdict, selection, speed, table, utility, verdict
 from benchmarks.held_out_sets import HALVES
 
 RESULTS = Path(__file__).parent / "results"
@@ -27,7 +28,7 @@ def parse(arguments=None):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "what", nargs="*", help="utility or held_out [DATA SET ...], verdict, speed"
+        "what", nargs="*", help="utility, held_out or selection [DATA SET ...], verdict, speed"
     )
     parser.add_argument(
         "--methods", nargs="+", default=[],
@@ -81,6 +82,10 @@ def main() -> None:
     command = "python -m benchmarks " + shlex.join(sys.argv[1:])
     if kind == "speed":
         speed.run(RESULTS / "speed.csv", command, smoke=False)
+    elif kind == "selection":
+        output = arguments.output or RESULTS / "selection.csv"
+        epsilons, runs = arguments.epsilon, arguments.runs
+        selection.run(output, command, names, epsilons, arguments.delta, runs)
     elif kind == "held_out":
         held_out_sets(names, command, arguments)
     elif kind == "verdict":
@@ -91,7 +96,9 @@ def main() -> None:
             arguments.delta, arguments.runs, arguments.conditions, arguments.jobs, arguments.all,
         )  # fmt: skip
     else:
-        parser.error(f"unknown benchmark {kind!r}; known: utility, verdict, speed, held_out")
+        parser.error(
+            f"unknown benchmark {kind!r}; known: utility, verdict, speed, held_out, selection"
+        )
 
 
 if __name__ == "__main__":

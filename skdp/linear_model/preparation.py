@@ -92,6 +92,11 @@ class PlannedModel(PrivateEstimatorMixin):
         warn_about_noise(type(self).__name__, plan, public, prepared.problem)
         return plan.statement(public, self._assumptions(prepared), self.noise_source)
 
+    def knows_target_range(self, n_samples: int, n_features: int, n_outputs: int = 1) -> bool:
+        """Whether a fit bounds its targets, by a declared figure or by one that it finds."""
+        prepared = self._prepare(n_samples, n_features, n_outputs, False, False)
+        return prepared.public_after.target_bound is not None
+
     # ------------------------------------------------------------------ what a fit consists of
 
     def _prepare(

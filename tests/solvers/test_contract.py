@@ -21,6 +21,7 @@ SOLVERS = sorted(skdp.solvers.available())
 EXACTLY: dict[str, dict] = {
     "adassp": {},
     "boosted_ssp": {},
+    "fold_moments": {},
     "newton": {},
     "whitened": {},
     # A later stage has steps so short that it would take far more of them.
@@ -37,7 +38,14 @@ OF_THE_PROBLEM: dict[str, dict] = {
     "accelerated_mirror_descent": {"constraint": "l2_ball", "radius": 2.0},
 }
 # Solvers with a matrix of all pairs of columns, which refuse thousands of them.
-FEW_COLUMNS = {"adassp", "boosted_ssp", "newton", "objective_perturbation", "whitened"}
+FEW_COLUMNS = {
+    "adassp",
+    "boosted_ssp",
+    "fold_moments",
+    "newton",
+    "objective_perturbation",
+    "whitened",
+}
 # Solvers that end near the minimum only, and how near.
 NEARLY: dict[str, float] = {}
 PROBLEMS = {
