@@ -146,6 +146,11 @@ class PlannedModel(PrivateEstimatorMixin):
         expected = expectation(prepared)
         return statement if expected is None else replace(statement, expectations=expected[:1])
 
+    def knows_target_range(self, n_samples: int, n_features: int, n_outputs: int = 1) -> bool:
+        """Whether a fit bounds its targets, by a declared figure or by one that it finds."""
+        prepared = self._prepare(n_samples, n_features, n_outputs, False, False)
+        return prepared.public_after.target_bound is not None
+
     # ------------------------------------------------------------------ what a fit consists of
 
     def _prepare(
