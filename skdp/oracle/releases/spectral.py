@@ -63,7 +63,7 @@ class LargestEigenvalue(base.Statistic):
     Write G for the matrix without the record, R for the enforced bound on ``|z|``. By Weyl's
     inequality
 
-        lambda(G) <= lambda(G + z z') <= lambda(G) + |z|**2 <= lambda(G) + R**2,
+        ``lambda(G) <= lambda(G + z z') <= lambda(G) + |z|**2 <= lambda(G) + R**2``,
 
     so the answer lies in an interval of length ``R**2`` that the other records fix. Zero-out is
     within it: the null row is there (with the constant, whose square is counted in R**2; the
