@@ -71,6 +71,7 @@ class DPElasticNet(DPLinearRegressor):
         max_iter: Any = "auto",
         learning_rate: Any = "auto",
         momentum: Any = "auto",
+        momentum_kind: str = "auto",
         batch_size: Any = None,
         noise_schedule: Any = "auto",
         clip_norm: Any = "auto",
@@ -96,6 +97,7 @@ class DPElasticNet(DPLinearRegressor):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
+        self.momentum_kind = momentum_kind
         self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
@@ -186,6 +188,7 @@ class DPLasso(DPElasticNet):
         max_iter: Any = "auto",
         learning_rate: Any = "auto",
         momentum: Any = "auto",
+        momentum_kind: str = "auto",
         batch_size: Any = None,
         noise_schedule: Any = "auto",
         clip_norm: Any = "auto",
@@ -210,6 +213,7 @@ class DPLasso(DPElasticNet):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
+        self.momentum_kind = momentum_kind
         self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
