@@ -116,8 +116,8 @@ class Replay:
             patch.setattr(StepNoise, "add_noise", add_step_noise)
             patch.setattr(VaryingNoise, "add_noise", add_varying_noise)
             patch.setattr(PerturbedMinimum, "answer", perturbed)
-            X, y, weights, *groups = data
-            model.fit(X, y, weights, groups=groups[0] if groups else None)
+            # X, y, weights, as many as there are, and labels of groups, if there are any.
+            model.fit(*data[:3], **({"groups": data[3]} if len(data) > 3 else {}))
         told = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
         return model, log, [*told, printed.getvalue()]
 
