@@ -15,7 +15,8 @@ from sklearn.base import clone
 import skdp
 from skdp.accounting import Adjacency
 from skdp.objective import L2, Logistic, Problem
-from skdp.oracle import FixedSize, Oracle, Poisson, Public, SVRGPass, kernels, noise_source
+from skdp.oracle import FixedSize, Oracle, Poisson, Public, SVRGPass, noise_source
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource, row_threads
@@ -50,13 +51,13 @@ def kernel(n_rows, n_features, repeats):
     X = rng.standard_normal((n_rows, n_features))
     y = (X[:, 0] > 0).astype(float)
     point = rng.standard_normal((n_features + 1, 1)) / 10
-    norms = np.hypot(kernels.row_norms(X), 1.0)
+    norms = np.hypot(np.linalg.norm(X, axis=1), 1.0)
     plain = ours = np.inf
     for _ in range(repeats):
         plain = min(plain, best_of(lambda: plain_pass(X, y, norms, point[:, 0], 1.0), 5))
         with row_threads() as spread:
             rows = MemorySource.of(X, y[:, None], spread=spread)
-            sum_up = functools.partial(rows.clipped_gradient_sum, Logistic(), point, 1.0)
+            sum_up = functools.partial(rows.total, clipped_gradients, Logistic(), point, 1.0)
             ours = min(ours, best_of(sum_up, 5))
     yield f"kernel pass ({n_rows}, {n_features}) float64, plain / ours", plain / ours, ">= 1.3"
     gigabytes = X.nbytes / 1e9
@@ -106,7 +107,7 @@ def overhead(n_rows, n_features, repeats, steps=200):
     for _ in range(repeats):
         with (
             Stopwatch(Oracle, "ask") as ask,
-            Stopwatch(MemorySource, "clipped_gradient_sum") as kernel,
+            Stopwatch(MemorySource, "total") as kernel,
             Stopwatch(SystemSource, "gaussian") as draws,
         ):
             start = time.perf_counter()
@@ -159,7 +160,7 @@ def passes(size, n_features, n_steps, repeats, n_rows=50_000):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, n_features))
     y = (X[:, 0] > 0).astype(float)
-    norms = kernels.row_norms(X)
+    norms = np.linalg.norm(X, axis=1)
     bound = 2 * n_features**0.5
     rows = MemorySource.of(X, y[:, None], None, bound, 0.0)
     public = Public(
@@ -172,7 +173,7 @@ def passes(size, n_features, n_steps, repeats, n_rows=50_000):
         has_intercept=False,
         row_bound=bound,
     )
-    terms = PublicContext(public, Problem(Logistic(), L2(0.01), fit_intercept=False), 1.0)
+    context = PublicContext(public, Problem(Logistic(), L2(0.01), fit_intercept=False), 1.0)
     point = np.zeros((n_features, 1))
     releases = {
         kind: SVRGPass(point, point, point + 0.01, np.full(n_steps, 0.01), 1.0, sampler=sampler)
@@ -180,8 +181,8 @@ def passes(size, n_features, n_steps, repeats, n_rows=50_000):
     }
     bare = functools.partial(bare_passes, X, y, norms, size, n_steps)
     for kind, release in releases.items():
-        seeded = functools.partial(release.answer, rows, terms, noise_source(0))
-        secure = functools.partial(release.answer, rows, terms, noise_source(None))
+        seeded = functools.partial(release.answer, rows, context, noise_source(0))
+        secure = functools.partial(release.answer, rows, context, noise_source(None))
         ours, plain = alternating(seeded, bare, repeats, time.process_time)
         name = f"pass of {n_steps} steps, batch {size} ({kind}), d = {n_features}"
         yield f"{name}: ours / bare numpy", ours / plain, "<= 1.5"

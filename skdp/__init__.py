@@ -4,6 +4,10 @@ from skdp import solvers
 from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import (
+    CoefficientDisplay,
+    DPElasticNet,
+    DPHuberRegressor,
+    DPLasso,
     DPLinearRegression,
     DPLogisticRegression,
     DPRidge,
@@ -13,18 +17,24 @@ from skdp.linear_model import (
     PrivacyWarning,
     SeededNoiseWarning,
 )
-from skdp.model_selection import privacy_of, total_privacy
-from skdp.preprocessing import DPStandardScaler
+from skdp.model_selection import PrivacyUtilityDisplay, privacy_of, total_privacy
+from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 
 __all__ = [
+    "CoefficientDisplay",
+    "DPElasticNet",
+    "DPHuberRegressor",
+    "DPLasso",
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",
     "DPStandardScaler",
+    "DPTabularPreprocessor",
     "NoiseWarning",
     "PrivacyBudget",
     "PrivacyBudgetError",
     "PrivacyStatement",
+    "PrivacyUtilityDisplay",
     "PrivacyWarning",
     "SeededNoiseWarning",
     "__version__",

@@ -1,6 +1,7 @@
 """Numbers: the types of arrays, what counts as a number, what a message shows of a value."""
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Number, Real
 from typing import Any, TypeGuard
 
@@ -47,6 +48,12 @@ def shown(value: object) -> str:
         return f"{type(value).__name__} of length {len(value)}"  # type: ignore[arg-type]
     except TypeError:
         return f"object of type {type(value).__name__}"
+
+
+def listed(names: Iterable[object], most: int = 10) -> str:
+    """Return names as a message may list them: quoted, and not too many."""
+    found = [repr(name) for name in names]
+    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if found[most:] else "")
 
 
 def require(name: str, value: object, allowed: str, holds: bool) -> None:

@@ -198,7 +198,7 @@ def _legend(results: Sequence[Result]) -> str:
 def _privacy(results: Sequence[Result]) -> str:
     """One statement in full, and what the other models assume besides."""
     shown = min(results, key=lambda result: abs(result.epsilon - SHOWN_EPSILON))
-    said = {_without_numbers(text) for text in shown.statement.assumptions}
+    listed = {_without_numbers(text) for text in shown.statement.assumptions}
     lines = [
         "What is guaranteed and what was assumed public",
         "",
@@ -211,8 +211,8 @@ def _privacy(results: Sequence[Result]) -> str:
     ]
     for result in results:
         for text in result.statement.assumptions:
-            if _without_numbers(text) not in said:
-                said.add(_without_numbers(text))
+            if _without_numbers(text) not in listed:
+                listed.add(_without_numbers(text))
                 lines.append(f"    - {result.experiment.data}: {text}")
     return "\n".join(lines)
 

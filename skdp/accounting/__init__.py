@@ -3,9 +3,9 @@
 Nothing here reads rows or draws random numbers.
 """
 
-import warnings
 from typing import TYPE_CHECKING
 
+from skdp._renamed import former_names
 from skdp.accounting import events
 from skdp.accounting.accountant import Accountant, UnknownCost, available_accountants
 from skdp.accounting.balls_and_bins import BallsAndBinsAccountant
@@ -18,6 +18,7 @@ from skdp.accounting.objective import ObjectivePerturbationAccountant, objective
 from skdp.accounting.pld import PLDAccountant
 from skdp.accounting.pure import PureDPAccountant
 from skdp.accounting.rdp import RDPAccountant
+from skdp.accounting.registry import model_card_section, registry_entry
 from skdp.accounting.selection import SelectionAccountant, selection_delta, selection_epsilon
 from skdp.accounting.shuffle import ShuffleAccountant
 from skdp.accounting.statement import PrivacyStatement, ReleaseRecord, compose_statements
@@ -47,8 +48,10 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
+    "model_card_section",
     "objective_delta",
     "price",
+    "registry_entry",
     "selection_delta",
     "selection_epsilon",
     "supporting_accountants",
@@ -76,12 +79,4 @@ _NEW_NAMES = {
 }
 
 if not TYPE_CHECKING:  # type checkers report the old names as unknown
-
-    def __getattr__(name: str) -> object:
-        """Return the object that an old name stands for, with a warning."""
-        if name not in _NEW_NAMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        new = _NEW_NAMES[name]
-        message = f"skdp.accounting.{name} has been renamed to {new}; the old name will be removed."
-        warnings.warn(message, FutureWarning, stacklevel=2)
-        return globals()[new]
+    __getattr__ = former_names(__name__, _NEW_NAMES)

@@ -1,12 +1,19 @@
-"""Who asks: the estimators."""
+"""Private linear models, and the budget that several fits can share."""
 
 from skdp.linear_model.budget import PrivacyBudget, PrivacyBudgetError
+from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
+from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.noise_warning import NoiseWarning
 from skdp.linear_model.parameters import PrivacyWarning, SeededNoiseWarning
 from skdp.linear_model.regression import DPLinearRegression, DPRidge
+from skdp.linear_model.summary import CoefficientDisplay
 
 __all__ = [
+    "CoefficientDisplay",
+    "DPElasticNet",
+    "DPHuberRegressor",
+    "DPLasso",
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from skdp._numbers import shown
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.statement import release_lines
-from skdp.linear_model import parameters
+from skdp.linear_model import parameters, parts, tables
 from skdp.linear_model.budget import (
     PrivacyBudget,
     charge,
@@ -28,7 +28,7 @@ from skdp.oracle import NoiseSource, Plan, Public, Solution, noise_source, publi
 from skdp.oracle.session import Stages
 from skdp.oracle.sources.base import Source
 from skdp.oracle.sources.memory import Map, row_threads
-from skdp.oracle.sources.records import canonical
+from skdp.oracle.sources.records import canonical, row_parts
 from skdp.solvers import Solver
 
 GENERATORS = (np.random.RandomState, np.random.Generator)
@@ -38,13 +38,24 @@ GENERATORS = (np.random.RandomState, np.random.Generator)
 UNUSABLE = {
     "Complex data not supported": "must hold real numbers (Complex data not supported)",
     "could not convert string": "holds text where numbers are needed",
+    "DTypePromotion": "holds columns that are no numbers",
+    "Expected 2D array": (
+        "must have two dimensions, rows and columns. Reshape your data: X.reshape(-1, 1) if there "
+        "is one column, X.reshape(1, -1) if there is one row"
+    ),
     "contains NaN": (
         "holds missing values (NaN), which are not supported. Fill them with constants that are "
         "chosen without looking at the rows, and add a column that marks them, or leave such rows "
-        "out; means or medians of the rows, as an imputer takes them, would not be private"
+        "out; means or medians of the rows, as an imputer takes them, would not be private. "
+        "skdp.DPTabularPreprocessor does all that"
     ),
     "contains infinity": "holds infinity (inf), or values that are too large for their type",
 }
+
+ENCODE = (
+    "Encode categories that are public beforehand, by skdp.DPTabularPreprocessor or by "
+    "sklearn.preprocessing.OneHotEncoder(categories=...)."
+)
 
 # Attribute of an estimator that was pickled inside the block of a budget of another process.
 _FOREIGN_BUDGET = "_foreign_budget"
@@ -101,7 +112,9 @@ class PrivateEstimatorMixin(BaseEstimator):
 
     def _read(self, what: str, *arrays: Any, **checks: Any) -> Any:
         """Validate X, or X and y; a refusal does not quote what a cell holds."""
-        with without_cells(type(self).__name__, what):
+        who = type(self).__name__
+        refuse_tables(who, *arrays[:1])
+        with without_cells(who, what, *arrays[:1]):
             found = validate_data(
                 self, *arrays, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
             )
@@ -114,6 +127,7 @@ class PrivateEstimatorMixin(BaseEstimator):
         prepared: Prepared,
         assumptions: tuple[str, ...],
         make_source: Callable[[Map], Source],
+        part: parts.Part = (),
     ) -> tuple[Solution, PrivacyStatement]:
         """Charge the budgets and run a prepared fit on its rows, once.
 
@@ -124,6 +138,8 @@ class PrivateEstimatorMixin(BaseEstimator):
         make_source : callable
             Returns the place where the rows live, from a ``map`` over threads. Whatever can fail
             for its size fails in there, before the budget is charged.
+        part : tuple of (Partition, int)
+            The part of a random split that the rows are; () for all rows.
         """
         who, public = type(self).__name__, prepared.public
         parameters.warn_about_budget(who, self.epsilon, self.delta, public.n_rows)
@@ -131,9 +147,19 @@ class PrivateEstimatorMixin(BaseEstimator):
         self._warn_and_report(prepared)
         drawn_from, seed = self._noise()
         statement = prepared.plan.statement(public, assumptions, self.noise_source)
-        with row_threads() as spread, without_sizes(who, public.grouped):
+        if public.grouped:
+            part = ()  # a split by rows may put the rows of one group into both of its parts
+            if parts.is_charged():
+                raise ValueError(
+                    f"{who}: groups are not supported in a search or another fit that is charged "
+                    "as a whole: it counts single rows. Nothing was released."
+                )
+        statement = parts.placed(statement, part)
+        n_parts = len(row_parts(public.n_rows, public.n_features, 8, public.sparse))
+        with row_threads(n_parts) as spread, without_sizes(who, public.grouped):
             source = make_source(spread)
-            charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
+            if not parts.is_charged():
+                charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
             # A scaler alone makes no choices of its own.
             rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
             plan, stages, problem = prepared.plan, prepared.stages, prepared.problem
@@ -204,7 +230,7 @@ class PrivateEstimatorMixin(BaseEstimator):
 
 
 @contextmanager
-def without_cells(who: str, what: str) -> Iterator[None]:
+def without_cells(who: str, what: str, X: Any = None) -> Iterator[None]:
     """Validate arrays in the block; neither a refusal nor a warning quotes what a cell holds.
 
     Parameters
@@ -213,6 +239,8 @@ def without_cells(who: str, what: str) -> Iterator[None]:
         The estimator.
     what : str
         Names of the arrays.
+    X : table, default=None
+        One of the arrays, whose columns of text are named in a refusal.
     """
     try:
         # Sums of extreme values may overflow in there: a warning would tell of single records.
@@ -225,7 +253,28 @@ def without_cells(who: str, what: str) -> Iterator[None]:
             why = "holds a number that is too large for float64"
         if why is None:
             raise
-        raise ValueError(f"{who}: {what} {why}. Nothing was released.") from None
+        if X is not None and why == UNUSABLE["could not convert string"]:
+            texts = tables.columns_of_text(X)
+            if texts:
+                what, why = "X", f"{why}, in {tables.columns_in_words(texts)}. {ENCODE}"
+            else:
+                what = "y"
+        raise ValueError(f"{who}: {what} {why.rstrip('.')}. Nothing was released.") from None
+
+
+def refuse_tables(who: str, X: Any) -> None:
+    """Raise ValueError for a table that scikit-learn would misread, before any cell is looked at.
+
+    Dates would be taken for nanoseconds, and a lazy frame holds no rows yet.
+    """
+    tables.refuse_lazy(who, X)
+    dates = tables.columns_of_dates(X)
+    if dates:
+        raise ValueError(
+            f"{who}: X holds dates where numbers are needed, in {tables.columns_in_words(dates)}. "
+            "Turn them into numbers, such as days since a day that you choose beforehand, or let "
+            "skdp.DPTabularPreprocessor do it. Nothing was released."
+        )
 
 
 def row_assumptions(public: Public) -> list[str]:

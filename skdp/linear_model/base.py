@@ -1,5 +1,6 @@
 """Base of the estimators: from rows to coefficients, on the one path of all private fits."""
 
+import importlib
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Self
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
+from skdp.linear_model import parts
 from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.grouping import (
     GroupLabels,
@@ -19,6 +21,7 @@ from skdp.linear_model.grouping import (
     without_row_counts,
     without_sizes,
 )
+from skdp.linear_model.inference import InferenceMixin, warn_about_inference
 from skdp.linear_model.parameters import check_counts
 from skdp.linear_model.preparation import PlannedModel
 from skdp.linear_model.streaming import BlockReader
@@ -28,7 +31,7 @@ from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.stream import StreamSource
 
 
-class DPLinearModel(PlannedModel):
+class DPLinearModel(InferenceMixin, PlannedModel):
     """Base of the estimators: from rows to coefficients, through the oracle.
 
     Subclasses say what the targets are, which problem is solved, and how coefficients are shown.
@@ -45,6 +48,10 @@ class DPLinearModel(PlannedModel):
         """Return targets of the declared kind, of two rows or so, before any row has arrived."""
 
     @abstractmethod
+    def _plain_twin(self) -> Any:
+        """Return scikit-learn's own estimator, without coefficients."""
+
+    @abstractmethod
     def _show(self, coef: Array, intercept: Array, targets: Targets) -> None:
         """Store ``coef`` (features by outputs) and ``intercept`` in scikit-learn's shapes."""
 
@@ -55,12 +62,15 @@ class DPLinearModel(PlannedModel):
         X: Any,
         y: Any,
         sample_weight: ArrayLike | None,
-        groups: Any = None,
+        coef_init: Any,
+        intercept_init: Any,
+        groups: Any,
         **checks: Any,
     ) -> Self:
         # 1. Everything that can be refused without rows.
         who = type(self).__name__
         self._check_parameters()
+        part = parts.part_of(X, y)
         # 2. Validate the rows.
         grouped = None
         if groups is not None:
@@ -75,15 +85,19 @@ class DPLinearModel(PlannedModel):
         n_records, n_features = X.shape
         if grouped is not None:
             n_records = grouped.n_groups
+        start = self._start(coef_init, intercept_init, n_features, targets.n_outputs)
         prepared = self._prepare(
             n_records,
             n_features,
             targets.n_outputs,
             is_sparse,
             weights is not None,
+            names=list(getattr(self, "feature_names_in_", ())),
+            start=start,
             grouped=grouped is not None,
         )
         public = prepared.public
+        warn_about_inference(type(self).__name__, prepared)
 
         # 4. Charge the budgets that this fit shares, and run on the rows, once.
         def rows(spread: Map) -> MemorySource:
@@ -93,7 +107,7 @@ class DPLinearModel(PlannedModel):
             source.reserve(transformed=len(prepared.stages) > 1)
             return source
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
         # 5. Keep the answer; rows, oracle and generators end here.
         self._keep(solution, prepared, targets, statement)
         return self
@@ -106,6 +120,8 @@ class DPLinearModel(PlannedModel):
         n_features: int,
         n_outputs: int = 1,
         sparse: bool = False,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
     ) -> Self:
         """Fit the model on blocks of rows that arrive one by one, each read once.
 
@@ -129,6 +145,8 @@ class DPLinearModel(PlannedModel):
             Number of targets of a regression.
         sparse : bool, default=False
             Whether X is sparse.
+        coef_init, intercept_init : array or None, default=None
+            Where the solver starts, as in ``fit``.
 
         Returns
         -------
@@ -175,9 +193,9 @@ class DPLinearModel(PlannedModel):
         check_counts("fit_blocks", n_samples=n_samples, n_features=n_features, n_outputs=n_outputs)
         declared = self._declared_targets(n_outputs)
         weighted = declared.weights is not None
-        prepared = self._prepare(
-            n_samples, n_features, declared.n_outputs, bool(sparse), weighted, streamed=True
-        )
+        shape = n_samples, n_features, declared.n_outputs, bool(sparse), weighted
+        start = self._start(coef_init, intercept_init, n_features, declared.n_outputs)
+        prepared = self._prepare(*shape, streamed=True, start=start)
         public = prepared.public
         reader = BlockReader(self._twin(), public, declared)
 
@@ -189,7 +207,8 @@ class DPLinearModel(PlannedModel):
 
             return StreamSource(reader.arrivals(blocks), n_samples, arrived, reader.nothing())
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        assumptions = self._assumptions(prepared)
+        solution, statement = self._carry_out(prepared, assumptions, rows, parts.part_of())
         self._keep(solution, prepared, declared, statement)
         self.n_features_in_ = int(n_features)
         if hasattr(self, "feature_names_in_"):  # of an earlier fit
@@ -213,6 +232,7 @@ class DPLinearModel(PlannedModel):
         if public.has_intercept:
             intercept = public.intercept_size * solution.coef[n_features]
         self._show(*in_raw_units(coef, intercept, solution.scaling), targets)
+        self._keep_inference(solution.debiased, solution.scaling, public.has_intercept)
         self.scaling_ = solution.scaling
         self.n_iter_ = solution.n_iter
         self.n_gradients_ = solution.n_gradients
@@ -220,8 +240,78 @@ class DPLinearModel(PlannedModel):
         self.row_bound_ = prepared.public_after.row_bound
         self.privacy_ = statement
 
+    def coefficients(self) -> Any:
+        """Return the coefficients as a table, largest effect first; it needs pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by column: ``coefficient`` (with several outputs one column for each), in the
+            unit of X, and ``effect``, what the prediction moves by if the column moves by its
+            size in ``scaling_``, 1 where columns were not scaled. With several outputs it is
+            the largest.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from skdp import DPRidge
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> DPRidge(epsilon=10.0).fit(X, y).coefficients().columns.tolist()
+        ['coefficient', 'effect']
+        """
+        check_is_fitted(self, "coef_")
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            raise ImportError(f"{type(self).__name__}: coefficients() needs pandas.") from None
+        coef = np.atleast_2d(self.coef_)
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        several = [
+            f"coefficient {number}" for number in getattr(self, "classes_", range(len(coef)))
+        ]
+        table = pandas.DataFrame(
+            coef.T, index=names, columns=["coefficient"] if len(coef) == 1 else several
+        )
+        columns = None if self.scaling_ is None else self.scaling_.columns
+        sizes = 1.0 if columns is None else columns.size
+        largest = np.abs(coef).argmax(axis=0)
+        table["effect"] = coef[largest, np.arange(coef.shape[1])] * sizes
+        return table.sort_values("effect", key=np.abs, ascending=False)
+
+    def to_sklearn(self) -> Any:
+        """Return a fitted linear model of scikit-learn with the same coefficients.
+
+        It can be given to whatever takes scikit-learn's own models: SHAP, converters to ONNX or
+        PMML, a service without skdp. It is as public as this model.
+
+        Returns
+        -------
+        LinearRegression, Ridge or LogisticRegression
+            It predicts as this model does with ``linear_predictions=True``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from skdp import DPLogisticRegression
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = DPLogisticRegression(epsilon=10.0, linear_predictions=True).fit(X, y)
+        >>> plain = model.to_sklearn()
+        >>> type(plain).__name__, bool((plain.predict(X) == model.predict(X)).all())
+        ('LogisticRegression', True)
+        """
+        check_is_fitted(self, "coef_")
+        plain = self._plain_twin()
+        plain.coef_, plain.intercept_ = self.coef_.copy(), np.copy(self.intercept_)[()]
+        plain.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            plain.feature_names_in_ = self.feature_names_in_
+        return plain
+
     def _linear_predictor(self, X: Any) -> Array:
         check_is_fitted(self, "coef_")
         X = self._read("X", X, reset=False)
         coef = np.atleast_2d(self.coef_).T
+        if self.linear_predictions:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.asarray(X @ coef + self.intercept_)
         return scaled_scores(X, coef, self.intercept_, self.scaling_, self.row_bound_)

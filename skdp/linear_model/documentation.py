@@ -25,20 +25,30 @@ batch_size : int, float or None, default=None
 noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
     How noisy the steps are next to each other. The scale always follows from the budget.
 clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
-    Bound of one record's gradient, in L2 norm, with Laplace noise in L1 norm. Smaller means less
-    noise and more bias. "adaptive" follows the gradients' norms by noisy counts, in solvers "gd"
-    and "adp_sgd".
+    Largest norm of one record's gradient: L2 for Gaussian noise, L1 for Laplace noise. Smaller
+    means less noise and more bias. "adaptive" follows the gradients' norms by noisy counts, in
+    solvers "gd" and "adp_sgd".
 data_norm : float or None, default=None
-    Public bound on a row's L2 norm, without the intercept. Longer rows are scaled down to it, in
-    fit and in predict. With None, rows twice as long as columns of unit size give,
-    ``2 * sqrt(n_features + 1)`` in standardised units, are scaled down, unless epsilon is infinite.
+    Public bound on a row's L2 norm, without the intercept. Longer rows are scaled down to it.
+    None: rows whose standardised L2 norm exceeds ``2 * sqrt(n_features + 1)``, twice the
+    typical one, are scaled down to it, unless epsilon is infinite.
 """
 
 TARGET_BOUND = """
 target_bound : float or None, default=None
     Public bound on the absolute value of a target, in the target's unit; larger targets are
-    clipped to it. It sets the scale of the default clipping norm. None assumes nothing and
-    expects targets of unit size.
+    clipped to it. Predictions keep to it, too, and no budget is spent on the range of the targets.
+    None: the range is found privately as part of the fit, as ``scaling`` says; with
+    ``scaling="none"`` targets of about unit size are expected.
+"""
+
+CORRECTION = """
+calibration : {"auto", "private", "none"}, default="auto"
+    Whether the fit ends with a slope and a shift of its predictions, found by a noisy sum that
+    takes 3 % of the budget, in mu squared. Capped residuals leave predictions of skewed targets too
+    small and off centre; this mends it, as far as it stands out of its noise. "auto" is "private"
+    where solver and hyperparameters are all "auto", with one target of unit size (or scaled to it),
+    Gaussian noise, and without weights, a constraint or blocks; else "none".
 """
 
 TERMS = """
@@ -65,11 +75,29 @@ scaling : {"auto", "private", "none"}, default="auto"
     Sparse columns are not centred, and nothing is without an intercept. "none" takes records as
     they are. "auto" is "none" with ``data_norm``, a constraint or ``delta=0``, and leaves columns
     alone where their histograms would drown in noise, by a rule in public facts.
-bounds : tuple (low, high) or None, default=None
-    Public ends of the columns, numbers or one number for each column. Columns are standardised by
-    them, values outside are clipped, and no budget is spent on it.
+bounds : tuple (low, high), list of pairs, dict or None, default=None
+    Public ends of the columns: ``(low, high)`` for all columns, each a number or one number for
+    each column; a list with a pair for each column; or a dict with a pair for each column, by name
+    in a data frame, by number else: ``{"age": (0, 120), ...}``. Two pairs for two columns can be
+    read in two ways and are refused: number the columns. Columns are standardised by the ends,
+    values outside are clipped, and no budget is spent on it.
+inference : {"none", "coefficients"}, default="none"
+    "coefficients" ends the fit with standard errors, intervals and p-values: a Newton step from the
+    fitted coefficients that undoes their bias, with the covariance of rows and noise. See the page
+    on intervals. It needs one target or two classes, Gaussian noise, records without weights, and
+    no L1 penalty or constraint; a penalty is not part of what is estimated.
+inference_share : float, default=1/3
+    Share of the budget, in mu squared, that the inference gets of what scaling leaves; in (0, 1).
+    More of it makes intervals narrower and ``coef_`` noisier.
 fit_intercept : bool, default=True
     Whether to fit an intercept; it is part of the same release.
+linear_predictions : bool, default=False
+    Whether predictions are linear everywhere: ``X @ coef_.T + intercept_``. False treats rows as
+    the fit did: columns are clipped to their ranges and long rows are scaled down, and predictions
+    of regressors are clipped to ``prediction_range_``. Rows like most others get the same
+    prediction either way; rows far out get no far-fetched one, which is worth much where a column
+    has a long tail. It changes neither the fit nor its privacy, so it can be set afterwards by
+    ``set_params``; ``to_sklearn`` returns the linear model.
 noise_source : {"system", "seeded"}, default="system"
     "system" draws the noise from the operating system's secure source, whatever ``random_state``
     is. "seeded" draws it from ``random_state``: it is reproducible, whoever knows the seed can
@@ -104,10 +132,27 @@ solver_ : Solver
 scaling_ : Scaling or None
     Ranges, centres and sizes of ``columns`` and ``targets``; None if records were taken as given.
 row_bound_ : float or None
-    L2 norm to which longer rows are scaled down, in fit and in predict; of standardised rows, if
-    they were.
+    L2 norm to which longer rows are scaled down, in the fit and, unless ``linear_predictions`` is
+    True, in predictions; of standardised rows, if they were.
 privacy_ : PrivacyStatement
     What was released, what it cost, and what was assumed.
+coef_debiased_ : array of the shape of ``coef_``
+    With ``inference="coefficients"``, as what follows: the estimates that intervals are about. For
+    predictions ``coef_`` is the better choice.
+intercept_debiased_ : float or array of the shape of ``intercept_``
+    The intercept that belongs to them.
+coef_std_error_ : array of shape (n_features,)
+    Standard errors over rows and noise; inf where a coefficient is not determined.
+intercept_std_error_ : float
+    The same of the intercept; inf unless all coefficients are determined.
+coef_covariance_ : array of shape (n_features, n_features)
+    Covariance of ``coef_debiased_``; inf on the diagonal, nan beside it, where not determined.
+determined_ : array of shape (n_features,), bool
+    Whether the noise leaves an interval of use.
+p_values_ : array of shape (n_features,)
+    Two-sided, of coefficients of 0; nan where not determined.
+inference_ : CoefficientInference
+    All of it in one object, with the shares of the variances that are due to privacy.
 n_features_in_ : int
     Number of columns.
 feature_names_in_ : array of shape (n_features,)
@@ -122,6 +167,7 @@ J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting)
 documented = fill(
     budget_and_steps=BUDGET_AND_STEPS,
     target_bound=TARGET_BOUND,
+    correction=CORRECTION,
     terms=TERMS,
     coefficients=COEFFICIENTS,
     fitted=FITTED,

@@ -7,15 +7,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn import linear_model
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skdp import objective
-from skdp._numbers import AnyArray, Array, Indices, is_integer, is_real, shown
+from skdp._numbers import AnyArray, Array, Indices, is_integer, is_real, listed, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
+from skdp.linear_model.inference import mean_response
 from skdp.linear_model.units import Targets
 
 
@@ -34,7 +36,9 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     l1_ratio : float, default=0.0
         Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.
     classes : array of shape (n_classes,) or None, default=None
-        Public set of labels. None takes it from y and lists that among the assumptions.
+        Public set of labels. None takes it from y and lists that among the assumptions. Estimators
+        that fit on labels of their own making, such as
+        `sklearn.multiclass.OneVsRestClassifier`, need those: declare [0, 1] there, or nothing.
     class_weight : dict or None, default=None
         Weights by label, 1 where a label is missing. "balanced" is refused: it would count the
         private labels.
@@ -98,7 +102,10 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         radius: float = 1.0,
         scaling: str = "auto",
         bounds: Any = None,
+        inference: str = "none",
+        inference_share: float = 1 / 3,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
@@ -126,7 +133,10 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.radius = radius
         self.scaling = scaling
         self.bounds = bounds
+        self.inference = inference
+        self.inference_share = inference_share
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
@@ -138,6 +148,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
         groups: Any = None,
     ) -> Self:
         """Fit the model, spending its budget.
@@ -151,6 +163,10 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         sample_weight : array of shape (n_samples,), float or None, default=None
             Not negative. Scales a record's gradient before it is clipped, so that the guarantee
             does not depend on it; sums are still divided by n.
+        coef_init, intercept_init : array or None, default=None
+            Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
+            is zero. Public by assumption, which the privacy statement lists: a point learnt from
+            the same rows is a leak, unless what it cost is accounted for.
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons; none may be missing. The guarantee is for a group
             then, with all of its rows, however many they are: the unit of privacy is all rows with
@@ -166,7 +182,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        return self._fit(X, y, sample_weight, groups)
+        return self._fit(X, y, sample_weight, coef_init, intercept_init, groups)
 
     def plan(
         self,
@@ -204,17 +220,25 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any, return_std: bool = False) -> Any:
         """Return scores, positive for the second label where there are two.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the log odds by the *debiased* coefficients instead, with their
+            standard errors. Needs a fit with ``inference="coefficients"``.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
+            With ``return_std``, a pair of arrays of shape (n_samples,): log odds and standard
+            errors, which are inf unless all coefficients are determined. `scipy.special.expit` of
+            the ends of their intervals gives intervals of probabilities.
         """
+        if return_std:
+            return mean_response(self, X)
         scores = self._linear_predictor(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -326,6 +350,11 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.coef_ = coef.T.copy()
         self.intercept_ = intercept.copy()
 
+    def _plain_twin(self) -> Any:
+        twin = linear_model.LogisticRegression(C=self.C, fit_intercept=self.fit_intercept)
+        twin.classes_, twin.n_iter_ = self.classes_, np.array([self.n_iter_], dtype=np.int32)
+        return twin
+
     def _loss(self, n_outputs: int) -> objective.Loss:
         return objective.Logistic() if n_outputs == 1 else objective.Multinomial(n_outputs)
 
@@ -349,22 +378,44 @@ def _n_outputs(n_classes: int) -> int:
 
 def sorted_labels(declared: Any) -> AnyArray:
     """Return sorted labels, from an array or any other collection, such as a set."""
+    if isinstance(declared, str | bytes) or not np.iterable(declared):
+        raise ValueError(f"classes must list the labels, as in [0, 1]; got {shown(declared)}.")
     if not hasattr(declared, "__array__"):
         declared = list(declared)
-    return np.unique(np.asarray(declared))
+    try:
+        return np.unique(np.asarray(declared))
+    except TypeError:
+        raise ValueError(
+            f"classes must list labels of one kind, all text or all numbers; got {shown(declared)}."
+        ) from None
 
 
 def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     """Return the declared labels, sorted, and the place of each label among them."""
     classes = sorted_labels(declared)
-    codes = np.searchsorted(classes, labels)
-    codes[codes == len(classes)] = 0
-    if (classes[codes] != labels).any():
+    kinds = [_kind(found) for found in (classes, labels)]
+    if len({*kinds, "objects"}) == 3:  # objects may be of any kind
         raise ValueError(
-            "y holds a label that is not among the declared classes "
-            f"({', '.join(str(label) for label in classes[:20])}). Nothing was released."
+            f"classes are {kinds[0]} ({listed(classes.tolist())}), and the labels in y are "
+            f"{kinds[1]}. Declare the labels as they are in y. Nothing was released."
+        )
+    try:
+        codes = np.searchsorted(classes, labels)
+    except TypeError:  # objects of several kinds
+        codes = np.zeros(len(labels), dtype=np.intp)
+    codes[codes == len(classes)] = 0
+    if np.any(classes[codes] != labels):
+        raise ValueError(
+            "y holds a label that is not among the declared classes, "
+            f"{listed(classes.tolist(), 20)} ({kinds[0]}; the number 1 and the text '1' are "
+            "different labels). Nothing was released."
         )
     return classes, codes
+
+
+def _kind(labels: AnyArray) -> str:
+    """Say in a word what labels are; of the type of the array, not of any label."""
+    return {"U": "text", "S": "text", "O": "objects"}.get(labels.dtype.kind, "numbers")
 
 
 def weights_by_label(class_weight: Mapping[Any, float], classes: AnyArray) -> Array:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp._numbers import is_integer, is_real, shown
-from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex, Unconstrained
+from skdp._numbers import Array, is_integer, is_real, shown
+from skdp.objective import Box, Constraint, L1Ball, L2Ball, Problem, Simplex, Unconstrained
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.base import REGISTRY
 
@@ -192,6 +192,20 @@ def require_one_pass(who: str, solver: Solver) -> None:
         raise ValueError(
             f"{who}: solver {solver.name!r} reads rows more than once, and blocks are gone when "
             f"they are read. Solvers that can: {', '.join(able)}. Nothing was released."
+        )
+
+
+def require_start(who: str, solver: Solver, problem: Problem, coef: Array) -> None:
+    """Raise ValueError if a start is of no use to a solver, or outside of the constraint."""
+    if not solver.takes_start:
+        raise ValueError(
+            f"{who}: solver {solver.name!r} releases a minimum, wherever its search starts; leave "
+            "coef_init and intercept_init out. Nothing was released."
+        )
+    if not problem.constraint.contains(coef):
+        raise ValueError(
+            f"{who}: coef_init must lie in the constraint, {problem.constraint}. Nothing was "
+            "released."
         )
 
 

@@ -2,12 +2,13 @@
 
 import pickle
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from skdp._numbers import shown
+from skdp._numbers import Array, listed, require
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model._estimator import (
     Prepared,
@@ -15,6 +16,7 @@ from skdp.linear_model._estimator import (
     noise_assumptions,
     row_assumptions,
 )
+from skdp.linear_model.inference import expectation, warn_about_inference
 from skdp.linear_model.noise_warning import warn_about_noise
 from skdp.linear_model.parameters import (
     check_bound,
@@ -24,13 +26,15 @@ from skdp.linear_model.parameters import (
     planned_records,
     require_one_pass,
     require_pure_dp,
+    require_start,
 )
+from skdp.linear_model.units import starting_point
 from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import Public, SolverStage, Stage, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, STREAMED
-from skdp.solvers import Solver
+from skdp.solvers import Solver, get_solver
 from skdp.solvers.auto import automatic_solver
-from skdp.stages.choice import check_stages, recalibration_stage, scaling_stage
+from skdp.stages import choice
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
 HANDED_ON: dict[str, Any] = {
@@ -42,11 +46,12 @@ HANDED_ON: dict[str, Any] = {
     "clip_norm": "auto",
 }
 # Parameters that no plan depends on.
-NOT_PLANNED = frozenset({"budget", "noise_source", "random_state", "verbose"})
+NOT_PLANNED = frozenset({"budget", "linear_predictions", "noise_source", "random_state", "verbose"})
 
 # Plans of fits that were prepared lately, by parameters and shape: the fits of a cross-validation
 # share theirs. The oldest goes first.
 MAX_PLANS = 64
+Start = tuple[Array, Array]  # coefficients (features by outputs) and intercepts
 _plans: dict[tuple[Any, ...], Prepared] = {}
 
 
@@ -61,9 +66,45 @@ class PlannedModel(PrivateEstimatorMixin):
     radius: float
     scaling: str
     bounds: Any
+    inference: str
+    inference_share: float
     fit_intercept: bool
+    linear_predictions: bool
     verbose: int
     rows_per_group: float | None
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of a solver, ``solver__...``, make an object of a named solver.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the estimator, and of its solver after the prefix ``solver__``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unknown, or one of the solver is set where ``solver="auto"``.
+        """
+        inner = {name: params[name] for name in params if name.startswith("solver__")}
+        super().set_params(**{name: params[name] for name in params if name not in inner})
+        if inner and isinstance(self.solver, str):
+            who = type(self).__name__
+            if self.solver == "auto":
+                own = [name for name in inner if name.removeprefix("solver__") in HANDED_ON]
+                instead = listed(name.removeprefix("solver__") for name in own)
+                raise ValueError(
+                    f"{who}: {listed(inner)} needs a solver whose parameters are known, and "
+                    "solver='auto' is chosen in fit. Name one, as in solver='gd'"
+                    f"{f', or set {instead} of the estimator itself' if own else ''}."
+                )
+            self.solver = get_solver(self.solver)
+        super().set_params(**inner)
+        return self
 
     # ------------------------------------------------------------------ what subclasses say
 
@@ -100,7 +141,10 @@ class PlannedModel(PrivateEstimatorMixin):
         )
         public, plan = prepared.public, prepared.plan
         warn_about_noise(type(self).__name__, plan, public, prepared.problem)
-        return plan.statement(public, self._assumptions(prepared), self.noise_source)
+        warn_about_inference(type(self).__name__, prepared)
+        statement = plan.statement(public, self._assumptions(prepared), self.noise_source)
+        expected = expectation(prepared)
+        return statement if expected is None else replace(statement, expectations=expected[:1])
 
     # ------------------------------------------------------------------ what a fit consists of
 
@@ -112,19 +156,25 @@ class PlannedModel(PrivateEstimatorMixin):
         is_sparse: bool,
         weighted: bool,
         streamed: bool = False,
+        names: Sequence[str] | None = None,
+        start: Start | None = None,
         grouped: bool = False,
     ) -> Prepared:
-        """Settle all that does not depend on rows; equal fits of one shape are planned once."""
-        shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed, grouped
+        """Settle all that does not depend on rows; equal fits of one shape are planned once.
+
+        ``names`` of columns, empty if they have none, are for ``bounds`` that name them.
+        """
+        ends = None if self.bounds is None else choice.declared_ends(self.bounds, n_features, names)
+        shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed, start, grouped
         parameters = self.get_params(deep=False)
         planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
         try:
-            key = type(self), pickle.dumps(planned), shape
+            key = type(self), pickle.dumps((planned, ends, shape))
         except (pickle.PicklingError, TypeError, AttributeError):
-            return self._prepared(*shape)
+            return self._prepared(ends, *shape)
         found = _plans.get(key)
         if found is None:
-            found = self._prepared(*shape)
+            found = self._prepared(ends, *shape)
             while len(_plans) >= MAX_PLANS:
                 _plans.pop(next(iter(_plans)), None)
             _plans[key] = found
@@ -132,12 +182,14 @@ class PlannedModel(PrivateEstimatorMixin):
 
     def _prepared(
         self,
+        ends: tuple[Array, Array] | None,
         n_rows: int,
         n_features: int,
         n_outputs: int,
         is_sparse: bool,
         weighted: bool,
         streamed: bool,
+        start: Start | None,
         grouped: bool,
     ) -> Prepared:
         who = type(self).__name__
@@ -160,6 +212,8 @@ class PlannedModel(PrivateEstimatorMixin):
         public = replace(
             public, row_bound=public.long_row if self.data_norm is None else public.data_norm
         )
+        if start is not None:
+            public = public.starting_at(*start)
         problem = Problem(
             self._loss(n_outputs),
             self._penalty(n_rows),
@@ -168,6 +222,8 @@ class PlannedModel(PrivateEstimatorMixin):
         )
         asked = self._choose_solver(public, problem)
         asked.check(problem)
+        if start is not None:
+            require_start(who, asked, problem, start[0])
         if public.clips_means and not asked.averages_groups(public.is_pure):
             public = replace(public, rows_per_group=None)
         if streamed:
@@ -175,19 +231,37 @@ class PlannedModel(PrivateEstimatorMixin):
         # 1. Scaling comes first; the solver works on what it leaves.
         before = None
         if not streamed:
-            before = scaling_stage(who, self.scaling, self.bounds, public, problem, self.accountant)
+            before = choice.scaling_stage(who, self.scaling, ends, public, problem, self.accountant)
         scaled = public if before is None else before.public_after(public)
-        # 2. Recalibration comes last; the solver gets what the two leave of the budget.
+        # 2. Inference comes last, calibration before it; the solver gets what they leave.
+        last = choice.inference_stage(
+            who,
+            self.inference,
+            self.inference_share,
+            scaled,
+            problem,
+            self.accountant,
+            asked.adaptive,
+        )
+        if last is not None:
+            scaled = replace(scaled, share=scaled.share * (1 - last.share))
         plain = isinstance(self.solver, str) and self.solver == "auto" and not self._given()
-        after = recalibration_stage(
+        after = choice.calibration_stage(
             who, self.calibration, plain, scaled, problem, self.accountant, asked.adaptive
         )
         left = scaled.share if after is None else scaled.share * (1 - after.share)
         solver = asked.resolve(replace(scaled, share=left), problem)
-        stages: tuple[Stage | None, ...] = before, SolverStage(solver), after
+        stages: tuple[Stage | None, ...] = before, SolverStage(solver), after, last
         sequence = tuple(stage for stage in stages if stage is not None)
         plan = make_plan(sequence, public, problem, self.accountant)
         return Prepared(public, problem, sequence, plan, solver)
+
+    def _start(
+        self, coef_init: Any, intercept_init: Any, n_features: int, n_outputs: int
+    ) -> Start | None:
+        """Return where the solver is to start, if the fit was told."""
+        asked = coef_init, intercept_init, n_features, n_outputs, bool(self.fit_intercept)
+        return starting_point(type(self).__name__, *asked)
 
     def _given(self) -> dict[str, Any]:
         """Hyperparameters that were set, to be handed on to a solver chosen by name."""
@@ -213,11 +287,13 @@ class PlannedModel(PrivateEstimatorMixin):
         check_bound("target_bound", self.target_bound)
         check_bound("rows_per_group", self.rows_per_group)
         constraint_set(self.constraint, self.radius)
-        check_stages(self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration)
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise ValueError(
-                f"fit_intercept must be True or False; got {shown(self.fit_intercept)}."
-            )
+        choice.check_stages(
+            self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration
+        )
+        choice.check_inference(self.inference, self.inference_share)
+        for name in ("fit_intercept", "linear_predictions"):
+            value = getattr(self, name)
+            require(name, value, "be True or False", isinstance(value, bool | np.bool_))
         self._check_own_parameters()
         if self.delta == 0 and self.epsilon != np.inf:
             require_pure_dp(type(self).__name__, self._choose_solver())
@@ -238,6 +314,11 @@ class PlannedModel(PrivateEstimatorMixin):
             )
         if public.weighted:
             found.append("That weights are finite, not negative and not all 0 is public.")
+        if public.start is not None:
+            found.append(
+                "coef_init and intercept_init, where the solver started, are public: they were "
+                "not learnt from these rows, or what that cost is accounted for elsewhere."
+            )
         if self.data_norm is not None:
             found.append(
                 f"data_norm = {self.data_norm:g} was chosen without looking at the rows; "

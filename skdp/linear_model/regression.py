@@ -5,18 +5,22 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn import linear_model
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from skdp._numbers import AnyArray, Array, is_real, shown
 from skdp.accounting import PrivacyStatement
+from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.linear_model.units import Targets
+from skdp.linear_model.inference import mean_response
+from skdp.linear_model.units import Targets, target_range
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
+from skdp.oracle import Solution
 
 
-class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
-    """What the two regressors share."""
+class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
+    """Base of the regressors: least squares without a penalty, unless they say otherwise."""
 
     def fit(
         self,
@@ -24,6 +28,8 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
         groups: Any = None,
     ) -> Self:
         """Fit the model, spending its budget.
@@ -37,6 +43,10 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         sample_weight : array of shape (n_samples,), float or None, default=None
             Not negative. Scales a record's gradient before it is clipped, so that the guarantee
             does not depend on it; sums are still divided by n.
+        coef_init, intercept_init : array or None, default=None
+            Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
+            is zero. Public by assumption, which the privacy statement lists: a point learnt from
+            the same rows is a leak, unless what it cost is accounted for.
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons; none may be missing. The guarantee is for a group
             then, with all of its rows, however many they are: the unit of privacy is all rows with
@@ -52,20 +62,31 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        return self._fit(X, y, sample_weight, groups, multi_output=True, y_numeric=True)
+        given = sample_weight, coef_init, intercept_init, groups
+        return self._fit(X, y, *given, multi_output=True, y_numeric=True)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict targets.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the mean response by the *debiased* coefficients instead, with its
+            standard error, for intervals of the mean response; rows are not clipped for it. Needs
+            a fit with ``inference="coefficients"``.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_targets)
+            With ``return_std``, a pair of arrays of shape (n_samples,): means and standard errors,
+            which are inf unless all coefficients are determined.
         """
+        if return_std:
+            return mean_response(self, X)
         scores = self._linear_predictor(X)
+        if self.prediction_range_ is not None and not self.linear_predictions:
+            scores = np.clip(scores, *self.prediction_range_)
         return scores[:, 0] if self.coef_.ndim == 1 else scores
 
     def plan(
@@ -133,6 +154,21 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         else:
             self.intercept_ = float(intercept[0]) if one else intercept.copy()
 
+    def _keep(
+        self,
+        solution: Solution,
+        prepared: Prepared,
+        targets: Targets,
+        statement: PrivacyStatement,
+    ) -> None:
+        super()._keep(solution, prepared, targets, statement)
+        self.prediction_range_ = target_range(
+            solution.scaling, self.target_bound, targets.n_outputs
+        )
+
+    def _plain_twin(self) -> Any:
+        return linear_model.LinearRegression(fit_intercept=self.fit_intercept)
+
     def _loss(self, n_outputs: int) -> Loss:
         return SquaredError()
 
@@ -144,7 +180,7 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
 
 
 @documented
-class DPLinearRegression(_DPRegressor):
+class DPLinearRegression(DPLinearRegressor):
     """Differentially private ordinary least squares.
 
     Minimises the mean squared error over all rows; ``fit`` is (epsilon, delta)-differentially
@@ -154,11 +190,15 @@ class DPLinearRegression(_DPRegressor):
     ----------
     {budget_and_steps}
     {target_bound}
+    {correction}
     {terms}
 
     Attributes
     ----------
     {coefficients}
+    prediction_range_ : tuple of two arrays of shape (n_targets,), or None
+        Range of the targets: found privately by ``scaling``, or ``target_bound`` on both sides.
+        Predictions are clipped to it, unless ``linear_predictions`` is True.
     {fitted}
 
     References
@@ -189,6 +229,7 @@ class DPLinearRegression(_DPRegressor):
         clip_norm: Any = "auto",
         data_norm: float | None = None,
         target_bound: float | None = None,
+        calibration: str = "auto",
         adjacency: str = "zero_out",
         accountant: str = "auto",
         budget: Any = None,
@@ -196,7 +237,10 @@ class DPLinearRegression(_DPRegressor):
         radius: float = 1.0,
         scaling: str = "auto",
         bounds: Any = None,
+        inference: str = "none",
+        inference_share: float = 1 / 3,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
@@ -213,6 +257,7 @@ class DPLinearRegression(_DPRegressor):
         self.clip_norm = clip_norm
         self.data_norm = data_norm
         self.target_bound = target_bound
+        self.calibration = calibration
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget
@@ -220,7 +265,10 @@ class DPLinearRegression(_DPRegressor):
         self.radius = radius
         self.scaling = scaling
         self.bounds = bounds
+        self.inference = inference
+        self.inference_share = inference_share
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
@@ -228,7 +276,7 @@ class DPLinearRegression(_DPRegressor):
 
 
 @documented
-class DPRidge(_DPRegressor):
+class DPRidge(DPLinearRegressor):
     """Differentially private least squares with an L2 penalty.
 
     Minimises ``|y - Xw|^2 + alpha |w|^2`` over all rows, as `sklearn.linear_model.Ridge` does;
@@ -241,11 +289,15 @@ class DPRidge(_DPRegressor):
         penalised.
     {budget_and_steps}
     {target_bound}
+    {correction}
     {terms}
 
     Attributes
     ----------
     {coefficients}
+    prediction_range_ : tuple of two arrays of shape (n_targets,), or None
+        Range of the targets: found privately by ``scaling``, or ``target_bound`` on both sides.
+        Predictions are clipped to it, unless ``linear_predictions`` is True.
     {fitted}
 
     References
@@ -277,6 +329,7 @@ class DPRidge(_DPRegressor):
         clip_norm: Any = "auto",
         data_norm: float | None = None,
         target_bound: float | None = None,
+        calibration: str = "auto",
         adjacency: str = "zero_out",
         accountant: str = "auto",
         budget: Any = None,
@@ -284,7 +337,10 @@ class DPRidge(_DPRegressor):
         radius: float = 1.0,
         scaling: str = "auto",
         bounds: Any = None,
+        inference: str = "none",
+        inference_share: float = 1 / 3,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
@@ -302,6 +358,7 @@ class DPRidge(_DPRegressor):
         self.clip_norm = clip_norm
         self.data_norm = data_norm
         self.target_bound = target_bound
+        self.calibration = calibration
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget
@@ -309,7 +366,10 @@ class DPRidge(_DPRegressor):
         self.radius = radius
         self.scaling = scaling
         self.bounds = bounds
+        self.inference = inference
+        self.inference_share = inference_share
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
@@ -318,6 +378,9 @@ class DPRidge(_DPRegressor):
     def _check_own_parameters(self) -> None:
         if not (is_real(self.alpha) and 0 <= self.alpha < math.inf):
             raise ValueError(f"alpha must be a finite number, at least 0; got {shown(self.alpha)}.")
+
+    def _plain_twin(self) -> Any:
+        return linear_model.Ridge(self.alpha, fit_intercept=self.fit_intercept)
 
     def _penalty(self, n_rows: int) -> Penalty:
         # scikit-learn's sum of squares, divided by 2 n.

@@ -12,6 +12,7 @@ from skdp.linear_model._estimator import without_cells
 from skdp.oracle import Scaling
 from skdp.oracle.sources.records import quotient, row_norms
 
+LARGEST_START = 1e50  # of a number in coef_init and intercept_init
 BLOCK_VALUES = 1 << 20  # values of sparse records that are made dense at once
 
 
@@ -63,6 +64,56 @@ def joint_weights(
     return np.asarray(np.minimum(weights * target_weights, np.finfo(np.float64).max))
 
 
+def starting_point(
+    who: str, coef_init: Any, intercept_init: Any, n_features: int, n_outputs: int, constant: bool
+) -> tuple[Array, Array] | None:
+    """Return the coefficients (features by outputs) and intercepts of a start that was given.
+
+    Parameters
+    ----------
+    who : str
+        The estimator.
+    coef_init : array of shape (n_features,) or (n_outputs, n_features), or None
+    intercept_init : float, array of shape (n_outputs,), or None
+    n_features, n_outputs : int
+    constant : bool
+        Whether there is an intercept.
+
+    Returns
+    -------
+    pair of array, or None if neither was given
+
+    Raises
+    ------
+    ValueError
+        If a shape is another, or a number is not finite or beyond what squares bear.
+    """
+    if coef_init is None and intercept_init is None:
+        return None
+    shapes = {"coef_init": (n_outputs, n_features), "intercept_init": (n_outputs,)}
+    found = []
+    for (name, shape), given in zip(shapes.items(), (coef_init, intercept_init), strict=True):
+        try:
+            values: Array = np.zeros(shape) if given is None else np.array(given, dtype=float)
+        except (TypeError, ValueError):
+            values = np.full(1, np.nan)
+        if values.ndim < len(shape) and n_outputs == 1:
+            values = values[None]
+        if values.shape != shape or not (np.abs(values) <= LARGEST_START).all():
+            wanted = " or ".join(str(one) for one in {shape, shape[1:]} if one or n_outputs > 1)
+            raise ValueError(
+                f"{who}: {name} must be None or finite numbers of shape {wanted}, as the fitted "
+                f"attribute has, none beyond {LARGEST_START:g}. Nothing was released."
+            )
+        found.append(values)
+    coef, intercept = found
+    if intercept.any() and not constant:
+        raise ValueError(
+            f"{who}: intercept_init was given, and fit_intercept=False. Nothing was released."
+        )
+    return coef.T.copy(), intercept
+
+
 def in_raw_units(coef: Array, intercept: Array, scaling: Scaling | None) -> tuple[Array, Array]:
     """Coefficients (features by outputs) and intercept for records in the user's units."""
     if scaling is None:
@@ -103,3 +154,16 @@ def _in_dense_blocks(
     return np.concatenate(
         [scaled_scores(block, coef, intercept, scaling, row_bound) for block in blocks]
     )
+
+
+def target_range(
+    scaling: Scaling | None, target_bound: float | None, n_outputs: int
+) -> tuple[Array, Array] | None:
+    """Return the range of targets that is public, declared or found; None if there is none."""
+    if target_bound is not None:
+        ends = np.full(n_outputs, float(target_bound))
+        return -ends, ends
+    found = None if scaling is None else scaling.targets
+    if found is None or (found.high >= np.finfo(float).max).all():  # not clipped without noise
+        return None
+    return found.low.copy(), found.high.copy()

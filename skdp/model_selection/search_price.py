@@ -155,7 +155,7 @@ def _of_search(
     n_trained = sum(
         len(item.models) if item.chosen is None else item.chosen for item in search_rounds
     )
-    said = [
+    assumptions = [
         SCORES,
         f"{n_trained} candidates were trained on {search.n_splits_} splits each; a record takes "
         f"part in at most {membership.total()} of those trainings.",
@@ -164,14 +164,16 @@ def _of_search(
         if refitted
         else "There was no refit.",
     ]
-    said += assumed
+    assumptions += assumed
     if any(item.chosen for item in search_rounds):
-        said.append("Later rounds are counted as of all candidates that scores might have chosen.")
+        assumptions.append(
+            "Later rounds are counted as of all candidates that scores might have chosen."
+        )
     if type(splitter) in READ_LABELS:
-        said.append(_warned(LABELS.format(type(splitter).__name__)))
+        assumptions.append(_warned(LABELS.format(type(splitter).__name__)))
     else:
-        said.append(f"The splits are public: {shape.unit} numbers alone decide on them.")
-    return _finished(total, said, reading)
+        assumptions.append(f"The splits are public: {shape.unit} numbers alone decide on them.")
+    return _finished(total, assumptions, reading)
 
 
 def _refuse_parts_of_groups(search: Any) -> None:
@@ -197,7 +199,7 @@ def _of_cross_validation(
         raise ValueError("privacy_of: some of these fits failed, so what they cost is not known.")
     # Private steps before the estimator meet the same rows.
     statements = [[item.model.privacy_, *item.statements_before] for item in found]
-    said = [SCORES]
+    assumptions = [SCORES]
     of_groups = found[0].model.privacy_.unit == "group"
     if "indices" in results and not (of_groups and groups is None):
         trains, tests = results["indices"]["train"], results["indices"]["test"]
@@ -208,10 +210,10 @@ def _of_cross_validation(
         else:
             numbers = [row_numbers(train, n_samples) for train in trains]
         memberships = memberships_among(numbers, range(len(found)), n_samples)
-        said.append(TAKEN)
+        assumptions.append(TAKEN)
     else:
         memberships = [Membership(range(len(found)))]
-        said.append(
+        assumptions.append(
             "Which records each training used is not known, so that each is counted in all of "
             "them; cross_validate(..., return_indices=True) tells, with groups if the fits got "
             f"them. {TAKEN}"
@@ -219,9 +221,11 @@ def _of_cross_validation(
     if delta is None:
         delta = _common(item.delta for met in statements for item in met if item.releases)
     total, membership = _most_expensive(memberships, dict(enumerate(statements)), [], delta)
-    said.append(f"A record takes part in at most {membership.total()} of {len(found)} trainings.")
+    assumptions.append(
+        f"A record takes part in at most {membership.total()} of {len(found)} trainings."
+    )
     reading = dict.fromkeys(step for item in found for step in item.steps_that_read_rows)
-    return _finished(total, said, tuple(reading))
+    return _finished(total, assumptions, tuple(reading))
 
 
 def _most_expensive(
@@ -242,17 +246,17 @@ def _most_expensive(
 
 
 def _finished(
-    total: PrivacyStatement, said: list[str], reading: tuple[str, ...]
+    total: PrivacyStatement, assumptions: list[str], reading: tuple[str, ...]
 ) -> PrivacyStatement:
     if reading:
-        said.append(
+        assumptions.append(
             f"Steps before the estimator are fitted on the rows: {', '.join(reading)}. That is NOT "
             "part of this price, and through them one record moves all rows; it holds for steps "
             "that were fitted on public data."
         )
     if total.noise_source == "seeded":
-        said.append(_warned(SEEDED))
-    return replace(total, assumptions=(*said, *total.assumptions))
+        assumptions.append(_warned(SEEDED))
+    return replace(total, assumptions=(*assumptions, *total.assumptions))
 
 
 def _warned(sentence: str) -> str:

@@ -115,17 +115,17 @@ def total_privacy(*models: Any, delta: float, accountant: str = "auto") -> Priva
         statements += found.statements
         uncovered |= dict.fromkeys(found.uncovered)
     total = compose_statements(statements, delta, accountant)
-    said = []
+    assumptions = []
     if uncovered:
-        said.append(
+        assumptions.append(
             f"Read rows without privacy: {'; '.join(uncovered)}. That is NOT part of this total, "
             "and what a step learnt from one record may move all other rows. The total holds where "
             "such steps were fitted on public data."
         )
     if sum(statement.noise_source == "seeded" for statement in statements) > 1:
-        said.append(SEEDED)
+        assumptions.append(SEEDED)
         warnings.warn(f"total_privacy: {SEEDED}", PrivacyWarning, stacklevel=2)
-    return replace(total, assumptions=(*said, *total.assumptions))
+    return replace(total, assumptions=(*assumptions, *total.assumptions))
 
 
 def reads_rows(step: Any) -> bool:
@@ -157,7 +157,7 @@ class _Found:
         if isinstance(thing, PrivacyStatement):
             self.statements.append(thing)
         elif isinstance(getattr(thing, "privacy_", None), PrivacyStatement):
-            self.statements.append(thing.privacy_)
+            self.visit(thing.privacy_)  # once, where several steps share what was charged once
         elif isinstance(thing, PrivateEstimatorMixin):
             return  # not fitted
         elif _is_estimator(thing) and _holds_private(thing):

@@ -1,5 +1,8 @@
 """The trust boundary: the only code that sees a row."""
 
+from typing import TYPE_CHECKING
+
+from skdp._renamed import former_names
 from skdp.oracle.ledger import BudgetError, Entry, PlanError
 from skdp.oracle.noise import NoiseSource, noise_source
 from skdp.oracle.oracle import Oracle
@@ -31,6 +34,14 @@ from skdp.oracle.releases.moments import (
     unpack_gram,
 )
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
+from skdp.oracle.releases.one_step import (
+    GRADIENT_WEIGHT,
+    CappedHessian,
+    CappedResiduals,
+    CutCount,
+    LogisticStep,
+    ScoreSquares,
+)
 from skdp.oracle.releases.perturbed import PerturbedMinimum
 from skdp.oracle.releases.samplers import (
     AllRows,
@@ -42,11 +53,13 @@ from skdp.oracle.releases.samplers import (
     Poisson,
     Sampler,
 )
+from skdp.oracle.releases.scores import TableCounts, UnitSum
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
 from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection, SmallestEigenvalue
 from skdp.oracle.releases.svrg_pass import SVRGPass
 from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.session import (
+    DebiasedEstimate,
     Plan,
     Solution,
     SolverStage,
@@ -58,15 +71,20 @@ from skdp.oracle.session import (
 )
 
 __all__ = [
+    "GRADIENT_WEIGHT",
     "AllRows",
     "Bin",
     "BinCounts",
     "Block",
     "BudgetError",
+    "CappedHessian",
+    "CappedResiduals",
     "Columns",
     "Contribution",
     "Coordinates",
     "Cut",
+    "CutCount",
+    "DebiasedEstimate",
     "DirectionalSum",
     "Entry",
     "FixedSize",
@@ -79,6 +97,7 @@ __all__ = [
     "LaplaceNoise",
     "LargestEigenvalue",
     "LastIterate",
+    "LogisticStep",
     "MagnitudeCounts",
     "NewtonDirection",
     "NoiseSource",
@@ -97,6 +116,7 @@ __all__ = [
     "SVRGPass",
     "Sampler",
     "Scaling",
+    "ScoreSquares",
     "ShrunkGradientSum",
     "ShuffledPass",
     "SmallestEigenvalue",
@@ -105,6 +125,8 @@ __all__ = [
     "SquaredNormSum",
     "Stage",
     "Statistic",
+    "TableCounts",
+    "UnitSum",
     "audited",
     "make_plan",
     "mechanism_by_name",
@@ -116,3 +138,8 @@ __all__ = [
     "smoothness",
     "unpack_gram",
 ]
+
+_NEW_NAMES = {"Everyone": "AllRows", "NoisySum": "NoisyStatistic", "Sum": "Statistic"}
+
+if not TYPE_CHECKING:  # type checkers report the old names as unknown
+    __getattr__ = former_names(__name__, _NEW_NAMES)

@@ -199,6 +199,42 @@ class Staircase:
         return (step * Decimal(2).ln() - exponent - Decimal(self.ceiling)).exp()
 
 
+class Reserve(threading.local):
+    """Samples of one law drawn ahead, for fits that ask for a few at every one of many steps.
+
+    A law that is asked for again gets as many ahead as it has had so far, so at most half are
+    drawn in vain. As in `SystemWords` each thread has its own, a forked process drops what it
+    inherits, and what was given is wiped: no sample is ever given twice.
+    """
+
+    MOST: ClassVar[int] = 1 << 12
+
+    def __init__(self) -> None:
+        self._law: Staircase | None = None
+        self._drawn = np.empty(0)
+        self._used = self._given = 0
+        self._pid = os.getpid()
+
+    def rounded(self, law: Staircase, size: int, words: Words) -> Array:
+        """Return ``size`` independent samples of round(X); see `Staircase.rounded`."""
+        if law is not self._law or self._pid != os.getpid():
+            self._law, self._pid = law, os.getpid()
+            self._drawn, self._used, self._given = np.empty(0), 0, 0
+        self._given += size
+        if size > len(self._drawn) - self._used:
+            ahead = min(self._given - size, self.MOST)
+            if size >= ahead:
+                return law.rounded(size, words)
+            self._used = len(self._drawn)  # an interrupt from here on leaves an empty reserve
+            self._drawn = law.rounded(ahead, words)
+            self._used = 0
+        start, stop = self._used, self._used + size
+        self._used = stop  # first of all: an interrupt may waste samples, never repeat them
+        samples = self._drawn[start:stop].copy()
+        self._drawn[start:stop] = 0.0
+        return samples
+
+
 def leading_zeros(words: Words) -> int:
     """Return the number of zeros before the first one in a fresh sequence of bits."""
     zeros = 0

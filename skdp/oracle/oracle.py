@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from skdp._numbers import Array
+from skdp.accounting import Event
 from skdp.objective import Problem
 from skdp.oracle.ledger import Ledger
 from skdp.oracle.noise import NoiseSource
@@ -52,7 +53,10 @@ class Oracle:
         self.gradient_lengths: list[float] = []
         self._context, self._ledger = context, ledger
         self._source, self._noise_source = source, noise_source
+        self._given = source  # before any scaling
         self._scale, self._noise_unit = context.scale, 1.0
+        self._last_event: tuple[Event, Event] | None = None
+        self._last_rehearsed: tuple[object, tuple[str, Event, float, Array]] | None = None
 
     def ask(self, release: base.Release) -> Array:
         """Charge a release to the ledger, then answer it.
@@ -88,11 +92,19 @@ class Oracle:
             )
         context = self._context
         release.std(context)  # raises where no such noise can be drawn, before the debt
-        self._ledger.charge(release.kind, release.event(context).scaled(self._noise_unit))
+        event = release.event(context)
+        self._ledger.charge(release.kind, self._in_units_of_plan(event))
         self.n_gradients += release.n_gradients(context)
         if self._source is None or self._noise_source is None:
             return release.placeholder(context, self.rng)
+        self._noise_source.asked(release.kind, event, context.scale, self.public.adjacency)
         return release.answer(self._source, context, self._noise_source)
+
+    def _in_units_of_plan(self, event: Event) -> Event:
+        """Return the event with its noise in units of the plan; equal steps share one object."""
+        if self._last_event is None or self._last_event[0] != event:
+            self._last_event = event, event.scaled(self._noise_unit)
+        return self._last_event[1]
 
     def gradient(
         self,
@@ -121,9 +133,20 @@ class Oracle:
         -------
         array of shape ``public.shape``
         """
+        asked = clip_norm, noise, sampler, mechanism
+        if self.is_rehearsal and self._last_rehearsed and self._last_rehearsed[0] == asked:
+            # A debt does not depend on the point: what is equal need not be made up again.
+            kind, event, n_gradients, gradient = self._last_rehearsed[1]
+            self._ledger.charge(kind, event)
+            self.n_gradients += n_gradients
+            return gradient.copy()
         release = noisy_gradient(point, clip_norm, noise, sampler, mechanism)
         gradient = self.ask(release) / release.divisor(self._context)
         self.note_direction(gradient)
+        if self.is_rehearsal:
+            event = self._in_units_of_plan(release.event(self._context))
+            n_gradients = release.n_gradients(self._context)
+            self._last_rehearsed = asked, (release.kind, event, n_gradients, gradient)
         return gradient
 
     def note_direction(self, direction: Array) -> None:
@@ -151,7 +174,8 @@ class Oracle:
     def standardise(self, scaling: Scaling, share: float = 1.0) -> None:
         """Answer for standardised records from here on, and say so in :attr:`public`.
 
-        It releases nothing: every record is mapped by itself, by numbers that are public.
+        It releases nothing: every record is mapped by itself, by numbers that are public. The
+        start and the penalty are put in the new units, too.
 
         Parameters
         ----------
@@ -168,16 +192,43 @@ class Oracle:
             raise ValueError(
                 "standardise: rows that are read once are taken as they are. Nothing was released."
             )
-        parts = [part for part in (scaling.columns, scaling.targets) if part is not None]
-        if type(scaling) is not Scaling or any(type(part) is not Columns for part in parts):
-            raise base.NotAudited(
-                "standardise: only Scaling and Columns, no subclasses, map records."
-            )
-        public = self.public.standardised(scaling.columns is not None, scaling.targets is not None)
+        _require_plain(scaling)
+        before = self.public
+        public = before.standardised(scaling.columns is not None, scaling.targets is not None)
         public = replace(public, share=share)
+        if before.start is not None:
+            start, n = before.starting_point, before.n_features
+            intercept = before.intercept_size * start[n:].sum(axis=0)  # 0 where there is none
+            public = public.starting_at(*scaling.of_coefficients(start[:n], intercept))
         if self._source is not None:
             rows = require_kind(self._source, RepeatableSource)
             self._source = rows.transformed(scaling, public.row_bound)
+        problem = self.problem
+        if scaling.targets is not None:
+            sizes = tuple(scaling.targets.size.tolist())
+            problem = replace(problem, penalty=problem.penalty.for_targets(sizes))
+        self.public, self.problem, self._last_rehearsed = public, problem, None
+        self._context = replace(self._context, public=public, problem=problem)
+
+    def unclip(self, scaling: Scaling | None) -> None:
+        """Answer for the records as they were given from here on, moved and divided, no more.
+
+        Ranges of columns and targets do not apply, nor does a bound on rows, and the constant
+        feature has size 1: a statistic bounds what a record adds by itself. Clipped records have
+        another regression than the given ones. It releases nothing, as `standardise`.
+
+        Parameters
+        ----------
+        scaling : Scaling or None
+            Centres and sizes; None takes records as they were given.
+        """
+        scaling = Scaling() if scaling is None else scaling
+        _require_plain(scaling)
+        public = replace(self.public, row_bound=None, data_norm=None)
+        if self._source is not None and self._given is not None:
+            given = require_kind(self._given, RepeatableSource)
+            used = require_kind(self._source, RepeatableSource)
+            self._source = given.unclipped(scaling.unclipped, used)
         self.public = public
         self._context = replace(self._context, public=public)
 
@@ -189,7 +240,7 @@ class Oracle:
         """
         if not 0 < unit < math.inf:
             raise ValueError(f"set_noise_unit: unit must be positive and finite; got {unit!r}.")
-        self._noise_unit = float(unit)
+        self._noise_unit, self._last_event, self._last_rehearsed = float(unit), None, None
         self._context = replace(self._context, scale=self._scale * float(unit))
 
     def std(self, release: base.Release) -> float:
@@ -247,5 +298,12 @@ class Oracle:
         return self._context.scale > 0
 
     def start(self) -> Array:
-        """Return the zero parameter, where solvers begin."""
-        return np.zeros(self.public.shape)
+        """Return the parameter where solvers begin: zero, unless the fit was given a start."""
+        return self.public.starting_point
+
+
+def _require_plain(scaling: Scaling) -> None:
+    """Raise NotAudited if a part of a scaling is of a type whose code was not reviewed."""
+    parts = [part for part in (scaling.columns, scaling.targets) if part is not None]
+    if type(scaling) is not Scaling or any(type(part) is not Columns for part in parts):
+        raise base.NotAudited("standardise: only Scaling and Columns, no subclasses, map records.")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from skdp._numbers import Array
 from skdp.accounting import Adjacency, Event, Gaussian, calibrate, gaussian_mu
 from skdp.oracle.sources.base import IN_MEMORY, REPEATABLE
 
@@ -66,6 +69,9 @@ class Public:
         Guess of how many rows a group has, made without looking at them; None for none.
     provides : frozenset of str
         What the place where the rows live can do, in the words of `skdp.oracle.sources.base`.
+    start : tuple of tuple of float or None
+        The parameter where solvers start, row by row, in the units of the records that the oracle
+        answers for; None is zero.
     """
 
     n_rows: int
@@ -84,6 +90,7 @@ class Public:
     unit: str = "row"
     rows_per_group: float | None = None
     provides: frozenset[str] = IN_MEMORY
+    start: tuple[tuple[float, ...], ...] | None = None
 
     @property
     def grouped(self) -> bool:
@@ -175,6 +182,26 @@ class Public:
     def shape(self) -> tuple[int, int]:
         """Shape of the parameter matrix; the intercept is its last row."""
         return self.n_parameters, self.n_outputs
+
+    @property
+    def starting_point(self) -> Array:
+        """Parameter of :attr:`shape` where solvers start, a new array."""
+        return np.zeros(self.shape) if self.start is None else np.array(self.start, dtype=float)
+
+    def starting_at(self, coef: Array, intercept: Array) -> Public:
+        """Return these facts with another start.
+
+        Parameters
+        ----------
+        coef : array of shape (n_features, n_outputs)
+        intercept : array of shape (n_outputs,)
+            In units of the targets; left out where there is no intercept.
+        """
+        # Numbers beyond the range would become inf; a solver then fails by itself.
+        largest = float(np.finfo(float).max)
+        rows = [coef, intercept[None] / self.intercept_size] if self.has_intercept else [coef]
+        point = np.nan_to_num(np.vstack(rows), nan=0.0, posinf=largest, neginf=-largest)
+        return replace(self, start=tuple(map(tuple, point.tolist())))
 
     @property
     def intercept_size(self) -> float:

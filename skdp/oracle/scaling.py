@@ -1,5 +1,7 @@
 """A map of records by public numbers: clip each column to a range, then shift and divide."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +58,12 @@ class Columns:
     def keeps_zeros(self) -> bool:
         """Whether 0 stays 0, so that sparse columns can stay sparse."""
         return not (self.centre.any() or (self.low > 0).any() or (self.high < 0).any())
+
+    @property
+    def unclipped(self) -> Columns:
+        """The same centres and sizes, and no range."""
+        everything = np.full(self.n_columns, np.finfo(np.float64).max)
+        return Columns(-everything, everything, self.centre, self.size)
 
     def apply(self, X: Any, spread: Map = map, out: AnyArray | None = None) -> Any:
         """Return the standardised columns as an array or CSR matrix of the same type.
@@ -140,3 +148,31 @@ class Scaling:
 
     columns: Columns | None = None
     targets: Columns | None = None
+
+    @property
+    def unclipped(self) -> Scaling:
+        """The same centres and sizes, and no ranges."""
+        columns, targets = self.columns, self.targets
+        return Scaling(columns and columns.unclipped, targets and targets.unclipped)
+
+    def of_coefficients(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """Return what predicts standardised records as these predict the records as they were.
+
+        Parameters
+        ----------
+        coef : array of shape (n_features, n_outputs)
+        intercept : array of shape (n_outputs,)
+
+        Returns
+        -------
+        coef, intercept : array
+            New. inf or nan where a number leaves the range of float64.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.columns is not None:
+                intercept = intercept + self.columns.centre @ coef
+                coef = coef * self.columns.size[:, None]
+            if self.targets is not None:
+                coef = coef / self.targets.size
+                intercept = (intercept - self.targets.centre) / self.targets.size
+        return coef, intercept

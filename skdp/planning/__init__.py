@@ -3,11 +3,15 @@
 Only what fits use is here; `skdp.planning.papers` has the tools of papers' experiments.
 """
 
-import importlib
-import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
-from skdp.planning.acceleration import multistage_bounds, multistage_sizes, nesterov_bounds
+from skdp._renamed import former_names
+from skdp.planning.acceleration import (
+    multistage_bounds,
+    multistage_sizes,
+    nesterov_bounds,
+    sampling_variance,
+)
 from skdp.planning.bounds import noise_constant, utility_bound
 from skdp.planning.heavy_ball import (
     HeavyBallChoice,
@@ -28,18 +32,19 @@ __all__ = [
     "nesterov_bounds",
     "noise_constant",
     "number_of_steps",
+    "sampling_variance",
     "tune_heavy_ball",
     "utility_bound",
 ]
 
+_MOVED = (
+    "HeavyBallCertificate RetrainedInfluence batch_constant best_certificate estimator_trainer "
+    "exact_budget find_certificate heavy_ball_excess heavy_ball_noise improvement_ratio "
+    "influence_by_retraining plot_utility_bounds printed_adp_noise printed_budget "
+    "printed_number_of_steps quadratic_excess quadratic_influence relaxed_number_of_steps"
+)
 
-def __getattr__(name: str) -> Any:
-    """Return a name that moved to `skdp.planning.papers`, with a FutureWarning."""
-    if not name.startswith("_"):
-        # By name, at first use: fits do not import the papers' tools.
-        papers = importlib.import_module("skdp.planning.papers")
-        if name in papers.__all__:
-            message = f"skdp.planning.{name} has moved to skdp.planning.papers.{name}."
-            warnings.warn(message, FutureWarning, stacklevel=2)
-            return getattr(papers, name)
-    raise AttributeError(f"module 'skdp.planning' has no attribute {name!r}")
+if not TYPE_CHECKING:  # type checkers report the old names as unknown
+    __getattr__ = former_names(
+        __name__, {name: f"skdp.planning.papers.{name}" for name in _MOVED.split()}
+    )

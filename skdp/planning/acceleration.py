@@ -18,6 +18,35 @@ def check_conditions(who: str, smoothness: float, strong_convexity: float) -> No
         )
 
 
+def sampling_variance(clip_norm: float, batch_size: int, n_rows: int) -> float:
+    """Bound on the squared length by which the mean over a random batch misses that over all rows.
+
+    ``S**2 / (4 m) (n - m) / (n - 1)`` with ``S = 2 clip_norm`` for a batch of m out of n rows
+    without replacement (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, Prop. 3.3). Independent
+    draws with rate ``m / n`` have at most ``clip_norm**2 (1 - m / n) / m``, which is less.
+
+    Parameters
+    ----------
+    clip_norm : float
+        Bound of one record's gradient, in L1 or L2 norm.
+    batch_size, n_rows : int
+        m and n.
+
+    Examples
+    --------
+    >>> from skdp.planning import sampling_variance
+    >>> sampling_variance(1.0, 50, 101), sampling_variance(1.0, 101, 101)
+    (0.0102, 0.0)
+    """
+    if not 1 <= batch_size <= n_rows:
+        raise ValueError(
+            f"sampling_variance: needs 1 <= batch_size <= n_rows; got {batch_size!r}, {n_rows!r}."
+        )
+    if batch_size == n_rows:
+        return 0.0
+    return clip_norm**2 / batch_size * (n_rows - batch_size) / (n_rows - 1)
+
+
 def accelerated_bounds(
     sizes: Array,
     stage: Array,
@@ -27,6 +56,7 @@ def accelerated_bounds(
     variance: float,
     noise_schedule: str = "optimal",
     law: str = "laplace",
+    sampling_variance: float = 0.0,
 ) -> Array:
     """Bounds on the excess after 1, ..., n steps of the given sizes; see `nesterov_bounds`."""
     if noise_schedule not in ("optimal", "uniform"):
@@ -47,6 +77,9 @@ def accelerated_bounds(
         effect = np.logaddexp.accumulate(weights) + steps_power * np.log(counts)
     with np.errstate(over="ignore"):
         bounds = np.exp(start) * initial_excess + variance / 2 * np.exp(start + effect)
+        if sampling_variance > 0:
+            equally = np.exp(start + np.logaddexp.accumulate(weights))
+            bounds = bounds + sampling_variance / 2 * equally
     return np.asarray(bounds)
 
 
@@ -60,6 +93,7 @@ def nesterov_bounds(
     step: float = 1.0,
     noise_schedule: str = "optimal",
     law: str = "laplace",
+    sampling_variance: float = 0.0,
 ) -> Array:
     """Bounds on the expected excess after T = 1, ..., ``n_steps`` steps, each with noise for its T.
 
@@ -87,6 +121,9 @@ def nesterov_bounds(
     noise_schedule : {"optimal", "uniform"}
     law : {"laplace", "gaussian"}
         Law of the noise: epsilons add up for "laplace", their squares for "gaussian".
+    sampling_variance : float, default=0.0
+        Expected squared length of what a random batch adds to every step; see
+        `sampling_variance`.
 
     Returns
     -------
@@ -104,7 +141,8 @@ def nesterov_bounds(
     """
     check_conditions("nesterov_bounds", smoothness, strong_convexity)
     facts = smoothness, strong_convexity, initial_excess, variance, noise_schedule, law
-    return accelerated_bounds(np.full(n_steps, step / smoothness), np.ones(n_steps), *facts)
+    sizes = np.full(n_steps, step / smoothness)
+    return accelerated_bounds(sizes, np.ones(n_steps), *facts, sampling_variance)
 
 
 def multistage_sizes(
@@ -127,12 +165,14 @@ def multistage_bounds(
     p: float = 1.0,
     noise_schedule: str = "optimal",
     law: str = "laplace",
+    sampling_variance: float = 0.0,
 ) -> Array:
     """Bounds of multistage acceleration; see `nesterov_bounds` (Kuru et al. 2022, eq. 34).
 
     Parameters
     ----------
-    n_steps, smoothness, strong_convexity, initial_excess, variance, step, noise_schedule, law
+    n_steps, smoothness, strong_convexity, initial_excess, variance, step, noise_schedule, law, \
+sampling_variance
         As for `nesterov_bounds`.
     first_stage : int, default=20
         Steps of the first stage.
@@ -144,4 +184,4 @@ def multistage_bounds(
     sizes = multistage_sizes(n_steps, smoothness, kappa, step, first_stage, p)
     stage = stages(n_steps, kappa, first_stage, p).astype(np.float64)
     facts = smoothness, strong_convexity, initial_excess, variance, noise_schedule, law
-    return accelerated_bounds(sizes, stage, *facts)
+    return accelerated_bounds(sizes, stage, *facts, sampling_variance)

@@ -108,6 +108,7 @@ def heavy_ball_bounds(
     initial_excess: float,
     variance: float,
     law: str = "laplace",
+    sampling_variance: float = 0.0,
 ) -> Array:
     """Bounds on the expected excess after T = 1, ..., ``n_steps`` steps with uniform noise.
 
@@ -121,11 +122,11 @@ def heavy_ball_bounds(
     n_steps : int
         Largest T.
     step, momentum, smoothness, strong_convexity : float
-    initial_excess, variance, law
+    initial_excess, variance, law, sampling_variance
         As for `nesterov_bounds`.
     """
     check_conditions("heavy_ball_bounds", smoothness, strong_convexity)
-    facts = smoothness, strong_convexity, initial_excess, variance, law
+    facts = smoothness, strong_convexity, initial_excess, variance, law, sampling_variance
     return np.asarray(_bounds(n_steps, np.array([[step]]), momentum, facts)[:, 0])
 
 
@@ -133,13 +134,14 @@ def _bounds(
     n_steps: int,
     step: Array,
     momentum: ArrayLike,
-    facts: tuple[float, float, float, float, str],
+    facts: tuple[float, float, float, float, str, float],
 ) -> Array:
     """Return bounds of shape (n_steps, candidates); ``step`` has shape (candidates, 1).
 
-    ``facts`` are L, mu, the initial excess, the variance and the law of the noise.
+    ``facts`` are L, mu, the initial excess, the variance and the law of the noise, and what a
+    batch adds to every step.
     """
-    smoothness, strong_convexity, initial_excess, variance, law = facts
+    smoothness, strong_convexity, initial_excess, variance, law, sampled = facts
     h = np.geomspace(strong_convexity, smoothness, N_CURVATURES)
     rest, push = responses(h, step, momentum, n_steps)
     counts = np.arange(1, n_steps + 1, dtype=np.float64)[:, None]
@@ -148,7 +150,7 @@ def _bounds(
     with np.errstate(over="ignore", invalid="ignore"):
         kept = (rest**2).max(axis=-1)
         noise = (h * np.cumsum(push**2, axis=0)).max(axis=-1) * step[:, 0] ** 2 / 2
-        bounds = initial_excess * kept + variance * factor * noise
+        bounds = initial_excess * kept + (variance * factor + sampled) * noise
     return np.where(np.isfinite(bounds), bounds, math.inf)
 
 
@@ -162,6 +164,7 @@ def tune_heavy_ball(
     n_steps: int | None = None,
     step: float | None = None,
     law: str = "laplace",
+    sampling_variance: float = 0.0,
 ) -> HeavyBallChoice:
     """Choose (alpha, beta) and the number of steps that minimise the bound of `heavy_ball_bounds`.
 
@@ -171,7 +174,7 @@ def tune_heavy_ball(
 
     Parameters
     ----------
-    smoothness, strong_convexity, initial_excess, variance, law
+    smoothness, strong_convexity, initial_excess, variance, law, sampling_variance
         As for `nesterov_bounds`.
     most_steps : int, default=1000
         Largest T to consider.
@@ -192,7 +195,7 @@ def tune_heavy_ball(
     fractions = 2.0 ** -np.arange(0, 6) / smoothness if step is None else np.array([step])
     momenta = 1 - np.geomspace(1.0, 0.01, 21)
     steps, betas = (grid.ravel()[:, None] for grid in np.meshgrid(fractions, momenta))
-    facts = smoothness, strong_convexity, initial_excess, variance, law
+    facts = smoothness, strong_convexity, initial_excess, variance, law, sampling_variance
     bounds = _bounds(most_steps if n_steps is None else n_steps, steps, betas, facts)
     if n_steps is not None:
         bounds[:-1] = math.inf

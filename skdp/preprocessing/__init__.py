@@ -1,5 +1,6 @@
-"""Private preprocessing."""
+"""Preparation of columns, privately: for the estimators here, and for other models."""
 
 from skdp.preprocessing.standard_scaler import DPStandardScaler
+from skdp.preprocessing.tabular import DPTabularPreprocessor
 
-__all__ = ["DPStandardScaler"]
+__all__ = ["DPStandardScaler", "DPTabularPreprocessor"]

@@ -1,5 +1,6 @@
 """Standardise columns by ranges, centres and sizes that are found privately."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.linear_model import parts
 from skdp.linear_model._estimator import (
     Prepared,
     PrivateEstimatorMixin,
@@ -25,7 +27,7 @@ from skdp.linear_model.parameters import check_counts, planned_records
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, make_plan
 from skdp.oracle.sources.memory import Map, MemorySource
-from skdp.stages.choice import check_stages, scaling_alone
+from skdp.stages.choice import check_stages, declared_ends, scaling_alone
 
 
 class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMixin):
@@ -43,8 +45,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         Privacy budget of one ``fit``; positive. inf adds no noise, for debugging on public data.
     delta : float, default=1e-6
         Probability, in (0, 1), with which the epsilon guarantee may fail.
-    bounds : tuple (low, high) or None, default=None
-        Public ends of the columns, numbers or one number for each column. Columns are taken for
+    bounds : tuple (low, high), list of pairs, dict or None, default=None
+        Public ends of the columns: ``(low, high)`` for all columns, each a number or one number for
+        each column; a list with a pair for each column; or a dict with a pair for each column, by
+        name in a data frame, by number else: ``{"age": (0, 120), ...}``. Columns are taken for
         evenly spread between them, and no budget is spent.
     adjacency : {"zero_out", "replace_one"}, default="zero_out"
         Neighbouring data sets differ in one record, which is replaced by a null record or by any
@@ -137,6 +141,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             If a parameter or the data is refused. Nothing is released then.
         """
         self._check_parameters()
+        part = parts.part_of(X)
         grouped = None if groups is None else GroupLabels(type(self).__name__, groups, X=X)
         who = type(self).__name__
         with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
@@ -144,8 +149,9 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         n_records, n_features = X.shape
         if grouped is not None:
             n_records = grouped.n_groups
+        names = list(getattr(self, "feature_names_in_", ()))
         is_sparse = sparse.issparse(X)
-        prepared = self._prepare(n_records, n_features, is_sparse, grouped is not None)
+        prepared = self._prepare(n_records, n_features, is_sparse, names, grouped is not None)
 
         def rows(spread: Map) -> MemorySource:
             no_targets = np.zeros((X.shape[0], 1), dtype=X.dtype)
@@ -153,7 +159,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             source.reserve(transformed=False)
             return source
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
         assert solution.scaling is not None
         assert solution.scaling.columns is not None
         found = solution.scaling.columns
@@ -188,7 +194,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         self._check_parameters()
         check_counts("plan", n_features=n_features)
         n_records = planned_records(n_samples, n_groups)
-        prepared = self._prepare(n_records, n_features, sparse, n_groups is not None)
+        prepared = self._prepare(n_records, n_features, sparse, grouped=n_groups is not None)
         public, assumptions = prepared.public, self._assumptions(prepared)
         return prepared.plan.statement(public, assumptions, self.noise_source)
 
@@ -245,8 +251,14 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         check_stages("auto", self.bounds, None, None, "none")
 
     def _prepare(
-        self, n_rows: int, n_features: int, is_sparse: bool, grouped: bool = False
+        self,
+        n_rows: int,
+        n_features: int,
+        is_sparse: bool,
+        names: Sequence[str] | None = None,
+        grouped: bool = False,
     ) -> Prepared:
+        ends = None if self.bounds is None else declared_ends(self.bounds, n_features, names)
         public = Public(
             n_rows=n_rows,
             n_features=n_features,
@@ -259,7 +271,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             unit="group" if grouped else "row",
         )
         problem = Problem(SquaredError(), fit_intercept=False)
-        stages = (scaling_alone(public, self.bounds),)
+        stages = (scaling_alone(public, ends),)
         plan = make_plan(stages, public, problem, self.accountant)
         return Prepared(public, problem, stages, plan)
 

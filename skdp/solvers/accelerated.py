@@ -8,9 +8,10 @@ import numpy as np
 
 from skdp import steps
 from skdp._numbers import Array, is_real, require, shown
+from skdp.planning import sampling_variance
 from skdp.solvers import checks, defaults
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
-from skdp.solvers.batches import batch_rate, check_batches, samplers
+from skdp.solvers.batches import batch_rate, batch_rows, check_batches, samplers
 
 # Largest number of steps that max_iter="auto" considers.
 MAX_STEPS = 1000
@@ -41,6 +42,10 @@ class Accelerated(Solver):
         release of the largest eigenvalue of the rows' Gram matrix, for a share of the budget, on
         which steps and momentum are based; noise and number of steps, which must be known before
         the run, are based on the public bound. A number is the user's public claim.
+    strong_convexity : float or "auto", default="auto"
+        mu of the objective in all parameters, a public claim; "auto" is that of the penalty in the
+        coefficients. With a claim, problems without a strongly convex penalty can be solved, whose
+        rows make them strongly convex. A claim that is too large makes for too little momentum.
     smoothness_share : float, default=0.05
         Approximate share of the budget for ``smoothness="private"``, in (0, 1).
     initial_gap : float or "auto", default="auto"
@@ -68,6 +73,7 @@ class Accelerated(Solver):
         clip_norm: float | steps.ClippingRule | str = "auto",
         step: float = 1.0,
         smoothness: float | str = "public",
+        strong_convexity: float | str = "auto",
         smoothness_share: float = 0.05,
         initial_gap: float | str = "auto",
         batch_size: int | float | None = None,
@@ -79,6 +85,7 @@ class Accelerated(Solver):
         self.clip_norm: Any = clip_norm
         self.step = step
         self.smoothness: Any = smoothness
+        self.strong_convexity: Any = strong_convexity
         self.smoothness_share = smoothness_share
         self.initial_gap: Any = initial_gap
         self.batch_size = batch_size
@@ -87,10 +94,13 @@ class Accelerated(Solver):
     # ------------------------------------------------------------------ what subclasses define
 
     @abstractmethod
-    def _bounds(self, smoothness: float, problem: Problem, variance: float, law: str) -> Array:
+    def _bounds(
+        self, smoothness: float, problem: Problem, variance: float, sampled: float, law: str
+    ) -> Array:
         """Return bounds on the excess after 1, 2, ... steps.
 
-        ``variance`` and ``law`` are those of the noise, see :meth:`_noise_of_one_step`.
+        ``variance`` and ``law`` are those of the noise, and ``sampled`` is the variance of a
+        batch; see :meth:`_noise_of_one_step`.
         """
 
     @abstractmethod
@@ -103,13 +113,18 @@ class Accelerated(Solver):
 
     # ------------------------------------------------------------------ before the run
 
+    def provided(self, problem: Problem) -> frozenset[str]:
+        declared = set() if checks.is_auto(self.strong_convexity) else {"strongly_convex"}
+        return super().provided(problem) | declared
+
     def check(self, problem: Problem) -> None:
-        if "strongly_convex" not in problem.provides:
+        if "strongly_convex" not in self.provided(problem):
             raise ValueError(
                 f"solver {self.name!r} needs a penalty that is strongly convex, from which its "
                 "momentum and its noise follow: set a finite C and l1_ratio=0 "
-                "(DPLogisticRegression), or use DPRidge with alpha > 0. The penalty is "
-                f"{problem.penalty}. Nothing was released."
+                "(DPLogisticRegression), or use DPRidge with alpha > 0; or declare the "
+                "objective's strong convexity, as a public guess, by the solver's "
+                f"strong_convexity. The penalty is {problem.penalty}. Nothing was released."
             )
         super().check(problem)
         if not 0 < problem.loss.curvature < math.inf:
@@ -126,7 +141,14 @@ class Accelerated(Solver):
         laplace = mechanism == "laplace"
         rule = defaults.laplace_descent_defaults if laplace else defaults.descent_defaults
         clip_norm, gap = rule(public, problem)["clip_norm"], starting_loss(public, problem)
-        return {"mechanism": mechanism, "clip_norm": clip_norm, "initial_gap": gap}
+        if problem.strong_convexity == 0:
+            gap *= 2  # mu/2 times the squared distance is at most the excess
+        return {
+            "mechanism": mechanism,
+            "clip_norm": clip_norm,
+            "initial_gap": gap,
+            "strong_convexity": problem.strong_convexity,
+        }
 
     def resolve(self, public: Public, problem: Problem) -> Self:
         resolved = super().resolve(public, problem)
@@ -143,7 +165,7 @@ class Accelerated(Solver):
         holds = is_real(self.step) and 0 < self.step <= 1
         require("step", self.step, "be a number in (0, 1], in units of 1/smoothness", holds)
         checks.share(smoothness_share=self.smoothness_share)
-        checks.positive(initial_gap=self.initial_gap)
+        checks.positive(initial_gap=self.initial_gap, strong_convexity=self.strong_convexity)
         if isinstance(self.smoothness, str):
             checks.choice("smoothness", self.smoothness, ("public", "private"))
         else:
@@ -154,6 +176,16 @@ class Accelerated(Solver):
                 f"solver {self.name!r} with smoothness='private' needs an enforced bound on the "
                 "norm of rows; set data_norm. Nothing was released."
             )
+        largest = self._public_smoothness(public, problem)
+        if self._mu(problem) > largest:
+            raise ValueError(
+                f"solver {self.name!r}: strong_convexity must be at most the smoothness, "
+                f"{largest:.4g}; got {shown(self.strong_convexity)}. Nothing was released."
+            )
+
+    def _mu(self, problem: Problem) -> float:
+        """Return the strong convexity of the objective: the penalty's, or more if declared."""
+        return max(float(self.strong_convexity), problem.strong_convexity)
 
     def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
         """Put values that minimise the bound in place of those that are still "auto"."""
@@ -167,9 +199,15 @@ class Accelerated(Solver):
             return max(float(self.smoothness), problem.strong_convexity)
         return defaults.loss_curvature(public, problem) + problem.strong_convexity
 
-    @staticmethod
-    def _kappa(smoothness: float, problem: Problem) -> float:
-        return max(smoothness / problem.strong_convexity, 1 + 1e-9)
+    def _kappa(self, smoothness: float, problem: Problem) -> float:
+        return max(smoothness / self._mu(problem), 1 + 1e-9)
+
+    def _sampling_variance(self, public: Public) -> float:
+        """Return the squared length of a batch's deviation, for the bounds."""
+        clip = float(steps.clip_norms(self.clip_norm, 1)[0])
+        if self.batch_size is None or not public.is_noisy:
+            return 0.0  # without noise the clipping norm is no size of a gradient
+        return sampling_variance(clip, batch_rows(self.batch_size, public.n_rows), public.n_rows)
 
     def _bounded_schedule(self) -> str:
         """Return the noise schedule of the bound that is minimised: "uniform" or "optimal"."""
@@ -179,14 +217,18 @@ class Accelerated(Solver):
     def _law(self, public: Public) -> str:
         return defaults.composition_kind(self.mechanism, public)
 
-    def _noise_of_one_step(self, public: Public) -> tuple[float, str]:
-        """Return the squared length of the noise of one step with the whole budget, and its law."""
+    def _noise_of_one_step(self, public: Public) -> tuple[float, float, str]:
+        """Return the squared length of one step's noise with the whole budget, and its law.
+
+        Between the two is the squared length of what a batch adds to each step.
+        """
+        sampled = self._sampling_variance(public)
         size = math.prod(public.shape)
         clip = float(steps.clip_norms(self.clip_norm, 1)[0])
         unit = clip / public.n_rows
         law = self._law(public)
         if not public.is_noisy:
-            return 0.0, law
+            return 0.0, sampled, law
         if unit * public.sensitivity_factor / min(public.laplace_budget, 1.0) > 1e100:
             raise ValueError(
                 f"solver {self.name!r}: clip_norm={clip:g} asks for more noise at this budget than "
@@ -194,9 +236,9 @@ class Accelerated(Solver):
             )
         if law == "laplace":
             scale = unit * public.sensitivity_factor / public.laplace_budget
-            return 2 * size * scale**2, law
+            return 2 * size * scale**2, sampled, law
         tails = 2.0 if self.mechanism == "laplace" else 1.0
-        return tails * size * (unit / public.gradient_mu) ** 2, law
+        return tails * size * (unit / public.gradient_mu) ** 2, sampled, law
 
     def _noises(self, smoothness: float, public: Public, problem: Problem) -> Array:
         """Return the relative noise of the steps."""

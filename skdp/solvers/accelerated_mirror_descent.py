@@ -156,7 +156,10 @@ class AcceleratedMirrorDescent(Solver):
         mirror = mirror_map(problem.constraint, _n_coefficients(public))
         unit = _intercept_unit(public, problem, mirror)
         z = oracle.start()
-        z[: public.n_features] = mirror.start(_n_coefficients(public)).reshape(-1, public.n_outputs)
+        first = mirror.start(_n_coefficients(public))
+        if public.start is not None:
+            first = mirror.interior(z[: public.n_features].ravel())
+        z[: public.n_features] = first.reshape(-1, public.n_outputs)
         y = z
         steps = zip(self._alphas(), clips, self._noises(), strict=True)
         for k, (alpha, clip_norm, noise) in enumerate(steps):

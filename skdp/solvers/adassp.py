@@ -73,8 +73,10 @@ class AdaptiveSufficientStatistics(Solver):
         answer, std = oracle.with_share(GramSum(self.row_norm), 1 / 3)
         least, least_std = oracle.with_share(SmallestEigenvalue(self.row_norm), 1 / 3)
         bounds = self.row_norm, self.target_bound
-        start = ShrunkGradientSum(oracle.start(), *bounds, whole_records=True)
-        minus_moments, _ = oracle.with_share(start, 1 / 3)
+        start = oracle.start()
+        what = ShrunkGradientSum(start, *bounds, whole_records=True)
+        gradient, _ = oracle.with_share(what, 1 / 3)
+        gradient = gradient + public.n_rows * oracle.problem.penalty_gradient(start)
         # 2. A lower bound on the smallest eigenvalue, and the ridge that compensates for it.
         quantile = math.sqrt(math.log(TAIL_CONSTANT / public.tail_probability))
         known = max(0.0, float(least[0]) - quantile * least_std)
@@ -85,5 +87,5 @@ class AdaptiveSufficientStatistics(Solver):
         values, vectors = np.linalg.eigh(gram)
         floor = max(ridge, std, 1e-13 * abs(float(values[-1])), 1e-300)
         lifted = np.maximum(values + ridge, floor)
-        coef = vectors @ ((vectors.T @ -minus_moments) / lifted[:, None])
+        coef = start + vectors @ ((vectors.T @ -gradient) / lifted[:, None])
         return Solution(coef, 1)

@@ -79,6 +79,8 @@ class Solver(BaseEstimator):
         privacy filter guards the run.
     one_pass : bool
         Whether it reads each row once, so that rows may arrive block by block.
+    takes_start : bool
+        Whether its solution depends on where it starts, so that a start may be given.
     """
 
     name: ClassVar[str]
@@ -89,6 +91,7 @@ class Solver(BaseEstimator):
     exact_options: ClassVar[dict[str, Any]] = {"max_iter": 3000}
     adaptive: bool = False
     one_pass: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -115,6 +118,10 @@ class Solver(BaseEstimator):
             return "laplace" if pure and "laplace" in self.mechanisms else "gaussian"
         return asked
 
+    def provided(self, problem: Problem) -> frozenset[str]:
+        """Return what the problem provides, and what hyperparameters declare of it besides."""
+        return problem.provides
+
     def averages_groups(self, pure: bool) -> bool:
         """Whether all of its gradients may be means of groups, clipped as a whole.
 
@@ -124,12 +131,15 @@ class Solver(BaseEstimator):
 
     def check(self, problem: Problem) -> None:
         """Raise ValueError if the problem does not provide what this solver needs."""
-        missing = sorted(self.needs - problem.provides)
+        missing = sorted(self.needs - self.provided(problem))
         if missing:
             wanted = "; ".join(f"{need}, {CAPABILITIES.get(need, need)}" for need in missing)
+            able = sorted(name for name, cls in REGISTRY.items() if cls.needs <= problem.provides)
+            least_squares = " (DPLinearRegression and DPRidge have it)"
             raise ValueError(
-                f"solver {self.name!r} needs {wanted}; this problem provides "
-                f"{', '.join(sorted(problem.provides))}. Nothing was released."
+                f"solver {self.name!r} needs {wanted}"
+                f"{least_squares if 'quadratic_loss' in missing else ''}, which this problem does "
+                f"not have. Solvers that fit it: {', '.join(able)}. Nothing was released."
             )
 
     def resolve(self, public: Public, problem: Problem) -> Self:

@@ -118,8 +118,11 @@ class BoostedSufficientStatistics(Solver):
         answer, std = oracle.with_share(GramSum(norm, unit, bound), 1.0)
         joint = unpack_gram(answer, size + public.n_outputs)
         found = spectrum(joint[:size, :size], std, defaults.penalty_hessian(oracle.problem, public))
-        moments = joint[:size, size:] * unit
-        return Solution(bayes_step(found, moments, std * unit / math.sqrt(2), std), 1)
+        # Moments of the residuals at the start; without one, those of the targets.
+        start = oracle.start()
+        push = joint[:size, size:] * unit - joint[:size, :size] @ start
+        push -= public.n_rows * oracle.problem.penalty_gradient(start)
+        return Solution(start + bayes_step(found, push, std * unit / math.sqrt(2), std), 1)
 
     def _in_rounds(self, oracle: Oracle) -> Solution:
         public, problem = oracle.public, oracle.problem

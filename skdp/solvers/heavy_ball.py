@@ -61,6 +61,7 @@ class HeavyBallDescent(Accelerated):
         clip_norm: float | steps.ClippingRule | str = "auto",
         step: float = 1.0,
         smoothness: float | str = "public",
+        strong_convexity: float | str = "auto",
         smoothness_share: float = 0.05,
         initial_gap: float | str = "auto",
         batch_size: int | float | None = None,
@@ -73,6 +74,7 @@ class HeavyBallDescent(Accelerated):
             clip_norm=clip_norm,
             step=step,
             smoothness=smoothness,
+            strong_convexity=strong_convexity,
             smoothness_share=smoothness_share,
             initial_gap=initial_gap,
             batch_size=batch_size,
@@ -85,22 +87,29 @@ class HeavyBallDescent(Accelerated):
             n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
             if n_steps is not None:
                 checks.count(max_iter=n_steps)
-            variance, law = self._noise_of_one_step(public)
-            facts = smoothness, problem.strong_convexity, self.initial_gap, variance
+            variance, sampled, law = self._noise_of_one_step(public)
+            facts = smoothness, self._mu(problem), self.initial_gap, variance
             size = self.step / smoothness
             choice = tune_heavy_ball(
-                *facts, most_steps=MAX_STEPS, n_steps=n_steps, step=size, law=law
+                *facts,
+                most_steps=MAX_STEPS,
+                n_steps=n_steps,
+                step=size,
+                law=law,
+                sampling_variance=sampled,
             )
             self.momentum, self.max_iter = choice.momentum, choice.n_steps
         checks.interval("momentum", self.momentum, low=0.0, below=1.0)
         super()._choose_steps(smoothness, public, problem)
 
-    def _bounds(self, smoothness: float, problem: Problem, variance: float, law: str) -> Array:
-        facts = smoothness, problem.strong_convexity, self.initial_gap, variance, law
+    def _bounds(
+        self, smoothness: float, problem: Problem, variance: float, sampled: float, law: str
+    ) -> Array:
+        facts = smoothness, self._mu(problem), self.initial_gap, variance, law, sampled
         return heavy_ball_bounds(MAX_STEPS, self.step / smoothness, self.momentum, *facts)
 
     def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
-        facts = smoothness, problem.strong_convexity
+        facts = smoothness, self._mu(problem)
         rate = heavy_ball_rate(self.step / smoothness, self.momentum, *facts)
         return steps.HeavyBallNoise(float(np.clip(rate, 1e-6, 1.0)))
 

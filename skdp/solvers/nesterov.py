@@ -21,9 +21,9 @@ class Nesterov(Accelerated):
     with ``a = step / L`` and ``beta = (1 - sqrt(a mu)) / (1 + sqrt(a mu))`` (Kuru, Birbil,
     Gurbuzbalaban, Yildirim 2022, eq. 27). The last iterate is returned.
 
-    mu is the strong convexity of the penalty, in the coefficients; problems without a strongly
-    convex penalty are refused. An intercept is not penalised. It takes the same steps, but the
-    theory is for ``fit_intercept=False``.
+    mu is the strong convexity of the penalty, in the coefficients, or what is declared of the
+    objective; problems with neither are refused. An intercept is not penalised. It takes the same
+    steps, but the theory is for ``fit_intercept=False`` or a mu that was declared.
 
     Parameters
     ----------
@@ -52,17 +52,25 @@ class Nesterov(Accelerated):
     name = "nesterov"
     purpose = "Reference implementation of DP-NAG (Kuru et al. 2022); 'gd' was mostly better."
 
-    def _bounds(self, smoothness: float, problem: Problem, variance: float, law: str) -> Array:
-        facts = smoothness, problem.strong_convexity, self.initial_gap, variance
-        schedule = self._bounded_schedule()
-        return nesterov_bounds(MAX_STEPS, *facts, step=self.step, noise_schedule=schedule, law=law)
+    def _bounds(
+        self, smoothness: float, problem: Problem, variance: float, sampled: float, law: str
+    ) -> Array:
+        facts = smoothness, self._mu(problem), self.initial_gap, variance
+        return nesterov_bounds(
+            MAX_STEPS,
+            *facts,
+            step=self.step,
+            noise_schedule=self._bounded_schedule(),
+            law=law,
+            sampling_variance=sampled,
+        )
 
     def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
         return steps.NesterovNoise(self._kappa(smoothness, problem), self.step)
 
     def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
         sizes = np.full(self.max_iter, self.step / smoothness)
-        return steps.NesterovPath(start, sizes, problem.strong_convexity)
+        return steps.NesterovPath(start, sizes, self._mu(problem))
 
 
 class MultistageNesterov(Accelerated):
@@ -79,8 +87,9 @@ class MultistageNesterov(Accelerated):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps; "auto" minimises the error bound (eq. 34), up to 1000.
-    first_stage : int or "auto", default="auto"
-        Steps of the first stage; "auto" minimises the error bound.
+    first_stage : int, "published" or "auto", default="auto"
+        Steps of the first stage; "auto" minimises the error bound. "published" is the rule of the
+        code that goes with the paper, ``ceil(2 sqrt(kappa) log(sqrt(kappa)))``.
     p : float, default=1.0
         Length of the later stages; at least 0.
     noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
@@ -118,6 +127,7 @@ class MultistageNesterov(Accelerated):
         clip_norm: float | steps.ClippingRule | str = "auto",
         step: float = 1.0,
         smoothness: float | str = "public",
+        strong_convexity: float | str = "auto",
         smoothness_share: float = 0.05,
         initial_gap: float | str = "auto",
         batch_size: int | float | None = None,
@@ -130,6 +140,7 @@ class MultistageNesterov(Accelerated):
             clip_norm=clip_norm,
             step=step,
             smoothness=smoothness,
+            strong_convexity=strong_convexity,
             smoothness_share=smoothness_share,
             initial_gap=initial_gap,
             batch_size=batch_size,
@@ -140,12 +151,15 @@ class MultistageNesterov(Accelerated):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        if not checks.is_auto(self.first_stage):
+        if not (checks.is_auto(self.first_stage) or self.first_stage == "published"):
             checks.count(first_stage=self.first_stage)
         holds = is_real(self.p) and 0 <= self.p < math.inf
         require("p", self.p, "be a number, at least 0", holds)
 
     def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
+        if self.first_stage == "published":
+            root = math.sqrt(self._kappa(smoothness, problem))
+            self.first_stage = max(1, math.ceil(2 * root * math.log(root)))
         if checks.is_auto(self.first_stage):
             n_steps = MAX_STEPS if checks.is_auto(self.max_iter) else self.max_iter
             checks.count(max_iter=n_steps)
@@ -165,13 +179,14 @@ class MultistageNesterov(Accelerated):
         smoothness: float,
         problem: Problem,
         variance: float,
+        sampled: float,
         law: str,
         n_steps: int = MAX_STEPS,
     ) -> Array:
         return multistage_bounds(
             n_steps,
             smoothness,
-            problem.strong_convexity,
+            self._mu(problem),
             self.initial_gap,
             variance,
             step=self.step,
@@ -179,6 +194,7 @@ class MultistageNesterov(Accelerated):
             p=self.p,
             noise_schedule=self._bounded_schedule(),
             law=law,
+            sampling_variance=sampled,
         )
 
     def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
@@ -189,4 +205,4 @@ class MultistageNesterov(Accelerated):
         kappa = self._kappa(smoothness, problem)
         stages = kappa, self.step, self.first_stage, self.p
         sizes = multistage_sizes(self.max_iter, smoothness, *stages)
-        return steps.NesterovPath(start, sizes, problem.strong_convexity)
+        return steps.NesterovPath(start, sizes, self._mu(problem))

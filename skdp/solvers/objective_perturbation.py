@@ -54,6 +54,7 @@ class ObjectivePerturbation(Solver):
         {"smooth_loss", "bounded_residual", "separable_loss", "smooth_penalty", "unconstrained"}
     )
     max_columns = GRAM_COLUMNS
+    takes_start = False
     exact_options: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, *, row_norm: Any = "auto", damping: Any = "auto") -> None:

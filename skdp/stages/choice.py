@@ -1,19 +1,24 @@
 """Which stages a fit has around its solver: a function of parameters and public facts."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from skdp._numbers import Array, shown
+from skdp._numbers import Array, is_real, listed, shown
 from skdp.objective import Problem
 from skdp.oracle import Columns, Public, Scaling
 from skdp.oracle.public import TARGET_RANGE
+from skdp.solvers.defaults import GRAM_COLUMNS
+from skdp.stages import correction
+from skdp.stages.inference.stage import InferenceStage
 from skdp.stages.recalibration import Recalibration
 from skdp.stages.scaling.shares import shares, whole_budget
 from skdp.stages.scaling.stage import ScalingStage
 
 CHOICES = ("auto", "private", "none")  # values of the parameters scaling and calibration
+INFERENCES = ("none", "coefficients")  # values of the parameter inference
 
 
 def check_stages(
@@ -25,7 +30,7 @@ def check_stages(
             known = ", ".join(repr(word) for word in CHOICES)
             raise ValueError(f"{name} must be one of {known}; got {shown(value)}.")
     if bounds is not None:
-        _ends(bounds)
+        declared_ends(bounds)
     asked = "scaling='private'" if scaling == "private" else "bounds"
     if scaling == "private" or bounds is not None:
         if scaling == "none":
@@ -42,28 +47,112 @@ def check_stages(
             )
 
 
-def _ends(bounds: Any) -> tuple[Array, Array]:
-    """Return the declared ends of columns."""
-    try:
-        low, high = (np.array(end, dtype=float) for end in bounds)
-    except (TypeError, ValueError):
-        low = high = np.array(np.nan)
-    fine = low.ndim <= 1 and high.ndim <= 1
-    if not (fine and np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise ValueError(
-            "bounds must be None or a pair (low, high) of numbers or of one number for each "
-            f"column, finite, low < high; got {shown(bounds)}."
-        )
+def declared_ends(
+    bounds: Any, n_features: int | None = None, names: Sequence[str] | None = None
+) -> tuple[Array, Array]:
+    """Return the declared ends of columns, numbers or one number for each column.
+
+    Parameters
+    ----------
+    bounds : tuple (low, high), sequence of pairs, or dict
+        As the estimators take it.
+    n_features : int or None, default=None
+        Number of columns, if it is to agree.
+    names : sequence of str or None, default=None
+        Names of the columns, empty if they have none; None if they are not known yet.
+
+    Raises
+    ------
+    ValueError
+        If the bounds are of another form, or can be read in two ways.
+    """
+    pairs: Any = bounds
+    if isinstance(bounds, Mapping):
+        pairs = _pairs_in_order(bounds, n_features, names)
+    elif isinstance(bounds, str) or not _is_ends(bounds):
+        pairs = np.asarray(_numbers(bounds))
+        if pairs.ndim != 2 or pairs.shape[1] != 2:
+            raise ValueError(BOUNDS.format(shown(bounds)))
+    if pairs is bounds:
+        low, high = (_numbers(end) for end in bounds)
+        if low.shape == high.shape == (2,):
+            raise ValueError(
+                "bounds: two pairs of numbers can be (low, high) of two columns, or (low, high) "
+                "for each of them. Write which: bounds={0: (low, high), 1: (low, high)}, by the "
+                "number of the column, or by its name in a data frame."
+            )
+    else:
+        low, high = np.asarray(pairs, dtype=float).T
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise ValueError(BOUNDS.format(shown(bounds)))
+    for end in (low, high):
+        if n_features is not None and end.ndim == 1 and len(end) != n_features:
+            raise ValueError(
+                f"bounds: {len(end)} ends were given for {n_features} columns. {FORMS}"
+            )
     return low, high
 
 
-def declared_columns(bounds: Any, n_features: int, centred: bool) -> Columns:
+FORMS = (
+    "Give a pair (low, high) of numbers, or of one number for each column; a list with a pair for "
+    "each column; or a dict with a pair for each column, by its name or number."
+)
+BOUNDS = "bounds must be None, or finite numbers with low < high; got {}. " + FORMS
+
+
+def _numbers(value: Any) -> Array:
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
+def _is_ends(bounds: Any) -> bool:
+    """Whether bounds are a pair of numbers, or of one number for each column."""
+    try:
+        low, high = (_numbers(end) for end in bounds)
+    except (TypeError, ValueError):
+        return False
+    return low.ndim <= 1 and high.ndim <= 1 and not (np.isnan(low).any() or np.isnan(high).any())
+
+
+def _pairs_in_order(
+    bounds: Mapping[Any, Any], n_features: int | None, names: Sequence[str] | None
+) -> Any:
+    """Return the pairs of a dict in the order of the columns."""
+    pairs = {name: _numbers(pair) for name, pair in bounds.items()}
+    wrong = [name for name, pair in pairs.items() if pair.shape != (2,)]
+    if wrong or not pairs:
+        raise ValueError(
+            "bounds must hold a pair (low, high) of numbers for each column; not so for "
+            f"{listed(wrong) or 'an empty dict'}."
+        )
+    if n_features is None or (names is None and any(isinstance(name, str) for name in pairs)):
+        return np.array(list(pairs.values()))  # the order of columns is not known yet
+    by_number = not any(isinstance(name, str) for name in pairs)
+    known: Sequence[Any] = range(n_features) if by_number else list(names or ())
+    if not by_number and not names:
+        raise ValueError(
+            "bounds name columns, and X is no data frame whose columns have names; number the "
+            "columns: bounds={0: (low, high), ...}. Nothing was released."
+        )
+    unknown, missing = [n for n in pairs if n not in known], [n for n in known if n not in pairs]
+    if unknown or missing:
+        raise ValueError(
+            "bounds must hold a pair for every column of X, and for no other"
+            f"{'; not in X: ' + listed(unknown) if unknown else ''}"
+            f"{'; without a pair: ' + listed(missing) if missing else ''}. Nothing was released."
+        )
+    return np.array([pairs[name] for name in known])
+
+
+def declared_columns(
+    ends: tuple[Array, Array] | None, n_features: int, centred: bool
+) -> Columns | None:
     """Columns between declared ends, taken for evenly spread; costs nothing."""
-    low, high = _ends(bounds)
-    for end in (low, high):
-        if end.ndim == 1 and len(end) != n_features:
-            raise ValueError(f"bounds: {len(end)} ends were given for {n_features} columns.")
-    low, high = (np.broadcast_to(end, n_features).astype(float) for end in (low, high))
+    if ends is None:
+        return None
+    low, high = (np.broadcast_to(end, n_features).astype(float) for end in ends)
     if not centred:
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
     centre = low / 2 + high / 2 if centred else np.zeros(n_features)
@@ -72,25 +161,31 @@ def declared_columns(bounds: Any, n_features: int, centred: bool) -> Columns:
 
 
 def scaling_stage(
-    who: str, scaling: str, bounds: Any, public: Public, problem: Problem, accountant: str = "auto"
+    who: str,
+    scaling: str,
+    ends: tuple[Array, Array] | None,
+    public: Public,
+    problem: Problem,
+    accountant: str = "auto",
 ) -> ScalingStage | None:
-    """Return the scaling stage of a fit, None if records are taken as they are."""
+    """Return the scaling stage of a fit, None if records are taken as they are.
+
+    ``ends`` are those of :func:`declared_ends`, None if nothing was declared.
+    """
     if scaling == "none":
         return None
     pure = (public.is_pure or accountant == "pure") and public.is_noisy
-    if scaling == "auto" and bounds is None:
+    if scaling == "auto" and ends is None:
         if pure or public.data_norm is not None or "unconstrained" not in problem.provides:
             return None
-    elif pure and (bounds is None):
+    elif pure and ends is None:
         raise ValueError(
             f"{who}: scaling='private' adds Gaussian noise, which needs delta > 0, and an "
             "accountant other than 'pure'. Declare bounds, or set scaling='none'. Nothing was "
             "released."
         )
     centred = (public.has_intercept and not public.sparse, public.has_intercept)
-    columns = targets = None
-    if bounds is not None:
-        columns = declared_columns(bounds, public.n_features, centred[0])
+    columns, targets = declared_columns(ends, public.n_features, centred[0]), None
     is_regression = "quadratic_loss" in problem.provides
     if is_regression and public.target_bound is not None:
         bound = np.full(public.n_outputs, float(public.target_bound))
@@ -102,17 +197,17 @@ def scaling_stage(
     return ScalingStage(asked, centred, Scaling(columns, targets))
 
 
-def scaling_alone(public: Public, bounds: Any) -> ScalingStage:
+def scaling_alone(public: Public, ends: tuple[Array, Array] | None) -> ScalingStage:
     """Return the stage that spends the whole budget on the columns, or none if they are known."""
     centred = not public.sparse
-    if bounds is None:
+    columns = declared_columns(ends, public.n_features, centred)
+    if columns is None:
         return ScalingStage(whole_budget(public), (centred, centred), standardises=False)
-    columns = declared_columns(bounds, public.n_features, centred)
     shares_of_none = whole_budget(public, asked=False)
     return ScalingStage(shares_of_none, known=Scaling(columns), standardises=False)
 
 
-def recalibration_stage(
+def calibration_stage(
     who: str,
     calibration: str,
     plain: bool,
@@ -120,8 +215,8 @@ def recalibration_stage(
     problem: Problem,
     accountant: str,
     adaptive: bool,
-) -> Recalibration | None:
-    """Return the recalibration of a fit's probabilities, None if there is none.
+) -> Recalibration | correction.Correction | None:
+    """Return the slope and shift that end a fit, None if there are none.
 
     Parameters
     ----------
@@ -146,7 +241,8 @@ def recalibration_stage(
     if calibration == "auto" and not plain:
         return None
     lacking = {"smooth_loss", "smooth_penalty", "unconstrained"} - problem.provides
-    why = None
+    is_regression = "quadratic_loss" in problem.provides
+    why = correction.lacks(public) if is_regression else None
     if lacking:
         why = "no L1 penalty, no constraint and a smooth loss"
     elif public.is_pure or accountant == "pure":
@@ -155,8 +251,66 @@ def recalibration_stage(
         why = "rows that can be read more than once"
     elif adaptive:
         why = "a solver that plans its noise beforehand"
+    if why is None and is_regression:
+        return correction.Correction.for_public(public)
     if why is None:
         return Recalibration.for_problem(public, problem)
     if calibration == "private":
         raise ValueError(f"{who}: calibration='private' needs {why}. Nothing was released.")
+    return None
+
+
+def check_inference(inference: Any, share: Any) -> None:
+    """Raise ValueError unless the parameters of the inference are in order."""
+    if not isinstance(inference, str) or inference not in INFERENCES:
+        known = ", ".join(repr(word) for word in INFERENCES)
+        raise ValueError(f"inference must be one of {known}; got {shown(inference)}.")
+    if not (is_real(share) and 0 < share < 1):
+        raise ValueError(f"inference_share must be a number in (0, 1); got {shown(share)}.")
+
+
+def inference_stage(
+    who: str,
+    inference: str,
+    share: float,
+    public: Public,
+    problem: Problem,
+    accountant: str,
+    adaptive: bool,
+) -> InferenceStage | None:
+    """Return the inference of a fit about its coefficients, None if none is asked for.
+
+    Raises
+    ------
+    ValueError
+        If it is asked for and cannot be had.
+    """
+    if inference == "none":
+        return None
+    why = lacking_for_inference(public, problem, accountant, adaptive)
+    if why is not None:
+        raise ValueError(f"{who}: inference='coefficients' needs {why}. Nothing was released.")
+    return InferenceStage(float(share))
+
+
+def lacking_for_inference(
+    public: Public, problem: Problem, accountant: str, adaptive: bool
+) -> str | None:
+    """Return what an inference needs and a fit does not have."""
+    if public.n_outputs != 1:
+        return "one target, or two classes; fit each target, or one class against the rest, alone"
+    if {"smooth_loss", "smooth_penalty", "unconstrained"} - problem.provides:
+        return "no L1 penalty and no constraint: the estimate would not be normal around the truth"
+    if (public.is_pure or accountant == "pure") and public.is_noisy:
+        return "Gaussian noise: delta > 0, and an accountant other than 'pure'"
+    if public.streamed:
+        return "rows that can be read more than once; fit_blocks reads them once"
+    if public.grouped:
+        return "rows as the unit of privacy; it cannot be had with groups yet"
+    if adaptive:
+        return "a solver that plans its noise beforehand, such as solver='auto'"
+    if public.weighted:
+        return "records without weights: sample_weight=None and class_weight=None"
+    if public.n_features > GRAM_COLUMNS:
+        return f"at most {GRAM_COLUMNS} columns, as it releases matrices of them"
     return None

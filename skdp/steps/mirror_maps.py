@@ -12,6 +12,8 @@ from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex
 # Least weight on a simplex, next to the sum of weights. Steps multiply the weights, so a weight
 # that underflows to 0 would stay there.
 LEAST_WEIGHT = 1e-300
+# How far a start on a simplex is moved to the centre, as weights of 0 would stay there.
+CENTRED = 0.01
 
 
 class MirrorMap(ABC):
@@ -36,6 +38,10 @@ class MirrorMap(ABC):
     @abstractmethod
     def start(self, size: int) -> Array:
         """Return the minimiser of w over the set."""
+
+    def interior(self, z: Array) -> Array:
+        """Return the point of the set itself, or one near it from which steps can lead anywhere."""
+        return z
 
     @abstractmethod
     def step(self, z: Array, slope: Array) -> Array:
@@ -157,6 +163,9 @@ class Entropy(MirrorMap):
 
     def start(self, size: int) -> Array:
         return np.full(size, self._total / size)
+
+    def interior(self, z: Array) -> Array:
+        return (1 - CENTRED) * z + CENTRED * self.start(len(z))
 
     def step(self, z: Array, slope: Array) -> Array:
         with np.errstate(divide="ignore", over="ignore"):

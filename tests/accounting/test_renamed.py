@@ -25,14 +25,16 @@ RENAMED = {
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
 def test_old_names_warn_and_work(old, new):
-    with pytest.warns(FutureWarning, match=rf"skdp\.accounting\.{old} has been renamed to {new};"):
+    with pytest.warns(
+        FutureWarning, match=rf"skdp\.accounting\.{old} is now skdp\.accounting\.{new};"
+    ):
         found = getattr(skdp.accounting, old)
     assert found is getattr(skdp.accounting, new)
     assert old not in skdp.accounting.__all__
 
 
 def test_old_names_can_be_imported():
-    with pytest.warns(FutureWarning, match="renamed to DisjointPass"):
+    with pytest.warns(FutureWarning, match=r"is now skdp\.accounting\.DisjointPass"):
         from skdp.accounting import OnePass
     assert OnePass(5, Gaussian(1.0)).n_steps == 5
 

@@ -97,7 +97,7 @@ def test_declared_bounds_are_free(raw):
         ({"scaling": "private", "constraint": "l2_ball"}, "set one of the two"),
         ({"scaling": "none", "bounds": (0, 1)}, "scaling='none' was asked for"),
         ({"bounds": (1, 0)}, "low < high"),
-        ({"bounds": 3}, "bounds must be None or a pair"),
+        ({"bounds": 3}, "bounds must be None, or finite numbers"),
         ({"bounds": (0, [1.0, 2.0])}, "2 ends were given for 5 columns"),
     ],
 )
@@ -126,4 +126,7 @@ def test_predictions_follow_coefficients(raw):
     X, y = raw
     model = skdp.DPRidge(noise_source="seeded", random_state=0).fit(X, y)
     model.coef_[:] = 0.0
+    in_range = np.clip(model.intercept_, *model.prediction_range_)
+    np.testing.assert_array_equal(model.predict(X[:3]), np.full(3, in_range))
+    model.set_params(linear_predictions=True)
     np.testing.assert_array_equal(model.predict(X[:3]), model.intercept_)

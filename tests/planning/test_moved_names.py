@@ -54,7 +54,7 @@ def test_every_former_name_is_found_and_a_moved_one_warns(name):
             warnings.simplefilter("error")
             getattr(planning, name)
     else:
-        with pytest.warns(FutureWarning, match=rf"skdp.planning.papers.{name}"):
+        with pytest.warns(FutureWarning, match=rf"is now skdp\.planning\.papers\.{name};"):
             assert getattr(planning, name) is getattr(papers, name)
 
 

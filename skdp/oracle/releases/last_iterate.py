@@ -22,14 +22,15 @@ from skdp.oracle.sources.records import UNIT_ROUNDOFF
 @base.audited
 @dataclass(frozen=True, eq=False)
 class LastIterate(base.Release):
-    """The last point of ``n_steps`` noisy proximal gradient steps over all rows, from zero.
+    """The last point of ``n_steps`` noisy proximal gradient steps over all rows.
 
     One step, with ``r = step_size / n`` and S(w) the sum of the clipped gradients, is
 
         Y = S(w) - w / r + N(0, std^2 I),        w = prox(ball(-r Y)),
 
     which is ``prox(w - step_size * noisy mean gradient)``. Points and answers in between are
-    neither returned nor kept, and nothing but numbers comes in.
+    neither returned nor kept, and nothing but numbers comes in. The first w is public: zero, or the
+    start that the fit was given.
 
     *Theorem.* Bok, Su, Altschuler 2024 ("Shifted interpolation for differential privacy",
     arXiv:2403.00278, sec. 3 and 4) for the maps M from one Y, before its noise, to the next; see
@@ -162,16 +163,17 @@ class LastIterate(base.Release):
         """Return the ball that holds points before their prox.
 
         Without noise ``|prox(w - r S)|`` is at most ``c (|w| + step_size * clip_norm)`` plus the
-        length of ``prox(0)``; noise, a sum of Gaussian vectors with weights of at most
-        ``c^t``, is allowed for some ten standard deviations. Being a public function of numbers,
-        any radius is right; a small one makes for less rounding.
+        length of ``prox(0)``, and the first w adds its own; noise, a sum of Gaussian vectors with
+        weights of at most ``c^t``, is allowed for some ten standard deviations. Being a public
+        function of numbers, any radius is right; a small one makes for less rounding.
         """
         size, c = math.prod(context.public.shape), self._contraction(context)
         steps = float(self.n_steps) if c == 1 else min(self.n_steps, 1 / (1 - c))
         multiplier = self.mechanism.relative_noise * context.scale
         noise = multiplier * self.clip_norm * (math.sqrt(size) + 8)
         pushed = self.step_size * self.clip_norm * (1 + 1e-6) + self._first(context)
-        return L2Ball(steps * pushed + 4 * math.sqrt(steps) * self._rate(context) * noise)
+        reached = steps * pushed + 4 * math.sqrt(steps) * self._rate(context) * noise
+        return L2Ball(reached + float(np.linalg.norm(context.public.starting_point)))
 
     def _first(self, context: base.PublicContext) -> float:
         """Length of the prox of zero."""
@@ -243,7 +245,7 @@ class LastIterate(base.Release):
             )
         rate, ball = self._rate(context), self._ball(context)
         contribution = self._contribution(context)
-        point = np.zeros(context.public.shape)
+        point = context.public.starting_point
         for _ in range(self.n_steps):
             # 1. the whole step, point included, in units of the sum
             total = rows.total(clipped_gradients, context.problem.loss, point, self.clip_norm, True)

@@ -145,7 +145,7 @@ class ShuffledPass(base.Release):
         edges = (n_rows * t // n_steps for t in range(n_steps + 1))
         contribution = self._contribution(context)
         factor = self.step_size * n_steps / n_rows
-        point = np.zeros(context.public.shape)
+        point = context.public.starting_point
         total, first = np.zeros_like(point), self._first_kept()
         for step, block in enumerate(rows.one_pass(edges, noise_source, in_order=False)):
             # 1. The block's sum, enforced and with noise.
@@ -164,13 +164,13 @@ class ShuffledPass(base.Release):
         """Return what `_in_batches` would: the same steps, in a microsecond or two each."""
         n_rows, (size, _) = context.public.n_rows, context.public.shape
         noise = StepNoise(self.mechanism, self._contribution(context), context.scale)
-        add_noise, shift = noise.add_noise, noise.shift
+        add_noise, shift = noise.adder(noise_source), noise.shift
         residual_of = context.problem.loss.residual_of_one
         prox = _prox_of_one(context.problem, size, self.step_size)
         at_once = max(1, min(AT_ONCE, PART_BYTES // (8 * size)))
         edges = [*range(0, n_rows, at_once), n_rows]
         back, step, first = -self.step_size, 0, self._first_kept()
-        point, total = np.zeros(size), np.zeros(size)
+        point, total = context.public.starting_point[:, 0].copy(), np.zeros(size)
         for block in rows.one_pass(edges, noise_source, in_order=True):
             # 1. Rows, limits and noise of some thousand steps. A stream that ends early is filled
             #    up with null records.

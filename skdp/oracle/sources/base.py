@@ -68,6 +68,13 @@ class RepeatableSource(Source):
     def transformed(self, scaling: Scaling, row_bound: float | None) -> RepeatableSource:
         """Return the rows mapped by public numbers, one by one, with another bound on them."""
 
+    @abstractmethod
+    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> RepeatableSource:
+        """Return the rows mapped without a range or a bound, their constant feature of size 1.
+
+        ``instead_of`` is what `transformed` returned: its memory is written over.
+        """
+
 
 class OrderedSource(Source):
     """Rows in an order that does not depend on what they hold.

@@ -161,6 +161,11 @@ class GroupedSource(MemorySource):
         self.groups = groups
         self.n_rows = groups.n_groups
         self._divisions = Divisions(groups.n_groups)
+        n_rows, itemsize = records.n_rows, records.X.dtype.itemsize
+        step = grouped_part_rows(records.n_features, itemsize)
+        self._parts = [
+            slice(start, min(start + step, n_rows)) for start in range(0, max(n_rows, 1), step)
+        ]
 
     def _holding(self, records: Records, row_bound: float | None) -> GroupedSource:
         return GroupedSource(records, self.groups, row_bound, self._spread)
@@ -182,7 +187,7 @@ class GroupedSource(MemorySource):
         def over(part: slice) -> Any:
             return function(_part_of(self.records, part), *(one[part] for one in rows), *arguments)
 
-        return added_in_pairs(self._spread(over, self._parts()))
+        return added_in_pairs(self._spread(over, self._parts))
 
     def total_over_groups(
         self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()
@@ -208,16 +213,9 @@ class GroupedSource(MemorySource):
             def over(part: slice) -> Array:
                 return np.asarray(function(_part_of(self.records, part), *arguments))
 
-            found = np.concatenate(list(self._spread(over, self._parts())))
+            found = np.concatenate(list(self._spread(over, self._parts)))
             known = self._row_vectors[function] = arguments, found
         return known[1]
-
-    def _parts(self) -> list[slice]:
-        records = self.records
-        n_rows, itemsize = records.n_rows, records.X.dtype.itemsize
-        step = grouped_part_rows(records.n_features, itemsize)
-        starts = range(0, max(n_rows, 1), step)
-        return [slice(start, min(start + step, n_rows)) for start in starts]
 
 
 def _part_of(records: Records, part: slice) -> Records:

@@ -18,8 +18,14 @@ from threadpoolctl import ThreadpoolController
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.scaling import Scaling
-from skdp.oracle.sources.base import BlockFunction, InMemory, OrderedSource
-from skdp.oracle.sources.records import BLOCK_BYTES, Records
+from skdp.oracle.sources.base import (
+    BlockFunction,
+    InMemory,
+    OrderedSource,
+    RepeatableSource,
+    require_kind,
+)
+from skdp.oracle.sources.records import BLOCK_BYTES, MAX_PARTS, Records
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
@@ -41,7 +47,7 @@ class MemorySource(InMemory, OrderedSource):
     def __init__(self, records: Records, row_bound: float | None = None, spread: Map = map) -> None:
         self.records, self.row_bound = records, row_bound
         self.n_rows = records.n_rows
-        self._spread = spread
+        self._spread, self._parts = spread, records.parts()
         self._divisions = Divisions(records.n_rows)
         self._block: tuple[object, MemorySource] | None = None
         self._row_vectors: dict[BlockFunction, tuple[tuple[Any, ...], Array]] = {}
@@ -68,7 +74,7 @@ class MemorySource(InMemory, OrderedSource):
         def over(part: slice) -> Any:
             return function(self.records[part], *(one[part] for one in rows), *arguments)
 
-        return functools.reduce(operator.add, self._spread(over, self.records.parts()))
+        return functools.reduce(operator.add, self._spread(over, self._parts))
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
         """Return a number for every row, for use in `total`; that of the last arguments is kept."""
@@ -78,7 +84,7 @@ class MemorySource(InMemory, OrderedSource):
             def over(part: slice) -> Array:
                 return np.asarray(function(self.records[part], *arguments))
 
-            found = np.concatenate(list(self._spread(over, self.records.parts())))
+            found = np.concatenate(list(self._spread(over, self._parts)))
             known = self._row_vectors[function] = arguments, found
         return known[1]
 
@@ -96,6 +102,17 @@ class MemorySource(InMemory, OrderedSource):
         # The ledger takes blocks asked for before and after for those of one partition.
         mapped._divisions = self._divisions
         return mapped
+
+    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> MemorySource:
+        """Return the rows mapped without a range or a bound, their constant feature of size 1."""
+        old, former = self.records, require_kind(instead_of, MemorySource).records.X
+        X, targets = old.X, old.targets
+        if scaling.columns is not None:
+            X = scaling.columns.apply(X, self._spread, None if former is old.X else former)
+        if scaling.targets is not None:
+            targets = scaling.targets.apply(targets)
+        constant = float(old.constant != 0)
+        return self._holding(Records.of(X, targets, old.weights, None, constant), None)
 
     def _holding(self, records: Records, row_bound: float | None) -> MemorySource:
         """Return a source of the same rows in another form."""
@@ -246,15 +263,22 @@ def _without_warnings(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 @contextmanager
-def row_threads() -> Iterator[Map]:
+def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
     """Hold BLAS to one thread, and give a ``map`` that uses the others.
 
     Blocks that fit in a near cache are too small for BLAS to share out well; whole parts of the
     rows are not. As many threads are used as BLAS was going to use, so that limits set by a user or
-    by joblib's workers hold.
+    by joblib's workers hold; but no more than there are going to be parts of rows, as threads that
+    wait cost a small fit more than its products.
+
+    Parameters
+    ----------
+    most_parts : int, default=MAX_PARTS
+        Public number of parts that the rows come in, at most.
     """
     blas = _controller().select(user_api="blas")
     n_threads = max((library["num_threads"] for library in blas.info()), default=1)
+    n_threads = min(n_threads, most_parts)
     with blas.limit(limits=1):
         if n_threads == 1:
             yield lambda function, parts: map(_without_warnings(function), parts)

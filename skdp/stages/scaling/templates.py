@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp, ndtr
+from scipy.special import ndtr
 
 from skdp._numbers import Array, Indices
 from skdp.oracle.kernels.histograms import SIDE, STEPS
@@ -35,6 +35,27 @@ class Templates:
     log_prior: Array
     kinds: Indices
     places: Indices
+
+    @functools.cached_property
+    def prior(self) -> Array:
+        """Probability of each shape before anything is asked."""
+        found = np.exp(self.log_prior - self.log_prior.max())
+        return np.asarray(found / found.sum())
+
+    @functools.cached_property
+    def squares(self) -> Array:
+        """Squared length of each shape."""
+        return np.asarray(np.einsum("ij,ij->i", self.shapes, self.shapes))
+
+    @functools.cached_property
+    def of_kinds(self) -> Array:
+        """Whether a shape (row) is of a kind (column): 1 or 0."""
+        return np.asarray(np.eye(self.kinds.max() + 1)[self.kinds])
+
+    @functools.cached_property
+    def of_places(self) -> Array:
+        """Whether a shape (row) lies at a place (column): 1 or 0."""
+        return np.asarray(np.eye(self.places.max() + 1)[self.places])
 
 
 def magnitude_edges() -> Array:
@@ -151,69 +172,68 @@ ROUNDS, MOST_COLUMNS = 6, 64  # of fitting what columns have in common
 OWN = 5.0  # weight of what is known beforehand, in columns
 
 
-def _log_likelihood(counts: Array, std: Array, n_rows: int, templates: Templates) -> Array:
-    """Of each column (row) under each shape (column), up to a constant."""
+def _likelihood(counts: Array, std: Array, n_rows: int, templates: Templates) -> Array:
+    """Of each column (row) under each shape (column), next to that of its likeliest shape."""
     variance = std[:, None] ** 2 + (MISFIT * n_rows) ** 2
-    shapes = templates.shapes
-    fit = n_rows * (counts @ shapes.T) - n_rows**2 * np.einsum("ij,ij->i", shapes, shapes) / 2
-    return np.asarray(fit / variance)
+    fit = counts @ templates.shapes.T
+    fit -= n_rows / 2 * templates.squares
+    fit *= n_rows / variance
+    fit -= fit.max(axis=1, keepdims=True)
+    return np.asarray(np.exp(fit, out=fit))
 
 
-def _common_prior(log_likelihood: Array, templates: Templates) -> Array:
-    """Log prior with what the columns have in common: an empirical Bayes estimate.
+def _common_prior(likelihood: Array, templates: Templates) -> Array:
+    """Prior with what the columns have in common: an empirical Bayes estimate.
 
     Columns share how often each kind of shape and each place occur, the two on their own, as there
     are too many shapes to count each of them. Each column gets a prior of its own, without what
     the column itself adds: otherwise a find in mere noise would vouch for itself.
     """
-    n_columns = len(log_likelihood)
+    n_columns = len(likelihood)
     some = np.arange(0, n_columns, -(-n_columns // MOST_COLUMNS))
-    likelihood = log_likelihood[some]
-    base = np.exp(templates.log_prior - logsumexp(templates.log_prior))
-    kinds, places = (
-        np.eye(labels.max() + 1)[labels] for labels in (templates.kinds, templates.places)
-    )
-    log_prior = np.log(base)[None, :]
-    of_kinds = of_places = base[None, :]
+    among = likelihood[some]
+    kinds, places = templates.of_kinds, templates.of_places
+    known_kinds, known_places = OWN * (templates.prior @ kinds), OWN * (templates.prior @ places)
+    prior = templates.prior[None, :]
+    of_kinds = of_places = prior
     for _ in range(ROUNDS):
-        posterior = likelihood + log_prior
-        posterior = np.exp(posterior - logsumexp(posterior, axis=1, keepdims=True))
+        posterior = among * prior
+        posterior /= posterior.sum(axis=1, keepdims=True)
         of_kinds, of_places = posterior @ kinds, posterior @ places
-        log_prior = _product(
+        prior = _product(
             templates,
-            OWN * (base @ kinds) + np.maximum(of_kinds.sum(axis=0) - of_kinds, 0.0),
-            OWN * (base @ places) + np.maximum(of_places.sum(axis=0) - of_places, 0.0),
+            known_kinds + np.maximum(of_kinds.sum(axis=0) - of_kinds, 0.0),
+            known_places + np.maximum(of_places.sum(axis=0) - of_places, 0.0),
         )
-    result = np.empty((n_columns, len(base)))
+    if n_columns == len(some):
+        return prior
+    result = np.empty(likelihood.shape)
     result[:] = _product(
         templates,
-        OWN * (base @ kinds) + of_kinds.sum(axis=0, keepdims=True),
-        OWN * (base @ places) + of_places.sum(axis=0, keepdims=True),
+        known_kinds + of_kinds.sum(axis=0, keepdims=True),
+        known_places + of_places.sum(axis=0, keepdims=True),
     )
-    result[some] = log_prior
+    result[some] = prior
     return result
 
 
 def _product(templates: Templates, of_kinds: Array, of_places: Array) -> Array:
-    """Log prior of every shape: that of its kind, and of its place among those of the kind."""
-    place = of_places[:, templates.places]
-    same_kind = np.zeros((len(place), of_kinds.shape[1]))
-    for kind in range(of_kinds.shape[1]):
-        same_kind[:, kind] = place[:, templates.kinds == kind].sum(axis=1)
+    """Prior of every shape: that of its kind, and of its place among those of the kind."""
+    place = np.take(of_places, templates.places, axis=1)
+    same_kind = place @ templates.of_kinds
     kind = of_kinds / of_kinds.sum(axis=1, keepdims=True) / same_kind
-    return np.asarray(np.log(place * kind[:, templates.kinds]))
+    place *= np.take(kind, templates.kinds, axis=1)
+    return place
 
 
 def posterior_of(
     counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool
 ) -> Array:
     """Probability of every shape (column) for every column of the data (row)."""
-    log_likelihood = _log_likelihood(counts, std, n_rows, templates)
-    log_prior = templates.log_prior
+    found = _likelihood(counts, std, n_rows, templates)
     if in_common and len(counts) > 1:
-        log_prior = _common_prior(log_likelihood, templates)
-    found = log_likelihood + log_prior
-    found -= found.max(axis=1, keepdims=True)
-    np.exp(found, out=found)
+        found *= _common_prior(found, templates)
+    else:
+        found *= templates.prior
     found /= found.sum(axis=1, keepdims=True)
     return found

@@ -1,0 +1,241 @@
+"""Coverage and width of intervals of private coefficients, on simulated rows whose truth is known.
+
+    python -m benchmarks inference --runs 200               ten minutes of one core
+    python -m benchmarks inference --runs 400 --minutes 0   every cell 400 times: hours
+
+Columns have sizes from 0.05 to 100 and offsets of three sizes ("raw"), and are scaled privately as
+part of the fit; or they are of unit size and taken as they are ("standardised", normal columns
+alone). Widths are standard errors over those of the non-private fit of the same rows (HC0, the
+inverse information at the truth for logistic regression): medians over runs, then the mean over
+coefficients. "naive" is the coverage of coef_ with the non-private standard errors.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.special import expit
+
+import skdp
+from benchmarks.table import mean_and_error
+from skdp.linear_model import SeededNoiseWarning
+
+DELTA, LEVEL = 1e-6, 0.95
+SIZES = [(n, d) for n in (2_000, 10_000, 100_000) for d in (5, 20)]
+EPSILONS = (0.3, 1.0, 3.0)
+CONDITIONS = ("raw", "standardised")
+RATES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+# Columns and errors, or columns and classes.
+DESIGNS = {
+    "linear": [
+        ("normal", "equal"),
+        ("correlated", "equal"),
+        ("heavy", "varying"),
+        ("0/1", "varying"),
+        ("normal", "skewed"),
+    ],
+    "logistic": [
+        ("normal", "even"),
+        ("correlated", "even"),
+        ("heavy", "even"),
+        ("0/1", "even"),
+        ("correlated", "rare"),
+    ],
+}
+COLUMNS = (
+    "problem", "condition", "columns", "errors", "n", "d", "epsilon", "runs", "determined",
+    "relative_error", "coverage", "coverage_se", "coverage_middle", "least", "intercept", "width",
+    "small_p", "naive",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the table: what is simulated, and the budget."""
+
+    problem: str
+    condition: str
+    columns: str
+    errors: str
+    n: int
+    d: int
+    epsilon: float
+
+
+def standard_columns(kind: str, n: int, d: int, rng) -> np.ndarray:
+    """Columns of mean 0 and size 1, by known moments."""
+    if kind == "normal":
+        return rng.standard_normal((n, d))
+    if kind == "correlated":  # all of them, 0.7
+        return math.sqrt(0.3) * rng.standard_normal((n, d)) + math.sqrt(0.7) * rng.standard_normal(
+            (n, 1)
+        )
+    if kind == "heavy":  # lognormal and t with 3 degrees of freedom, in turn
+        X = rng.standard_t(3, size=(n, d)) / math.sqrt(3)
+        skewed = np.exp(rng.standard_normal((n, (d + 1) // 2)))
+        X[:, ::2] = (skewed - math.exp(0.5)) / math.sqrt(math.e * (math.e - 1))
+        return X
+    rates = np.resize(RATES, d)
+    return ((rng.random((n, d)) < rates) - rates) / np.sqrt(rates * (1 - rates))
+
+
+def truth(cell: Cell) -> tuple[np.ndarray, float]:
+    """Slopes, for a prediction of standard deviation 1, and intercept."""
+    slopes = np.resize([1.0, -0.5, 0.25, 0.0, 0.5], cell.d)
+    variance = slopes @ slopes
+    if cell.columns == "correlated":
+        variance = 0.3 * variance + 0.7 * slopes.sum() ** 2
+    return slopes / math.sqrt(variance), -3.5 if cell.errors == "rare" else 0.3
+
+
+def simulate(cell: Cell, rng):
+    """Return standardised columns and targets, R2 0.5 for a regression."""
+    slopes, intercept = truth(cell)
+    X = standard_columns(cell.columns, cell.n, cell.d, rng)
+    margins = X @ slopes + intercept
+    if cell.problem == "logistic":
+        return X, (rng.random(cell.n) < expit(margins)).astype(int)
+    if cell.errors == "skewed":
+        errors = rng.exponential(size=cell.n) - 1
+    else:
+        errors = rng.standard_normal(cell.n)
+        if cell.errors == "varying":
+            # Of mean square 1 for normal columns; the others come near.
+            errors *= (0.5 + np.abs(X[:, 0])) / math.sqrt(1.25 + math.sqrt(2 / math.pi))
+    return X, margins + errors
+
+
+def non_private_errors(cell: Cell, X, y) -> np.ndarray:
+    """Standard errors of slopes and intercept without privacy."""
+    Z = np.column_stack([X, np.ones(cell.n)])
+    if cell.problem == "logistic":
+        slopes, intercept = truth(cell)
+        q = expit(X @ slopes + intercept)
+        return np.sqrt(np.diag(np.linalg.inv((Z * (q * (1 - q))[:, None]).T @ Z)))
+    inverse = np.linalg.inv(Z.T @ Z)
+    residuals = y - Z @ (inverse @ (Z.T @ y))
+    scores = Z * residuals[:, None]
+    return np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
+
+
+def one_run(cell: Cell, seed: int, **options):
+    """Return z values, what is determined, relative errors, width ratios, naive z values."""
+    rng = np.random.default_rng([seed, cell.n, cell.d])
+    X, y = simulate(cell, rng)
+    slopes, intercept = truth(cell)
+    errors = non_private_errors(cell, X, y)[:-1]
+    unit = np.ones(cell.d)
+    scaling = "none"
+    if cell.condition == "raw":
+        scaling, unit = "private", np.geomspace(0.05, 100.0, cell.d)
+        X = (X + 3.0) * unit
+        intercept -= 3.0 * slopes.sum()
+        slopes = slopes / unit
+    model = {"linear": skdp.DPLinearRegression, "logistic": skdp.DPLogisticRegression}[cell.problem]
+    target_unit = 1.0
+    if cell.problem == "linear":
+        # A size of 1, or another one that the fit has to find.
+        target_unit = 5.0 if cell.condition == "raw" else 1 / math.sqrt(2)
+        y, slopes, intercept = y * target_unit, slopes * target_unit, intercept * target_unit
+    model = model(
+        epsilon=cell.epsilon, delta=DELTA, scaling=scaling, inference="coefficients",
+        noise_source="seeded", random_state=seed, **options,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        warnings.simplefilter("ignore", skdp.NoiseWarning)
+        model.fit(X, y)
+    found = model.inference_
+    z = np.append(
+        (found.coef - slopes) / found.std_error,
+        (found.intercept - intercept) / found.intercept_std_error,
+    )
+    widths = found.std_error * unit / target_unit / errors
+    naive = (np.ravel(model.coef_) - slopes) * unit / target_unit / errors
+    return z, found.determined, found.relative_error, widths, naive
+
+
+def measure(cell: Cell, runs: int, seconds: float = math.inf, **options) -> dict:
+    """Run a cell, until the runs are done or the seconds are up, and return its line."""
+    start, found = time.process_time(), []
+    for seed in range(runs):
+        found.append(one_run(cell, seed, **options))
+        if time.process_time() - start > seconds:
+            break
+    return line(cell, found)
+
+
+def line(cell: Cell, found) -> dict:
+    """Figures of a cell, over determined slopes. The standard error is over runs."""
+    z, known, error, widths, naive = (np.array(one) for one in zip(*found, strict=True))
+    slopes, last = z[:, :-1], z[:, -1]
+    figures = {
+        **vars(cell), "runs": len(found), "determined": known.mean(),
+        "relative_error": np.median(error), "naive": np.mean(np.abs(naive) <= 1.959964),
+    }  # fmt: skip
+    if known.mean() < 0.02:
+        return figures
+    covered = np.where(known, np.abs(slopes) <= 1.959964, np.nan)
+    per_run = np.nanmean(covered[known.any(axis=1)], axis=1)
+    figures["coverage"], figures["coverage_se"] = np.nanmean(covered), mean_and_error(per_run)[1]
+    tight = np.where(error < 0.35, covered, np.nan)
+    figures["coverage_middle"] = np.nanmean(tight) if np.isfinite(tight).any() else math.nan
+    often = np.isfinite(covered).sum(axis=0) >= max(5, 0.2 * len(found))
+    if often.any():
+        figures["least"] = np.nanmin(np.nanmean(covered[:, often], axis=0))
+    every = known.all(axis=1)
+    if every.any():
+        figures["intercept"] = np.mean(np.abs(last[every]) <= 1.959964)
+    some = known.any(axis=0)
+    figures["width"] = np.mean(np.nanmedian(np.where(known, widths, np.nan)[:, some], axis=0))
+    figures["small_p"] = np.mean(np.abs(slopes[known]) > 3.290527)
+    return figures
+
+
+def cells(smoke: bool = False) -> list[Cell]:
+    """All cells, the ones of the same size side by side."""
+    if smoke:
+        return [Cell(problem, "raw", *DESIGNS[problem][0], 2_000, 3, 3.0) for problem in DESIGNS]
+    return [
+        Cell(problem, condition, *design, n, d, epsilon)
+        for (n, d), epsilon, problem, condition in itertools.product(
+            SIZES, EPSILONS, DESIGNS, CONDITIONS
+        )
+        for design in DESIGNS[problem]
+        if condition == "raw" or design[0] == "normal"
+    ]
+
+
+def run(output: Path | None, command: str, runs: int, minutes: float, smoke: bool = False) -> None:
+    """Measure all cells and write the table; ``minutes`` are of the processor, 0 sets no limit."""
+    todo, lines = cells(smoke), []
+    stop = time.process_time() + 60 * minutes if minutes else math.inf
+    for i, cell in enumerate(todo):
+        left = (stop - time.process_time()) / (len(todo) - i)
+        lines.append(measure(cell, runs, max(left, 0.0)))
+        print(", ".join(f"{name} {_text(value)}" for name, value in lines[-1].items()), flush=True)
+    if output is not None:
+        write(output, command, lines)
+
+
+def write(output: Path, command: str, lines: list[dict]) -> None:
+    """Write the table, with the command that made it."""
+    with output.open("w", newline="", encoding="utf-8") as file:
+        file.write(f"# {command}\n")
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for one in lines:
+            writer.writerow({name: _text(one.get(name, "")) for name in COLUMNS})
+
+
+def _text(value) -> str:
+    if isinstance(value, str | int):
+        return str(value)
+    return "" if math.isnan(value) else f"{value:.3g}"

@@ -1,0 +1,334 @@
+"""What a fit with ``inference="coefficients"`` says: standard errors, intervals, p-values."""
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse as scipy_sparse
+from scipy import stats
+
+from skdp._numbers import AnyArray, Array, Mask, is_real, shown
+from skdp.accounting import PrivacyStatement
+from skdp.linear_model._estimator import Prepared
+from skdp.linear_model.noise_warning import NoiseWarning
+from skdp.linear_model.summary import CoefficientTable
+from skdp.linear_model.units import BLOCK_VALUES, in_raw_units
+from skdp.oracle import DebiasedEstimate, Scaling
+from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
+from skdp.stages.inference.stage import InferenceStage
+
+# Attributes of a fit with an inference; a fit without one has none of them.
+FITTED = (
+    "coef_debiased_",
+    "intercept_debiased_",
+    "coef_std_error_",
+    "intercept_std_error_",
+    "coef_covariance_",
+    "determined_",
+    "p_values_",
+    "inference_",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientInference:
+    """Estimates of the coefficients and the intercept, in the units of X and y, with their errors.
+
+    Attributes
+    ----------
+    coef : array of shape (n_features,)
+    intercept : float
+        0.0 without one.
+    std_error : array of shape (n_features,)
+        inf where the coefficient is not determined.
+    intercept_std_error : float
+        inf unless all coefficients are determined; 0.0 without an intercept.
+    covariance : array of shape (n_features, n_features)
+        Of the coefficients. inf on the diagonal and nan beside it where one is not determined.
+    determined : array of shape (n_features,), bool
+    relative_error : array of shape (n_features,)
+        How far noise changes the inverse Hessian in the direction of each coefficient, relative to
+        it; below 0.5 a coefficient is determined.
+    privacy_share : array of shape (n_features,)
+        Share of the squared standard error that is due to noise.
+    intercept_privacy_share : float
+    cut : float
+        Share of the records whose part was bounded; a noisy count.
+    estimate : DebiasedEstimate
+        The same in standardised units.
+    scaling : Scaling or None
+    has_intercept : bool
+    """
+
+    coef: Array
+    intercept: float
+    std_error: Array
+    intercept_std_error: float
+    covariance: Array
+    determined: Mask
+    relative_error: Array
+    privacy_share: Array
+    intercept_privacy_share: float
+    cut: float
+    estimate: DebiasedEstimate
+    scaling: Scaling | None
+    has_intercept: bool
+
+    @classmethod
+    def of(cls, estimate: DebiasedEstimate, scaling: Scaling | None, has_intercept: bool) -> Self:
+        """Return what an estimate in standardised units says in the user's."""
+        n_features = len(estimate.relative_error)
+        coef = estimate.coef[:n_features, None]
+        constant = np.array([estimate.coef[-1] if has_intercept else 0.0])
+        raw, intercept = in_raw_units(coef, constant, scaling)
+        # The same map, of covariances: it is linear but for the targets' centre.
+        to_raw = _map_to_raw(n_features, scaling, has_intercept)
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariance = to_raw @ estimate.covariance @ to_raw.T
+            privacy = to_raw @ estimate.privacy_covariance @ to_raw.T
+            variances = np.diag(covariance)
+            shares = np.diag(privacy) / np.where(variances > 0, variances, 1.0)
+        slopes = variances[:n_features]
+        determined = (estimate.relative_error < MOST_RELATIVE_ERROR) & np.isfinite(slopes)
+        between = np.where(
+            np.outer(determined, determined), covariance[:n_features, :n_features], np.nan
+        )
+        np.fill_diagonal(between, np.where(determined, slopes, np.inf))
+        last = 0.0
+        if has_intercept:
+            last = math.sqrt(variances[-1]) if determined.all() else math.inf
+        return cls(
+            coef=raw[:, 0],
+            intercept=float(intercept[0]) if has_intercept else 0.0,
+            std_error=np.where(determined, np.sqrt(np.maximum(slopes, 0.0)), np.inf),
+            intercept_std_error=last,
+            covariance=between,
+            determined=determined,
+            relative_error=estimate.relative_error,
+            privacy_share=np.clip(shares[:n_features], 0.0, 1.0),
+            intercept_privacy_share=min(max(float(shares[-1]), 0.0), 1.0),
+            cut=estimate.cut,
+            estimate=estimate,
+            scaling=scaling,
+            has_intercept=has_intercept,
+        )
+
+    @property
+    def p_values(self) -> Array:
+        """Two-sided p-values of coefficients of 0; nan where one is not determined."""
+        return p_values(self.coef, self.std_error)
+
+    def interval(self, level: float, intercept: bool = False) -> Array:
+        """Return the ends of normal intervals, one row for each coefficient."""
+        if not (is_real(level) and 0 < level < 1):
+            raise ValueError(f"conf_int: level must lie in (0, 1); got {shown(level)}.")
+        centres, errors = self.coef, self.std_error
+        if intercept and self.has_intercept:
+            centres = np.append(centres, self.intercept)
+            errors = np.append(errors, self.intercept_std_error)
+        reach = float(stats.norm.isf((1 - level) / 2)) * errors
+        return np.column_stack([centres - reach, centres + reach])
+
+    def mean_response(self, X: Any) -> tuple[Array, Array]:
+        """Return the mean response for each row, and its standard error.
+
+        The error is inf unless every coefficient is determined. Rows are not clipped.
+        """
+        means = np.asarray(X @ self.coef) + self.intercept
+        if not self.determined.all():
+            return means, np.full(len(means), np.inf)
+        variances = np.concatenate(
+            [np.zeros(0), *(self._variances(block) for block in _dense_blocks(X))]
+        )
+        return means, np.sqrt(np.maximum(variances, 0.0))
+
+    def _variances(self, X: Array) -> Array:
+        columns = None if self.scaling is None else self.scaling.columns
+        targets = None if self.scaling is None else self.scaling.targets
+        rows = X if columns is None else (X - columns.centre) / columns.size
+        if self.has_intercept:
+            rows = np.column_stack([rows, np.ones(len(rows))])
+        unit = 1.0 if targets is None else float(targets.size[0])
+        return np.asarray(
+            unit**2 * np.einsum("ij,jk,ik->i", rows, self.estimate.covariance, rows, optimize=True)
+        )
+
+
+def p_values(coef: Array, std_error: Array) -> Array:
+    """Two-sided p-values of normal estimates; nan where the standard error is infinite."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = 2 * stats.norm.sf(np.abs(coef) / std_error)
+    return np.where(np.isfinite(std_error), found, np.nan)
+
+
+def _map_to_raw(n_features: int, scaling: Scaling | None, has_intercept: bool) -> Array:
+    """Matrix that takes coefficients, and the intercept, to the user's units."""
+    matrix = np.eye(n_features + has_intercept)
+    if scaling is None:
+        return matrix
+    if scaling.targets is not None:
+        matrix *= scaling.targets.size[0]
+    if scaling.columns is not None:
+        matrix[:n_features] /= scaling.columns.size[:, None]
+        if has_intercept:
+            matrix[-1] -= scaling.columns.centre @ matrix[:n_features]
+    return matrix
+
+
+def _dense_blocks(X: Any) -> Any:
+    """Yield rows as dense arrays of float64, some at a time."""
+    rows = max(1, BLOCK_VALUES // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], rows):
+        block = X[start : start + rows]
+        dense = block.toarray() if scipy_sparse.issparse(block) else block
+        yield np.asarray(dense, dtype=np.float64)
+
+
+class InferenceMixin:
+    """What estimators say about their coefficients after a fit with an inference."""
+
+    inference: str
+    coef_: Array
+    intercept_: Any
+    privacy_: PrivacyStatement
+
+    def conf_int(self, level: float = 0.95, intercept: bool = False) -> Array:
+        """Return confidence intervals of the coefficients.
+
+        Normal intervals around ``coef_debiased_``. Their standard errors hold the noise that was
+        added for privacy and the sampling of the rows. Each covers at the level by itself; no
+        correction is made for looking at several.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            In (0, 1).
+        intercept : bool, default=False
+            Whether the intercept follows as the last row, if there is one.
+
+        Returns
+        -------
+        array of shape (n_features, 2) or (n_features + 1, 2)
+            Lower and upper ends; -inf and inf where a coefficient is not determined.
+
+        Raises
+        ------
+        ValueError
+            If the level is out of range.
+        AttributeError
+            If the fit had ``inference="none"``.
+        """
+        return self._inference("conf_int").interval(level, intercept)
+
+    def summary(self, level: float = 0.95) -> CoefficientTable:
+        """Return a table of the coefficients: errors, p-values, intervals, and what they rest on.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Of the intervals, in (0, 1).
+
+        Returns
+        -------
+        CoefficientTable
+            Prints as text, shows as HTML in notebooks; ``to_frame()`` is a pandas data frame.
+        """
+        found = self._inference("summary")
+        names = getattr(self, "feature_names_in_", None)
+        labels = [f"x{i}" for i in range(len(found.coef))] if names is None else list(names)
+        columns = [found.coef, found.std_error, found.privacy_share]
+        if found.has_intercept:
+            labels.append("(intercept)")
+            last = found.intercept, found.intercept_std_error, found.intercept_privacy_share
+            columns = [np.append(column, one) for column, one in zip(columns, last, strict=True)]
+        coef, error, share = columns
+        return CoefficientTable(
+            title=type(self).__name__,
+            names=tuple(map(str, labels)),
+            coef=coef,
+            std_error=error,
+            p_value=p_values(coef, error),
+            interval=found.interval(level, intercept=True),
+            privacy_share=share,
+            level=float(level),
+            cut=found.cut,
+            statement=self.privacy_,
+        )
+
+    def _inference(self, asked: str) -> CoefficientInference:
+        found: CoefficientInference | None = vars(self).get("inference_")
+        if found is None:
+            who = type(self).__name__
+            raise AttributeError(
+                f"{who}: {asked} needs a fit with inference='coefficients', which sets a share of "
+                "the budget aside for it."
+            )
+        return found
+
+    def _keep_inference(
+        self, estimate: DebiasedEstimate | None, scaling: Scaling | None, has_intercept: bool
+    ) -> None:
+        """Store what an inference found; what an earlier fit found is forgotten."""
+        for name in FITTED:
+            vars(self).pop(name, None)
+        if estimate is None:
+            return
+        found = CoefficientInference.of(estimate, scaling, has_intercept)
+        self.inference_ = found
+        self.coef_debiased_ = found.coef.reshape(np.shape(self.coef_)).copy()
+        shape = np.shape(self.intercept_)
+        self.intercept_debiased_: float | AnyArray = (
+            np.full(shape, found.intercept) if shape else found.intercept
+        )
+        self.coef_std_error_ = found.std_error
+        self.intercept_std_error_ = found.intercept_std_error
+        self.coef_covariance_ = found.covariance
+        self.determined_ = found.determined
+        self.p_values_ = found.p_values
+
+
+def expectation(prepared: Prepared) -> tuple[str, bool] | None:
+    """Return how many coefficients are likely to be determined, and whether any; None if not asked.
+
+    A function of public facts: no row has been read.
+    """
+    stage = next((one for one in prepared.stages if isinstance(one, InferenceStage)), None)
+    public, problem = prepared.public_after, prepared.problem
+    if stage is None or not public.is_noisy:
+        return None
+    error = Bounds.of(public, problem, stage.share).relative_error
+    count = public.n_features
+    if error < MOST_RELATIVE_ERROR:
+        text = (
+            f"Inference: all {count} coefficients are likely to be determined, if columns are "
+            f"little correlated and none is nearly constant (expected relative error {error:.2g} "
+            f"of at most {MOST_RELATIVE_ERROR:g})."
+        )
+        return text, True
+    rows = enough(public, problem, stage.share, "n_rows")
+    epsilon = enough(public, problem, stage.share, "epsilon")
+    ways = [] if rows is None else [f"about {float(f'{rows:.2g}'):.0f} rows"]
+    ways += [] if epsilon is None else [f"an epsilon of about {epsilon:.2g}"]
+    text = (
+        f"Inference: none of the {count} coefficients is likely to be determined (expected "
+        f"relative error {error:.2g}, of at most {MOST_RELATIVE_ERROR:g}). "
+        f"{' or '.join([*ways, 'fewer columns']).capitalize()} would do, for columns that are "
+        "little correlated."
+    )
+    return text, False
+
+
+def warn_about_inference(who: str, prepared: Prepared) -> None:
+    """Warn if no coefficient is likely to be determined, from public facts alone."""
+    expected = expectation(prepared)
+    if expected is not None and not expected[1]:
+        warnings.warn(f"{who}: {expected[0]} No budget has been spent.", NoiseWarning, stacklevel=4)
+
+
+def mean_response(model: Any, X: ArrayLike) -> tuple[Array, Array]:
+    """Return the mean response by the debiased coefficients, and its standard error."""
+    found = model._inference("return_std=True")
+    return found.mean_response(model._read("X", X, reset=False))  # type: ignore[no-any-return]

@@ -1,0 +1,243 @@
+"""A table and a picture of coefficients with their errors."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from scipy import stats
+
+from skdp._numbers import Array
+from skdp.accounting import PrivacyStatement
+
+NOT_DETERMINED = "not determined"
+ESTIMAND = (
+    "Estimated: the fit without a penalty in which no record counts for more than a bound (long "
+    "rows are shortened, large residuals capped). Where the model holds, it is the usual one; with "
+    "long tails and a model that does not hold, it is not ordinary least squares or maximum "
+    "likelihood."
+)
+ONE_BY_ONE = "Intervals and p-values hold one by one; several looks are not corrected for."
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientTable:
+    """Coefficients with standard errors, p-values and intervals, as text, HTML or data frame.
+
+    Attributes
+    ----------
+    title : str
+    names : tuple of str
+        Of the columns, and "(intercept)" last if there is one.
+    coef, std_error, p_value, privacy_share : array of shape (n_rows,)
+        ``std_error`` is inf, and ``p_value`` nan, where a coefficient is not determined.
+        ``privacy_share`` is the noise's share of the squared standard error.
+    interval : array of shape (n_rows, 2)
+    level : float
+        Of the intervals.
+    cut : float
+        Share of the records whose part was bounded; a noisy count.
+    statement : PrivacyStatement
+        Of the fit.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    coef: Array
+    std_error: Array
+    p_value: Array
+    interval: Array
+    privacy_share: Array
+    level: float
+    cut: float
+    statement: PrivacyStatement = field(repr=False)
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Names of the columns of the table."""
+        low, high = (f"{100 * p:.4g}%" for p in ((1 - self.level) / 2, (1 + self.level) / 2))
+        return "", "coef", "std err", "z", "P>|z|", f"[{low}", f"{high}]", "privacy", ""
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for i, name in enumerate(self.names):
+            coef, error, share = self.coef[i], self.std_error[i], self.privacy_share[i]
+            if not math.isfinite(error):
+                yield name, f"{coef:.5g}", "inf", "", "", "-inf", "inf", "", NOT_DETERMINED
+                continue
+            z = coef / error if error > 0 else math.copysign(math.inf, coef)
+            low, high = self.interval[i]
+            yield (
+                name, f"{coef:.5g}", f"{error:.3g}", f"{z:.2f}", f"{self.p_value[i]:.3f}",
+                f"{low:.5g}", f"{high:.5g}", f"{100 * share:.0f}%", "",
+            )  # fmt: skip
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the table rests on, in sentences."""
+        one = self.statement
+        found = [
+            f"n = {one.n_rows}; ({one.epsilon:.4g}, {one.delta:.4g})-differentially private for "
+            f"each row, adjacency {one.adjacency}.",
+            "privacy: share of the squared standard error that is due to the noise added.",
+            f"About {100 * self.cut:.0f}% of the records were cut down to the bounds.",
+            ESTIMAND,
+            ONE_BY_ONE,
+        ]
+        if not np.isfinite(self.std_error).all():
+            found.append(
+                f"{NOT_DETERMINED}: the noise leaves no interval of use; more rows, a larger "
+                "epsilon or fewer columns would."
+            )
+        return tuple(found)
+
+    def __str__(self) -> str:
+        rows = [self.header, *self._rows()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(self.header))]
+        lines = []
+        for row in rows:
+            first, *middle, last = (
+                cell.ljust(width) if i in (0, len(row) - 1) else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            lines.append("  ".join([first, *middle, last]).rstrip())
+        rule = "-" * max(map(len, lines))
+        head, *body = lines
+        return "\n".join([self.title, rule, head, rule, *body, rule, *self.notes])
+
+    def _repr_html_(self) -> str:
+        def cells(row: tuple[str, ...], tag: str) -> str:
+            return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
+
+        body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in self._rows())
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return (
+            f"<p><b>{html.escape(self.title)}</b></p><table><thead><tr>{cells(self.header, 'th')}"
+            f"</tr></thead><tbody>{body}</tbody></table><ul>{notes}</ul>"
+        )
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row for each coefficient.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns "coef", "std_error", "z", "p_value", "low", "high", "privacy_share" and
+            "determined".
+        """
+        import pandas as pd
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(np.isfinite(self.std_error), self.coef / self.std_error, np.nan)
+        return pd.DataFrame(
+            {
+                "coef": self.coef,
+                "std_error": self.std_error,
+                "z": z,
+                "p_value": self.p_value,
+                "low": self.interval[:, 0],
+                "high": self.interval[:, 1],
+                "privacy_share": self.privacy_share,
+                "determined": np.isfinite(self.std_error),
+            },
+            index=pd.Index(self.names, name="coefficient"),
+        )
+
+
+class CoefficientDisplay:
+    """Coefficients with error bars in two parts: sampling, and what privacy adds to it.
+
+    The inner, thick bar is the interval that sampling of the rows alone would give; the outer, thin
+    one is the interval. Coefficients that are not determined are hollow and have no bar.
+
+    Parameters
+    ----------
+    table : CoefficientTable
+        As ``summary()`` returns it.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from skdp import CoefficientDisplay, DPLinearRegression
+    >>> X, y = make_regression(20000, 4, noise=10.0, random_state=0)
+    >>> model = DPLinearRegression(inference="coefficients").fit(X, y)
+    >>> display = CoefficientDisplay.from_estimator(model)  # doctest: +SKIP
+    """
+
+    def __init__(self, table: CoefficientTable) -> None:
+        self.table = table
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, level: float = 0.95, intercept: bool = False, ax: Any = None
+    ) -> Self:
+        """Draw the coefficients of a model that was fitted with ``inference="coefficients"``.
+
+        Parameters
+        ----------
+        estimator : estimator
+        level : float, default=0.95
+            Of the intervals.
+        intercept : bool, default=False
+            Whether to draw the intercept, too.
+        ax : matplotlib Axes, default=None
+            None for new ones.
+
+        Returns
+        -------
+        CoefficientDisplay
+        """
+        return cls(estimator.summary(level)).plot(intercept=intercept, ax=ax)
+
+    def plot(self, *, intercept: bool = False, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        intercept : bool, default=False
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        self
+        """
+        import matplotlib.pyplot as plt
+
+        table = self.table
+        shown = [i for i, name in enumerate(table.names) if intercept or name != "(intercept)"]
+        coef = table.coef[shown]
+        reach = float(stats.norm.isf((1 - table.level) / 2)) * table.std_error[shown]
+        known = np.isfinite(reach)
+        inner = reach * np.sqrt(1 - table.privacy_share[shown])
+        places = np.arange(len(shown))[::-1]
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6.0, 1.0 + 0.35 * len(shown)))
+        ax.axvline(0.0, color="0.7", linewidth=0.8)
+        ax.hlines(
+            places[known], (coef - reach)[known], (coef + reach)[known], color="tab:orange",
+            linewidth=1.5, label="sampling and privacy",
+        )  # fmt: skip
+        ax.hlines(
+            places[known], (coef - inner)[known], (coef + inner)[known], color="tab:blue",
+            linewidth=4.0, label="sampling alone",
+        )  # fmt: skip
+        ax.plot(coef[known], places[known], "o", color="black", markersize=4)
+        if not known.all():
+            # Their estimates say nothing, and would stretch the axis.
+            ax.plot(
+                np.zeros((~known).sum()), places[~known], "o", color="black", fillstyle="none",
+                markersize=4, label=NOT_DETERMINED,
+            )  # fmt: skip
+        ax.set_yticks(places, [table.names[i] for i in shown])
+        ax.set_xlabel(f"coefficient, {100 * table.level:g}% interval")
+        ax.legend(loc="best", fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

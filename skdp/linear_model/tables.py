@@ -1,0 +1,135 @@
+"""Tables and their columns, of whatever library: names, kinds and types, no cells in messages."""
+
+from typing import Any
+
+import numpy as np
+
+from skdp._numbers import AnyArray, Array, Indices, Mask, listed
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether X is a frame whose rows have not been computed, such as a polars LazyFrame."""
+    return callable(getattr(X, "collect", None)) and not hasattr(X, "__array__")
+
+
+def refuse_lazy(who: str, X: Any) -> None:
+    """Raise ValueError for a frame whose rows have not been computed."""
+    if is_lazy(X):
+        raise ValueError(
+            f"{who}: X is a {type(X).__name__}, which holds no rows yet; pass X.collect(). Nothing "
+            "was released."
+        )
+
+
+def names_of(X: Any) -> list[Any] | None:
+    """Names of the columns of a data frame; None for anything else."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not hasattr(X, "__getitem__") or callable(columns):
+        return None
+    return list(columns)
+
+
+def column(X: Any, place: int) -> AnyArray:
+    """Return a column of a data frame or array as an array."""
+    names = names_of(X)
+    if names is None:
+        return np.asarray(X)[:, place]
+    return np.asarray(X.iloc[:, place] if hasattr(X, "iloc") else X[names[place]])
+
+
+def kind_of(X: Any, place: int) -> str:
+    """Return "dates", "numbers", "text" or "objects" for a column, from its type alone."""
+    dtype: Any = getattr(X, "dtype", None)
+    if names_of(X) is not None:
+        types = X.dtypes
+        dtype = types.iloc[place] if hasattr(types, "iloc") else list(types)[place]
+    kind = str(getattr(dtype, "kind", "O"))
+    if kind in "mM" or str(dtype).startswith(("Date", "Duration", "Time", "timestamp")):
+        return "dates"
+    if kind in "US" or str(dtype).lower().startswith(("str", "utf8", "large_string")):
+        return "text"
+    numbers = str(dtype).startswith(("Int", "UInt", "Float", "Bool", "Decimal"))
+    return "numbers" if kind in "biuf" or numbers else "objects"
+
+
+def columns_of_dates(X: Any) -> list[Any]:
+    """Columns that hold dates or durations by their type."""
+    names = names_of(X)
+    if names is None:
+        return [0] if getattr(getattr(X, "dtype", None), "kind", "") in tuple("mM") else []
+    if not hasattr(X, "dtypes"):
+        return []
+    return [name for place, name in enumerate(names) if kind_of(X, place) == "dates"]
+
+
+def columns_of_text(X: Any) -> list[Any]:
+    """Columns with a cell that is no number."""
+    names = names_of(X)
+    if names is None and np.ndim(X) != 2:
+        return []
+    places = range(np.shape(X)[1]) if names is None else range(len(names))
+    found = []
+    for place in places:
+        if names is not None and kind_of(X, place) == "numbers":
+            continue
+        try:
+            column(X, place).astype(np.float64)
+        except (TypeError, ValueError):
+            found.append(place if names is None else names[place])
+    return found
+
+
+def columns_in_words(columns: list[Any]) -> str:
+    """Name columns in a message."""
+    return f"column{'s' if len(columns) > 1 else ''} {listed(columns)}"
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is None, nan, or what a data frame has in their place."""
+    nothing = type(cell).__name__ in ("NAType", "NaTType")
+    return cell is None or nothing or (isinstance(cell, float) and cell != cell)
+
+
+def numbers_of(X: Any, place: int) -> Array:
+    """Return a column as numbers, nan where one is missing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a cell is no number.
+    """
+    values = column(X, place)
+    if values.dtype == object:
+        values = np.array([np.nan if is_missing(cell) else cell for cell in values.tolist()])
+        if values.dtype.kind not in "biuf":
+            raise TypeError("no numbers")
+    return np.asarray(values.astype(np.float64))
+
+
+def days_of(X: Any, place: int, origin: str) -> Array:
+    """Return dates as days since a day, or durations in days; nan where one is missing."""
+    values = column(X, place)
+    if values.dtype.kind == "m":
+        since = values
+    else:
+        since = values.astype("datetime64[us]") - np.datetime64(origin)
+    return np.where(np.isnat(since), np.nan, since / np.timedelta64(1, "D"))
+
+
+def codes_of(X: Any, place: int, labels: list[Any]) -> tuple[Indices, Mask]:
+    """Place of each cell of a column among labels, -1 for none, and which cells are missing."""
+    places = {label: number for number, label in enumerate(labels)}
+    cells = column(X, place).tolist()
+    missing = np.array([is_missing(cell) for cell in cells], dtype=bool)
+    try:
+        return np.array([places.get(cell, -1) for cell in cells], dtype=np.int64), missing
+    except TypeError:  # cells that are lists and the like
+        return np.full(len(cells), -1, dtype=np.int64), missing
+
+
+def are_labels(labels: Any) -> bool:
+    """Whether these can be the labels of a column: at least two, and all different."""
+    if isinstance(labels, str) or not np.iterable(labels):
+        return False
+    found = list(labels)
+    return len(found) >= 2 and len(set(found)) == len(found)

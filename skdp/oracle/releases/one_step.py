@@ -1,0 +1,341 @@
+"""What one Newton step from a private fit needs, and its covariance: rows bounded by a weight.
+
+In whitened coordinates, those of a public matrix T, row z is ``u = T'z``. A record is taken with
+the weight ``f = min(1, row_norm / |u|)``, which depends on the row alone, and its residual r with
+that weight and a cap: ``c(f r)``, c cutting to plus or minus ``residual_bound``. The estimating
+equation is ``sum f u c(f r) = 0``, and `ShrunkGradientSum` with ``whole_records`` is that sum; here
+are its derivative, the second moments of its terms, and what else the step asks.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from skdp._numbers import Array
+from skdp.objective import Logistic, Loss
+from skdp.oracle.kernels import second_moments as moments
+from skdp.oracle.kernels.clipped_gradients import gradient_rounding
+from skdp.oracle.releases import base
+from skdp.oracle.releases.moments import ROOT_TWO, Coordinates
+from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.sources.records import Records, quotient
+
+# Weight of the gradient next to the Hessian in one vector; `LogisticStep` has the proof. The least
+# that will do is 0.300283.
+GRADIENT_WEIGHT = 0.3004
+
+
+# ---------------------------------------------------------------- block functions
+
+
+def _whitened(block: Records, loss: Loss, transform: Array, row_norm: float) -> tuple[Array, Array]:
+    """Vectors ``f u`` of a block, none longer than ``row_norm``, and the weights f.
+
+    A row's weight acts by its root, on f. Rows whose products leave float64's range get f = 0. If
+    the loss bounds residuals, so that they are not capped, ``f**2 |u|`` is at most ``row_norm``,
+    too, which says more where weights exceed 1.
+    """
+    n_features = block.n_features
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        vectors = np.asarray(block.X.astype(np.float64, copy=False) @ transform[:n_features])
+        if block.shrink is not None:
+            vectors *= block.shrink[:, None]
+        if block.constant:
+            vectors += block.constant * transform[n_features]
+        inverse = quotient(1.0, np.sqrt(np.einsum("ij,ij->i", vectors, vectors)))
+        roots = None if block.weights is None else np.sqrt(block.weights)
+        factors = moments.factors_within(row_norm, inverse, roots)
+        if loss.residual_bound is not None:
+            factors = np.minimum(factors, np.sqrt(np.maximum(1.0, row_norm * inverse)))
+        vectors *= factors[:, None]
+    vectors[factors == 0] = 0.0
+    return vectors, factors
+
+
+def _weighted_residuals(block: Records, loss: Loss, margins: Array, factors: Array) -> Array:
+    """Return ``f r`` for one output; 0 where it is not a number."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        residuals = factors * loss.residual(margins, block.targets)[:, 0]
+    residuals[np.isnan(residuals)] = 0.0
+    return np.asarray(residuals)
+
+
+def capped_hessian(
+    records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
+) -> Array:
+    """Sum of ``f**2 u u'`` over the records whose residual is not capped."""
+    total = np.zeros((records.n_parameters,) * 2)
+    for block in records.float64_blocks():
+        vectors, factors = _whitened(block, loss, transform, row_norm)
+        residuals = _weighted_residuals(block, loss, block.margins(point), factors)
+        kept = vectors[np.abs(residuals) <= cap]
+        total += kept.T @ kept
+    return total
+
+
+def score_squares(
+    records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
+) -> Array:
+    """Sum of ``c(f r)**2 f**2 u u'``."""
+    total = np.zeros((records.n_parameters,) * 2)
+    for block in records.float64_blocks():
+        vectors, factors = _whitened(block, loss, transform, row_norm)
+        residuals = _weighted_residuals(block, loss, block.margins(point), factors)
+        vectors *= np.clip(residuals, -cap, cap)[:, None]
+        total += vectors.T @ vectors
+    return total
+
+
+def logistic_step(
+    records: Records, loss: Loss, point: Array, transform: Array, row_norm: float
+) -> Array:
+    """Sum of ``q (1 - q) f**2 u u'``, packed, and of ``f**2 u r`` times weight and row norm."""
+    hessian = np.zeros((records.n_parameters,) * 2)
+    gradient = np.zeros(records.n_parameters)
+    for block in records.float64_blocks():
+        margins = block.margins(point)
+        vectors, factors = _whitened(block, loss, transform, row_norm)
+        residuals = _weighted_residuals(block, loss, margins, factors)
+        gradient += vectors.T @ residuals
+        # A margin that is not a number comes of a row that is too long: its vector is null.
+        curvatures = loss.second_derivative(np.nan_to_num(margins))
+        hessian += (curvatures * vectors).T @ vectors
+    return np.concatenate([moments.pack(hessian), GRADIENT_WEIGHT * row_norm * gradient])
+
+
+def capped_residuals(records: Records, loss: Loss, point: Array, cap: float) -> float:
+    """Sum of the residuals, each weighted and cut to plus or minus ``cap``; nan counts as 0."""
+    total = 0.0
+    for block in records.float64_blocks():
+        weights = np.ones(block.n_rows) if block.weights is None else block.weights
+        residuals = _weighted_residuals(block, loss, block.margins(point), weights)
+        total += float(np.clip(residuals, -cap, cap).sum())
+    return total
+
+
+def count_cut(
+    records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
+) -> float:
+    """Count the records whose row is shortened, or whose residual is capped."""
+    found = 0
+    for block in records.float64_blocks():
+        _, factors = _whitened(block, loss, transform, row_norm)
+        residuals = _weighted_residuals(block, loss, block.margins(point), factors)
+        whole = 1.0 if block.weights is None else np.sqrt(block.weights)
+        found += int(np.count_nonzero((factors < whole) | (np.abs(residuals) > cap)))
+    return float(found)
+
+
+# ---------------------------------------------------------------- the statistics
+
+
+@dataclass(frozen=True, eq=False)
+class _OfWhitenedRows(base.Statistic):
+    """A statistic of the vectors ``f u`` and of the residuals at ``point``, for one output.
+
+    Parameters
+    ----------
+    point : array of shape (n_parameters, 1)
+        In the rows' own coordinates; finite.
+    coordinates : Coordinates
+        Those of T, in which the answer is.
+    row_norm : float
+        From 1e-100 to 1e100, in the coordinates of T.
+    residual_bound : float
+        From 1e-100 to 1e100, in the targets' unit.
+    """
+
+    point: Array = field(repr=False)
+    coordinates: Coordinates = field(repr=False)
+    row_norm: float
+    residual_bound: float
+
+    def __post_init__(self) -> None:
+        base.store_points(self, "point")
+        base.store_bounds(self, "row_norm", "residual_bound")
+        if type(self.coordinates) is not Coordinates:
+            raise TypeError(
+                f"{type(self).__name__}: coordinates must be Coordinates; got {self.coordinates!r}."
+            )
+
+    def _gram_slack(self, context: base.PublicContext, n_rows: int) -> float:
+        """Relative rounding of a sum of outer products of vectors that are computed row by row.
+
+        The norms are those of the vectors as they were computed, so that rounding in ``T'z`` does
+        not matter. See :func:`skdp.oracle.kernels.second_moments.gram_rounding`.
+        """
+        public = context.public
+        more = 2 * public.n_parameters + 8
+        return moments.gram_rounding(n_rows, public.n_features, more, public.sparse)
+
+    def _arguments(self, context: base.PublicContext) -> tuple[Loss, Array, Array, float, float]:
+        base.require_shape(self, context, "point")
+        transform, n_parameters = self.coordinates.matrix, context.public.n_parameters
+        if len(transform) != n_parameters or context.public.n_outputs != 1:
+            raise ValueError(
+                f"{type(self).__name__}: needs one output, and coordinates of {n_parameters} "
+                f"entries; got {context.public.n_outputs} and {len(transform)}. Nothing was "
+                "released for it."
+            )
+        return context.problem.loss, self.point, transform, self.row_norm, self.residual_bound
+
+
+class _Matrix(_OfWhitenedRows):
+    """The upper triangle of a matrix, entries off the diagonal times sqrt(2), as in `GramSum`."""
+
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
+        size = context.public.n_parameters
+        return (size * (size + 1) // 2,)
+
+    def _bounded_by(
+        self, bound: float, context: base.PublicContext, n_rows: int
+    ) -> base.Contribution:
+        bound *= 1 + self._gram_slack(context, n_rows)
+        size = self.shape(context)[0]
+        return base.Contribution(bound, spread=ROOT_TWO, size=size, total=n_rows * bound)
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class CappedHessian(_Matrix):
+    """Sum of ``f**2 u u'`` over the records with ``|f r| <= residual_bound``.
+
+    For squared error this is the derivative of ``sum f u c(f r)`` in the coordinates of T.
+
+    Sensitivity: a record adds ``v v'`` with ``v = f u``, or nothing, so a matrix of Frobenius norm
+    at most ``row_norm**2``; a null record, of weight 0, adds 0. Two such matrices are positive
+    semidefinite, so their inner product is at least 0 and they are at most
+    ``sqrt(2) row_norm**2`` apart: the spread is sqrt(2), as for `GramSum`. Whether the record adds
+    anything depends on the record and on public numbers alone.
+    """
+
+    kind: ClassVar[str] = "hessian"
+
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        return self._bounded_by(self.row_norm**2, context, n_rows)
+
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        return moments.pack(rows.total(capped_hessian, *self._arguments(context)))
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class ScoreSquares(_Matrix):
+    """Sum of ``c(f r)**2 f**2 u u'``: second moments of the terms of the estimating equation.
+
+    Sensitivity: a record adds ``v v'`` with ``v = c(f r) f u``, of length at most
+    ``residual_bound * row_norm``, and a null record adds 0. So zero-out moves the matrix by at most
+    ``(residual_bound * row_norm)**2`` in Frobenius norm, replace-one, between two positive
+    semidefinite matrices, by sqrt(2) times that.
+    """
+
+    kind: ClassVar[str] = "score_squares"
+
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        return self._bounded_by((self.residual_bound * self.row_norm) ** 2, context, n_rows)
+
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        return moments.pack(rows.total(score_squares, *self._arguments(context)))
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class CutCount(_OfWhitenedRows):
+    """Number of records with a shortened row, f < 1, or a capped residual.
+
+    Sensitivity: a record adds 0 or 1, a null record 0: either relation moves the count by at most
+    1, and a sum of ones is exact.
+    """
+
+    kind: ClassVar[str] = "cut_records"
+
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
+
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
+        return (1,)
+
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        return np.array([rows.total(count_cut, *self._arguments(context))])
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class LogisticStep(_OfWhitenedRows):
+    """Hessian and gradient of the logistic loss in one vector: the Hessian rides along for nothing.
+
+    A record adds ``q (1 - q) f**2 u u'``, packed as in `GramSum`, and ``c R f**2 r u``: q is the
+    probability of a class, R is ``row_norm`` and c is `GRADIENT_WEIGHT`. Residuals are bounded by
+    the loss, so ``residual_bound`` has no part in it.
+
+    Sensitivity: let q be the probability of the record's own class, so that ``|r| = 1 - q``; the
+    product ``q (1 - q)`` is the same for either class. As ``f |u| <= R`` and ``f**2 |u| <= R``,
+    the squared norm of what a record adds is at most
+    ``R**4 (1 - q)**2 q**2 + c**2 R**4 (1 - q)**2``. This is at most ``c**2 R**4`` for every q if
+    ``c**2 >= q (1 - q)**2 / (2 - q)``, whose maximum over [0, 1] is ``(5 sqrt(5) - 11) / 2 =
+    0.090170``, at ``q = (3 - sqrt(5)) / 2``: so c of at least 0.300283 will do. Zero-out moves the
+    vector by at most ``c R**2``, which is attained as q goes to 0, a null record adding 0;
+    replace-one by twice that (triangle inequality), attained by two opposite gradients.
+    """
+
+    kind: ClassVar[str] = "gradient_and_hessian"
+
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        public = context.public
+        slack = self._gram_slack(context, n_rows)
+        slack += gradient_rounding(n_rows, public.n_features, 1, public.sparse)
+        bound = GRADIENT_WEIGHT * self.row_norm**2 * (1 + slack / GRADIENT_WEIGHT)
+        size = self.shape(context)[0]
+        return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
+
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
+        size = context.public.n_parameters
+        return (size * (size + 1) // 2 + size,)
+
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        arguments = self._arguments(context)[:-1]
+        if type(context.problem.loss) is not Logistic:
+            raise ValueError(
+                "LogisticStep: the bound holds for the logistic loss alone. Nothing was released "
+                "for it."
+            )
+        return np.asarray(rows.total(logistic_step, *arguments))
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class CappedResiduals(base.Statistic):
+    """Sum of the residuals at ``point``, each weighted and cut to plus or minus ``bound``.
+
+    Sensitivity: a record adds a number of size at most ``bound``, a null record 0. So zero-out
+    moves the sum by at most ``bound``, replace-one by at most twice that.
+
+    Parameters
+    ----------
+    point : array of shape (n_parameters, 1)
+        Finite.
+    bound : float
+        From 1e-100 to 1e100, in the targets' unit.
+    """
+
+    point: Array = field(repr=False)
+    bound: float
+    kind: ClassVar[str] = "capped_residuals"
+
+    def __post_init__(self) -> None:
+        base.store_points(self, "point")
+        base.store_bounds(self, "bound")
+
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        slack = gradient_rounding(n_rows, context.public.n_features, 1, context.public.sparse)
+        bound = self.bound * (1 + slack)
+        return base.Contribution(bound, spread=2.0, size=1, total=n_rows * bound)
+
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
+        return (1,)
+
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        base.require_shape(self, context, "point")
+        loss = context.problem.loss
+        return np.array([rows.total(capped_residuals, loss, self.point, self.bound)])

@@ -1,0 +1,400 @@
+"""From a raw data frame to numbers: categories, missing values and dates, on one ledger."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp._numbers import AnyArray, Array, is_real, listed, require
+from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.linear_model import tables
+from skdp.linear_model._estimator import (
+    Prepared,
+    PrivateEstimatorMixin,
+    noise_assumptions,
+)
+from skdp.linear_model.parameters import check_counts
+from skdp.objective import Problem, SquaredError
+from skdp.oracle import Public, make_plan
+from skdp.oracle.sources.memory import Map, MemorySource
+from skdp.stages.medians import MedianStage, without_missing
+
+
+class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
+    """Turn a data frame of numbers, categories, dates and missing values into columns of numbers.
+
+    * Columns named in ``categories`` become a column of zeros and ones for each label, or one alone
+      where there are two labels. A label that was not declared gets zeros everywhere.
+    * Columns of dates become days since ``origin``.
+    * All others are numbers. Missing numbers and dates are filled, and a column marks where.
+
+    Nothing is learnt from the rows and no budget is spent, unless ``impute="median"``: then the
+    medians are found by noisy histograms, and ``fit`` is (epsilon, delta)-differentially private
+    for each row. In a `sklearn.pipeline.Pipeline` before an estimator of skdp,
+    `skdp.total_privacy` adds up what the steps cost.
+
+    Parameters
+    ----------
+    categories : dict of column to list of labels, or None, default=None
+        Public labels of the columns of categories, from a code book, a form or a law. Labels that
+        were collected from the rows would tell, exactly, that a rare one is among them.
+    impute : {"constant", "median"}, default="constant"
+        What missing numbers and dates become: ``fill_value``, which costs nothing, or the median of
+        the known values, found privately.
+    fill_value : float or dict of column to float, default=0.0
+        Public numbers for ``impute="constant"``, and for columns of which hardly any value is
+        known. Columns that a dict leaves out get 0. A number that is typical of its column serves
+        best, as a far-off one widens the range of the column. Dates are in days since ``origin``.
+    missing : "all" or list of columns, default="all"
+        Columns that get a further column which marks missing values: a public choice, as these rows
+        are not looked at. In other columns missing values are filled and not marked. With the mark
+        a linear model fits as well whatever number fills them.
+    origin : str, default="2000-01-01"
+        Day from which the days of dates are counted.
+    epsilon : float, default=1.0
+        Privacy budget of one ``fit`` with ``impute="median"``; positive. Without effect otherwise.
+    delta : float, default=1e-6
+        Probability, in (0, 1), with which the epsilon guarantee may fail.
+    adjacency : {"zero_out", "replace_one"}, default="zero_out"
+        Neighbouring data sets differ in one record, which is replaced by a null record or by any
+        other.
+    accountant : str, default="auto"
+        Who prices the plan.
+    budget : PrivacyBudget or None, default=None
+        A budget that this fit shares with others.
+    noise_source : {"system", "seeded"}, default="system"
+        "seeded" draws the noise from ``random_state``, and the fit is not private.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the noise if ``noise_source="seeded"``; without effect otherwise.
+
+    Attributes
+    ----------
+    fill_values_ : dict of column to float
+        What missing numbers and dates become.
+    kinds_ : dict of column to {"category", "date", "number"}
+        How each column is read; from its type and ``categories``.
+    privacy_ : PrivacyStatement
+        What was released, what it cost, and what was assumed.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of shape (n_features,)
+        Column names, if X had any.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdp import DPTabularPreprocessor
+    >>> frame = pd.DataFrame(
+    ...     {"age": [31.0, None, 58.0], "sex": ["f", "m", "f"], "ward": ["a", "c", None]}
+    ... )
+    >>> public = {"sex": ["f", "m"], "ward": ["a", "b", "c"]}
+    >>> table = DPTabularPreprocessor(public, fill_value={"age": 45}, missing=["age"])
+    >>> table.set_output(transform="pandas").fit_transform(frame)
+        age  age_missing  sex_m  ward_a  ward_b  ward_c
+    0  31.0          0.0    0.0     1.0     0.0     0.0
+    1  45.0          1.0    1.0     0.0     0.0     1.0
+    2  58.0          0.0    0.0     0.0     0.0     0.0
+    >>> table.privacy_.epsilon
+    0.0
+    """
+
+    def __init__(
+        self,
+        categories: Mapping[Any, Sequence[Any]] | None = None,
+        *,
+        impute: str = "constant",
+        fill_value: float | Mapping[Any, float] = 0.0,
+        missing: Any = "all",
+        origin: str = "2000-01-01",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "zero_out",
+        accountant: str = "auto",
+        budget: Any = None,
+        noise_source: str = "system",
+        random_state: Any = None,
+    ) -> None:
+        self.categories = categories
+        self.impute = impute
+        self.fill_value = fill_value
+        self.missing = missing
+        self.origin = origin
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.accountant = accountant
+        self.budget = budget
+        self.noise_source = noise_source
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Settle how each column is read; with ``impute="median"``, spend the budget on medians.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or a column is refused. Nothing is released then.
+        """
+        self._check_parameters()
+        columns = self._columns(X, reset=True)
+        kinds = self._kinds(X, columns)
+        numbers = [name for name in columns if kinds[name] != "category"]
+        table = self._numbers(X, columns, kinds)  # refuses text, in fit as in transform
+        given = self.fill_value
+        each = given if isinstance(given, Mapping) else dict.fromkeys(numbers, given)
+        fill = {name: float(each.get(name, 0.0)) for name in numbers}
+        n_rows, n_features = len(table), len(columns)
+        if self.impute == "median" and numbers:
+            prepared = self._prepare(n_rows, len(numbers), np.array([*fill.values()]))
+
+            def rows(spread: Map) -> MemorySource:
+                known = without_missing(table)
+                source = MemorySource.of(known, np.zeros((n_rows, 1)), constant=0.0, spread=spread)
+                source.reserve(transformed=False)
+                return source
+
+            said = (*self._assumptions(n_rows, n_features), *prepared.stages[0].assumptions())
+            solution, self.privacy_ = self._carry_out(prepared, said, rows)
+            assert solution.scaling is not None
+            assert solution.scaling.columns is not None
+            medians = solution.scaling.columns.centre.tolist()
+            fill = dict(zip(numbers, medians, strict=True))
+        else:
+            self.privacy_ = PrivacyStatement(
+                epsilon=0.0,
+                delta=0.0,
+                adjacency=str(Adjacency.parse(self.adjacency)),
+                accountant="none",
+                releases=(),
+                assumptions=self._assumptions(n_rows, n_features),
+                noise_source="system",
+                n_rows=n_rows,
+            )
+        self.kinds_, self.fill_values_ = kinds, fill
+        return self
+
+    def plan(self, n_samples: int, n_numbers: int) -> PrivacyStatement:
+        """Return what ``fit`` would release and cost with ``impute="median"``, without any rows.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        n_numbers : int
+            Number of columns of numbers and dates.
+
+        Returns
+        -------
+        PrivacyStatement
+        """
+        self._check_parameters()
+        check_counts("plan", n_samples=n_samples, n_numbers=n_numbers)
+        prepared = self._prepare(n_samples, n_numbers)
+        said = (*self._assumptions(n_samples, n_numbers), *prepared.stages[0].assumptions())
+        return prepared.plan.statement(prepared.public, said, self.noise_source)
+
+    def transform(self, X: Any) -> Array:
+        """Return the columns of numbers; see :meth:`get_feature_names_out`.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_columns)
+        """
+        check_is_fitted(self, "kinds_")
+        columns = self._columns(X, reset=False)
+        numbers = iter(self._numbers(X, columns, self.kinds_).T)
+        found: list[Array] = []
+        for place, name in enumerate(columns):
+            if self.kinds_[name] == "category":
+                assert self.categories is not None
+                labels = list(self.categories[name])
+                codes, missing = tables.codes_of(X, place, labels)
+                first = 1 if len(labels) == 2 else 0
+                found += [(codes == code).astype(float) for code in range(first, len(labels))]
+            else:
+                values = next(numbers)
+                missing = np.isnan(values)
+                found.append(np.where(missing, self.fill_values_[name], values))
+            if self._marks(name):
+                found.append(missing.astype(float))
+        return np.column_stack(found)
+
+    def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
+        """Return the names of the columns of the output.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        array of str
+            ``age`` and ``age_missing`` for numbers and dates, ``ward_a`` and so on for labels.
+        """
+        check_is_fitted(self, "kinds_")
+        found = []
+        for name, kind in self.kinds_.items():
+            title = name if isinstance(name, str) else f"x{name}"
+            if kind == "category":
+                assert self.categories is not None
+                labels = list(self.categories[name])
+                found += [f"{title}_{label}" for label in labels[len(labels) == 2 :]]
+            else:
+                found.append(title)
+            found += [f"{title}_missing"] * self._marks(name)
+        return np.array(found, dtype=object)
+
+    # ------------------------------------------------------------------ columns
+
+    def _columns(self, X: Any, reset: bool) -> list[Any]:
+        """Return the names of the columns, or their numbers."""
+        who = type(self).__name__
+        tables.refuse_lazy(who, X)
+        if tables.names_of(X) is None and np.ndim(X) != 2:
+            raise ValueError(
+                f"{who}: X must be a data frame or have two dimensions, rows and columns; got "
+                f"{np.ndim(X)}. Reshape your data: X.reshape(-1, 1) if there is one column."
+            )
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if len(X) < 1:
+            raise ValueError(f"{who}: X holds 0 samples; at least 1 is needed.")
+        return list(getattr(self, "feature_names_in_", range(X.shape[1])))
+
+    def _kinds(self, X: Any, columns: list[Any]) -> dict[Any, str]:
+        """Say how each column is read, from its type and what was declared."""
+        who, categories = type(self).__name__, dict(self.categories or {})
+        marked = [] if isinstance(self.missing, str) else self.missing
+        filled = self.fill_value if isinstance(self.fill_value, Mapping) else ()
+        for what, names in (
+            ("categories", categories),
+            ("missing", marked),
+            ("fill_value", filled),
+        ):
+            unknown = [name for name in names if name not in columns]
+            if unknown:
+                raise ValueError(
+                    f"{who}: {what} names columns that X does not have: {listed(unknown)}. X has "
+                    f"{listed(columns)}."
+                )
+        kinds = {}
+        for place, name in enumerate(columns):
+            kind = tables.kind_of(X, place)
+            kinds[name] = "date" if kind == "dates" else "number"
+            if name in categories:
+                kinds[name] = "category"
+                labels = list(categories[name])
+                is_text = [isinstance(label, str) for label in labels]
+                if (kind == "numbers" and any(is_text)) or (kind == "text" and not all(is_text)):
+                    raise ValueError(
+                        f"{who}: column {name!r} holds {kind}, and the labels declared for it, "
+                        f"{listed(labels)}, are of another kind. Declare them as they are in the "
+                        "column. Nothing was released."
+                    )
+        return kinds
+
+    def _numbers(self, X: Any, columns: list[Any], kinds: Mapping[Any, str]) -> Array:
+        """Return the columns of numbers and dates as numbers, nan where one is missing."""
+        who, found, texts = type(self).__name__, [], []
+        for place, name in enumerate(columns):
+            if kinds[name] == "category":
+                continue
+            if kinds[name] == "date":
+                found.append(tables.days_of(X, place, self.origin))
+                continue
+            try:
+                found.append(tables.numbers_of(X, place))
+            except (TypeError, ValueError):
+                texts.append(name)
+        if texts:
+            raise ValueError(
+                f"{who}: X holds text where numbers are needed, in "
+                f"{tables.columns_in_words(texts)}. Declare the labels of categories: "
+                f"categories={{{texts[0]!r}: [...]}}. Nothing was released."
+            )
+        table = np.column_stack(found) if found else np.zeros((len(X), 0))
+        if np.isinf(table).any():
+            raise ValueError(f"{who}: X holds infinity (inf). Nothing was released.")
+        return table
+
+    def _marks(self, name: Any) -> bool:
+        return bool(
+            self.missing == "all" if isinstance(self.missing, str) else name in self.missing
+        )
+
+    # ------------------------------------------------------------------ what a fit consists of
+
+    def _check_parameters(self) -> None:
+        self._check_shared_parameters()
+        who = type(self).__name__
+        categories = {} if self.categories is None else self.categories
+        wanted = "be a dict from columns to lists of at least 2 labels, all different"
+        fine = isinstance(categories, Mapping) and all(map(tables.are_labels, categories.values()))
+        require(f"{who}: categories", categories, wanted, fine)
+        known = ("constant", "median")
+        fine = isinstance(self.impute, str) and self.impute in known
+        require(f"{who}: impute", self.impute, "be 'constant' or 'median'", fine)
+        constants = self.fill_value
+        for value in constants.values() if isinstance(constants, Mapping) else [constants]:
+            fine = is_real(value) and abs(value) < np.inf
+            require(f"{who}: fill_value", value, "hold finite numbers", fine)
+        fine = self.missing == "all" if isinstance(self.missing, str) else np.iterable(self.missing)
+        require(f"{who}: missing", self.missing, "be 'all' or a list of columns", bool(fine))
+        try:
+            fine = not np.isnat(np.datetime64(self.origin))
+        except (TypeError, ValueError):
+            fine = False
+        require(f"{who}: origin", self.origin, "be a day such as '2000-01-01'", fine)
+        if self.impute == "median" and self.delta == 0 and self.epsilon != np.inf:
+            raise ValueError(
+                f"{who}: impute='median' adds Gaussian noise, which needs delta > 0; "
+                "impute='constant' costs nothing. Nothing was released."
+            )
+
+    def _prepare(self, n_rows: int, n_numbers: int, constants: Array | None = None) -> Prepared:
+        public = Public(
+            n_rows=n_rows,
+            n_features=n_numbers,
+            n_outputs=1,
+            adjacency=Adjacency.parse(self.adjacency),
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            has_intercept=False,
+        )
+        problem = Problem(SquaredError(), fit_intercept=False)
+        stages = (MedianStage(otherwise=constants),)
+        return Prepared(
+            public, problem, stages, make_plan(stages, public, problem, self.accountant)
+        )
+
+    def _assumptions(self, n_rows: int, n_features: int) -> tuple[str, ...]:
+        said = [
+            f"One record is one row; the number of rows, n = {n_rows}, is public.",
+            f"The number of columns, {n_features}, their names and types are public.",
+            "The labels of categories, fill_value and the columns in missing were declared without "
+            "looking at the rows. Labels that were not declared count as none of them.",
+        ]
+        noisy = self.impute == "median"
+        return (*said, *(noise_assumptions(self.noise_source, self.epsilon) if noisy else ()))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

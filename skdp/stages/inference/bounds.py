@@ -1,0 +1,157 @@
+"""How an inference bounds what a record adds, and what to expect of it: public facts alone."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+from skdp.objective import Problem
+from skdp.oracle import GRADIENT_WEIGHT, Public
+from skdp.solvers.defaults import UNBOUNDED
+
+# Shares of the stage's mu squared, for squared error (the second line: with an intercept) and for
+# the logistic loss, chosen by the widths of intervals on simulated rows.
+SQUARED = {"gram": 0.10, "scale": 0.05, "gradient": 0.59, "hessian": 0.20, "squares": 0.05}
+SQUARED_INTERCEPT = {**SQUARED, "gradient": 0.49, "mean": 0.10}
+LOGISTIC = {"gram": 0.10, "step": 0.84, "squares": 0.05}
+COUNT_SHARE = 0.01  # of the count of cut records, in either
+
+# A coefficient is determined where the noise on the Hessian changes its inverse by less than this,
+# relative to it. Intervals beyond it are still valid, and so wide that they tell nothing.
+MOST_RELATIVE_ERROR = 0.5
+
+# Rows are shortened, before their Gram matrix is computed, to so many times the length that columns
+# of unit size give; and more by the fourth root of mu n / p next to the second figure.
+GRAM_FACTOR, GRAM_GROWTH_START = 1.5, 200.0
+RESIDUAL_FACTOR = 3.0  # cap of residuals to start with, in residual scales
+# Bounds grow with the budget until the gradient's noise is this share of its sampling error ...
+SQUARED_NOISE, LOGISTIC_NOISE = 0.6, 0.35
+LOGISTIC_SCALE = 2.0  # what stands for the cap of residuals there, which are not capped
+# ... and while the noise of the Hessian has eigenvalues below this.
+SQUARED_EDGE, LOGISTIC_EDGE = 0.1, 0.005
+# Typical eigenvalue of the Hessian for uncorrelated columns, next to that of the Gram matrix; seen
+# in simulations of normal columns, for the logistic loss with a margin of size 1.
+SQUARED_CURVATURE, LOGISTIC_CURVATURE = 0.9, 0.18
+# Between which numbers of rows, and which budgets, a sufficient one is looked for.
+SEARCHED = {"n_rows": (1.0, 1e12), "epsilon": (1e-3, 100.0)}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds on what a record adds: functions of public facts.
+
+    Attributes
+    ----------
+    gram_norm : float
+        Of rows, in their own coordinates.
+    row_norm : float
+        Of rows, in whitened coordinates.
+    residual_factor : float
+        Of residuals, in residual scales; for squared error.
+    edge : float
+        Expected size of the eigenvalues of the noise on the mean Hessian.
+    relative_error : float
+        Expected relative error of its inverse, for uncorrelated columns of unit size.
+    """
+
+    gram_norm: float
+    row_norm: float
+    residual_factor: float
+    edge: float
+    relative_error: float
+
+    @classmethod
+    def of(cls, public: Public, problem: Problem, share: float) -> Self:
+        """Return the bounds that suit the number of rows and the budget of the stage.
+
+        Parameters
+        ----------
+        public : Public
+            Once the records are scaled.
+        problem : Problem
+        share : float
+            Of the stage, in what scaling leaves of mu squared.
+        """
+        if not public.is_noisy:
+            return cls(UNBOUNDED, UNBOUNDED, UNBOUNDED, 0.0, 0.0)
+        size, n_rows = public.n_parameters, public.n_rows
+        squared = problem.loss.quadratic
+        shares = shares_for(public, problem)
+        mu = public.gradient_mu * math.sqrt(share)
+        # 1. Lengths of rows.
+        norm = math.sqrt(public.n_features)
+        if public.data_norm is not None:
+            norm = min(norm, public.data_norm)
+        norm = math.hypot(norm, public.has_intercept)
+        growth = max(1.0, mu * n_rows / size / GRAM_GROWTH_START) ** 0.25
+        gram_norm = GRAM_FACTOR * norm * growth
+        # 2. Room to let bounds grow until noise stops to be small next to sampling errors.
+        row_factor, residual_factor = 1.0, RESIDUAL_FACTOR
+        residuals = residual_factor if squared else LOGISTIC_SCALE
+        gradient_share = shares["gradient" if squared else "step"]
+        noise = residuals * math.sqrt(size) / (mu * math.sqrt(gradient_share * n_rows))
+        room = max(1.0, (SQUARED_NOISE if squared else LOGISTIC_NOISE) / noise)
+        if squared:
+            residual_factor *= room ** (2 / 3)
+            row_factor = room ** (1 / 3)
+        else:
+            row_factor = room
+        # 3. The noise of the Hessian, were the row factor 1.
+        weight = (
+            1 / math.sqrt(shares["hessian"])
+            if squared
+            else GRADIENT_WEIGHT / math.sqrt(shares["step"])
+        )
+        edge = weight * size * math.sqrt(2 * size) / (n_rows * mu)
+        most = SQUARED_EDGE if squared else LOGISTIC_EDGE
+        row_factor = min(row_factor, max(1.0, math.sqrt(most / edge)))
+        edge *= row_factor**2
+        # 4. What whitening leaves of the curvature of columns of this size.
+        gram_edge = gram_norm**2 * math.sqrt(2 * size / shares["gram"]) / (n_rows * mu)
+        typical = norm**2 / size
+        curvature = SQUARED_CURVATURE if squared else LOGISTIC_CURVATURE
+        curvature *= typical / (typical + gram_edge)
+        return cls(gram_norm, row_factor * math.sqrt(size), residual_factor, edge, edge / curvature)
+
+
+def shares_for(public: Public, problem: Problem) -> Mapping[str, float]:
+    """Return the shares of the releases of the stage in its mu squared, but for the count."""
+    if not problem.loss.quadratic:
+        return LOGISTIC
+    return SQUARED_INTERCEPT if public.has_intercept else SQUARED
+
+
+def enough(public: Public, problem: Problem, share: float, name: str) -> float | None:
+    """Return about what of a public fact would determine coefficients, all else being equal.
+
+    For uncorrelated columns of unit size.
+
+    Parameters
+    ----------
+    public : Public
+        Once the records are scaled.
+    problem : Problem
+    share : float
+        Of the stage.
+    name : {"n_rows", "epsilon"}
+
+    Returns
+    -------
+    float or None
+        None if nothing sensible would.
+    """
+    low, high = SEARCHED[name]
+
+    def will_do(value: float) -> bool:
+        if name == "n_rows":
+            other = replace(public, n_rows=round(value))
+        else:
+            other = replace(public, epsilon=value)
+        return Bounds.of(other, problem, share).relative_error < MOST_RELATIVE_ERROR
+
+    if not will_do(high):
+        return None
+    while high > 1.02 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if will_do(middle) else (middle, high)
+    return high

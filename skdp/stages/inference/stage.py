@@ -1,0 +1,260 @@
+"""The last stage of a fit: one Newton step from its solution, and the covariance of the result.
+
+The solution of a private fit is biased: gradients are clipped, steps are few, penalties pull. One
+Newton step of an estimating equation that bounds rows by a weight takes the bias away where the
+model holds (Simpson, Ruppert, Carroll 1992). All that the step uses is released with noise of a
+known law, so the covariance of its result holds both the rows' share (a sandwich: White 1980) and
+that of the noise (Avella-Medina, Bradshaw, Loh 2021).
+
+References
+----------
+D. Simpson, D. Ruppert, R. Carroll: On one-step GM estimates and stability of inferences in linear
+regression. JASA 1992.
+H. White: A heteroskedasticity-consistent covariance matrix estimator and a direct test for
+heteroskedasticity. Econometrica 1980.
+M. Avella-Medina, C. Bradshaw, P.-L. Loh: Differentially private inference via noisy optimization.
+arXiv:2103.11003, 2021.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdp._numbers import Array
+from skdp.oracle import (
+    GRADIENT_WEIGHT,
+    CappedHessian,
+    CappedResiduals,
+    Coordinates,
+    CutCount,
+    DebiasedEstimate,
+    GramSum,
+    LogisticStep,
+    Oracle,
+    ResidualSquares,
+    ScoreSquares,
+    ShrunkGradientSum,
+    Solution,
+    Stage,
+    unpack_gram,
+)
+from skdp.solvers.defaults import UNBOUNDED, target_unit
+from skdp.stages.inference.bounds import COUNT_SHARE, Bounds, shares_for
+from skdp.steps.shrinkage import spectrum
+
+FIRST_RESIDUAL = 4.0  # cap of residuals for their scale, in target units
+LEAST_SCALE, MOST_SCALE = 0.02, 1.2  # of squared residuals, in squared target units
+MEAN_FACTOR = 10.0  # least cap of residuals for the intercept, in residual scales
+LARGEST_FACTOR = 1e8  # by which an inverse Hessian without noise may stretch
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """What was released about the estimating equation at the solution, as means over rows.
+
+    In whitened coordinates, those of ``transform``.
+
+    Attributes
+    ----------
+    transform, hessian, squares : array of shape (n_parameters, n_parameters)
+        ``squares`` are second moments of the equation's terms.
+    gradient : array of shape (n_parameters,)
+    hessian_std, gradient_std : float
+        Noise on the diagonal of the Hessian, and on the gradient.
+    n_rows : int
+    """
+
+    transform: Array
+    hessian: Array
+    squares: Array
+    gradient: Array
+    hessian_std: float
+    gradient_std: float
+    n_rows: int
+
+    def estimate(self, start: Array, n_features: int, cut: float) -> DebiasedEstimate:
+        """Return the parameter after the step, with its covariance.
+
+        For squared error the error of the step is ``H^-1 (N_H delta - N_g - e)``, exactly, with
+        N the noise of Hessian and gradient, delta the step and e the sampling error of the
+        gradient. N_H is symmetric with variance s**2 on the diagonal and s**2 / 2 off it, so the
+        covariance of ``N_H delta`` is ``s**2 / 2 (|delta|**2 I + delta delta')``.
+        """
+        size = len(start)
+        values, vectors = np.linalg.eigh(self.hessian)
+        largest = max(float(np.abs(values).max()), 1e-300)
+        least = largest / LARGEST_FACTOR
+        values = np.where(np.abs(values) > least, values, least)
+        inverse = (vectors / values) @ vectors.T
+        step = inverse @ self.gradient
+        # 1. Noise, and sampling errors: noise may have made their covariance indefinite.
+        along = 0.5 * self.hessian_std**2
+        noise = (self.gradient_std**2 + along * float(step @ step)) * np.eye(size)
+        noise += along * np.outer(step, step)
+        squares, directions = np.linalg.eigh(self.squares)
+        sampling = (directions * np.maximum(squares, 0.0)) @ directions.T / self.n_rows
+        # 2. Back to the coordinates of the rows.
+        back = self.transform @ inverse
+        privacy = back @ noise @ back.T
+        # 3. How far the noise of the Hessian changes its inverse. Directions in which rows do not
+        #    vary at all are not determined without noise either.
+        edge = max(self.hessian_std * math.sqrt(2 * size), 10 * least)
+        ways = self.transform[:n_features]
+        error = edge * np.linalg.norm(ways @ inverse, axis=1) / np.linalg.norm(ways, axis=1)
+        return DebiasedEstimate(
+            coef=start - self.transform @ step,
+            covariance=privacy + back @ sampling @ back.T,
+            privacy_covariance=privacy,
+            relative_error=error,
+            cut=cut,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class InferenceStage(Stage):
+    """A debiased parameter beside the solution, with the covariance that intervals need.
+
+    The solution itself stays as it is. Rows are taken by the affine part of the scaling: clipped
+    columns would have another regression.
+
+    Parameters
+    ----------
+    share : float
+        Of what scaling leaves of mu squared; in (0, 1).
+    """
+
+    share: float
+
+    def run(self, oracle: Oracle, solution: Solution) -> Solution:
+        public, problem = oracle.public, oracle.problem
+        n_rows, n_features, size = public.n_rows, public.n_features, public.n_parameters
+        bounds = Bounds.of(public, problem, self.share)
+        shares = shares_for(public, problem)
+        oracle.unclip(solution.scaling)
+        point = solution.coef.copy()
+        if public.has_intercept:
+            point[-1] *= public.intercept_size  # the constant feature has size 1 from here on
+
+        # 1. Coordinates in which rows are about as long in every direction.
+        answer, std = oracle.with_share(GramSum(bounds.gram_norm), self._part(shares["gram"]))
+        gram, gram_std = unpack_gram(answer, size) / n_rows, std / n_rows
+        found = spectrum(gram, gram_std)
+        coordinates = Coordinates(found.vectors / np.sqrt(found.values + found.edge))
+
+        # 2. The step.
+        if problem.loss.quadratic:
+            variance, variance_std = self._residual_variance(oracle, point, bounds)
+            unit = target_unit(public) ** 2
+            scale = max(variance + 2 * variance_std, LEAST_SCALE * unit)
+            cap = bounds.residual_factor * math.sqrt(min(scale, MOST_SCALE * unit))
+            step = self._squared_step(oracle, point, coordinates, bounds.row_norm, cap)
+        else:
+            scale = variance = math.nan
+            cap = 1.0 if oracle.is_noisy else UNBOUNDED
+            step = self._logistic_step(oracle, point, coordinates, bounds.row_norm, cap)
+        count = CutCount(point, coordinates, bounds.row_norm, cap)
+        cut, _ = oracle.with_share(count, self._part(COUNT_SHARE))
+        share_cut = min(max(float(cut[0]) / n_rows, 0.0), 1.0)
+        estimate = step.estimate(point[:, 0], n_features, share_cut)
+
+        # 3. Capped residuals move the intercept where errors are skewed: it gets its own answer.
+        if problem.loss.quadratic and public.has_intercept:
+            means = np.where(np.abs(gram[-1, :-1]) > 2 * gram_std, gram[-1, :-1], 0.0)
+            most = max(cap, MEAN_FACTOR * math.sqrt(scale)) if oracle.is_noisy else UNBOUNDED
+            asked = CappedResiduals(estimate.coef[:, None], most)
+            answer, std = oracle.with_share(asked, self._part(shares["mean"]))
+            # Residuals are predictions less targets.
+            shift = -float(answer[0]) / n_rows
+            error = max(variance, 0.0) / n_rows
+            estimate = _with_intercept(estimate, means, shift, error, (std / n_rows) ** 2)
+        return replace(solution, debiased=estimate)
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            "For intervals, columns and targets were centred and divided, not clipped to ranges; "
+            "a record's part was bounded by shortening its row and capping its residual.",
+        )
+
+    def _part(self, share: float) -> float:
+        return self.share * share
+
+    def _residual_variance(
+        self, oracle: Oracle, point: Array, bounds: Bounds
+    ) -> tuple[float, float]:
+        """Return the mean squared residual and its noise; large residuals are cut."""
+        n_rows, public = oracle.public.n_rows, oracle.public
+        most = FIRST_RESIDUAL * target_unit(public) if oracle.is_noisy else UNBOUNDED
+        share = self._part(shares_for(public, oracle.problem)["scale"])
+        answer, std = oracle.with_share(ResidualSquares(point, most), share)
+        return float(answer[0]) / n_rows, std / n_rows
+
+    def _squared_step(
+        self,
+        oracle: Oracle,
+        point: Array,
+        coordinates: Coordinates,
+        row_norm: float,
+        cap: float,
+    ) -> _Step:
+        n_rows, size = oracle.public.n_rows, oracle.public.n_parameters
+        shares = shares_for(oracle.public, oracle.problem)
+        about = point, coordinates, row_norm, cap
+        asked = ShrunkGradientSum(point, row_norm, cap, coordinates, whole_records=True)
+        gradient, gradient_std = oracle.with_share(asked, self._part(shares["gradient"]))
+        hessian, hessian_std = oracle.with_share(
+            CappedHessian(*about), self._part(shares["hessian"])
+        )
+        squares, _ = oracle.with_share(ScoreSquares(*about), self._part(shares["squares"]))
+        return _Step(
+            coordinates.matrix,
+            unpack_gram(hessian, size) / n_rows,
+            unpack_gram(squares, size) / n_rows,
+            gradient[:, 0] / n_rows,
+            hessian_std / n_rows,
+            gradient_std / n_rows,
+            n_rows,
+        )
+
+    def _logistic_step(
+        self,
+        oracle: Oracle,
+        point: Array,
+        coordinates: Coordinates,
+        row_norm: float,
+        cap: float,
+    ) -> _Step:
+        n_rows, size = oracle.public.n_rows, oracle.public.n_parameters
+        shares = shares_for(oracle.public, oracle.problem)
+        about = point, coordinates, row_norm, cap
+        both, std = oracle.with_share(LogisticStep(*about), self._part(shares["step"]))
+        squares, _ = oracle.with_share(ScoreSquares(*about), self._part(shares["squares"]))
+        unit = GRADIENT_WEIGHT * row_norm
+        return _Step(
+            coordinates.matrix,
+            unpack_gram(both[:-size], size) / n_rows,
+            unpack_gram(squares, size) / n_rows,
+            both[-size:] / (unit * n_rows),
+            std / n_rows,
+            std / (unit * n_rows),
+            n_rows,
+        )
+
+
+def _with_intercept(
+    estimate: DebiasedEstimate, means: Array, shift: float, sampling: float, noise: float
+) -> DebiasedEstimate:
+    """Return the estimate with the intercept that centres the residuals.
+
+    It is the mean of the targets less the prediction from the columns' means, so it depends on the
+    other coefficients and on the errors' mean, and no more on the intercept of the step.
+    """
+    coef = estimate.coef.copy()
+    coef[-1] += shift
+    project = np.eye(len(coef))
+    project[-1, :-1], project[-1, -1] = -means, 0.0
+    covariance = project @ estimate.covariance @ project.T
+    privacy = project @ estimate.privacy_covariance @ project.T
+    covariance[-1, -1] += sampling + noise
+    privacy[-1, -1] += noise
+    return replace(estimate, coef=coef, covariance=covariance, privacy_covariance=privacy)

@@ -1,0 +1,58 @@
+"""The benchmark of intervals: what it simulates has the truth that it is measured by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks import inference
+from benchmarks.inference import Cell
+
+KINDS = sorted({(problem, *one) for problem, some in inference.DESIGNS.items() for one in some})
+
+
+@pytest.mark.parametrize(("problem", "columns", "errors"), KINDS)
+def test_the_truth_is_what_is_simulated(problem, columns, errors):
+    cell = Cell(problem, "raw", columns, errors, 200_000, 5, 1.0)
+    X, y = inference.simulate(cell, np.random.default_rng(1))
+    slopes, intercept = inference.truth(cell)
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=0.03)
+    if columns != "heavy":
+        np.testing.assert_allclose(X.std(axis=0), 1, atol=0.03)
+        np.testing.assert_allclose(np.std(X @ slopes), 1, atol=0.02)
+    # The estimating equation of the non-private fit is solved by the truth, up to sampling.
+    Z = np.column_stack([X, np.ones(cell.n)])
+    margins = X @ slopes + intercept
+    residuals = y - (1 / (1 + np.exp(-margins)) if problem == "logistic" else margins)
+    scores = Z * residuals[:, None]
+    z = scores.sum(axis=0) / np.sqrt((scores**2).sum(axis=0))
+    assert np.abs(z).max() < 4
+
+
+def test_a_line_counts_what_is_determined():
+    cell = Cell("linear", "raw", "normal", "equal", 10, 2, 1.0)
+    one = np.array([0.5, 3.0, -9.0]), np.array([True, True]), np.array([0.1, 0.4])
+    other = np.array([-2.0, 1.0, 0.0]), np.array([True, False]), np.array([0.2, 0.9])
+    line = inference.line(
+        cell,
+        [
+            (*one, np.array([2.0, 4.0]), np.array([0.0, 5.0])),
+            (*other, np.array([4.0, np.inf]), np.array([0.0, 0.0])),
+        ],
+    )
+    assert line["coverage"] == pytest.approx(1 / 3)
+    assert line["coverage_middle"] == pytest.approx(1 / 2)
+    assert line["determined"] == pytest.approx(3 / 4)
+    assert line["width"] == pytest.approx((3 + 4) / 2)
+    assert line["naive"] == pytest.approx(3 / 4)
+    assert line["intercept"] == 0
+    nothing = inference.line(cell, [(one[0], ~one[1], one[2], one[2], one[2])] * 2)
+    assert "coverage" not in nothing
+
+
+def test_all_of_it_once(tmp_path):
+    inference.run(tmp_path / "found.csv", "a command", runs=2, minutes=1, smoke=True)
+    text = (tmp_path / "found.csv").read_text().splitlines()
+    assert text[0] == "# a command"
+    assert text[1].split(",") == list(inference.COLUMNS)
+    assert len(text) == 4

@@ -1,0 +1,259 @@
+"""What estimators say about their coefficients: attributes, intervals, tables, refusals."""
+
+from __future__ import annotations
+
+import pickle
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+
+import skdp
+from skdp.linear_model.inference import FITTED
+
+mpl.use("Agg")
+MODELS = [skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression]
+models = pytest.mark.parametrize("model", MODELS)
+
+
+def data_for(model, n=4000, names=("age", "height", "<b>")):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((n, len(names))) + 1
+    margins = X @ np.array([1.0, -0.5, 0.0])
+    y = margins + rng.standard_normal(n)
+    if model is skdp.DPLogisticRegression:
+        y = np.where(y > 0.5, "yes", "no")
+    return pd.DataFrame(X, columns=names), y
+
+
+def fitted(model, X=None, y=None, **parameters):
+    if X is None:
+        X, y = data_for(model)
+    parameters = {"noise_source": "seeded", "random_state": 3, "epsilon": 3.0, **parameters}
+    return model(inference="coefficients", **parameters).fit(X, y)
+
+
+# ---------------------------------------------------------------- attributes
+
+
+@models
+def test_attributes_agree_with_each_other(model):
+    found = fitted(model)
+    assert found.coef_debiased_.shape == found.coef_.shape
+    assert (found.coef_debiased_ != found.coef_).all()
+    assert np.shape(found.intercept_debiased_) == np.shape(found.intercept_)
+    coef, error = found.coef_debiased_.ravel(), found.coef_std_error_
+    np.testing.assert_allclose(np.sqrt(np.diag(found.coef_covariance_)), error)
+    np.testing.assert_allclose(found.p_values_, 2 * stats.norm.sf(abs(coef / error)))
+    np.testing.assert_allclose(found.coef_covariance_, found.coef_covariance_.T)
+    assert (np.linalg.eigvalsh(found.coef_covariance_) > 0).all()
+    ends = found.conf_int(0.9, intercept=True)
+    assert ends.shape == (4, 2)
+    np.testing.assert_allclose(ends.mean(axis=1)[:3], coef)
+    np.testing.assert_allclose(ends[:3, 1] - coef, 1.6448536 * error)
+    assert ends[3].mean() == pytest.approx(np.ravel(found.intercept_debiased_)[0])
+    np.testing.assert_array_equal(found.conf_int(), found.conf_int(0.95, intercept=True)[:3])
+    again = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(again.conf_int(), found.conf_int())
+    assert str(again.summary()) == str(found.summary())
+
+
+@models
+def test_a_later_fit_without_forgets(model):
+    found = fitted(model)
+    X, y = data_for(model)
+    found.set_params(inference="none").fit(X, y)
+    assert not set(FITTED) & set(vars(found))
+    for asked in (
+        found.conf_int,
+        found.summary,
+        lambda: skdp.CoefficientDisplay.from_estimator(found),
+    ):
+        with pytest.raises(AttributeError, match="inference='coefficients'"):
+            asked()
+
+
+def test_ridge_estimates_without_its_penalty():
+    X, y = data_for(skdp.DPRidge)
+    strong = fitted(skdp.DPRidge, X, y, alpha=4000.0)
+    assert abs(strong.coef_[0]) < 0.7
+    low, high = strong.conf_int(0.999)[0]
+    assert low < 1 < high
+
+
+def test_without_an_intercept_there_is_none():
+    X, y = data_for(skdp.DPLinearRegression)
+    found = fitted(skdp.DPLinearRegression, X, y, fit_intercept=False)
+    assert found.intercept_debiased_ == found.intercept_std_error_ == 0.0
+    assert found.conf_int(intercept=True).shape == (3, 2)
+    assert "capped_residuals" not in {one.kind for one in found.privacy_.releases}
+    assert len(found.summary().names) == 3
+
+
+# ---------------------------------------------------------------- the mean response
+
+
+def test_the_error_of_the_mean_response():
+    """It is that of a linear combination of the coefficients."""
+    X, y = data_for(skdp.DPLinearRegression)
+    found = fitted(skdp.DPLinearRegression, X, y, scaling="none")
+    few = X.iloc[:50]
+    mean, error = found.predict(few, return_std=True)
+    expected = few.to_numpy() @ found.coef_debiased_ + found.intercept_debiased_
+    np.testing.assert_allclose(mean, expected)
+    origin = pd.DataFrame(np.vstack([np.zeros(3), np.eye(3)]), columns=X.columns)
+    at, errors = found.predict(origin, return_std=True)
+    assert at[0] == pytest.approx(found.intercept_debiased_)
+    assert errors[0] == pytest.approx(found.intercept_std_error_)
+    assert (error > 0).all()
+    assert (found.predict(few) != mean).any()
+
+
+def test_the_error_of_the_mean_response_of_raw_columns(rng):
+    """With a scaling in between; and its intervals hold the truth."""
+    sizes = np.array([0.01, 1.0, 100.0])
+    X = (rng.standard_normal((5000, 3)) + 3) * sizes
+    y = X @ (1 / sizes) + rng.standard_normal(5000)
+    found = fitted(skdp.DPLinearRegression, X, y)
+    mean, error = found.predict(X[:400], return_std=True)
+    assert np.mean(np.abs(mean - X[:400] @ (1 / sizes)) < 4 * error) > 0.95
+    sparse_mean, sparse_error = found.predict(sparse.csr_array(X[:400]), return_std=True)
+    np.testing.assert_allclose(sparse_mean, mean)
+    np.testing.assert_allclose(sparse_error, error)
+    # A row of means, less another one, is a difference of slopes alone.
+    two = X[:2]
+    step = two[0] - two[1]
+    difference = step @ found.coef_covariance_ @ step
+    assert difference < 2 * (error[0] ** 2 + error[1] ** 2)
+
+
+def test_log_odds_have_errors_too():
+    X, y = data_for(skdp.DPLogisticRegression)
+    found = fitted(skdp.DPLogisticRegression, X, y)
+    odds, error = found.decision_function(X[:20], return_std=True)
+    assert odds.shape == error.shape == (20,)
+    expected = X[:20].to_numpy() @ found.coef_debiased_[0] + found.intercept_debiased_
+    np.testing.assert_allclose(odds, expected)
+
+
+# ---------------------------------------------------------------- tables and pictures
+
+
+@models
+def test_the_table_says_what_it_rests_on(model):
+    table = fitted(model).summary(0.9)
+    text, html = str(table), table._repr_html_()
+    for words in ("age", "(intercept)", "[5%", "95%]", "n = 4000", "(3, 1e-06)", "zero_out"):
+        assert words in text
+    assert "each row" in text
+    assert "not ordinary least squares" in text
+    assert "not corrected for" in text
+    assert "&lt;b&gt;" in html
+    assert "<td><b>" not in html
+    frame = table.to_frame()
+    assert list(frame.index) == ["age", "height", "<b>", "(intercept)"]
+    np.testing.assert_array_equal(frame[["low", "high"]].to_numpy(), table.interval)
+    assert frame["determined"].all()
+    assert frame["privacy_share"].between(0.01, 0.999).all()
+    assert 0 < table.cut < 0.6
+
+
+def test_more_budget_makes_the_share_of_privacy_smaller():
+    model = skdp.DPLinearRegression
+    X, y = data_for(model, n=20_000)
+    shares = [fitted(model, X, y, epsilon=e).inference_.privacy_share.mean() for e in (0.3, 1, 8)]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_the_table_flags_what_is_not_determined():
+    X, y = data_for(skdp.DPLinearRegression, n=20_000)
+    X["<b>"] = 0.0
+    found = fitted(skdp.DPLinearRegression, X, y, scaling="none")
+    table = found.summary()
+    assert str(table).count("  not determined") == 2  # the intercept, too
+    assert table.to_frame()["determined"].tolist() == [True, True, False, False]
+    display = skdp.CoefficientDisplay(table).plot(intercept=True)
+    assert len(display.ax_.get_yticks()) == 4
+    assert len(display.ax_.collections[0].get_segments()) == 2
+    assert np.isinf(found.predict(X[:3], return_std=True)[1]).all()
+
+
+@models
+def test_the_picture_has_bars_in_two_parts(model):
+    found = fitted(model)
+    display = skdp.CoefficientDisplay.from_estimator(found, level=0.9)
+    outer, inner = (
+        np.array([np.ptp(np.array(one)[:, 0]) for one in bars.get_segments()])
+        for bars in display.ax_.collections[:2]
+    )
+    np.testing.assert_allclose(outer, np.ptp(found.conf_int(0.9), axis=1))
+    np.testing.assert_allclose((inner / outer) ** 2, 1 - found.inference_.privacy_share)
+    names = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert names == ["age", "height", "<b>"]
+
+
+# ---------------------------------------------------------------- plans and refusals
+
+
+@models
+def test_the_plan_is_what_happens(model):
+    plan = model(inference="coefficients", epsilon=3.0).plan(4000, 3)
+    done = fitted(model).privacy_
+    listed = [(one.kind, one.count, one.noise_multiplier) for one in plan.releases]
+    assert listed == [(one.kind, one.count, one.noise_multiplier) for one in done.releases]
+    assert any("not clipped to ranges" in text for text in done.assumptions)
+    (said,) = plan.expectations
+    assert "all 3 coefficients are likely to be determined" in said
+    assert said in str(plan)
+    assert said in plan._repr_html_()
+    assert "expected" not in str(done)
+    with pytest.warns(skdp.NoiseWarning, match=r"none of the 3 .* rows or an epsilon of about"):
+        model(inference="coefficients", epsilon=0.1).plan(1000, 3)
+
+
+REFUSED = [
+    (skdp.DPLinearRegression, {"constraint": "l2_ball"}, "no constraint"),
+    (skdp.DPLogisticRegression, {"l1_ratio": 0.5}, "no L1 penalty"),
+    (skdp.DPLinearRegression, {"delta": 0.0}, "delta > 0"),
+    (skdp.DPLogisticRegression, {"class_weight": {"yes": 2.0}}, "without weights"),
+    (skdp.DPLinearRegression, {"solver": "residual_budget"}, "plans its noise beforehand"),
+    (skdp.DPRidge, {"inference": "all"}, "inference must be one of 'none', 'coefficients'"),
+    (skdp.DPRidge, {"inference_share": 1.0}, r"inference_share must be a number in \(0, 1\)"),
+    (skdp.DPRidge, {"inference_share": "most"}, "inference_share"),
+]
+
+
+@pytest.mark.parametrize(("model", "parameters", "said"), REFUSED)
+def test_what_cannot_be_had_is_refused_before_any_charge(model, parameters, said):
+    budget = skdp.PrivacyBudget(epsilon=5.0, delta=1e-5)
+    X, y = data_for(model)
+    with budget:
+        asked = {"inference": "coefficients", "budget": budget, **parameters}
+        with pytest.raises(ValueError, match=said):
+            model(**asked).fit(X, y)
+    assert budget.spent == 0
+
+
+def test_several_targets_classes_weights_and_blocks_are_refused():
+    X, y = data_for(skdp.DPLinearRegression)
+    for model, target in ((skdp.DPLinearRegression, np.c_[y, y]), (skdp.DPRidge, np.c_[y, -y])):
+        with pytest.raises(ValueError, match="one target, or two classes"):
+            model(inference="coefficients").fit(X, target)
+    with pytest.raises(ValueError, match="one class against the rest"):
+        skdp.DPLogisticRegression(inference="coefficients").fit(X, np.arange(len(y)) % 3)
+    with pytest.raises(ValueError, match="sample_weight=None"):
+        skdp.DPLinearRegression(inference="coefficients").fit(X, y, np.ones(len(y)))
+    with pytest.raises(ValueError, match="fit_blocks"):
+        skdp.DPLinearRegression(inference="coefficients").fit_blocks(
+            [(X.to_numpy(), y)], n_samples=len(y), n_features=3
+        )
+    with pytest.raises(ValueError, match="at most 2000 columns"):
+        skdp.DPLinearRegression(inference="coefficients").plan(10_000, 2001)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, "high", 95])
+def test_levels_are_checked(level):
+    with pytest.raises(ValueError, match="level must lie in"):
+        fitted(skdp.DPLinearRegression).conf_int(level)

@@ -1,0 +1,259 @@
+"""A raw data frame goes in, numbers come out, and all that was learnt from rows is paid for."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+
+import skdp
+from skdp.accounting import Adjacency
+from skdp.stages import medians
+
+N = 4000
+CATEGORIES = {"sex": ["f", "m"], "ward": ["a", "b", "c"]}
+
+
+def raw_frame(n_rows=N, seed=0):
+    """Stays in a hospital, made up: numbers, categories, a date, and cells that are missing."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.gamma(9.0, 6.0, n_rows),
+            "sex": rng.choice(["f", "m"], n_rows),
+            "ward": rng.choice(["a", "b", "c", "never declared"], n_rows, p=[0.4, 0.3, 0.2, 0.1]),
+            "admitted": np.datetime64("2021-01-01") + rng.integers(0, 900, n_rows),
+            "pressure": rng.normal(-130.0, 15.0, n_rows),
+        }
+    )  # fmt: skip
+    margin = (frame.age - 54) / 12 + 1.5 * (frame.sex == "m") - 1.0 * (frame.ward == "b") - 0.5
+    frame["ill"] = margin + 0.5 * rng.logistic(size=n_rows) > 0
+    for column in ("age", "ward", "admitted", "pressure"):
+        frame.loc[rng.random(n_rows) < 0.2, column] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return raw_frame()
+
+
+def test_columns_come_out_as_promised():
+    frame = pd.DataFrame(
+        {
+            "n": [1.5, None, 3.0],
+            "whole": pd.array([1, None, 3], dtype="Int64"),
+            "objects": np.array([1, None, 2.5], dtype=object),
+            "yes": [True, False, True],
+            "two": ["b", "a", None],
+            "three": pd.Categorical(["x", "other", "z"]),
+            "numbers": [2, 1, 7],
+            "day": np.array(["2000-01-03", "NaT", "1999-12-31T12"], "M8[h]"),
+        }
+    )
+    public = {"two": ["a", "b"], "three": ["x", "y", "z"], "numbers": [1, 2, 3]}
+    table = skdp.DPTabularPreprocessor(public, missing=["n", "two"], fill_value={"n": 9, "day": -1})
+    found = table.set_output(transform="pandas").fit_transform(frame)
+    expected = {
+        "n": [1.5, 9, 3],
+        "n_missing": [0, 1, 0],
+        "whole": [1, 0, 3],
+        "objects": [1, 0, 2.5],
+        "yes": [1, 0, 1],
+        "two_b": [1, 0, 0],
+        "two_missing": [0, 0, 1],
+        "three_x": [1, 0, 0],
+        "three_y": [0, 0, 0],
+        "three_z": [0, 0, 1],
+        "numbers_1": [0, 1, 0],
+        "numbers_2": [1, 0, 0],
+        "numbers_3": [0, 0, 0],
+        "day": [2, -1, -0.5],
+    }
+    assert list(found.columns) == list(expected)
+    assert found.to_numpy().T.tolist() == list(expected.values())
+
+
+def test_columns_of_an_array_go_by_number():
+    X = np.array([[1.0, 0.0], [np.nan, 2.0]])
+    table = skdp.DPTabularPreprocessor({1: [0, 1, 2]}, missing=[0]).fit(X)
+    assert table.get_feature_names_out().tolist() == ["x0", "x0_missing", "x1_0", "x1_1", "x1_2"]
+    assert table.transform(X).tolist() == [[1, 0, 1, 0, 0], [0, 1, 0, 0, 1]]
+
+
+def test_other_frames():
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    columns = {"n": [1.0, None], "two": ["b", None], "day": [None, np.datetime64("2000-01-02")]}
+    frame = polars.DataFrame(columns)
+    found = skdp.DPTabularPreprocessor({"two": ["a", "b"]}).fit_transform(frame)
+    assert found.tolist() == [[1, 0, 1, 0, 0, 1], [0, 1, 0, 1, 1, 0]]
+
+
+def test_constants_cost_nothing(frame):
+    X, y = frame.drop(columns="ill"), frame["ill"]
+    model = make_pipeline(
+        skdp.DPTabularPreprocessor(CATEGORIES, epsilon=0.1), skdp.DPLogisticRegression()
+    )
+    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
+        model.fit(X, y)
+    assert budget.n_fits == 1
+    assert model[0].privacy_.releases == ()
+    total = skdp.total_privacy(model, delta=1e-6)
+    assert total.epsilon == model[-1].privacy_.epsilon
+    assert any("labels of categories" in text for text in total.assumptions)
+    assert not any("without privacy" in text for text in total.assumptions)
+
+
+def test_medians_are_on_the_ledger(frame):
+    X, y = frame.drop(columns="ill"), frame["ill"]
+    table = skdp.DPTabularPreprocessor(CATEGORIES, impute="median", epsilon=0.3)
+    model = make_pipeline(table, skdp.DPLogisticRegression(epsilon=0.7))
+    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
+        model.fit(X, y)
+    assert budget.n_fits == 2
+    total = skdp.total_privacy(model, delta=1e-6).epsilon
+    assert budget.spent == total
+    assert 0.7 < total <= 1.0
+    assert model[0].privacy_.releases == table.plan(N, 3).releases
+    with skdp.PrivacyBudget(0.2, 1e-6), pytest.raises(skdp.PrivacyBudgetError):
+        clone(table).fit(X)
+
+
+def test_medians_are_those_of_the_known_values():
+    rng = np.random.default_rng(1)
+    X = np.column_stack(
+        [
+            rng.lognormal(3.0, 1.0, 20000),
+            rng.normal(-2000.0, 5.0, 20000),
+            rng.normal(0.0, 1e-3, 20000),
+            rng.integers(0, 3, 20000),
+            np.zeros(20000),
+            rng.normal(0.0, 1.0, 20000),
+        ]
+    )
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[:, 5] = np.nan
+    options = {"noise_source": "seeded", "random_state": 0, "fill_value": {5: 77.0}}
+    table = skdp.DPTabularPreprocessor(impute="median", **options).fit(X)
+    found = np.array([*table.fill_values_.values()])
+    true = np.nanmedian(X[:, :5], axis=0)
+    # Within a tenth of the distance between the quartiles, or of a bin.
+    near = 0.2 * np.subtract(*np.nanpercentile(X[:, :5], [75, 25], axis=0)) + 1e-9
+    near[1] = 5.0  # 64 bins of three of the first 64, from -4096 to -1024
+    assert (np.abs(found[:5] - true) <= near).all(), (found, true)
+    assert found[5] == 77.0
+
+
+def test_a_scored_model_in_fifteen_lines(frame):
+    X, X_test, y, y_test = train_test_split(frame.drop(columns="ill"), frame["ill"], random_state=0)
+    table = skdp.DPTabularPreprocessor(CATEGORIES, fill_value={"age": 50, "pressure": -130})
+    model = make_pipeline(table, skdp.DPLogisticRegression(epsilon=1.0, classes=[False, True]))
+    model.fit(X, y)
+    assert model.score(X_test, y_test) > y_test.mean() + 0.15
+    assert skdp.total_privacy(model, delta=1e-6).epsilon <= 1.0
+
+
+# ---------------------------------------------------------------- nothing but releases
+
+HOSTILE = [np.nan, 0.0, -0.0, 1e300, -1e300, 5e-324, 1.7e308, 4.0**20, 1e12, -3.0]
+
+
+def median_fit():
+    options = {"noise_source": "seeded", "random_state": 0, "adjacency": "replace_one"}
+    return skdp.DPTabularPreprocessor({2: [0, 1]}, impute="median", **options)
+
+
+def neighbours():
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    X[::7, 0] = np.nan
+    for place, cell in enumerate(HOSTILE):
+        Z = X.copy()
+        Z[place] = [cell, HOSTILE[-place], 1.0]
+        yield (X,), (Z,)
+
+
+def test_nothing_but_releases(replay):
+    for data, neighbour in neighbours():
+        replay.check(median_fit, data, neighbour, Adjacency.REPLACE_ONE)
+
+
+def mutant_constants_from_rows(patch):
+    prepare = skdp.DPTabularPreprocessor._numbers
+
+    def numbers(self, X, *arguments):
+        found = prepare(self, X, *arguments)
+        self.fill_value = float(np.nanmax(np.clip(found, -9, 9)))
+        return found
+
+    patch.setattr(skdp.DPTabularPreprocessor, "_numbers", numbers)
+
+
+def mutant_range_from_rows(patch):
+    largest = 4.0 ** (medians.STEPS - 2)
+
+    def prepared(X):
+        found = np.where(np.isnan(X), medians.MISSING, np.clip(X, -largest, largest))
+        patch.setattr(medians, "INNER", 0.05 + 0.4 * float(np.isnan(X).sum() % 2))
+        return found
+
+    patch.setattr("skdp.preprocessing.tabular.without_missing", prepared)
+
+
+@pytest.mark.parametrize("mutant", [mutant_constants_from_rows, mutant_range_from_rows])
+def test_replay_catches_mutants(replay, leak, monkeypatch, mutant):
+    mutant(monkeypatch)
+
+    def all_pairs():
+        for data, neighbour in neighbours():
+            replay.check(median_fit, data, neighbour, Adjacency.REPLACE_ONE)
+
+    with pytest.raises(leak):
+        all_pairs()
+
+
+def test_a_pickle_holds_no_rows():
+    frame = raw_frame(500)
+    table = skdp.DPTabularPreprocessor(CATEGORIES, impute="median").fit(frame.drop(columns="ill"))
+    assert len(pickle.dumps(table)) < 5000
+    assert pickle.loads(pickle.dumps(table)).fill_values_ == table.fill_values_
+
+
+# ---------------------------------------------------------------- refusals
+
+REFUSED = {
+    "text": ({}, ["in columns 'sex', 'ward'", "categories={'sex': [...]}"]),
+    "unknown column": ({"categories": {"Sex": ["f", "m"]}}, ["categories names", "'Sex'", "'sex'"]),
+    "unknown mark": ({"missing": ["agee"]}, ["missing names columns", "'agee'"]),
+    "unknown fill": ({"fill_value": {"agee": 1}}, ["fill_value names columns", "'agee'"]),
+    "text for numbers": ({"categories": {"age": ["1", "2"]}}, ["'age' holds numbers", "'1', '2'"]),
+    "numbers for text": ({"categories": {"sex": [1, 2]}}, ["'sex' holds text", "1, 2"]),
+    "one label": ({"categories": {"sex": ["f"]}}, ["categories", "at least 2 labels"]),
+    "a label twice": ({"categories": {"sex": ["f", "f"]}}, ["categories", "all different"]),
+    "one word": ({"categories": {"sex": "fm"}}, ["categories", "lists"]),
+    "impute": ({"impute": "mean"}, ["impute must be 'constant' or 'median'", "'mean'"]),
+    "fill": ({"fill_value": np.nan}, ["fill_value", "finite", "nan"]),
+    "missing": ({"missing": "some"}, ["missing must be 'all' or a list", "'some'"]),
+    "origin": ({"origin": "yesterday"}, ["origin", "a day such as", "'yesterday'"]),
+    "pure": ({"impute": "median", "delta": 0}, ["delta > 0", "impute='constant'"]),
+}
+
+
+@pytest.mark.parametrize("mistake", REFUSED)
+def test_refusals(mistake, frame):
+    parameters, fragments = REFUSED[mistake]
+    with pytest.raises(ValueError, match="DPTabularPreprocessor") as refusal:
+        skdp.DPTabularPreprocessor(**parameters).fit(frame.drop(columns="ill"))
+    message = str(refusal.value)
+    assert [part for part in fragments if part not in message] == [], message
+    assert "never declared" not in message
+
+
+def test_the_same_columns_are_asked_for_again(frame):
+    table = skdp.DPTabularPreprocessor(CATEGORIES).fit(frame.drop(columns="ill"))
+    with pytest.raises(ValueError, match="feature names should match"):
+        table.transform(frame.drop(columns=["ill", "age"]))

@@ -1,0 +1,118 @@
+"""What every solver has to keep, as functions of the solver and a problem."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import skdp
+from skdp.accounting import Adjacency, Composed, price
+from skdp.objective import L2, L1Ball, Logistic, Multinomial, Problem, SquaredError
+from skdp.oracle import Public, SolverStage, make_plan
+
+PROBLEMS = {
+    "ridge": Problem(SquaredError(), L2(0.1)),
+    "logistic": Problem(Logistic(), L2(0.1)),
+    "multinomial": Problem(Multinomial(3), L2(0.1)),
+    "ball": Problem(Logistic(), L2(0.1), L1Ball(2.0)),
+}
+EPSILONS = [1e-3, 0.1, 1.0, 20.0]
+EDGES = [
+    {"n_rows": 1},
+    {"n_rows": 10**9},
+    {"n_features": 1},
+    {"n_features": 10**4, "n_rows": 20},
+    {"has_intercept": False},
+    {"data_norm": 1e-3, "row_bound": 1e-3},
+    {"data_norm": 1e6, "row_bound": 1e6},
+    {"delta": 1e-270},
+    {"epsilon": math.inf},
+]
+
+
+def takes(solver, problem):
+    """Whether a problem provides what a solver needs."""
+    return solver.needs <= PROBLEMS[problem].provides
+
+
+def fits_ridge(solver):
+    """Whether a solver can do a ridge problem, with a set around the minimum if it needs one."""
+    return solver.needs <= PROBLEMS["ridge"].provides | {"bounded_set"}
+
+
+def planned(solver, problem, adjacency, **facts):
+    """Public facts, the solver without "auto", and the plan of its run."""
+    facts = {"n_rows": 500, "n_features": 6, "epsilon": 1.0, "delta": 1e-6, **facts}
+    facts = {"row_bound": 5.0, **facts}  # as estimators have it
+    n_outputs = 3 if problem == "multinomial" else 1
+    public = Public(n_outputs=n_outputs, adjacency=adjacency, **facts)
+    resolved = solver.resolve(public, PROBLEMS[problem])
+    return public, resolved, make_plan((SolverStage(resolved),), public, PROBLEMS[problem])
+
+
+def check_the_plan_costs_the_budget(solver, problem, adjacency):
+    for epsilon in EPSILONS:
+        public, _, plan = planned(solver, problem, adjacency, epsilon=epsilon)
+        event = Composed(tuple((entry.event, entry.count) for entry in plan.entries))
+        spent, _ = price(event.scaled(plan.calibration.scale), public.delta, adjacency)
+        assert 0.999 * epsilon <= spent <= epsilon, epsilon
+
+
+def check_the_plan_follows_from_public_facts(solver, problem, adjacency):
+    first, second = (planned(clone(solver), problem, adjacency) for _ in range(2))
+    assert first[2] == second[2]
+    assert str(first[1].get_params()) == str(second[1].get_params())
+    assert "auto" not in map(str, first[1].get_params().values())
+
+
+def check_defaults_at_the_edges(solver, problem, facts):
+    """Under the relation that asks for the larger noise."""
+    adjacency = Adjacency.REPLACE_ONE
+    if solver.max_columns is not None and facts.get("n_features", 0) > solver.max_columns:
+        with pytest.raises(ValueError, match=f"at most {solver.max_columns}"):
+            planned(solver, problem, adjacency, **facts)
+    else:
+        _, resolved, plan = planned(solver, problem, adjacency, **facts)
+        numbers = [value for value in resolved.get_params().values() if isinstance(value, float)]
+        assert all(0 <= value < math.inf for value in numbers)
+        assert plan.entries
+
+
+def check_other_problems_are_refused(solver, problem):
+    needed = sorted(solver.needs - PROBLEMS[problem].provides)
+    with pytest.raises(ValueError, match=rf"solver '{re.escape(solver.name)}' needs {needed[0]}"):
+        solver.check(PROBLEMS[problem])
+
+
+def check_a_scikit_learn_object_with_a_purpose(solver):
+    assert clone(solver).get_params() == solver.get_params()
+    assert skdp.solvers.available()[solver.name] == solver.purpose
+    assert 20 <= len(solver.purpose) <= 100
+
+
+def check_every_hyperparameter_is_documented(solver):
+    text = inspect.cleandoc(type(solver).__doc__)
+    parameters = text.split("\nParameters\n----------\n")[1].split("\n\n")[0]
+    found = re.findall(r"^(\w+(?:, \w+)*) : ", parameters, flags=re.MULTILINE)
+    assert sorted(", ".join(found).split(", ")) == sorted(solver.get_params())
+
+
+def check_the_minimum_without_noise(solver):
+    """A solver that takes squared error reaches the minimum of a ridge problem."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 5))
+    y = X @ np.array([1.0, -0.5, 0.25, 0.0, 0.5]) + 0.1 * rng.standard_normal(300) + 0.3
+    # A set that is wide enough to hold the minimum.
+    ball = {"constraint": "l2_ball", "radius": 2.0} if "bounded_set" in solver.needs else {}
+    asked = clone(solver).set_params(**solver.exact_options)
+    model = skdp.DPRidge(alpha=20.0, epsilon=math.inf, solver=asked, scaling="none", **ball)
+    with pytest.warns(skdp.PrivacyWarning):
+        model.fit(X, y)
+    centred = X - X.mean(axis=0)
+    exact = np.linalg.solve(centred.T @ centred + 20.0 * np.eye(5), centred.T @ (y - y.mean()))
+    np.testing.assert_allclose(model.coef_, exact, atol=1e-6)

@@ -1,0 +1,247 @@
+"""Mistakes of the first hour: each message says who asks, what was asked, and what is allowed.
+
+Nothing is released, and no cell is quoted.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import skdp
+from skdp.solvers import GradientDescent, get_solver
+
+LOGISTIC, RIDGE, LINEAR = skdp.DPLogisticRegression, skdp.DPRidge, skdp.DPLinearRegression
+SECRET = 987654.25
+N = 300
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((N, 2))
+Y = (X[:, 0] > 0).astype(int)
+TARGET = X @ [1.0, -1.0]
+FRAME = pd.DataFrame(
+    {
+        "age": X[:, 0],
+        "sex": np.where(X[:, 1] > 0, "secret-f", "secret-m"),
+        "day": pd.date_range("1999-12-31", periods=N),
+    }
+)
+LABELS = np.where(Y == 1, "yes", "no")
+
+
+class LazyFrame:
+    """A frame whose rows are not there yet, as polars has it."""
+
+    columns = ("age",)
+
+    def collect(self):
+        return FRAME[["age"]]
+
+
+def fit(model, data=(X, Y)):
+    return lambda: model().fit(*data)
+
+
+def with_cell(value):
+    changed = X.astype(object)
+    changed[3, 1] = value
+    return changed
+
+
+def spend_twice():
+    with skdp.PrivacyBudget(1.0, 1e-6):
+        LOGISTIC(epsilon=0.9).fit(X, Y)
+        LOGISTIC(epsilon=0.9).fit(X, Y)
+
+
+def same_seed_twice():
+    with skdp.PrivacyBudget(9.0, 1e-6, allow_seeded_noise=True):
+        for _ in range(2):
+            LOGISTIC(noise_source="seeded", random_state=0).fit(X, Y)
+
+
+# What is done, and what the message has to hold: who or what, what was asked, what is allowed.
+REFUSED = {
+    "epsilon 0": (fit(lambda: LOGISTIC(epsilon=0)), "epsilon", "positive number", "got 0"),
+    "epsilon -1": (fit(lambda: LOGISTIC(epsilon=-1)), "epsilon", "positive number", "got -1"),
+    "epsilon text": (fit(lambda: LOGISTIC(epsilon="1")), "epsilon", "positive number", "got '1'"),
+    "epsilon nan": (fit(lambda: LOGISTIC(epsilon=np.nan)), "epsilon", "positive", "got nan"),
+    "delta 1": (fit(lambda: LOGISTIC(delta=1)), "delta", "in [0, 1)", "got 1"),
+    "delta negative": (fit(lambda: LOGISTIC(delta=-0.1)), "delta", "in [0, 1)", "got -0.1"),
+    "pure and gaussian": (
+        fit(lambda: LOGISTIC(delta=0, solver="newton")), "DPLogisticRegression", "delta=0",
+        "'newton'", "Solvers that can", "gd",
+    ),
+    "solver typo": (fit(lambda: LOGISTIC(solver="lbfgs")), "solver", "'lbfgs'", "'gd'"),
+    "solver class": (fit(lambda: LOGISTIC(solver=3)), "DPLogisticRegression", "a name or a", "3"),
+    "solver of regression": (
+        fit(lambda: LOGISTIC(solver="adassp")), "'adassp'", "DPLinearRegression and DPRidge",
+        "Solvers that fit it: ", "newton",
+    ),
+    "solver option": (lambda: get_solver("newton", inertia=3), "'newton'", "inertia", "max_iter"),
+    "option of auto": (
+        lambda: LOGISTIC().set_params(solver__max_iter=3), "DPLogisticRegression",
+        "'solver__max_iter'", "solver='gd'", "'max_iter' of the estimator",
+    ),
+    "two steps counts": (
+        fit(lambda: LOGISTIC(solver=GradientDescent(), max_iter=3)), "max_iter", "solver__max_iter",
+    ),
+    "schedule typo": (
+        fit(lambda: LOGISTIC(noise_schedule="cosine")), "noise_schedule", "'cosine'", "'uniform'",
+    ),
+    "accountant typo": (
+        fit(lambda: LOGISTIC(accountant="moments")), "accountant", "'moments'", "'gdp'",
+    ),
+    "adjacency typo": (
+        fit(lambda: LOGISTIC(adjacency="add")), "adjacency", "'add'", "'zero_out', 'replace_one'",
+    ),
+    "clip_norm": (fit(lambda: LOGISTIC(clip_norm=0)), "clip_norm", "positive", "0"),
+    "momentum": (fit(lambda: LOGISTIC(momentum=1)), "momentum", "[0, 1)", "1"),
+    "max_iter": (fit(lambda: LOGISTIC(max_iter=0)), "max_iter", "at least 1", "0"),
+    "learning_rate": (fit(lambda: LOGISTIC(learning_rate="fast")), "learning_rate", "'fast'"),
+    "batch_size": (fit(lambda: LOGISTIC(batch_size=0)), "batch_size", "0"),
+    "batch of more": (fit(lambda: LOGISTIC(batch_size=N + 1)), "batch_size", str(N)),
+    "data_norm": (fit(lambda: LOGISTIC(data_norm=-1)), "data_norm", "positive", "got -1"),
+    "bounds and norm": (
+        fit(lambda: LOGISTIC(bounds=(0, 1), data_norm=1)), "bounds", "data_norm", "set one of",
+    ),
+    "bounds, unscaled": (fit(lambda: LOGISTIC(bounds=(0, 1), scaling="none")), "bounds", "'none'"),
+    "bounds of two": (
+        fit(lambda: LOGISTIC(bounds=[(0, 30), (5, 50)])), "bounds", "two pairs",
+        "{0: (low, high), 1: (low, high)}",
+    ),
+    "bounds turned": (fit(lambda: LOGISTIC(bounds=(1, 0))), "bounds", "low < high", "(1, 0)"),
+    "bounds for more": (
+        fit(lambda: LOGISTIC(bounds=[(0, 1)] * 3)), "bounds", "3 ends", "2 columns", "a dict",
+    ),
+    "bounds of no frame": (
+        fit(lambda: LOGISTIC(bounds={"age": (0, 1)})), "bounds", "no data frame", "{0:",
+    ),
+    "bounds of another": (
+        fit(lambda: LOGISTIC(bounds={"agee": (0, 1)}), (FRAME[["age"]], Y)),
+        "bounds", "not in X: 'agee'", "without a pair: 'age'",
+    ),
+    "scaling typo": (fit(lambda: LOGISTIC(scaling="minmax")), "scaling", "'minmax'", "'private'"),
+    "constraint typo": (
+        fit(lambda: LOGISTIC(constraint="ball")), "constraint", "'ball'", "'l2_ball'",
+    ),
+    "alpha": (fit(lambda: RIDGE(alpha=-1), (X, TARGET)), "alpha", "at least 0", "got -1"),
+    "C": (fit(lambda: LOGISTIC(C=0)), "C must", "positive number", "got 0"),
+    "l1_ratio": (fit(lambda: LOGISTIC(l1_ratio=2)), "l1_ratio", "[0, 1]", "got 2"),
+    "intercept": (fit(lambda: LOGISTIC(fit_intercept="no")), "fit_intercept", "True", "'no'"),
+    "linear": (
+        fit(lambda: LOGISTIC(linear_predictions="no")), "linear_predictions", "True", "'no'",
+    ),
+    "classes 2": (fit(lambda: LOGISTIC(classes=2)), "classes", "as in [0, 1]", "got 2"),
+    "one class declared": (fit(lambda: LOGISTIC(classes=[1])), "classes", "at least 2", "[1]"),
+    "classes as text": (
+        fit(lambda: LOGISTIC(classes=["0", "1"])), "classes are text ('0', '1')", "y are numbers",
+    ),
+    "classes as numbers": (
+        fit(lambda: LOGISTIC(classes=[0, 1]), (X, LABELS)), "classes are numbers (0, 1)", "text",
+    ),
+    "mixed classes": (
+        fit(lambda: LOGISTIC(classes=[0, 1]), (X, LABELS.astype(object))), "declared classes, 0, 1",
+        "different labels",
+    ),
+    "label unknown": (
+        fit(lambda: LOGISTIC(classes=["no", "maybe"]), (X, LABELS)), "'maybe', 'no'", "declared",
+    ),
+    "one class": (fit(LOGISTIC, (X, 0 * Y)), "DPLogisticRegression", "at least 2 classes"),
+    "real labels": (fit(LOGISTIC, (X, TARGET)), "continuous"),
+    "balanced": (
+        fit(lambda: LOGISTIC(class_weight="balanced")), "'balanced'", "private labels", "a dict",
+    ),
+    "words as targets": (fit(RIDGE, (X, LABELS)), "DPRidge", "y must hold real numbers"),
+    "text column": (
+        fit(RIDGE, (FRAME[["age", "sex"]], TARGET)), "DPRidge", "text", "column 'sex'",
+        "DPTabularPreprocessor", "OneHotEncoder(categories=",
+    ),
+    "text in an array": (fit(RIDGE, (with_cell("secret"), TARGET)), "DPRidge", "column 1", "text"),
+    "text in y": (fit(RIDGE, (X, [*TARGET[1:], "secret"])), "DPRidge", "y"),
+    "date column": (
+        fit(RIDGE, (FRAME[["age", "day"]], TARGET)), "DPRidge", "dates", "column 'day'",
+        "DPTabularPreprocessor",
+    ),
+    "dates alone": (fit(RIDGE, (FRAME[["day"]], TARGET)), "dates", "column 'day'"),
+    "dates in an array": (fit(RIDGE, (FRAME[["day"]].to_numpy(), TARGET)), "dates", "column 0"),
+    "lazy frame": (fit(RIDGE, (LazyFrame(), TARGET)), "DPRidge", "LazyFrame", "X.collect()"),
+    "missing": (
+        fit(RIDGE, (with_cell(np.nan), TARGET)), "DPRidge", "missing values", "without looking",
+        "DPTabularPreprocessor",
+    ),
+    "infinite": (fit(RIDGE, (with_cell(np.inf), TARGET)), "DPRidge", "infinity"),
+    "complex": (fit(RIDGE, (X + 1j, TARGET)), "DPRidge", "real numbers"),
+    "fewer targets": (fit(RIDGE, (X, TARGET[1:])), "inconsistent numbers of samples"),
+    "one column": (fit(RIDGE, (X[:, 0], TARGET)), "DPRidge", "X.reshape(-1, 1)"),
+    "weights below 0": (
+        lambda: RIDGE().fit(X, TARGET, sample_weight=-np.ones(N)), "sample_weight", "not be neg",
+    ),
+    "budget a number": (fit(lambda: LOGISTIC(budget=1.0)), "budget", "PrivacyBudget", "1.0"),
+    "budget spent": (spend_twice, "DPLogisticRegression", "1", "epsilon"),
+    "same seed": (same_seed_twice, "seed"),
+    "noise source": (
+        fit(lambda: LOGISTIC(noise_source="seed")), "noise_source", "'system'", "'seed'",
+    ),
+    "no seed": (
+        fit(lambda: LOGISTIC(noise_source="seeded")), "random_state", "None", "noise_source",
+    ),
+    "blocks without classes": (
+        lambda: LOGISTIC().fit_blocks([(X, Y)], n_samples=N, n_features=2), "DPLogisticRegression",
+        "classes=",
+    ),
+    "plan of rows": (lambda: RIDGE().plan(X, Y), "plan", "n_samples", "an integer"),
+    "plan of none": (lambda: RIDGE().plan(0, 3), "plan", "n_samples", "at least 1", "got 0"),
+    "no total": (lambda: skdp.total_privacy(delta=1e-6), "total_privacy", "at least one fitted"),
+    "total of unfitted": (
+        lambda: skdp.total_privacy(RIDGE(), delta=1e-6), "total_privacy", "fitted estimators",
+    ),
+    "price of a model": (lambda: skdp.privacy_of(RIDGE()), "privacy_of"),
+    "predict before fit": (lambda: RIDGE().predict(X), "DPRidge", "not fitted yet", "'fit'"),
+    "other columns": (lambda: clone(FITTED).fit(X, TARGET).predict(X[:, :1]), "1 feat", "2 feat"),
+}  # fmt: skip
+FITTED = RIDGE()
+
+
+@pytest.mark.parametrize("mistake", REFUSED)
+def test_a_refusal_says_what_to_do(mistake):
+    act, *fragments = REFUSED[mistake]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises((ValueError, TypeError)) as refusal:
+            act()
+    message = str(refusal.value)
+    assert [part for part in fragments if part not in message] == [], message
+    for cell in ("secret", "1999", "987", *(f"{value:.4g}" for value in X[:3].ravel())):
+        assert cell not in message
+    assert len(message) < 800
+
+
+WARNED = {
+    "large delta": (fit(lambda: LOGISTIC(delta=0.01)), skdp.PrivacyWarning, "delta=0.01.*1/n"),
+    "no noise": (fit(lambda: LOGISTIC(epsilon=np.inf)), skdp.PrivacyWarning, "NOT private"),
+    "a seed": (
+        fit(lambda: LOGISTIC(noise_source="seeded", random_state=0)),
+        skdp.SeededNoiseWarning,
+        "NOT private",
+    ),
+    "one row": (lambda: RIDGE(delta=0.1).plan(1, 2), skdp.NoiseWarning, "1 rows.*rows would do"),
+    "few rows": (lambda: RIDGE().plan(20, 30), skdp.NoiseWarning, "20 rows.*31 parameters"),
+    "little budget": (lambda: RIDGE(epsilon=1e-6).plan(N, 2), skdp.NoiseWarning, "epsilon=1e-06"),
+}
+
+
+@pytest.mark.parametrize("mistake", WARNED)
+def test_a_warning_says_what_is_wrong(mistake):
+    act, kind, message = WARNED[mistake]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", category=kind)
+        with pytest.raises(kind) as found:
+            act()
+    assert re.search(message, str(found.value))
