@@ -88,6 +88,7 @@ class DPElasticNet(DPLinearRegressor):
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.l1_ratio = l1_ratio
@@ -114,6 +115,7 @@ class DPElasticNet(DPLinearRegressor):
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
     @property
     def sparse_coef_(self) -> sparse.csr_array:
@@ -205,6 +207,7 @@ class DPLasso(DPElasticNet):
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.epsilon = epsilon
@@ -230,6 +233,7 @@ class DPLasso(DPElasticNet):
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
     def _share_of_l1(self) -> float:
         return 1.0

@@ -82,6 +82,7 @@ class DPHuberRegressor(DPLinearRegressor):
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.threshold = threshold
         self.alpha = alpha
@@ -108,6 +109,7 @@ class DPHuberRegressor(DPLinearRegressor):
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
     def _check_own_parameters(self) -> None:
         if not (is_real(self.alpha) and 0 <= self.alpha < math.inf):

@@ -67,12 +67,12 @@ class PlannedModel(PrivateEstimatorMixin):
     radius: float
     scaling: str
     bounds: Any
-    inference: str
-    inference_share: float
+    inference: str = "none"
+    inference_share: float = 1 / 3
     fit_intercept: bool
-    linear_predictions: bool
+    linear_predictions: bool = False
     verbose: int
-    rows_per_group: float | None
+    rows_per_group: float | None = None
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a solver, ``solver__...``, make an object of a named solver.

@@ -28,6 +28,8 @@ SQUARE_BITS = 20  # squared norms are rounded to this many bits, so that their s
 class _Count(base.Statistic):
     """One number, exact in float64, that a record moves by at most 1."""
 
+    takes_groups: ClassVar[bool] = True
+
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         # A sum of at most 2**53 ones is exact: rounding adds nothing.
         return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))

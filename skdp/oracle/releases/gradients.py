@@ -78,6 +78,7 @@ class GradientSum(base.Statistic):
     clip_norm: float
     order: int = 2
     kind: ClassVar[str] = "gradient"
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         base.store_points(self, "point")
@@ -187,6 +188,7 @@ class GradientDifference(base.Statistic):
     anchor: Array = field(repr=False)
     clip_norm: float
     kind: ClassVar[str] = "gradient_difference"
+    takes_groups: ClassVar[bool] = True
     gradients: ClassVar[int] = 2
 
     def __post_init__(self) -> None:

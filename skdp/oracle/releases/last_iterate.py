@@ -90,6 +90,10 @@ class LastIterate(base.Release):
         if self.n_steps < 1:
             raise ValueError(f"LastIterate: n_steps must be at least 1; got {self.n_steps!r}.")
 
+    @property
+    def takes_groups(self) -> bool:
+        return True
+
     def parts(self) -> tuple[object, ...]:
         return (self.mechanism,)
 

@@ -84,6 +84,7 @@ class LargestEigenvalue(base.Statistic):
 
     order: int = 2
     kind: ClassVar[str] = "largest_eigenvalue"
+    takes_groups: ClassVar[bool] = True
     gradients: ClassVar[int] = 0
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
@@ -127,6 +128,7 @@ class SmallestEigenvalue(base.Statistic):
 
     row_norm: float
     kind: ClassVar[str] = "smallest_eigenvalue"
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         base.store_bounds(self, "row_norm")
@@ -194,6 +196,7 @@ class NewtonDirection(base.Statistic):
     damping: float
     row_norm: float
     kind: ClassVar[str] = "newton_direction"
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         base.store_points(self, "point", "vector")
