@@ -62,8 +62,9 @@ def parse(arguments=None):
     parser.add_argument("--delta", type=float, default=utility.DELTA)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument(
-        "--minutes", type=float, default=10.0, help="of inference; 0 for all runs of all cells"
-    )
+        "--minutes", type=float,
+        help="of inference, 10 by default, 0 for all runs of all cells; of fuzz, 60 by default",
+    )  # fmt: skip
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument(
         "--all",
@@ -73,7 +74,6 @@ def parse(arguments=None):
     parser.add_argument("--half", choices=[*HALVES, "all"], default=HALVES[0], help="of held_out")
     parser.add_argument("--verdict", action="store_true", help="from the file of held_out or cases")
     parser.add_argument("--before", type=Path, help="of cases: a file to compare with")
-    parser.add_argument("--minutes", type=float, default=60.0, help="of fuzz")
     parser.add_argument("--seed", type=int, default=0, help="of the first case of fuzz")
     parser.add_argument("--output", type=Path, help="utility.csv, say, in results")
     parser.add_argument("--smoke", action="store_true", help="everything once, small, kept nowhere")
@@ -126,6 +126,8 @@ def main() -> None:
         smoke()
         return
     kind, *names = arguments.what or ["utility"]
+    if arguments.minutes is None:
+        arguments.minutes = 60.0 if kind == "fuzz" else 10.0
     output = arguments.output or RESULTS / "utility.csv"
     arguments.epsilon = arguments.epsilon or (kind != "cases" and list(utility.EPSILONS))
     command = "python -m benchmarks " + shlex.join(sys.argv[1:])
