@@ -6,6 +6,10 @@ python -m benchmarks speed                    ratios, measured in one run
 python -m benchmarks held_out [DATA SET ...]  accuracy on data sets from two packages, held_out.csv,
                                               and what it says about the aims
 python -m benchmarks inference                coverage and width of intervals, inference.csv
+python -m benchmarks fuzz --minutes N         random estimators and hostile values, see fuzz.py
+python -m benchmarks audit                    canaries against the claim, 20 times; see audit.py
+python -m benchmarks bugs                     which check raises the alarm on which seeded bug
+python -m benchmarks noise                    timing of the sampler, attacks on floating point
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    audit,
+    fuzz,
     held_out,
     held_out_verdict,
     inference,
@@ -36,7 +42,7 @@ def parse(arguments=None):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "what", nargs="*", help="utility or held_out [DATA SET ...], verdict, speed, inference"
+        "what", nargs="*", help="utility or held_out [DATA SET ...], verdict, speed, ..."
     )
     parser.add_argument(
         "--methods", nargs="+", default=[],
@@ -57,6 +63,8 @@ def parse(arguments=None):
     )
     parser.add_argument("--half", choices=[*HALVES, "all"], default=HALVES[0], help="of held_out")
     parser.add_argument("--verdict", action="store_true", help="of held_out, from its file")
+    parser.add_argument("--minutes", type=float, default=60.0, help="of fuzz")
+    parser.add_argument("--seed", type=int, default=0, help="of the first case of fuzz")
     parser.add_argument("--output", type=Path, help="utility.csv or held_out.csv in results")
     parser.add_argument("--smoke", action="store_true", help="everything once, small, kept nowhere")
     return parser, parser.parse_args(arguments)
@@ -98,6 +106,13 @@ def main() -> None:
         inference.run(RESULTS / "inference.csv", command, arguments.runs, arguments.minutes)
     elif kind == "held_out":
         held_out_sets(names, command, arguments)
+    elif kind == "audit":
+        audit.run(
+            arguments.output or RESULTS / "audit.csv", command, 2 * arguments.runs,
+            cases=names or ["gd, 1 step"],
+        )  # fmt: skip
+    elif kind == "fuzz":
+        sys.exit(bool(fuzz.run(arguments.minutes, arguments.seed, arguments.output)))
     elif kind == "verdict":
         print(*verdict.report(table.read(output)[1], arguments.all), sep="\n")
     elif kind == "utility":

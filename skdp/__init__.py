@@ -5,6 +5,9 @@ from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import (
     CoefficientDisplay,
+    DPElasticNet,
+    DPHuberRegressor,
+    DPLasso,
     DPLinearRegression,
     DPLogisticRegression,
     DPRidge,
@@ -14,11 +17,14 @@ from skdp.linear_model import (
     PrivacyWarning,
     SeededNoiseWarning,
 )
-from skdp.model_selection import privacy_of, total_privacy
+from skdp.model_selection import PrivacyUtilityDisplay, privacy_of, total_privacy
 from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 
 __all__ = [
     "CoefficientDisplay",
+    "DPElasticNet",
+    "DPHuberRegressor",
+    "DPLasso",
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",
@@ -28,6 +34,7 @@ __all__ = [
     "PrivacyBudget",
     "PrivacyBudgetError",
     "PrivacyStatement",
+    "PrivacyUtilityDisplay",
     "PrivacyWarning",
     "SeededNoiseWarning",
     "__version__",

@@ -157,6 +157,7 @@ def small_files_for_one(package):
 
 # And why each is a file of its own.
 SMALL = {
+    "skdp.accounting.interchange": "what a file can construct, apart from what a statement says",
     "skdp.solvers.auto": "what 'auto' is: a rule over all solvers, for the estimators",
 }
 
@@ -231,6 +232,9 @@ def texts_with_examples(root):
     """Docstrings of the package and pages of the documentation, by place."""
     pages = [*sorted((root / "docs").glob("*.rst")), root / "README.md"]
     found = {path.name: path.read_text(encoding="utf-8") for path in pages}
+    for path in (root / "docs" / "examples").glob("*.py"):
+        code = path.read_text(encoding="utf-8")
+        found[path.name] = re.sub("^(?=[^# ])", ">>> ", code, flags=re.MULTILINE)
     documented = ast.Module | ast.ClassDef | ast.FunctionDef
     for module, file in SKDP.items():
         for node in ast.walk(file.tree):

@@ -30,39 +30,47 @@ def first_stage(kappa):
     return 2 * math.ceil(math.sqrt(kappa) * math.log(2 ** (P + 2)))
 
 
-def step_sizes(name, n_steps, step, smoothness, kappa):
+def published_first_stage(kappa):
+    """Steps of the first stage in the authors' code."""
+    return math.ceil(2 * math.sqrt(kappa) * math.log(math.sqrt(kappa)))
+
+
+def step_sizes(name, n_steps, step, smoothness, kappa, first=first_stage):
     """alpha_t, step by step."""
     if not name.startswith("multistage"):
         return np.full(n_steps, step / smoothness)
-    stage = stages(n_steps, kappa, first_stage(kappa), P)
+    stage = stages(n_steps, kappa, first(kappa), P)
     return step / smoothness * np.where(stage == 1, 1.0, 4.0**-stage)
 
 
-def number_of_steps(name, most, step, smoothness, mu, excess, variance):
+def number_of_steps(name, most, step, smoothness, mu, excess, variance, first=first_stage):
     """T, or for the -opt versions the T' <= T that makes the bound (32) least."""
     if not name.endswith("opt"):
         return most
     options = {"step": step, "noise_schedule": "optimal", "law": "laplace"}
     if name.startswith("multistage"):
-        options |= {"first_stage": first_stage(smoothness / mu), "p": P}
+        options |= {"first_stage": first(smoothness / mu), "p": P}
         bounds = multistage_bounds(most, smoothness, mu, excess, variance, **options)
     else:
         bounds = nesterov_bounds(most, smoothness, mu, excess, variance, **options)
     return int(np.argmin(bounds)) + 1
 
 
-def noise_multipliers(name, n_steps, step, kappa, epsilon, rate):
+def noise_multipliers(name, n_steps, step, kappa, epsilon, rate, first=first_stage):
     """b_t in units of the sensitivity, which cost epsilon together."""
     schedule = UniformNoise()
     if name == "nesterov_opt":
         schedule = NesterovNoise(kappa, step)
     elif name == "multistage_opt":
-        schedule = MultistageNoise(kappa, step, first_stage(kappa), P)
+        schedule = MultistageNoise(kappa, step, first(kappa), P)
     return sampled_laplace_noise(schedule.log_influence(n_steps), epsilon, rate)
 
 
-def iterates(name, start, gradient, sizes, mu):
-    """Yield x_1, x_2, ...; ``gradient(t, x)`` is noisy or not."""
+def iterates(name, start, gradient, sizes, mu, published=False):
+    """Yield x_1, x_2, ...; ``gradient(t, x)`` is noisy or not.
+
+    With ``published`` the heavy ball has the momentum of the authors' code, which is Nesterov's.
+    """
     before = now = start
     for t, size in enumerate(sizes):
         if t > 0 and size != sizes[t - 1]:
@@ -72,7 +80,7 @@ def iterates(name, start, gradient, sizes, mu):
             ahead, beta = now, 0.0
             after = now - size * gradient(t, now)
         elif name == "heavy_ball":
-            beta = (1 - root) ** 2
+            beta = (1 - root) / (1 + root) if published else (1 - root) ** 2
             after = now - size * gradient(t, now) + beta * (now - before)
         else:
             beta = (1 - root) / (1 + root)

@@ -18,6 +18,7 @@ from skdp.accounting.objective import ObjectivePerturbationAccountant, objective
 from skdp.accounting.pld import PLDAccountant
 from skdp.accounting.pure import PureDPAccountant
 from skdp.accounting.rdp import RDPAccountant
+from skdp.accounting.registry import model_card_section, registry_entry
 from skdp.accounting.selection import SelectionAccountant, selection_delta, selection_epsilon
 from skdp.accounting.shuffle import ShuffleAccountant
 from skdp.accounting.statement import PrivacyStatement, ReleaseRecord, compose_statements
@@ -47,8 +48,10 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
+    "model_card_section",
     "objective_delta",
     "price",
+    "registry_entry",
     "selection_delta",
     "selection_epsilon",
     "supporting_accountants",

@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass
 
 from skdp.accounting.accountant import Accountant, UnknownCost, candidates
-from skdp.accounting.events.base import Adjacency, Event
+from skdp.accounting.events.base import Adjacency, Composed, Event, walk
+from skdp.accounting.events.blocks import OnBlock
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,12 @@ def supporting_accountants(
     supporting: list[Accountant] = []
     reasons: dict[str, list[str]] = {}
     tried = candidates(accountant)
+    found = [part for item, _ in event.flattened() for part, _ in walk(item, (Composed, OnBlock))]
     is_tight = False
     for item in tried:
         relevant = not is_tight
         if item.special and len(tried) > 1:
-            relevant = any(isinstance(part, item.special) for part, _ in event.flattened())
+            relevant = any(isinstance(part, item.special) for part in found)
         if not relevant:
             continue
         reason = item.why_unsupported(event, adjacency)

@@ -41,7 +41,7 @@ class MixedAccountant(Accountant):
         found = [_split(path, adjacency) for path in _paths(event, adjacency)]
         for special, rest in found:
             _PLD.examine(Composed(tuple(rest.items())), adjacency)
-            if len(special) == 1 and special[0][1] == 1 and not rest:
+            if len(found) == 1 and _is_one(special, rest):
                 name = special[0][2].name
                 raise UnknownCost(f"the one part of this plan is supported by {name!r}; use that.")
         if not any(special for special, _ in found):
@@ -77,6 +77,11 @@ def _split(path: EventCounts, adjacency: Adjacency) -> tuple[list[Special], Even
     return special, rest
 
 
+def _is_one(special: list[Special], rest: EventCounts) -> bool:
+    """Whether there is a single event, for a special accountant."""
+    return len(special) == 1 and special[0][1] == 1 and not rest
+
+
 def _specialist(part: Event, count: int, adjacency: Adjacency) -> Special | None:
     """Find a special accountant, preferably one that supports all occurrences together."""
     if not isinstance(part, MixedAccountant.special):
@@ -92,6 +97,11 @@ def _specialist(part: Event, count: int, adjacency: Adjacency) -> Special | None
 
 def _epsilon(path: EventCounts, delta: float, adjacency: Adjacency) -> float:
     special, rest = _split(path, adjacency)
+    if not special:
+        return _PLD.epsilon(Composed(tuple(rest.items())), delta, adjacency)
+    if _is_one(special, rest):
+        event, _, accountant = special[0]
+        return accountant.epsilon(event, delta, adjacency)
     times = sum(count for _, count, _ in special)
     bounds = []
     for share in _SHARES:

@@ -48,8 +48,6 @@ def by_block(event: Event) -> tuple[EventCounts, dict[Partition, dict[int, Event
     for part, count in counts_of(event).items():
         if not isinstance(part, OnBlock):
             common[part] = count
-        elif isinstance(part.event, OnBlock):
-            raise UnknownCost("a block inside a block (OnBlock of OnBlock) has no theorem here.")
         else:
             blocks.setdefault(part.partition, {}).setdefault(part.block, {})[part.event] = count
     return common, blocks
@@ -66,14 +64,29 @@ def paths(
     A pass over bins or shuffled records counts as the one answer that uses the record, unless its
     type is among those to ``keep``.
     """
-    common, partitions = by_block(event)
-    choices = [_costliest(blocks.values(), adjacency) for blocks in partitions.values()]
+    return [
+        _merged(_passes_opened(path, keep)) for path in _block_paths(counts_of(event), adjacency)
+    ]
+
+
+def _block_paths(counts: EventCounts, adjacency: Adjacency) -> list[EventCounts]:
+    """Return the collections of events that a record can meet in blocks, and blocks of blocks."""
+    if not any(isinstance(part, OnBlock) for part in counts):
+        return [counts]
+    common, partitions = by_block(Composed(tuple(counts.items())))
+    choices = [
+        _costliest(
+            (path for inside in blocks.values() for path in _block_paths(inside, adjacency)),
+            adjacency,
+        )
+        for blocks in partitions.values()
+    ]
     if math.prod(map(len, choices)) > MAX_PATHS:
         raise UnknownCost(
             f"more than {MAX_PATHS} combinations of blocks, none of them plainly the costliest."
         )
     return [
-        _merged(pair for counts in (common, *chosen) for pair in _passes_opened(counts, keep))
+        _merged(pair for part in (common, *chosen) for pair in part.items())
         for chosen in itertools.product(*choices)
     ]
 

@@ -12,7 +12,7 @@ from skdp.accounting.events.base import Adjacency, Composed, Event
 from skdp.accounting.events.sampling import Selected
 from skdp.accounting.gdp import GDPAccountant, gaussian_delta, gaussian_epsilon
 from skdp.accounting.pairs import Pair, ResponsePair
-from skdp.accounting.plan import counts_of, only_event
+from skdp.accounting.plan import counts_of, only_event, paths
 from skdp.accounting.pld import dominating_pair
 from skdp.accounting.pure import pure_epsilon, pure_total
 from skdp.accounting.rdp import failure_of, renyi, renyi_total
@@ -135,6 +135,8 @@ class SelectionAccountant(Accountant):
     special = (Selected,)
 
     def examine(self, event: Event, adjacency: Adjacency) -> Selected:
+        met = paths(event, adjacency)  # a selection among runs on one part of the rows, too
+        event = Composed(tuple(met[0].items())) if len(met) == 1 else event
         part = only_event(event, Selected, "selection")
         GDPAccountant().examine(part.event, adjacency)
         return part

@@ -1,19 +1,26 @@
 """The privacy statement of a fitted model: its releases, their cost, and the assumptions made."""
 
 import html
-import math
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, Self
 
+from skdp.accounting.accountant import UnknownCost
 from skdp.accounting.calibration import price, supporting_accountants
 from skdp.accounting.events.base import Adjacency, Composed, Event, Wrapper, walk
 from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, Partition
 from skdp.accounting.events.last_iterate import HiddenIterates
-from skdp.accounting.events.sampling import Sampled, Shuffled
+from skdp.accounting.events.sampling import Sampled, Selected, Shuffled
+from skdp.accounting.gdp import GDPAccountant
+from skdp.accounting.interchange import from_plain, number, plain
+from skdp.accounting.registry import registry_entry
+
+gaussian_dp = GDPAccountant()
 
 DISJOINT = "disjoint blocks of rows"
+PART_OF_SPLIT = "part of a random split"
 # Added to statements in which releases on disjoint blocks are listed.
 NOT_ADDED = "Answers on disjoint blocks do not add up: a row pays for those it is in, no others."
 
@@ -64,7 +71,7 @@ class ReleaseLine:
     @property
     def disjoint(self) -> bool:
         """Whether a row is in some of the answers only, whatever the random draws."""
-        return self.rows.startswith(DISJOINT)
+        return self.rows.startswith((DISJOINT, PART_OF_SPLIT))
 
     def __str__(self) -> str:
         rows = f" ({self.rows})" if self.rows else ""
@@ -100,7 +107,7 @@ def _n_steps(event: Event) -> int:
     """Return the number of steps in a release; a step may consist of answers of different kinds."""
     counts: Counter[type[Event]] = Counter()
     for answer, count in _answers(event):
-        if isinstance(answer, Wrapper):
+        if isinstance(answer, Wrapper) and not isinstance(answer, Selected):
             count *= answer.n_answers * _n_steps(answer.event)
         counts[type(answer)] += count
     return max(counts.values(), default=0)
@@ -113,6 +120,10 @@ def _rows(event: Event) -> str:
 
 
 def _rows_of_one(event: Event) -> str:
+    if isinstance(event, OnBlock) and event.partition.shared:
+        inside = _rows(event.event)
+        part = f"{PART_OF_SPLIT}, {event.block + 1} of {event.partition.n_blocks}"
+        return f"{part}: {inside}" if inside else part
     if isinstance(event, OnBlock | DisjointPass | Shuffled | BallsAndBins):
         return DISJOINT
     if isinstance(event, Sampled):
@@ -183,6 +194,18 @@ class PrivacyStatement:
         """All releases as one event."""
         return Composed(tuple((record.event, record.count) for record in self.releases))
 
+    @property
+    def mu(self) -> float | None:
+        """Gaussian-DP parameter of all releases; None where no theorem gives them one.
+
+        It says more than one pair (epsilon, delta), and figures of several fits on the same rows
+        compose to the root of the sum of their squares.
+        """
+        try:
+            return gaussian_dp.mu(self.event, Adjacency.parse(self.adjacency))
+        except UnknownCost:
+            return None
+
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that the same releases cost at another delta.
 
@@ -220,32 +243,82 @@ class PrivacyStatement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as plain Python objects, ready for JSON (inf becomes "inf")."""
-
-        def plain(number: float) -> float | str:
-            return number if math.isfinite(number) else str(number)
-
         return {
-            "epsilon": plain(self.epsilon),
-            "delta": self.delta,
-            "adjacency": self.adjacency,
-            "accountant": self.accountant,
+            **{item.name: plain(getattr(self, item.name)) for item in fields(self)},
+            "mu": None if self.mu is None else plain(self.mu),
             "releases": [
-                {"kind": r.kind, "count": r.count, "noise_multiplier": plain(r.noise_multiplier)}
-                for r in self.releases
+                {
+                    "kind": record.kind,
+                    "count": record.count,
+                    "noise_multiplier": plain(record.noise_multiplier),
+                    "event": plain(record.event),
+                }
+                for record in self.releases
             ],
-            "assumptions": list(self.assumptions),
-            "noise_source": self.noise_source,
-            "n_rows": self.n_rows,
-            "unit": self.unit,
-            "n_groups": self.n_groups,
         }
+
+    def to_registry(self) -> dict[str, Any]:
+        """Return an entry for a public registry of deployments, as plain Python objects.
+
+        Fields that only the deployer knows are None: fill them in. See
+        `skdp.accounting.registry_entry`.
+        """
+        lines = [vars(line).copy() for line in release_lines(self.releases)]
+        return registry_entry(self.to_dict(), lines)
+
+    @classmethod
+    def from_dict(cls, stated: Mapping[str, Any]) -> Self:
+        """Return the statement that `to_dict` turned into plain objects.
+
+        It is what somebody wrote down: whether a model keeps to it, it cannot tell.
+
+        Parameters
+        ----------
+        stated : dict
+
+        Returns
+        -------
+        PrivacyStatement
+
+        Raises
+        ------
+        ValueError
+            If an entry is missing, or an event is not known.
+        """
+        needed = [item.name for item in fields(cls) if item.default is MISSING]
+        missing = [name for name in needed if name not in stated]
+        if missing:
+            raise ValueError(f"PrivacyStatement.from_dict: {', '.join(missing)} is missing.")
+        releases = tuple(
+            ReleaseRecord(
+                record["kind"],
+                record["count"],
+                number(record["noise_multiplier"]),
+                from_plain(record["event"]),
+            )
+            for record in stated["releases"]
+        )
+        texts = {name: tuple(stated.get(name, ())) for name in ("assumptions", "expectations")}
+        names = [item.name for item in fields(cls) if item.name in stated]
+        known = {name: number(stated[name]) for name in names if name not in texts}
+        return cls(**known | texts | {"releases": releases})
+
+    def to_json(self, **options: Any) -> str:
+        """Return the statement as JSON text; ``options`` are those of `json.dumps`."""
+        return json.dumps(self.to_dict(), allow_nan=False, **options)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the statement in JSON text, as `to_json` writes it."""
+        return cls.from_dict(json.loads(text))
 
     @property
     def _headline(self) -> tuple[str, str]:
         """The guarantee, and the terms under which it holds."""
         whom = " for each group of rows" if self.unit == "group" else ""
+        mu = "" if self.mu is None else f", Gaussian DP with mu = {self.mu:.6g}"
         return (
-            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private{whom}",
+            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private{whom}{mu}",
             f"adjacency {self.adjacency}, accountant {self.accountant}, noise source: "
             f"{self.noise_source}",
         )
@@ -354,7 +427,8 @@ def _in_sequence(statements: Iterable[PrivacyStatement]) -> tuple[ReleaseRecord,
         for record in statement.releases:
             event = _in_later_epochs(record.event, first)
             blocks = [part for part, _ in walk(event) if isinstance(part, OnBlock)]
-            epochs = max([epochs, *(block.partition.epoch + 1 for block in blocks)])
+            own = [block.partition for block in blocks if not block.partition.shared]
+            epochs = max([epochs, *(partition.epoch + 1 for partition in own)])
             last = releases[-1] if releases else None
             if last is not None and (last.kind, last.event) == (record.kind, event):
                 releases[-1] = replace(last, count=last.count + record.count)
@@ -368,10 +442,10 @@ def _in_later_epochs(event: Event, shift: int) -> Event:
 
     Every fit numbers its epochs from 0 and draws its own divisions of the rows. Where fits are
     composed, their partitions must not be taken for each other: a record may lie in the costliest
-    block of each.
+    block of each. A division that fits share, by name, stays what it is.
     """
     moved = event.with_inner(lambda part: _in_later_epochs(part, shift))
-    if isinstance(moved, OnBlock):
+    if isinstance(moved, OnBlock) and not moved.partition.shared:
         epoch = moved.partition.epoch + shift
         return replace(moved, partition=replace(moved.partition, epoch=epoch))
     return moved

@@ -1,6 +1,8 @@
 """Private linear models, and the budget that several fits can share."""
 
 from skdp.linear_model.budget import PrivacyBudget, PrivacyBudgetError
+from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
+from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.noise_warning import NoiseWarning
 from skdp.linear_model.parameters import PrivacyWarning, SeededNoiseWarning
@@ -9,6 +11,9 @@ from skdp.linear_model.summary import CoefficientDisplay
 
 __all__ = [
     "CoefficientDisplay",
+    "DPElasticNet",
+    "DPHuberRegressor",
+    "DPLasso",
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",

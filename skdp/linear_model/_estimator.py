@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from skdp._numbers import shown
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.statement import release_lines
-from skdp.linear_model import parameters, tables
+from skdp.linear_model import parameters, parts, tables
 from skdp.linear_model.budget import (
     PrivacyBudget,
     charge,
@@ -126,6 +126,7 @@ class PrivateEstimatorMixin(BaseEstimator):
         prepared: Prepared,
         assumptions: tuple[str, ...],
         make_source: Callable[[Map], Source],
+        part: parts.Part = (),
     ) -> tuple[Solution, PrivacyStatement]:
         """Charge the budgets and run a prepared fit on its rows, once.
 
@@ -136,6 +137,8 @@ class PrivateEstimatorMixin(BaseEstimator):
         make_source : callable
             Returns the place where the rows live, from a ``map`` over threads. Whatever can fail
             for its size fails in there, before the budget is charged.
+        part : tuple of (Partition, int)
+            The part of a random split that the rows are; () for all rows.
         """
         who, public = type(self).__name__, prepared.public
         parameters.warn_about_budget(who, self.epsilon, self.delta, public.n_rows)
@@ -143,10 +146,19 @@ class PrivateEstimatorMixin(BaseEstimator):
         self._warn_and_report(prepared)
         drawn_from, seed = self._noise()
         statement = prepared.plan.statement(public, assumptions, self.noise_source)
-        parts = row_parts(public.n_rows, public.n_features, 8, public.sparse)
-        with row_threads(len(parts)) as spread:
+        if public.grouped:
+            part = ()  # a split by rows may put the rows of one group into both of its parts
+            if parts.is_charged():
+                raise ValueError(
+                    f"{who}: groups are not supported in a search or another fit that is charged "
+                    "as a whole: it counts single rows. Nothing was released."
+                )
+        statement = parts.placed(statement, part)
+        n_parts = len(row_parts(public.n_rows, public.n_features, 8, public.sparse))
+        with row_threads(n_parts) as spread:
             source = make_source(spread)
-            charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
+            if not parts.is_charged():
+                charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
             # A scaler alone makes no choices of its own.
             rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
             plan, stages, problem = prepared.plan, prepared.stages, prepared.problem

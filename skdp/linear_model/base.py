@@ -1,5 +1,6 @@
 """Base of the estimators: from rows to coefficients, on the one path of all private fits."""
 
+import importlib
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Self
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
+from skdp.linear_model import parts
 from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.grouping import GroupLabels, rows_in_memory, without_row_counts
 from skdp.linear_model.inference import InferenceMixin, warn_about_inference
@@ -63,6 +65,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         # 1. Everything that can be refused without rows.
         who = type(self).__name__
         self._check_parameters()
+        part = parts.part_of(X, y)
         # 2. Validate the rows.
         grouped = None
         if groups is not None:
@@ -99,7 +102,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             source.reserve(transformed=len(prepared.stages) > 1)
             return source
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
         # 5. Keep the answer; rows, oracle and generators end here.
         self._keep(solution, prepared, targets, statement)
         return self
@@ -199,7 +202,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
 
             return StreamSource(reader.arrivals(blocks), n_samples, arrived, reader.nothing())
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        assumptions = self._assumptions(prepared)
+        solution, statement = self._carry_out(prepared, assumptions, rows, parts.part_of())
         self._keep(solution, prepared, declared, statement)
         self.n_features_in_ = int(n_features)
         if hasattr(self, "feature_names_in_"):  # of an earlier fit
@@ -230,6 +234,44 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         self.solver_ = clone(prepared.solver)
         self.row_bound_ = prepared.public_after.row_bound
         self.privacy_ = statement
+
+    def coefficients(self) -> Any:
+        """Return the coefficients as a table, largest effect first; it needs pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by column: ``coefficient`` (with several outputs one column for each), in the
+            unit of X, and ``effect``, what the prediction moves by if the column moves by its
+            size in ``scaling_``, 1 where columns were not scaled. With several outputs it is
+            the largest.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from skdp import DPRidge
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+        >>> DPRidge(epsilon=10.0).fit(X, y).coefficients().columns.tolist()
+        ['coefficient', 'effect']
+        """
+        check_is_fitted(self, "coef_")
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            raise ImportError(f"{type(self).__name__}: coefficients() needs pandas.") from None
+        coef = np.atleast_2d(self.coef_)
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        several = [
+            f"coefficient {number}" for number in getattr(self, "classes_", range(len(coef)))
+        ]
+        table = pandas.DataFrame(
+            coef.T, index=names, columns=["coefficient"] if len(coef) == 1 else several
+        )
+        columns = None if self.scaling_ is None else self.scaling_.columns
+        sizes = 1.0 if columns is None else columns.size
+        largest = np.abs(coef).argmax(axis=0)
+        table["effect"] = coef[largest, np.arange(coef.shape[1])] * sizes
+        return table.sort_values("effect", key=np.abs, ascending=False)
 
     def to_sklearn(self) -> Any:
         """Return a fitted linear model of scikit-learn with the same coefficients.

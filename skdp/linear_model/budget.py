@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import os
 import threading
@@ -19,8 +20,8 @@ from skdp.accounting.accountant import candidates
 from skdp.linear_model.parameters import check_budget
 
 NOT_SCORES = (
-    "Fits alone are counted: scores on these rows, and choices made by them, are not private and "
-    "not part of this price."
+    "Fits, and scores by skdp.metrics, are counted: other scores on these rows, and choices made "
+    "by them, are not private and not part of this price."
 )
 ANY_ORDER = (
     "Which fits were made, and with what budgets, may have been decided by looking at the models "
@@ -115,12 +116,8 @@ class PrivacyBudget:
             raise ValueError(
                 f"allow_seeded_noise must be True or False; got {shown(allow_seeded_noise)}."
             )
-        self._terms = (
-            float(epsilon),
-            float(delta),
-            accounting.Adjacency.parse(adjacency),
-            accountant,
-        )
+        relation = accounting.Adjacency.parse(adjacency)
+        self._terms = float(epsilon), float(delta), relation, accountant
         self._allow_seeded_noise = allow_seeded_noise
         self._total: accounting.PrivacyStatement | None = None
         self._n_fits = 0
@@ -234,6 +231,9 @@ class PrivacyBudget:
         if self.process != process_id():
             return f"{head}, of another process>"
         return f"{head}, {self.spent:.6g} spent by {self._n_fits} fits>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self))}</p>{self.statement._repr_html_()}"
 
     # ------------------------------------------------------------------ as a context manager
 

@@ -145,6 +145,23 @@ class PlannedModel(PrivateEstimatorMixin):
         expected = expectation(prepared)
         return statement if expected is None else replace(statement, expectations=expected[:1])
 
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters; those of a solver need the solver as an object, not as a name.
+
+        Returns
+        -------
+        self
+        """
+        nested = sorted(name for name in parameters if name.startswith("solver__"))
+        named = parameters.get("solver", getattr(self, "solver", None))
+        if nested and isinstance(named, str):
+            raise ValueError(
+                f"{type(self).__name__}: {', '.join(nested)} cannot be set, as solver={named!r} is "
+                "a name; pass the solver as an object, such as skdp.solvers.get_solver('gd')."
+            )
+        super().set_params(**parameters)
+        return self
+
     # ------------------------------------------------------------------ what a fit consists of
 
     def _prepare(

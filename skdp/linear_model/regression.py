@@ -19,8 +19,8 @@ from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 from skdp.oracle import Solution
 
 
-class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
-    """What the two regressors share."""
+class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
+    """Base of the regressors: least squares without a penalty, unless they say otherwise."""
 
     def fit(
         self,
@@ -180,7 +180,7 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
 
 
 @documented
-class DPLinearRegression(_DPRegressor):
+class DPLinearRegression(DPLinearRegressor):
     """Differentially private ordinary least squares.
 
     Minimises the mean squared error over all rows; ``fit`` is (epsilon, delta)-differentially
@@ -271,7 +271,7 @@ class DPLinearRegression(_DPRegressor):
 
 
 @documented
-class DPRidge(_DPRegressor):
+class DPRidge(DPLinearRegressor):
     """Differentially private least squares with an L2 penalty.
 
     Minimises ``|y - Xw|^2 + alpha |w|^2`` over all rows, as `sklearn.linear_model.Ridge` does;

@@ -1,6 +1,16 @@
-"""What searches, and fits inside other estimators, cost together."""
+"""Choose and judge: splits that are accounted for, what searches cost, score against budget."""
 
+from skdp.model_selection.display import PrivacyUtilityDisplay
+from skdp.model_selection.holdout import DPHoldout, dp_train_test_split
+from skdp.model_selection.search import DPSearchCV
 from skdp.model_selection.search_price import privacy_of
 from skdp.model_selection.total import total_privacy
 
-__all__ = ["privacy_of", "total_privacy"]
+__all__ = [
+    "DPHoldout",
+    "DPSearchCV",
+    "PrivacyUtilityDisplay",
+    "dp_train_test_split",
+    "privacy_of",
+    "total_privacy",
+]

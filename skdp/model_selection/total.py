@@ -157,7 +157,7 @@ class _Found:
         if isinstance(thing, PrivacyStatement):
             self.statements.append(thing)
         elif isinstance(getattr(thing, "privacy_", None), PrivacyStatement):
-            self.statements.append(thing.privacy_)
+            self.visit(thing.privacy_)  # once, where several steps share what was charged once
         elif isinstance(thing, PrivateEstimatorMixin):
             return  # not fitted
         elif _is_estimator(thing) and _holds_private(thing):

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -38,6 +38,19 @@ class Penalty(ABC):
     def prox_thresholds(self) -> bool:
         """Whether the prox is a soft threshold followed by a multiplication, as for L1."""
         return False
+
+    def for_targets(self, sizes: tuple[float, ...]) -> "Penalty":
+        """Return the penalty where targets, and coefficients with them, are divided by sizes.
+
+        The mean squared error is divided by the square of the size, so a penalty that is quadratic
+        in the coefficients stays as it is, and one that is linear is divided by the size.
+
+        Parameters
+        ----------
+        sizes : tuple of float
+            Positive, one for each column of the parameter.
+        """
+        return self
 
     @abstractmethod
     def value(self, w: ArrayLike) -> float:
@@ -136,6 +149,9 @@ class L1(Penalty):
     ----------
     strength : float
         Finite and >= 0.
+    units : tuple of float, default=()
+        Sizes of the targets, by which the strength is divided, one for each column of the
+        parameter; the last axis of an array has as many entries. Empty means 1.
 
     Examples
     --------
@@ -144,6 +160,7 @@ class L1(Penalty):
     """
 
     strength: float
+    units: tuple[float, ...] = field(default=(), repr=False)
     strong_convexity = 0.0
     prox_thresholds = True
 
@@ -159,11 +176,14 @@ class L1(Penalty):
         return self.strength == 0
 
     def value(self, w: ArrayLike) -> float:
-        return _absolute(w, self.strength)
+        return _absolute(w, self.strength, self.units)
+
+    def for_targets(self, sizes: tuple[float, ...]) -> Penalty:
+        return replace(self, units=sizes)
 
     def prox(self, w: ArrayLike, step: float) -> Array:
         _check_step(self, step)
-        return _soft_threshold(as_floats(w), self.strength * step)
+        return _soft_threshold(as_floats(w), self.strength * step, self.units)
 
     def gradient(self, w: ArrayLike) -> Array:
         return np.zeros_like(as_floats(w)) if self.smooth else super().gradient(w)
@@ -182,6 +202,8 @@ class ElasticNet(Penalty):
         Finite and >= 0.
     l1_ratio : float
         In [0, 1]; 0 is the L2 penalty (and smooth), 1 the L1 penalty.
+    units : tuple of float, default=()
+        Sizes of the targets, by which the strength of the L1 part is divided; see `L1`.
 
     Examples
     --------
@@ -191,6 +213,7 @@ class ElasticNet(Penalty):
 
     strength: float
     l1_ratio: float
+    units: tuple[float, ...] = field(default=(), repr=False)
     prox_thresholds = True
 
     def __post_init__(self) -> None:
@@ -218,11 +241,15 @@ class ElasticNet(Penalty):
         return self.l1_strength == 0
 
     def value(self, w: ArrayLike) -> float:
-        return _absolute(w, self.l1_strength) + _half_square(w, self.strong_convexity)
+        absolute = _absolute(w, self.l1_strength, self.units)
+        return absolute + _half_square(w, self.strong_convexity)
+
+    def for_targets(self, sizes: tuple[float, ...]) -> Penalty:
+        return replace(self, units=sizes)
 
     def prox(self, w: ArrayLike, step: float) -> Array:
         _check_step(self, step)
-        thresholded = _soft_threshold(as_floats(w), self.l1_strength * step)
+        thresholded = _soft_threshold(as_floats(w), self.l1_strength * step, self.units)
         return _divide(thresholded, 1.0 + self.strong_convexity * step)
 
     def gradient(self, w: ArrayLike) -> Array:
@@ -251,9 +278,10 @@ def as_floats(w: ArrayLike) -> Array:
     return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
 
 
-def _absolute(w: ArrayLike, strength: float) -> float:
+def _absolute(w: ArrayLike, strength: float, units: tuple[float, ...] = ()) -> float:
     with np.errstate(over="ignore"):
-        total = float(np.abs(np.asarray(w, dtype=np.float64)).sum())
+        sizes = np.abs(np.asarray(w, dtype=np.float64))
+        total = float((sizes / np.array(units) if units else sizes).sum())
     return strength * total if strength else 0.0  # not 0 * inf
 
 
@@ -263,9 +291,11 @@ def _half_square(w: ArrayLike, strength: float) -> float:
     return strength / 2 * total if strength else 0.0
 
 
-def _soft_threshold(w: Array, threshold: float) -> Array:
+def _soft_threshold(w: Array, threshold: float, units: tuple[float, ...] = ()) -> Array:
     with np.errstate(over="ignore"):  # a threshold beyond the type's range sets all to 0
-        limit = w.dtype.type(threshold)
+        limit: Any = w.dtype.type(threshold)
+        if units:
+            limit = (threshold / np.array(units)).astype(w.dtype)
     return np.asarray(w - np.clip(w, -limit, limit))
 
 

@@ -53,6 +53,7 @@ from skdp.oracle.releases.samplers import (
     Poisson,
     Sampler,
 )
+from skdp.oracle.releases.scores import TableCounts, UnitSum
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
 from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection, SmallestEigenvalue
 from skdp.oracle.releases.svrg_pass import SVRGPass
@@ -124,6 +125,8 @@ __all__ = [
     "SquaredNormSum",
     "Stage",
     "Statistic",
+    "TableCounts",
+    "UnitSum",
     "audited",
     "make_plan",
     "mechanism_by_name",

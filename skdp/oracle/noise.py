@@ -3,11 +3,15 @@
 import math
 import operator
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import ClassVar, Literal, NoReturn, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from skdp._numbers import Array, Indices
+from skdp.accounting import Adjacency, Event
 from skdp.oracle import exact_sampling
 
 Size: TypeAlias = int | tuple[int, ...]
@@ -25,9 +29,49 @@ class NoiseSource(ABC):
     ----------
     name : {"system", "seeded"}
         Only noise of "system" is private.
+    keeps_record : bool
+        Whether it wants to be shown every answer; see :func:`drawing_through`.
     """
 
     name: ClassVar[Literal["system", "seeded"]]
+    keeps_record: ClassVar[bool] = False
+
+    def asked(self, kind: str, event: Event, scale: float, adjacency: Adjacency) -> None:  # noqa: B027
+        """Take note that a release was charged, and is going to be answered.
+
+        Parameters
+        ----------
+        kind : str
+        event : Event
+            What it costs, in relative units.
+        scale : float
+            Calibrated factor on the event's noise.
+        adjacency : Adjacency
+        """
+
+    def answered(
+        self,
+        answer: Array,
+        statistic: Array | Callable[[Array], Array],
+        event: Event,
+        bound: float,
+        std: float,
+    ) -> Array:
+        """Take note of a noisy answer, and return what is to be taken for it.
+
+        Parameters
+        ----------
+        answer : array
+        statistic : array or callable
+            What it is without noise; or how that follows from the answer.
+        event : Event
+            The mechanism; its sensitivity is in units of ``bound``.
+        bound : float
+            What one record adds to the statistic at most.
+        std : float
+            Standard deviation of the noise in each coordinate.
+        """
+        return answer
 
     @abstractmethod
     def gaussian(self, scale: float, size: Size) -> Array:
@@ -260,6 +304,30 @@ def noise_source(random_state: object) -> NoiseSource:
     -------
     NoiseSource
     """
+    through = _through.get()
+    source = _source_of(random_state)
+    return source if through is None else through(source)
+
+
+_through: ContextVar[Callable[[NoiseSource], NoiseSource] | None] = ContextVar(
+    "through", default=None
+)
+
+
+@contextmanager
+def drawing_through(wrap: Callable[[NoiseSource], NoiseSource]) -> Iterator[None]:
+    """Let all fits of this thread, inside the block, draw from what ``wrap`` makes of their source.
+
+    It is what `skdp.audit` records and replays fits with. Whoever keeps a record sees the rows.
+    """
+    token = _through.set(wrap)
+    try:
+        yield
+    finally:
+        _through.reset(token)
+
+
+def _source_of(random_state: object) -> NoiseSource:
     if random_state is None:
         return SystemSource()
     if isinstance(random_state, np.random.Generator):

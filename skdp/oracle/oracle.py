@@ -92,10 +92,12 @@ class Oracle:
             )
         context = self._context
         release.std(context)  # raises where no such noise can be drawn, before the debt
-        self._ledger.charge(release.kind, self._in_units_of_plan(release.event(context)))
+        event = release.event(context)
+        self._ledger.charge(release.kind, self._in_units_of_plan(event))
         self.n_gradients += release.n_gradients(context)
         if self._source is None or self._noise_source is None:
             return release.placeholder(context, self.rng)
+        self._noise_source.asked(release.kind, event, context.scale, self.public.adjacency)
         return release.answer(self._source, context, self._noise_source)
 
     def _in_units_of_plan(self, event: Event) -> Event:
@@ -172,7 +174,8 @@ class Oracle:
     def standardise(self, scaling: Scaling, share: float = 1.0) -> None:
         """Answer for standardised records from here on, and say so in :attr:`public`.
 
-        It releases nothing: every record is mapped by itself, by numbers that are public.
+        It releases nothing: every record is mapped by itself, by numbers that are public. The
+        start and the penalty are put in the new units, too.
 
         Parameters
         ----------
@@ -200,8 +203,12 @@ class Oracle:
         if self._source is not None:
             rows = require_kind(self._source, RepeatableSource)
             self._source = rows.transformed(scaling, public.row_bound)
-        self.public, self._last_rehearsed = public, None
-        self._context = replace(self._context, public=public)
+        problem = self.problem
+        if scaling.targets is not None:
+            sizes = tuple(scaling.targets.size.tolist())
+            problem = replace(problem, penalty=problem.penalty.for_targets(sizes))
+        self.public, self.problem, self._last_rehearsed = public, problem, None
+        self._context = replace(self._context, public=public, problem=problem)
 
     def unclip(self, scaling: Scaling | None) -> None:
         """Answer for the records as they were given from here on, moved and divided, no more.

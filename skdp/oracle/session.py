@@ -2,9 +2,9 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -67,6 +67,8 @@ class Solution:
         standardised units.
     debiased : DebiasedEstimate or None
         What an inference about the coefficients found, if there was one.
+    found : mapping
+        What else follows from answers, by name.
     """
 
     coef: Array
@@ -74,6 +76,7 @@ class Solution:
     n_gradients: float = 0.0
     scaling: Scaling | None = None
     debiased: DebiasedEstimate | None = None
+    found: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Stage(ABC):

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.linear_model import parts
 from skdp.linear_model._estimator import (
     Prepared,
     PrivateEstimatorMixin,
@@ -135,6 +136,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             If a parameter or the data is refused. Nothing is released then.
         """
         self._check_parameters()
+        part = parts.part_of(X)
         grouped = None if groups is None else GroupLabels(type(self).__name__, groups, X=X)
         with without_row_counts(grouped is not None):
             X = self._read("X", X, reset=True)
@@ -151,7 +153,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
             source.reserve(transformed=False)
             return source
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
+        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
         assert solution.scaling is not None
         assert solution.scaling.columns is not None
         found = solution.scaling.columns

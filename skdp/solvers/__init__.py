@@ -2,8 +2,12 @@
 
 import importlib
 import pkgutil
+import warnings
 from typing import Any
 
+from sklearn.base import clone
+
+from skdp.objective import Problem
 from skdp.solvers.accelerated_mirror_descent import AcceleratedMirrorDescent
 from skdp.solvers.adaptive_shuffled_sgd import AdaptiveShuffledSGD
 from skdp.solvers.adassp import AdaptiveSufficientStatistics
@@ -50,20 +54,73 @@ for _solver in REGISTRY.values():
     globals().setdefault(_solver.__name__, _solver)
 
 
-def available() -> dict[str, str]:
-    """Names of the registered solvers, with the purpose of each in a line.
+class Listing(dict[str, str]):
+    """Names of solvers, with the purpose of each in a line.
+
+    Attributes
+    ----------
+    others : dict of str to str
+        Names of the solvers that do not fit, and why they do not.
+    """
+
+    def __init__(self, fitting: dict[str, str], others: dict[str, str]) -> None:
+        super().__init__(fitting)
+        self.others = others
+
+    def __str__(self) -> str:
+        lines = [f"{name}: {purpose}" for name, purpose in self.items()]
+        return "\n".join(lines + [f"not {name}: {why}" for name, why in self.others.items()])
+
+
+def available(
+    of: Problem | Any = None, n_samples: int = 1000, n_features: int = 10, **shape: Any
+) -> Listing:
+    """Names of the solvers, with the purpose of each in a line: all of them, or those that fit.
+
+    A search over the names that fit an estimator has no fit that is refused.
+
+    Parameters
+    ----------
+    of : Problem, estimator or None, default=None
+        A problem, or an estimator with hyperparameters: those that it hands on, its budget and its
+        penalty count, its ``solver`` does not. None lists all solvers.
+    n_samples : int, default=1000
+        Number of rows that the estimator is going to see, on which batches depend.
+    n_features : int, default=10
+        Number of columns.
+    **shape
+        What else the estimator's ``plan`` takes, such as ``n_classes``.
 
     Returns
     -------
     dict of str to str
+        With an attribute ``others``: why each of the others does not fit. Printed, it has both.
 
     Examples
     --------
     >>> import skdp
     >>> print(skdp.solvers.available()["gd"])
     For every problem: proximal gradient descent with momentum. Start with this one.
+    >>> fitting = skdp.solvers.available(skdp.DPLasso(momentum=0.5))
+    >>> list(fitting)
+    ['gd', 'residual_budget']
+    >>> fitting.others["newton"].startswith("solver 'newton' has no momentum; it has damping,")
+    True
     """
-    return {name: cls.purpose for name, cls in sorted(REGISTRY.items())}
+    found = {name: cls.purpose for name, cls in sorted(REGISTRY.items())}
+    others = {}
+    if of is not None:
+        for name in found:
+            try:
+                if isinstance(of, Problem):
+                    get_solver(name).check(of)
+                else:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        clone(of).set_params(solver=name).plan(n_samples, n_features, **shape)
+            except ValueError as refusal:
+                others[name] = str(refusal)
+    return Listing({name: found[name] for name in found if name not in others}, others)
 
 
 def get_solver(name: str, **parameters: Any) -> Solver:

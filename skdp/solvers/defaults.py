@@ -107,6 +107,14 @@ def loss_curvature(public: Public, problem: Problem) -> float:
     return bound
 
 
+def column_curvature(public: Public, problem: Problem) -> float:
+    """Curvature of the mean loss along one column of unit size, or of rows of the declared norm."""
+    square = 1.0
+    if public.data_norm is not None:
+        square = min(1.0, public.data_norm**2 / public.n_features)
+    return problem.loss.curvature * square
+
+
 # ------------------------------------------------------------------ gradient descent
 
 

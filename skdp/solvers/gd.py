@@ -12,6 +12,7 @@ from skdp.solvers.bound_rules import bound_rules
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 
 RELEASES = ("all", "last")
+AVERAGES = (*steps.AVERAGES, "sparse")
 
 
 class GradientDescent(Solver):
@@ -37,7 +38,12 @@ class GradientDescent(Solver):
     {clip_norm}
     momentum_kind : {"heavy_ball", "averaged"}, default="heavy_ball"
         Polyak's heavy ball, or the bias-corrected average of gradients; both with unit gain.
-    {averaging}
+    averaging : {"last", "tail", "random", "sparse"} or "auto", default="auto"
+        Which iterate is returned: the last; the mean of the last half ("tail"); a uniformly random
+        one, whose expected squared gradient is what theory bounds where the problem is not convex
+        (Wang, Ye, Xu 2017, Thm 6.3). "sparse", for squared error with an L1 penalty, is the mean of
+        the last half after a proximal step along the mean of its gradients, which sets most
+        coefficients to 0 that noise alone had moved. All are free: the gradients were released.
     release : {"all", "last"}, default="all"
         What is released and charged: every noisy gradient, or the last iterate alone, while the
         others stay hidden. See the notes.
@@ -137,6 +143,9 @@ class GradientDescent(Solver):
         if self.release == "last":
             rule = defaults.hidden_descent_defaults
         values = {**rule(public, problem, max_iter, size), "mechanism": mechanism}
+        thresholds = "smooth_penalty" not in problem.provides
+        if values["averaging"] == "tail" and thresholds and "quadratic_loss" in problem.provides:
+            values["averaging"] = "sparse"
         if (self.condition_number is None) != (self.initial_gap is None):
             raise ValueError("solver 'gd' takes condition_number and initial_gap together or not.")
         if laplace and self.condition_number is not None:
@@ -149,7 +158,7 @@ class GradientDescent(Solver):
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.interval("momentum", self.momentum, low=0.0, below=1.0)
         checks.choice("momentum_kind", self.momentum_kind, steps.MOMENTA)
-        checks.choice("averaging", self.averaging, steps.AVERAGES)
+        checks.choice("averaging", self.averaging, AVERAGES)
         checks.choice("release", self.release, RELEASES)
         checks.choice("mechanism", self.mechanism, self.mechanisms)
         check_batches(self.batch_size, self.sampling, public)
@@ -198,7 +207,9 @@ class GradientDescent(Solver):
         noises = steps.relative_noise(self.noise_schedule, n_steps, law, sizes)
         clips = ClipTracker(self.clip_norm, noises)
         momentum = steps.MOMENTA[self.momentum_kind](self.momentum)
-        average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)
+        sparse = self.averaging == "sparse"
+        average = steps.IterateAverage("tail" if sparse else self.averaging, n_steps, oracle.rng)
+        slopes = steps.IterateAverage("tail", n_steps, oracle.rng)
         point = oracle.start()
         batches = samplers(self.batch_size, self.sampling, oracle.public)
         for size, noise, batch in zip(sizes, clips.noises, batches, strict=False):
@@ -208,7 +219,23 @@ class GradientDescent(Solver):
                 continue  # what is asked does not depend on where
             point = oracle.problem.prox(point - size * momentum.direction(gradient), size)
             average.add(point)
-        return Solution(point if oracle.is_rehearsal else average.result(), n_steps)
+            slopes.add(gradient)
+        if oracle.is_rehearsal:
+            return Solution(point, n_steps)
+        if sparse:
+            return Solution(_thresholded(oracle, average.result(), slopes.result()), n_steps)
+        return Solution(average.result(), n_steps)
+
+
+def _thresholded(oracle: Oracle, point: Array, slope: Array) -> Array:
+    """Return the coefficients after a proximal step, long enough to threshold what is noise.
+
+    Whatever its size, such a step leaves the minimum where it is. It has the size of one over the
+    curvature of a column of unit size; the intercept, of another size, stays.
+    """
+    size = 1 / defaults.column_curvature(oracle.public, oracle.problem)
+    slope[oracle.public.n_features :] = 0.0
+    return oracle.problem.prox(point - size * slope, size)
 
 
 def _is_constant(values: Array) -> bool:

@@ -104,11 +104,9 @@ class VarianceReduced(Solver):
         clip = self.clip_norm
         if not is_real(clip):
             clip = defaults.descent_defaults(public, problem)["clip_norm"]
-        max_iter = self.max_iter
-        if checks.is_auto(max_iter):
-            step = float(self.learning_rate) if is_real(self.learning_rate) else longest
-            max_iter = defaults.count_within(distance / step, STEPS)
-        checks.count(max_iter=max_iter)
+        max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
+        if max_iter is None:
+            max_iter = defaults.count_within(distance / (size or longest), STEPS)
         rows = max(MIN_ROWS, round(SHARE_OF_ROWS * public.n_rows))
         return {
             "max_iter": max_iter,

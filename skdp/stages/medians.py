@@ -11,9 +11,10 @@ from skdp.oracle.kernels.histograms import SIDE, STEPS
 # What stands for a missing value lies in the outermost magnitude, and what is known does not.
 MISSING = 4.0**STEPS
 LARGEST = 4.0 ** (STEPS - 2)
-N_BINS = 64
-# Quantiles between which the second histogram looks: wide enough for noise to leave the median in.
+ROUNDS, N_BINS = 3, 64
+# Quantiles between which the next histogram looks: wide enough for noise to leave the median in.
 INNER = 0.1
+FINEST = 2.0**-30  # least range, next to where it lies
 FEWEST = 3.0  # values that a median is taken of, in units of the noise on their number
 
 
@@ -27,10 +28,10 @@ def without_missing(X: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class MedianStage(Stage):
-    """Finds medians by two noisy histograms of all columns; see :func:`without_missing`.
+    """Finds medians by three noisy histograms of all columns; see :func:`without_missing`.
 
     Sensitivity: it asks `MagnitudeCounts` and `BinCounts`, whose bounds hold for any value; a
-    missing value is counted as any other, in a bin of its own. What follows from the two answers
+    missing value is counted as any other, in a bin of its own. What follows from the answers
     is post-processing (Dwork, Roth 2014, Prop. 2.1). The medians are the centres of the scaling
     that the solution gets.
 
@@ -51,19 +52,21 @@ class MedianStage(Stage):
         weights = (0,) * n_columns
         otherwise = 0.0 if self.otherwise is None else self.otherwise
         # 1. Which magnitudes hold the values, and how many of them there are.
-        asked = MagnitudeCounts(True, False, weights)
-        counts, std = oracle.with_share(asked, self.share / 2)
+        share = self.share / ROUNDS
+        counts, std = oracle.with_share(MagnitudeCounts(True, False, weights), share)
         n_known = n_rows - counts[:, -1]
-        low, high = _ends_of_magnitudes()
-        first = _place(counts[:, :-1], INNER * n_known)
-        last = np.maximum(first, _place(counts[:, :-1], (1 - INNER) * n_known))
-        start = low[first]
-        width = (high[last] - start) / N_BINS
-        # 2. Where among them the median lies. The last bin is for what is beyond, or missing.
-        bins = BinCounts(True, False, start, width, N_BINS + 1, weights)
-        counts, _ = oracle.with_share(bins, self.share / 2)
-        place = _place(counts[:, :-1], n_known / 2)
-        medians = start + (place + 0.5) * width
+        counts, (low, high) = counts[:, :-1], _ends_of_magnitudes(n_columns)
+        # 2. Where among them the median lies; then again, closer.
+        for _ in range(1, ROUNDS):
+            start, stop = _inner_range(counts, n_known, low, high)
+            width = (stop - start) / N_BINS
+            # The last bin is for what is beyond, or missing.
+            bins = BinCounts(True, False, start, width, N_BINS + 1, weights)
+            counts = oracle.with_share(bins, share)[0][:, :-1]
+            edges = start[:, None] + width[:, None] * np.arange(N_BINS + 1)
+            low, high = edges[:, :-1], edges[:, 1:]
+        place = _place(counts, n_known / 2)[:, None]
+        medians = np.take_along_axis((low + high) / 2, place, axis=1)[:, 0]
         medians = np.where(n_known > FEWEST * std, medians, otherwise)
         ones = np.ones(n_columns)
         found = Columns(-LARGEST * ones, LARGEST * ones, medians, ones)
@@ -83,10 +86,21 @@ def _place(counts: Array, wanted: Array) -> Indices:
     return np.asarray(passed.argmax(axis=1), dtype=np.int64)
 
 
-def _ends_of_magnitudes() -> tuple[Array, Array]:
+def _inner_range(counts: Array, n_known: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Return the ends of the bins between which most values of each column lie."""
+    first = _place(counts, INNER * n_known)
+    last = np.maximum(first, _place(counts, (1 - INNER) * n_known))
+    start, stop = (
+        np.take_along_axis(ends, place[:, None], axis=1)[:, 0]
+        for ends, place in ((low, first), (high, last))
+    )
+    return start, np.maximum(stop, start + FINEST * np.maximum(1.0, np.abs(start)))
+
+
+def _ends_of_magnitudes(n_columns: int) -> tuple[Array, Array]:
     """Return the ends of the bins of `MagnitudeCounts`, but for the outermost."""
     ends = 4.0 ** (np.arange(SIDE + 1) - STEPS)
     tiny = ends[:1]
-    low = np.concatenate([-ends[:0:-1], -tiny, ends[:-1]])
-    high = np.concatenate([-ends[-2::-1], tiny, ends[1:]])
-    return low[:-1], high[:-1]
+    low = np.concatenate([-ends[:0:-1], -tiny, ends[:-1]])[:-1]
+    high = np.concatenate([-ends[-2::-1], tiny, ends[1:]])[:-1]
+    return np.tile(low, (n_columns, 1)), np.tile(high, (n_columns, 1))

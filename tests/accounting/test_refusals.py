@@ -42,7 +42,6 @@ G, BLOCK = Gaussian(1.0), OnBlock(Partition(0, 3), 0, Gaussian(1.0))
         (PoissonSampled(0.1, Shuffled(5, G)), ZERO_OUT, "PoissonSampled of Shuffled"),
         (PoissonSampled(0.1, ApproximateDP(1.0, 1e-6)), REPLACE_ONE, "left out of the sample"),
         (PoissonSampled(0.1, Composed(((G, 1), (Laplace(1.0), 1)))), ZERO_OUT, "Gaussian answers"),
-        (OnBlock(Partition(1, 2), 0, BLOCK), ZERO_OUT, "block inside a block"),
         (Selected(PoissonSampled(0.1, G), 5), REPLACE_ONE, "PoissonSampled of Gaussian"),
     ],
 )

@@ -24,10 +24,20 @@ def asked(monkeypatch):
 
 
 @pytest.fixture(
-    params=[skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression],
+    params=[
+        skdp.DPLinearRegression,
+        skdp.DPRidge,
+        skdp.DPElasticNet,
+        skdp.DPLasso,
+        skdp.DPHuberRegressor,
+        skdp.DPLogisticRegression,
+    ],
     ids=lambda cls: cls.__name__,
 )
 def case(request, classification, regression):
     """An estimator class and data that suit it."""
     is_classifier = request.param is skdp.DPLogisticRegression
-    return request.param, *(classification if is_classifier else regression)
+    X, y = classification if is_classifier else regression
+    if issubclass(request.param, skdp.DPElasticNet):
+        y = 100 * y  # in smaller units, alpha=1 leaves no coefficient
+    return request.param, X, y

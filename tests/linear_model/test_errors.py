@@ -166,6 +166,15 @@ def test_plan_of_nothing(arguments):
         RIDGE().plan(*arguments)
 
 
+@pytest.mark.parametrize("shape", [(), (3,)], ids=str)
+@pytest.mark.parametrize("estimator", ALL, ids=lambda cls: cls.__name__)
+def test_rows_of_no_shape_are_not_quoted(estimator, shape):
+    """scikit-learn prints the array, found by fuzzing."""
+    with pytest.raises(ValueError, match="Reshape your data") as refusal:
+        estimator().fit(np.full(shape, 8675309.0), np.ones(3))
+    assert "8675309" not in str(refusal.value)
+
+
 def test_text_is_refused_without_being_quoted(classification):
     X, y = classification
     X = X.astype(object)

@@ -12,6 +12,7 @@ from scipy import sparse
 import skdp
 from grouped import ASKED_BY, PAIRS, grouped_data
 from replays import ESTIMATORS
+from skdp.linear_model import parts
 from skdp.linear_model.grouping import GroupLabels, without_row_counts
 from skdp.preprocessing import DPStandardScaler
 
@@ -234,3 +235,29 @@ def test_objective_perturbation_refuses(rng):
     with pytest.raises(ValueError, match=r"rank one.*Nothing was released"):
         model.fit(X, y, groups=labels)
     assert budget.n_fits == 0
+
+
+class TestSplitsByRows:
+    """A random split of rows may put rows of one group into both parts."""
+
+    def test_fits_on_both_parts_add_up(self, rng):
+        X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+        first, second, y_first, y_second = skdp.model_selection.dp_train_test_split(
+            X, y, test_size=30
+        )
+        labels = np.arange(30) % 10
+        models = [
+            skdp.DPRidge(epsilon=1.0, scaling="none").fit(rows, target, groups=labels)
+            for rows, target in ((first, y_first), (second, y_second))
+        ]
+        total = skdp.total_privacy(*models, delta=2e-6)
+        assert total.unit == "group"
+        assert total.epsilon > 1.2
+
+    def test_a_fit_that_is_charged_with_others_is_refused(self, rng):
+        X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+        with (
+            parts.charged_as_a_whole(),
+            pytest.raises(ValueError, match=r"groups.*Nothing was released"),
+        ):
+            skdp.DPRidge(scaling="none").fit(X, y, groups=np.arange(60) % 10)

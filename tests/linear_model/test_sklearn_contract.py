@@ -40,7 +40,9 @@ NEED_ONE_NOISE = dict.fromkeys(
 # At most 50 rows or so at epsilon 1: most fits pass, not all.
 BY_CHANCE = {"check_class_weight_classifiers", "check_classifiers_train", "check_regressors_train"}
 
-MODELS = [skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression]
+MODELS = [
+    getattr(skdp, name) for name in skdp.__all__ if hasattr(getattr(skdp, name), "fit_blocks")
+]
 
 
 @parametrize_with_checks(

@@ -42,6 +42,5 @@ EXTERNAL_EVENTS: dict[type[Event], str] = {
         "Releases emit `OnBlock` events of a partition with allocation=True; the accountant "
         "'balls_and_bins' turns them into this event. For plans of your own, too."
     ),
-    Selected: "For plans of your own, with a private choice among fits: no estimator makes one.",
 }
 """Events that no release of this package emits, with the reason why they exist."""

@@ -25,12 +25,16 @@ class Partition:
         Where blocks of unequal size begin and end, as n_blocks + 1 positions in the order of the
         rows; block i is ``[cuts[i], cuts[i + 1])``. Divisions that differ in nothing else are told
         apart by their cuts. None for blocks of equal size.
+    shared : str, default=""
+        Name of a division that several fits share, such as a hold-out: fits that are composed name
+        the very same one by it. Divisions without a name are a fit's own.
     """
 
     epoch: int
     n_blocks: int
     allocation: bool = False
     cuts: tuple[int, ...] | None = None
+    shared: str = ""
 
     def __post_init__(self) -> None:
         check_field(self, "n_blocks", self.n_blocks >= 1, "be at least 1")
@@ -45,7 +49,8 @@ class OnBlock(Wrapper):
     Meaning: ``event`` is applied to the rows whose numbers lie in block ``block``. A record lies in
     one block of the partition only, so the costs of *different* blocks of the *same* partition do
     not add: their maximum is charged (parallel composition, McSherry 2009, Thm 4; valid here
-    because both relations keep row numbers in place). Asking the same block again adds up.
+    because both relations keep row numbers in place). Asking the same block again adds up. A
+    block may itself be divided: ``event`` may be on a block of a division of this block's rows.
     """
 
     partition: Partition

@@ -47,11 +47,24 @@ class Mechanism(ABC):
     def std(self, contribution: Contribution, scale: float) -> float:
         """Return the standard deviation of the noise on each coordinate."""
 
-    @abstractmethod
     def add_noise(
         self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
     ) -> Array:
-        """Return the statistic plus noise; with scale 0 the statistic itself."""
+        """Return the statistic plus noise; with scale 0 the statistic itself.
+
+        This is the answer that leaves: a source that keeps a record is shown it.
+        """
+        answer = self.noisy(statistic, contribution, scale, noise_source)
+        if not noise_source.keeps_record:
+            return answer
+        event, std = self.event(contribution.spread), self.std(contribution, scale)
+        return noise_source.answered(answer, statistic, event, contribution.bound, std)
+
+    @abstractmethod
+    def noisy(
+        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
+    ) -> Array:
+        """Return the statistic plus noise, of which more is made before it leaves."""
 
     def require_norm(self, contribution: Contribution) -> None:
         """Raise ValueError unless the sum is bounded in the norm of this noise."""
@@ -121,10 +134,9 @@ class GaussianNoise(Mechanism):
         self._check_grid(std, grid, scale)
         return std
 
-    def add_noise(
+    def noisy(
         self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
     ) -> Array:
-        """Return the statistic plus noise; with scale 0 the statistic itself."""
         self.require_norm(contribution)
         if scale == 0:
             return statistic
@@ -170,10 +182,9 @@ class LaplaceNoise(Mechanism):
         """Return the standard deviation of the noise on each coordinate, ``sqrt(2) b``."""
         return math.sqrt(2) * self.scale_of_noise(contribution, scale)
 
-    def add_noise(
+    def noisy(
         self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
     ) -> Array:
-        """Return the statistic plus noise; with scale 0 the statistic itself."""
         noise = self.scale_of_noise(contribution, scale)
         if scale == 0:
             return statistic

@@ -276,7 +276,17 @@ class PerturbedMinimum(base.Release):
         rows = require_kind(source, RepeatableSource)
         found = self._minimum(rows, context, self._perturbation(context, noise_source))
         noise = GaussianNoise(OUTPUT_NOISE)
-        return noise.add_noise(found, self.contribution(context), context.scale, noise_source)
+        answer = noise.noisy(found, self.contribution(context), context.scale, noise_source)
+        if not noise_source.keeps_record:
+            return answer
+
+        def hidden(point: Array) -> Array:
+            """Return minus the b for which this point is the minimum: what the noise hides."""
+            return self._gradient(rows, context, np.zeros(point.shape), point)
+
+        std = self.std(context) * context.public.n_rows
+        event = self.event(context)
+        return noise_source.answered(answer, hidden, event, self._lipschitz, std)
 
     def _perturbation(self, context: base.PublicContext, noise_source: NoiseSource) -> Array:
         shape = context.public.shape

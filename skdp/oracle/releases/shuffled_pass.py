@@ -164,7 +164,7 @@ class ShuffledPass(base.Release):
         """Return what `_in_batches` would: the same steps, in a microsecond or two each."""
         n_rows, (size, _) = context.public.n_rows, context.public.shape
         noise = StepNoise(self.mechanism, self._contribution(context), context.scale)
-        add_noise, shift = noise.add_noise, noise.shift
+        add_noise, shift = noise.adder(noise_source), noise.shift
         residual_of = context.problem.loss.residual_of_one
         prox = _prox_of_one(context.problem, size, self.step_size)
         at_once = max(1, min(AT_ONCE, PART_BYTES // (8 * size)))

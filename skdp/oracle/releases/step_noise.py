@@ -1,6 +1,7 @@
 """Noise for passes of many tiny steps: drawn for many steps at once, added without loss."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -87,6 +88,22 @@ class StepNoise:
         answer: Array = daxpy(noise, shifted)
         return answer
 
+    def adder(self, noise_source: NoiseSource) -> Callable[[Array, Array], Array]:
+        """Return `add_noise`; one that shows every answer to a source that keeps a record."""
+        if not noise_source.keeps_record:
+            return self.add_noise
+        event = self.mechanism.event(self.contribution.spread)
+        # What is shown is on the grid already, which the noise is charged for.
+        bound = self.contribution.bound + self.grid * math.sqrt(self.contribution.size)
+
+        def shown(shifted: Array, noise: Array) -> Array:
+            statistic = shifted - self.shift
+            answer = self.add_noise(shifted, noise)
+            answer[:] = noise_source.answered(answer.copy(), statistic, event, bound, self.std)
+            return answer
+
+        return shown
+
 
 class VaryingNoise:
     """Noise for one statistic after the other, on a grid that follows each one's bound.
@@ -159,6 +176,7 @@ class VaryingNoise:
                     "Nothing was released."
                 )
         self._source = noise_source
+        self._watched = noise_source is not None and noise_source.keeps_record
         self._at_once = max(1, min(n_steps, BLOCK // contribution.size))
         self._block = np.empty((0, contribution.size))
         self._used = 0
@@ -167,11 +185,17 @@ class VaryingNoise:
         """Turn a flat statistic in units of the grid into its noisy answer in those, in place."""
         if self.scale == 0:
             return cells
+        assert self._source is not None
+        statistic = cells.copy() if self._watched else cells
         if self._used == len(self._block):
-            assert self._source is not None
             shape = (self._at_once, self.contribution.size)
             self._block, self._used = self._source.gaussian(self.std, shape), 0
         np.rint(cells, cells)
         np.add(cells, self._block[self._used], cells)
         self._used += 1
+        if self._watched:
+            event = self.mechanism.event(self.contribution.spread)
+            bound = self.contribution.bound * self.cells
+            answer = self._source.answered(cells.copy(), statistic, event, bound, self.std)
+            cells[:] = answer
         return cells

@@ -199,11 +199,11 @@ def test_the_answer_hides_what_the_search_leaves_open(data, monkeypatch):
     X, y, _ = data
     context, release, seen = context_for(Logistic(), 70, scale=2.0), PerturbedMinimum(2.0, 3.0), []
 
-    def add_noise(mechanism, statistic, contribution, scale, noise_source):
+    def noisy(mechanism, statistic, contribution, scale, noise_source):
         seen.append((mechanism.relative_noise, contribution.bound, scale))
         return np.full_like(statistic, 7.0)
 
-    monkeypatch.setattr(GaussianNoise, "add_noise", add_noise)
+    monkeypatch.setattr(GaussianNoise, "noisy", noisy)
     answer = release.answer(rows_of(X, y), context, noise_source(0))
     assert (answer == 7.0).all()
     [(relative, bound, scale)] = seen

@@ -1,0 +1,33 @@
+"""
+Coefficients, predictions and export
+====================================
+
+By default predictions clip columns to the ranges of the fit, so that rows far out get no far-
+fetched prediction. ``to_sklearn`` and ``linear_predictions=True`` are the linear model
+everywhere.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import skdp
+
+rng = np.random.default_rng(0)
+x = rng.lognormal(0.0, 1.0, 5000)
+y = np.minimum(x, 6.0) + 0.3 * rng.standard_normal(5000)
+model = skdp.DPRidge(epsilon=1.0).fit(x[:, None], y)
+
+grid = np.linspace(0, 25, 200)
+figure, axes = plt.subplots(figsize=(7, 3.5))
+axes.scatter(x[:500], y[:500], s=4, color="lightgrey")
+axes.plot(grid, model.predict(grid[:, None]), label="as fitted")
+axes.plot(grid, model.to_sklearn().predict(grid[:, None]), linestyle="--", label="to_sklearn()")
+axes.set(xlim=(0, 25), xlabel="x", ylabel="prediction")
+axes.legend()
+figure.tight_layout()
+
+# %%
+# The fit does not depend on the choice, so it can be made afterwards.
+
+model.set_params(linear_predictions=True)
+print(np.allclose(model.predict(grid[:, None]), model.to_sklearn().predict(grid[:, None])))

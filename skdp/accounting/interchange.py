@@ -1,0 +1,60 @@
+"""Events and statements as plain Python objects, ready for JSON, and back."""
+
+import dataclasses
+import math
+from typing import Any
+
+from skdp.accounting import events
+from skdp.accounting.events.base import Event
+from skdp.accounting.events.blocks import Partition
+
+# What a file may name: nothing else is ever constructed from one.
+_KNOWN: dict[str, type[Any]] = {
+    name: cls
+    for name in events.__all__
+    if isinstance(cls := getattr(events, name), type)
+    and (issubclass(cls, Event) or cls is Partition)
+}
+
+
+def plain(value: Any) -> Any:
+    """Return an event, or a part of one, as dicts, lists, numbers and text.
+
+    Numbers that are not finite become text, as JSON has none.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        return {"type": type(value).__name__, **parts}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def number(value: Any) -> Any:
+    """Return a number that :func:`plain` may have turned to text; other values as they are."""
+    is_text = isinstance(value, str) and value in ("inf", "-inf", "nan")
+    return float(value) if is_text else value
+
+
+def from_plain(value: Any) -> Any:
+    """Return what :func:`plain` was given; lists become tuples.
+
+    Raises
+    ------
+    ValueError
+        If it names a type that is no event, or its fields are not those of the type.
+    """
+    if isinstance(value, list):
+        return tuple(from_plain(item) for item in value)
+    if not isinstance(value, dict):
+        return number(value)
+    fields = dict(value)
+    name = fields.pop("type", None)
+    if name not in _KNOWN:
+        raise ValueError(f"a privacy statement names an unknown type of event, {name!r}.")
+    try:
+        return _KNOWN[name](**{key: from_plain(item) for key, item in fields.items()})
+    except TypeError:
+        raise ValueError(f"a privacy statement holds a {name} with other fields.") from None

@@ -1,0 +1,25 @@
+"""Means to convince oneself that a fit keeps its promise; see the page "Audit it yourself"."""
+
+from skdp.audit.black_box import canaries, canaries_in_one_fit
+from skdp.audit.canary_report import CanaryReport, Claim, TradeOffDisplay
+from skdp.audit.comparing import Finding, ReplayedRelease, ReplayReport
+from skdp.audit.neighbours import NeighbouringPair, hostile_pairs, made_up_data
+from skdp.audit.replaying import replay
+from skdp.audit.reporting import AuditReport, report
+
+__all__ = [
+    "AuditReport",
+    "CanaryReport",
+    "Claim",
+    "Finding",
+    "NeighbouringPair",
+    "ReplayReport",
+    "ReplayedRelease",
+    "TradeOffDisplay",
+    "canaries",
+    "canaries_in_one_fit",
+    "hostile_pairs",
+    "made_up_data",
+    "replay",
+    "report",
+]

@@ -1,0 +1,343 @@
+"""Black-box audits: what many fits with and without a worst-case record, or one, give away."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse as scipy_sparse
+from scipy.special import ndtr
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
+
+from skdp._numbers import AnyArray, Array
+from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.audit import bounds
+from skdp.audit.canary_report import CanaryReport, Claim
+from skdp.audit.neighbours import labels_of
+from skdp.audit.replaying import audited_clone, relation_of
+from skdp.model_selection import total_privacy
+
+N_ROWS, N_FEATURES = 100, 1  # of made-up data; what one record shows does not depend on them
+LONG, FAR = 1e3, 1e6  # a worst-case record: longer than rows are kept to, with a far target
+LIGHT = 1e-200  # weight of the other records of made-up data: they add nothing
+DIRECTION_SHARE = 0.25  # of the fits, from which the direction is learned; they are not counted
+
+Score = Callable[[Any], ArrayLike]
+
+
+def canaries(
+    estimator: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    record: tuple[ArrayLike, Any] | None = None,
+    score: Score | None = None,
+    n_fits: int = 4000,
+    confidence: float = 0.999,
+    random_state: int | None = None,
+) -> CanaryReport:
+    """Bound epsilon and mu from below, by fits with and without a worst-case record.
+
+    A coin decides for each fit whether the record is in; the coin is guessed from the fitted
+    coefficients alone. If guesses are right too often for what is claimed, the claim is false.
+    The direction in which to look is learned from a quarter of the fits, which are not counted.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Clones of it are fitted, without their ``budget``. Their noise has to differ from fit to
+        fit: that of the system, or of a `numpy.random.Generator`.
+    X, y : arrays, default=None
+        The other records; if None, records that add next to nothing, so that nothing hides the one.
+    record : (row, target), default=None
+        The record at place 0; if None, a long row with a far target, or the last class. Under
+        "zero_out" it has weight 0 in the other fits; under "replace_one" it is turned around there.
+    score : callable, default=None
+        ``score(model)`` returns numbers; if None, all coefficients and intercepts.
+    n_fits : int, default=4000
+        At least 100. Bounds are a few per cent off for every 4000.
+    confidence : float, default=0.999
+        Of each bound. A true claim is reported as broken with probability ``1 - confidence``.
+    random_state : int, default=None
+        Seed of the coins.
+
+    Returns
+    -------
+    CanaryReport
+
+    Examples
+    --------
+    >>> from skdp import DPLinearRegression, audit
+    >>> model = DPLinearRegression(solver="gd", max_iter=1, scaling="none", epsilon=4)
+    >>> found = audit.canaries(model, n_fits=400)
+    >>> 0 < found.mu_lower < found.claim.mu
+    True
+    """
+    if n_fits < 100 or not 0.5 < confidence < 1:
+        raise ValueError(
+            "canaries: n_fits must be at least 100 and confidence lie in (0.5, 1); got "
+            f"{n_fits!r}, {confidence!r}."
+        )
+    plain = audited_clone(estimator)
+    _require_fresh_noise(plain)
+    coins = np.random.default_rng(random_state).integers(2, size=n_fits)
+    data = _data(plain, X, y, record)
+    score = _parameters if score is None else score
+    vectors = []
+    for coin in coins:
+        model = _fitted(plain, data[coin])
+        vectors.append(np.asarray(score(model), dtype=np.float64).ravel())
+    claim = _claim(model)
+    found, is_in = np.array(vectors), coins == 1
+    # 1. The direction that tells the two apart best, and how well it does: from fits that do not
+    #    count afterwards.
+    n_learn = int(DIRECTION_SHARE * n_fits)
+    direction, middle, distance = _direction(found[:n_learn], is_in[:n_learn])
+    scores = (found[n_learn:] - middle) @ direction
+    # 2. Bounds from the others.
+    there = is_in[n_learn:]
+    error = 1 - confidence
+    wrong = int(((scores > 0) != there).sum())
+    return CanaryReport(
+        type(estimator).__name__,
+        claim,
+        _epsilon(scores, there, distance, claim.delta, error),
+        bounds.mu_from_errors(wrong, len(scores), error),
+        confidence,
+        len(scores),
+        scores[there],
+        scores[~there],
+    )
+
+
+def canaries_in_one_fit(
+    estimator: Any,
+    *,
+    n_canaries: int = 1000,
+    confidence: float = 0.999,
+    score: Score | None = None,
+    random_state: int | None = None,
+) -> CanaryReport:
+    """Bound epsilon and mu from below by one fit on many canaries, each in a column of its own.
+
+    A coin of its own decides for each record whether it is in, and the surest of the coins are
+    guessed from the coefficients (Steinke, Nasr, Jagielski 2023, "Privacy auditing with one (1)
+    training run"). That costs one fit of ``n_canaries`` columns, where `canaries` takes thousands,
+    and shows less: about a third of a claimed epsilon of 4.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its coefficients have one output; without intercept it shows most.
+    n_canaries : int, default=1000
+        Records, and columns.
+    confidence : float, default=0.999
+    score : callable, default=None
+        ``score(model)`` returns a number for each column; if None, ``coef_``.
+    random_state : int, default=None
+        Seed of the coins.
+
+    Returns
+    -------
+    CanaryReport
+        With one fit counted; bounds of epsilon and mu each hold with ``confidence``.
+    """
+    plain = audited_clone(estimator)
+    relation = relation_of(plain)
+    coins = np.random.default_rng(random_state).integers(2, size=n_canaries) == 1
+    labels = _targets(plain, None)
+    data: dict[str, Any] = {"X": LONG * np.eye(n_canaries), "y": np.full(n_canaries, labels[1])}
+    if relation is Adjacency.ZERO_OUT:
+        data["sample_weight"] = np.where(coins, 1.0, 0.0)
+    else:
+        data["y"] = np.where(coins, labels[1], labels[0])
+    model = _fitted(plain, data)
+    claim = _claim(model)
+    found = np.asarray(model.coef_ if score is None else score(model), dtype=np.float64).ravel()
+    # How many coins to guess follows from the claim, before the scores are seen: as many as show
+    # most of a true claim, and as many as it takes to break a false one.
+    error = (1 - confidence) / 2
+    order, epsilon_lower, mu_lower = np.argsort(found), 0.0, 0.0
+    for n_guesses in _numbers_of_guesses(n_canaries, claim, error):
+        low, high = order[: n_guesses // 2], order[-(n_guesses - n_guesses // 2) :]
+        given = int((~coins[low]).sum() + coins[high].sum()), n_guesses, n_canaries
+        epsilon_lower = max(epsilon_lower, bounds.one_run_epsilon(*given, claim.delta, error))
+        mu_lower = max(mu_lower, bounds.one_run_mu(*given, error))
+    return CanaryReport(
+        type(estimator).__name__,
+        claim,
+        epsilon_lower,
+        mu_lower,
+        confidence,
+        1,
+        found[coins],
+        found[~coins],
+    )
+
+
+# ---------------------------------------------------------------------- data and fits
+
+
+def _data(
+    estimator: Any, X: Any, y: Any, record: tuple[ArrayLike, Any] | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is fitted without, and with, the record."""
+    relation = relation_of(estimator)
+    weighted = has_fit_parameter(estimator, "sample_weight")
+    made_up = X is None
+    targets = _targets(estimator, y)
+    if made_up:
+        X = np.zeros((N_ROWS, N_FEATURES))
+        y = np.resize(np.asarray(targets), N_ROWS) if is_classifier(estimator) else np.zeros(N_ROWS)
+    X = np.array(X.toarray() if scipy_sparse.issparse(X) else X, dtype=np.float64)
+    y = np.array(y)
+    if record is None:
+        row = np.zeros(X.shape[1])
+        row[0] = LONG
+        record = row, targets[1]
+    there = {"X": X.copy(), "y": y.copy()}
+    there["X"][0], there["y"][0] = record
+    other = {name: value.copy() for name, value in there.items()}
+    if relation is Adjacency.REPLACE_ONE:
+        other["y"][0] = targets[0]
+    elif weighted:
+        other["X"][0] = 0.0
+    else:
+        other["X"][0], other["y"][0] = 0.0, targets[0]
+    if weighted:
+        light = np.full(len(y), LIGHT) if made_up else np.ones(len(y))
+        for data, weight in ((there, 1.0), (other, float(relation is Adjacency.REPLACE_ONE))):
+            data["sample_weight"] = light.copy()
+            data["sample_weight"][0] = weight
+    return other, there
+
+
+def _targets(estimator: Any, y: Any) -> tuple[Any, Any]:
+    """Return the target that the record has under replace-one elsewhere, and its own."""
+    if is_classifier(estimator):
+        labels = labels_of(estimator, [0, 1] if y is None else y)
+        return labels[0], labels[-1]
+    return -FAR, FAR
+
+
+def _fitted(estimator: Any, data: dict[str, Any]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that so few rows cannot teach a model anything
+        return clone(estimator).fit(**data)
+
+
+def _parameters(model: Any) -> Array:
+    """Return all coefficients and intercepts."""
+    return np.concatenate([np.ravel(model.coef_), np.ravel(model.intercept_)])
+
+
+def statement_of(model: Any) -> PrivacyStatement:
+    """Return the statement of a fitted model, or the total of the private ones inside it."""
+    statement: PrivacyStatement | None = getattr(model, "privacy_", None)
+    if statement is None:
+        parameters = model.get_params().items()
+        deltas = [value for name, value in parameters if name.rpartition("__")[2] == "delta"]
+        statement = total_privacy(model, delta=sum(deltas))
+    return statement
+
+
+def _claim(model: Any) -> Claim:
+    statement = statement_of(model)
+    return Claim(statement.epsilon, statement.delta, statement.mu, statement.adjacency)
+
+
+def _require_fresh_noise(estimator: Any) -> None:
+    parameters = estimator.get_params()
+    for name, value in parameters.items():
+        if name.rpartition("__")[2] == "noise_source" and value == "seeded":
+            seed = parameters[f"{name.removesuffix('noise_source')}random_state"]
+            if not isinstance(seed, np.random.Generator):
+                raise ValueError(
+                    f"{type(estimator).__name__}: with one seed all fits have the same noise. Set "
+                    "noise_source='system', or give a numpy Generator as random_state."
+                )
+
+
+# ---------------------------------------------------------------------- guesses
+
+
+def _direction(vectors: Array, is_in: AnyArray) -> tuple[Array, Array, float]:
+    """Return Fisher's direction, the middle between the means, and the distance along it.
+
+    The direction has unit variance in the fits.
+    """
+    means = [vectors[~is_in].mean(axis=0), vectors[is_in].mean(axis=0)]
+    centred = vectors - np.where(is_in[:, None], means[1], means[0])
+    covariance = np.atleast_2d(centred.T @ centred / len(vectors))
+    scale = np.trace(covariance) / len(covariance)
+    covariance += 1e-9 * scale * np.eye(len(covariance))  # constant parts of the scores
+    difference = means[1] - means[0]
+    direction = np.linalg.solve(covariance, difference)
+    length = math.sqrt(max(float(direction @ covariance @ direction), 1e-300))
+    direction = direction / length
+    return direction, (means[0] + means[1]) / 2, float(difference @ direction)
+
+
+def _epsilon(scores: Array, there: AnyArray, distance: float, delta: float, error: float) -> float:
+    """Clopper-Pearson bound on epsilon, at the threshold that promises most.
+
+    The threshold, and the side, follow from the distance that was found in other fits, as if the
+    scores were normal.
+    """
+    n_in, n_out = int(there.sum()), int((~there).sum())
+    best, chosen = 0.0, (0.0, 1.0)
+    for threshold in np.linspace(-3.0, 3.0, 25):
+        for side in (1.0, -1.0):
+            hits = float(ndtr(distance / 2 - threshold))
+            alarms = float(ndtr(-distance / 2 - threshold))
+            n_hit, n_alarm = (n_in, n_out) if side > 0 else (n_out, n_in)
+            found = _from_counts(
+                round(hits * n_hit), n_hit, round(alarms * n_alarm), n_alarm, delta, error
+            )
+            if found > best:
+                best, chosen = found, (float(threshold), side)
+    threshold, side = chosen
+    guessed = side * scores > threshold
+    positive = there if side > 0 else ~there
+    return _from_counts(
+        int((guessed & positive).sum()),
+        int(positive.sum()),
+        int((guessed & ~positive).sum()),
+        int((~positive).sum()),
+        delta,
+        error,
+    )
+
+
+def _from_counts(
+    hits: int, n_positive: int, alarms: int, n_negative: int, delta: float, error: float
+) -> float:
+    lower = bounds.clopper_pearson(hits, n_positive, error / 2)[0]
+    upper = bounds.clopper_pearson(alarms, n_negative, error / 2)[1]
+    return bounds.epsilon_from_rates(lower, upper, delta)
+
+
+def _numbers_of_guesses(n_canaries: int, claim: Claim, error: float) -> tuple[int, int]:
+    """Return how many of the surest coins to guess.
+
+    First as many as show most if scores are normal and the claim is tight; then as many as would
+    break the claim if all were right, and half as many more.
+    """
+    distance = claim.mu if claim.mu is not None else min(claim.epsilon / 3, 3.0)
+    candidates: Iterator[int] = (
+        max(2, int(share * n_canaries)) for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 1.0)
+    )
+    grid = np.linspace(-8, 8, 4001)
+    tails = ndtr(-(grid - distance / 2)), ndtr(-(grid + distance / 2))
+
+    def expected(guesses: int) -> float:
+        at = int(np.argmin(np.abs((tails[0] + tails[1]) / 2 - guesses / n_canaries / 2)))
+        right = guesses * float(tails[0][at] / (tails[0][at] + tails[1][at]))
+        return bounds.one_run_epsilon(int(right), guesses, n_canaries, claim.delta, error)
+
+    sure = -math.log1p(math.exp(-claim.epsilon))  # logarithm of the chance of a right guess
+    breaking = min(n_canaries, max(2, math.ceil(1.5 * math.log(error) / sure)))
+    return max(candidates, key=expected), breaking

@@ -1,0 +1,328 @@
+"""What two recordings of neighbours may differ in, and the report on what they did."""
+
+import html
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp.accounting import Adjacency, walk
+from skdp.audit.tape import Answer, Charged, Departed, Recording
+
+# Relative amount by which noise may fall short of what is listed: products in another order.
+TOLERANCE = 1e-9
+# Standard errors beyond which noise that was drawn is not what it was said to be. A false alarm has
+# probability 1e-9, or less for Laplace noise, whose fourth moment is allowed for.
+SURE = 6.0
+# Products of noise in consecutive answers from which on their mean tells 0 from 1: at half it is
+# seven standard errors from both.
+LEAST_PAIRS = 200
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a fit showed beyond its charged answers.
+
+    Attributes
+    ----------
+    pair : str
+        The hostile record on which it was found.
+    text : str
+        What it is.
+    """
+
+    pair: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.pair}: {self.text}"
+
+
+@dataclass(frozen=True)
+class ReplayedRelease:
+    """What replays saw of the releases at one place in the sequence.
+
+    Attributes
+    ----------
+    kind : str
+    n_answers : int
+        Noisy answers in it, over all fits.
+    moved : float
+        The farthest that its statistic moved between neighbours, where that was closest to the
+        sensitivity.
+    sensitivity : float
+        How far it may move, as it was charged.
+    ratio : float
+        One over the other; above 1 it is a violation.
+    pair : str
+        The record that moved it so far.
+    """
+
+    kind: str
+    n_answers: int
+    moved: float
+    sensitivity: float
+    ratio: float
+    pair: str
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """What `replay` found.
+
+    Attributes
+    ----------
+    estimator : str
+    releases : tuple of ReplayedRelease
+        One for each place in the sequence of releases.
+    findings : tuple of Finding
+    pairs : tuple of str
+        The hostile records that were tried.
+    refused : tuple of str
+        Those that ``fit`` refused, in the same words with and without the record.
+    """
+
+    estimator: str
+    releases: tuple[ReplayedRelease, ...]
+    findings: tuple[Finding, ...]
+    pairs: tuple[str, ...]
+    refused: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def _headline(self) -> str:
+        verdict = "nothing beyond the charged answers"
+        if self.findings:
+            verdict = f"{len(self.findings)} FINDINGS"
+        refused = f", {len(self.refused)} refused alike" if self.refused else ""
+        return f"replay of {self.estimator} on {len(self.pairs)} pairs{refused}: {verdict}"
+
+    def __str__(self) -> str:
+        lines = [self._headline(), *(f"  ! {finding}" for finding in self.findings)]
+        lines.append(f"  {'release':<24}{'moved':>12}{'charged':>12}{'ratio':>8}  farthest on")
+        for one in self.releases:
+            lines.append(
+                f"  {one.kind:<24}{one.moved:>12.4g}{one.sensitivity:>12.4g}{one.ratio:>8.4f}"
+                f"  {one.pair}"
+            )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(one.kind)}</td><td>{one.moved:.4g}</td>"
+            f"<td>{one.sensitivity:.4g}</td><td>{one.ratio:.4f}</td>"
+            f"<td>{html.escape(one.pair)}</td></tr>"
+            for one in self.releases
+        )
+        found = "".join(f"<li>{html.escape(str(finding))}</li>" for finding in self.findings)
+        return (
+            f"<p><b>{html.escape(self._headline())}</b></p><ul>{found}</ul><table><thead><tr>"
+            "<th>release</th><th>moved</th><th>charged</th><th>ratio</th><th>farthest on</th>"
+            f"</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain Python objects, ready for JSON."""
+        return {
+            "ok": self.ok,
+            "estimator": self.estimator,
+            "findings": [{"pair": one.pair, "text": one.text} for one in self.findings],
+            "releases": [vars(one).copy() for one in self.releases],
+            "pairs": list(self.pairs),
+            "refused": list(self.refused),
+        }
+
+
+class Watch:
+    """Compares recordings of neighbours and keeps what it finds."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self._places: dict[int, ReplayedRelease] = {}
+        self._names: list[str] = []
+        self._refused: list[str] = []
+        self._noise: dict[str, _Noise] = {}
+
+    def compare(self, name: str, first: Recording, second: Recording, relation: Adjacency) -> None:
+        """Compare a recording with its repetition on the neighbour.
+
+        Parameters
+        ----------
+        name : str
+            Of the pair.
+        first, second : Recording
+        relation : Adjacency
+            How the two data sets differ.
+        """
+        self._names.append(name)
+        found = [*self._courses(first, second)]
+        if not found and first.error is None:
+            found += self._statistics(name, first, second, relation)
+            found += _differences(first, second)
+            found += _as_charged(first)
+        elif not found:
+            self._refused.append(name)
+        self.findings += [Finding(name, text) for text in found]
+        for charged in first.charged:
+            self._noise.setdefault(charged.kind, _Noise()).add(charged.answers)
+
+    def report(self, estimator: str) -> ReplayReport:
+        """Return all that was found."""
+        found = list(self.findings)
+        for kind, noise in self._noise.items():
+            found += [Finding("all fits", f"{kind}: {text}") for text in noise.findings()]
+        if len(self._refused) == len(self._names):
+            found.append(Finding("all fits", "every fit was refused: there is nothing to audit"))
+        return ReplayReport(
+            estimator,
+            tuple(one for _, one in sorted(self._places.items())),
+            tuple(dict.fromkeys(found)),
+            tuple(self._names),
+            tuple(self._refused),
+        )
+
+    @staticmethod
+    def _courses(first: Recording, second: Recording) -> Iterator[str]:
+        """Yield what is different about the course of two fits."""
+        if isinstance(second.error, Departed):
+            yield str(second.error)
+        elif isinstance(first.error, Departed):
+            yield str(first.error)
+        elif first.refusal != second.refusal:
+            yield "one of the two fits was refused, or in other words"
+        elif first.error is None:
+            asked, then = first.charged, second.charged
+            if len(asked) != len(then) or [len(a.answers) for a in asked] != [
+                len(a.answers) for a in then
+            ]:
+                yield f"{len(asked)} releases, but {len(then)} on the neighbour"
+            elif not asked:
+                yield "a fit without a release"
+
+    def _statistics(
+        self, name: str, first: Recording, second: Recording, relation: Adjacency
+    ) -> Iterator[str]:
+        """Yield what moved too far, and keep how far everything did."""
+        for place, (one, other) in enumerate(zip(first.charged, second.charged, strict=True)):
+            if one.event != other.event or one.kind != other.kind:
+                yield f"release {place + 1} depends on the rows: {one.kind}, {other.kind}"
+                continue
+            farthest: tuple[float, float] = (-1.0, 1.0)
+            for here, there in zip(one.answers, other.answers, strict=True):
+                sensitivity = here.sensitivity(relation)
+                if (sensitivity, here.std) != (there.sensitivity(relation), there.std):
+                    yield "sensitivity or noise depends on the rows"
+                    continue
+                # Scaled first, so that a huge difference does not overflow into a pass.
+                change = (here.statistic - there.statistic) / sensitivity
+                ratio = float(np.linalg.norm(change.ravel(), here.order))
+                farthest = max(farthest, (math.inf if math.isnan(ratio) else ratio, sensitivity))
+            ratio, sensitivity = farthest
+            if ratio > 1:
+                yield f"a {one.kind} statistic moved by {ratio:.6g} times its sensitivity"
+            known = self._places.get(place)
+            n_answers = len(one.answers) + (known.n_answers if known else 0)
+            if known is None or ratio > known.ratio:
+                known = ReplayedRelease(
+                    one.kind, n_answers, ratio * sensitivity, sensitivity, ratio, name
+                )
+            self._places[place] = ReplayedRelease(**{**vars(known), "n_answers": n_answers})
+
+
+def _differences(first: Recording, second: Recording) -> Iterator[str]:
+    """Yield what else can be told apart."""
+    if first.told != second.told:
+        yield "warnings or printed lines depend on the rows"
+    one, other = first.seen(), second.seen()
+    if set(one) != set(other):
+        yield f"fitted attributes differ: {', '.join(sorted(set(one) ^ set(other)))}"
+        return
+    different = [name for name in one if one[name] != other[name]]
+    if len(different) > 1:
+        different = [name for name in different if name != "its pickle"]
+    yield from (f"{name} depends on the rows beyond the releases" for name in different)
+
+
+def _as_charged(recording: Recording) -> Iterator[str]:
+    """Yield releases with less noise than was charged, or that the statement does not list."""
+    statement = getattr(recording.model, "privacy_", None)
+    listed: list[Any] = [charged.event for charged in recording.charged]
+    if statement is not None and len(recording.tapes) == 1:
+        if [one.kind for one in statement.releases] == ["adaptive"]:
+            # A run that decides its noise on the way states the whole budget, and keeps to it.
+            adjacency = Adjacency.parse(statement.adjacency)
+            answers = [a for charged in recording.charged for a in charged.answers]
+            spent = sum(answer.multiplier(adjacency) ** -2 for answer in answers)
+            if spent > statement.releases[0].event.mu(adjacency) ** 2 * (1 + TOLERANCE):
+                yield "more was spent than the statement says"
+        else:
+            said = [one for one in statement.releases for _ in range(one.count)]
+            if len(said) < len(listed):
+                yield "the statement does not list every release"
+                return
+            if [one.kind for one in said[: len(listed)]] != [c.kind for c in recording.charged]:
+                yield "the statement lists other releases"
+                return
+            listed = [one.event for one in said]
+    for charged, event in zip(recording.charged, listed, strict=False):
+        yield from _noise_of(charged, event)
+
+
+def _noise_of(charged: Charged, event: Any) -> Iterator[str]:
+    """Yield what is wrong with the noise of a release for which an event is listed."""
+    # A pass is one release of several answers; the order within it is its own affair.
+    parts = [(part, n) for part, n in walk(event) if not part.inner()]
+    listed: list[Any] = [mechanism for mechanism, n in parts for _ in range(n)]
+    if len(listed) != len(charged.answers):
+        yield (
+            f"a {charged.kind} release gave {len(charged.answers)} answers; {len(listed)} were "
+            "charged"
+        )
+        return
+    adjacency = charged.adjacency
+    found = sorted(answer.multiplier(adjacency) for answer in charged.answers)
+    said = sorted(part.noise_multiplier / part.sensitivity(adjacency) for part in listed)
+    if any(a < b * (1 - TOLERANCE) for a, b in itertools.zip_longest(found, said)):
+        yield f"a {charged.kind} release has less noise than was charged"
+
+
+class _Noise:
+    """Noise as it was drawn, in standard deviations: its size, and whether it came twice."""
+
+    def __init__(self) -> None:
+        self._n, self._squares, self._fourths = 0, 0.0, 0.0
+        self._n_pairs, self._products, self._last = 0, 0.0, np.empty(0)
+
+    def add(self, answers: list[Answer]) -> None:
+        """Take in the answers to one release."""
+        for answer in answers:
+            if not answer.std > 0:
+                continue
+            noise = answer.noise
+            self._n += noise.size
+            self._squares += float((noise**2).sum())
+            self._fourths += noise.size * (5.0 if answer.order == 1 else 2.0)
+            if self._last.size == noise.size:
+                self._products += float(noise @ self._last)
+                self._n_pairs += noise.size
+            self._last = noise
+
+    def findings(self) -> Iterator[str]:
+        """Yield what cannot be chance."""
+        if self._n == 0:
+            yield "there was no noise"
+            return
+        short = (self._n - self._squares) / math.sqrt(self._fourths)
+        if short > SURE:
+            yield (
+                "the noise that was drawn is too small: its standard deviation is "
+                f"{math.sqrt(self._squares / self._n):.3f} of what was said"
+            )
+        if self._n_pairs >= LEAST_PAIRS and abs(self._products) > 0.5 * self._n_pairs:
+            yield "the noise of one answer came again in the next"

@@ -1,0 +1,226 @@
+"""Neighbouring data sets that differ in one hostile record, and made-up data to put it in."""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse as scipy_sparse
+from sklearn.base import is_classifier
+from sklearn.utils import get_tags
+
+from skdp._numbers import AnyArray
+from skdp.accounting import Adjacency
+
+N_ROWS, N_FEATURES = 60, 4  # of made-up data: small, as the laws hold for any size
+
+# A record of one of these lengths, in every column, or of their mixtures, has broken something
+# somewhere: overflow, underflow, clipping of zero, rounding.
+LENGTHS = {
+    "null": 0.0,
+    "negative zero": -0.0,
+    "long": 1e5,
+    "long, turned around": -1e5,
+    "overflowing": 1e300,
+    "underflowing": 1e-170,
+    "subnormal": 5e-324,
+}
+TARGETS = (-1e300, -3.0, 0.0, 1e-310, 1e12)
+WEIGHTS = (1.0, 1e6, 1e300, 5e-324)
+PARTS = (1e30, 1e17)  # an entry of a sparse row in two parts, plus and minus this
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbouringPair:
+    """Two data sets that differ in the records of one unit of privacy.
+
+    Attributes
+    ----------
+    name : str
+        What is hostile about the record.
+    data, neighbour : mapping
+        Arguments of ``fit``.
+    relation : Adjacency
+        How the two differ.
+    """
+
+    name: str
+    data: Mapping[str, Any]
+    neighbour: Mapping[str, Any]
+    relation: Adjacency
+
+
+def made_up_data(estimator: Any) -> tuple[AnyArray, AnyArray]:
+    """Return rows and targets that suit an estimator, from a fixed seed."""
+    rng = np.random.default_rng(20)
+    X = rng.standard_normal((N_ROWS, N_FEATURES))
+    if is_classifier(estimator):
+        labels = labels_of(estimator, [0, 1])
+        return X, np.asarray(labels)[np.arange(N_ROWS) % len(labels)]
+    return X, X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.1 * rng.standard_normal(N_ROWS)
+
+
+def labels_of(estimator: Any, y: ArrayLike) -> list[Any]:
+    """Return the classes that records may have: those declared, else those in y."""
+    for name, value in estimator.get_params().items():
+        if name.rpartition("__")[2] == "classes" and value is not None:
+            return list(value)
+    return list(np.unique(np.asarray(y)))
+
+
+def hostile_pairs(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    adjacency: Adjacency,
+    groups: ArrayLike | None = None,
+    weighted: bool = True,
+    thorough: bool = False,
+) -> Iterator[NeighbouringPair]:
+    """Yield pairs of data sets, each with one kind of hostile record.
+
+    Under "zero_out" the neighbour has a null record in its place, of weight 0; under "replace_one"
+    the record that was there. Without weights there are no null records: then pairs differ as
+    under "replace_one", which is what their distances are to be held against.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted; it says which forms of data it takes.
+    X, y : arrays
+        The other records.
+    adjacency : Adjacency
+    groups : array of shape (n_samples,), optional
+        Whose record each is; then all records of one person are hostile at once.
+    weighted : bool, default=True
+        Whether the records have weights.
+    thorough : bool, default=False
+        Every record with every target and weight, in place of each in turn.
+    """
+    dense = np.asarray(X.toarray() if scipy_sparse.issparse(X) else X, dtype=np.float64)
+    targets = None if y is None else np.asarray(y)
+    relation = adjacency if weighted else Adjacency.REPLACE_ONE
+    make = _Maker(estimator, dense, targets, relation, groups, weighted)
+    values = make.targets()
+    # 1. Extreme records.
+    rows = {name: np.full(dense.shape[1], length) for name, length in LENGTHS.items()}
+    rows["overflowing, signs mixed"] = 1e308 * (-1.0) ** np.arange(dense.shape[1])
+    rows["of all sizes"] = np.resize([1e200, 1e-200, 0.0, 1.0], dense.shape[1])
+    for turn, (name, row) in enumerate(rows.items()):
+        for shift, value in enumerate(values):
+            weights = WEIGHTS if thorough else (WEIGHTS[(turn + shift) % len(WEIGHTS)],)
+            if thorough or shift == turn % len(values):
+                for weight in weights:
+                    place = (turn + shift) % len(dense)
+                    yield make.pair(f"{name} record", place, row, value, weight)
+    # 2. A duplicate of another record, and one that is opposite to it.
+    for name, sign in (("duplicate", 1.0), ("opposite", -1.0)):
+        yield make.pair(f"{name} record", 0, sign * dense[-1], values[-1])
+    # 3. All records in one direction, where sums are largest.
+    tiled = np.tile(1e3 * dense[:1], (len(dense), 1))
+    aligned = _Maker(estimator, tiled, targets, relation, groups, weighted)
+    for value in values[-2:]:
+        yield aligned.pair("aligned records", 1, 1e5 * dense[0], value)
+    # 4. Heavy and light records of common size.
+    if weighted:
+        for turn, weight in enumerate(WEIGHTS):
+            value = values[turn % len(values)]
+            yield make.pair(f"record of weight {weight:g}", 2, 3 * dense[1], value, weight)
+    # 5. Sparse rows, in single precision and with entries in parts.
+    if get_tags(estimator).input_tags.sparse:
+        for name in ("null", "long", "overflowing"):
+            row = np.clip(rows[name], -1e30, 1e30)
+            found = make.pair(f"sparse {name} record", 3, row, values[0])
+            yield NeighbouringPair(
+                found.name, _in_csr(found.data), _in_csr(found.neighbour), relation
+            )
+        for part in PARTS:
+            yield make.in_parts(part, 3)
+
+
+class _Maker:
+    """Puts hostile records into data."""
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: AnyArray,
+        y: AnyArray | None,
+        relation: Adjacency,
+        groups: Any,
+        weighted: bool,
+    ) -> None:
+        self._estimator, self._X, self._y = estimator, X, y
+        self._relation, self._weighted = relation, weighted
+        self._groups = None if groups is None else np.asarray(groups)
+        self._takes_y = "y" in inspect.signature(estimator.fit).parameters and y is not None
+
+    def targets(self) -> list[Any]:
+        """Return the targets that records may have."""
+        if self._y is None:
+            return [None]
+        if is_classifier(self._estimator):
+            return labels_of(self._estimator, self._y)
+        return list(TARGETS)
+
+    def pair(
+        self, name: str, place: int, row: Any, target: Any, weight: float = 1.0
+    ) -> NeighbouringPair:
+        """Return the pair that differs in the unit to which the record at ``place`` belongs."""
+        unit = np.array([place])
+        if self._groups is not None:
+            unit = np.flatnonzero(self._groups == self._groups[place])
+        there, other = self._plain(), self._plain()
+        there["X"][unit] = row
+        if self._takes_y:
+            there["y"][unit] = target
+        if self._weighted:
+            there["sample_weight"][unit] = weight
+        if self._relation is Adjacency.ZERO_OUT:
+            self._null(other, unit)
+        return NeighbouringPair(name, there, other, self._relation)
+
+    def in_parts(self, part: float, place: int) -> NeighbouringPair:
+        """Return a pair in which an entry is stored as ``part`` and minus that.
+
+        It is small in a norm and large in a sum of parts.
+        """
+        plain, other = self._plain(), self._plain()
+        rows = scipy_sparse.csr_array(plain["X"])
+        start = rows.indptr[place + 1]
+        data = np.insert(rows.data, start, [part, -part])
+        indices = np.insert(rows.indices, start, [1, 1])
+        indptr = rows.indptr + 2 * (np.arange(rows.shape[0] + 1) > place)
+        hostile = {**plain, "X": scipy_sparse.csr_array((data, indices, indptr), shape=rows.shape)}
+        if self._relation is Adjacency.ZERO_OUT:
+            self._null(other, np.array([place]))
+        return NeighbouringPair(
+            f"sparse entry in parts of {part:g}",
+            hostile,
+            {**other, "X": scipy_sparse.csr_array(other["X"])},
+            self._relation,
+        )
+
+    def _plain(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"X": self._X.copy()}
+        if self._takes_y and self._y is not None:
+            found["y"] = self._y.copy()
+        if self._weighted:
+            found["sample_weight"] = np.ones(len(self._X))
+        if self._groups is not None:
+            found["groups"] = self._groups.copy()
+        return found
+
+    def _null(self, data: dict[str, Any], unit: AnyArray) -> None:
+        data["X"][unit] = 0.0
+        if self._takes_y:
+            data["y"][unit] = self.targets()[0] if is_classifier(self._estimator) else 0.0
+        if self._weighted:
+            data["sample_weight"][unit] = 0.0
+
+
+def _in_csr(data: Mapping[str, Any]) -> dict[str, Any]:
+    clipped = np.clip(data["X"], -1e30, 1e30).astype(np.float32)
+    return {**data, "X": scipy_sparse.csr_array(clipped)}

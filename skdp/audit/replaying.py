@@ -1,0 +1,138 @@
+"""Replay: whatever a fit shows beyond its charged answers came from the rows on the side."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from skdp._numbers import shown
+from skdp.accounting import Adjacency
+from skdp.audit import neighbours as pairs
+from skdp.audit.comparing import ReplayReport, Watch
+from skdp.audit.tape import record
+
+
+def replay(
+    estimator: Any,
+    X: Any = None,
+    y: Any = None,
+    neighbours: Iterable[pairs.NeighbouringPair] | None = None,
+    *,
+    groups: ArrayLike | None = None,
+    adjacency: str | None = None,
+    thorough: bool = False,
+) -> ReplayReport:
+    """Fit on data and record every answer, then on a neighbour with the recorded answers forced.
+
+    Two data sets that differ in one record must then look alike in everything: every statistic
+    moves by no more than the sensitivity that was charged, the noise is what was charged, and all
+    fitted attributes, warnings, printed lines and refusals are the same, bit for bit. Whatever
+    differs has left by another way than a charged release. It works for any estimator whose
+    private fits go through `skdp`, with solvers of your own, in pipelines and in other estimators.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not changed: clones of it are fitted, without their ``budget``.
+    X, y : arrays, default=None
+        The other records, for a shape of your choice; small made-up data if None.
+    neighbours : iterable of skdp.audit.NeighbouringPair, default=None
+        Pairs of data sets; if None, pairs with an extreme, null, duplicate, opposite, aligned,
+        heavy, light or sparse record in one place.
+    groups : array of shape (n_samples,), default=None
+        Whose record each is: handed to ``fit``, and all records of one person differ at once.
+    adjacency : {"zero_out", "replace_one"}, default=None
+        Relation to audit, set on the clones; None for the estimator's own.
+    thorough : bool, default=False
+        Every hostile record with every target and weight: some hundred pairs.
+
+    Returns
+    -------
+    ReplayReport
+
+    Raises
+    ------
+    ValueError
+        If the estimator adds no noise (epsilon is infinite), so that there is nothing to audit.
+
+    Notes
+    -----
+    The report shows how far statistics moved, without noise. Use made-up or public rows: a report
+    on private rows is not private.
+
+    It proves nothing about noise beyond its size and its independence from one answer to the next,
+    nor about records that it did not try; the proofs are in the docstrings of releases.
+
+    Examples
+    --------
+    >>> from skdp import DPRidge, audit
+    >>> report = audit.replay(DPRidge(solver="gd", max_iter=5))
+    >>> report.ok, max(release.ratio for release in report.releases) <= 1
+    (True, True)
+    """
+    plain = audited_clone(estimator, adjacency)
+    if X is None:
+        X, y = pairs.made_up_data(estimator)
+    relation = relation_of(plain)
+    weighted = _takes_weights(plain, X, y, groups)
+    if neighbours is None:
+        neighbours = pairs.hostile_pairs(plain, X, y, relation, groups, weighted, thorough)
+    watch = Watch()
+    for pair in neighbours:
+        first = record(clone(plain), pair.data)
+        watch.compare(pair.name, first, record(clone(plain), pair.neighbour, first), pair.relation)
+    return watch.report(type(estimator).__name__)
+
+
+def audited_clone(estimator: Any, adjacency: str | None = None) -> Any:
+    """Return a clone that charges no budget and states this adjacency."""
+    plain = clone(estimator)
+    parameters = plain.get_params()
+    changes: dict[str, Any] = {
+        name: None for name in parameters if name.rpartition("__")[2] == "budget"
+    }
+    if adjacency is not None:
+        wanted = str(Adjacency.parse(adjacency))
+        changes |= {n: wanted for n in parameters if n.rpartition("__")[2] == "adjacency"}
+    for name, value in parameters.items():
+        if name.rpartition("__")[2] == "epsilon" and value == math.inf:
+            raise ValueError(
+                f"{type(estimator).__name__}: epsilon is infinite, so no noise is added and there "
+                "is nothing to audit. Set epsilon."
+            )
+    return plain.set_params(**changes)
+
+
+def relation_of(estimator: Any) -> Adjacency:
+    """Return the one adjacency that an estimator, or those inside it, state."""
+    found = {
+        value
+        for name, value in estimator.get_params().items()
+        if name.rpartition("__")[2] == "adjacency"
+    }
+    if len(found) != 1:
+        raise ValueError(
+            f"{type(estimator).__name__}: one adjacency is audited at a time; found "
+            f"{shown(sorted(map(str, found)))}. Give adjacency='zero_out' or 'replace_one'."
+        )
+    return Adjacency.parse(found.pop())
+
+
+def _takes_weights(estimator: Any, X: Any, y: Any, groups: Any) -> bool:
+    """Whether ``fit`` takes weights, tried on the data; also imports what fits import at first."""
+    data = {
+        "X": X,
+        **({} if y is None else {"y": y}),
+        **({} if groups is None else {"groups": groups}),
+    }
+    if not has_fit_parameter(estimator, "sample_weight"):
+        record(clone(estimator), data)
+        return False
+    weighted = {**data, "sample_weight": np.ones(np.shape(X)[0])}
+    return record(clone(estimator), weighted).error is None or bool(
+        record(clone(estimator), data).error
+    )

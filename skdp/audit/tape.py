@@ -1,0 +1,250 @@
+"""Record a fit, answer by answer; repeat it on other rows with the same answers forced."""
+
+import contextlib
+import io
+import pickle
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdp._numbers import Array, Indices
+from skdp.accounting import Adjacency, Event, Laplace
+from skdp.oracle.noise import NoiseSource, Size, drawing_through
+
+
+class Departed(RuntimeError):  # noqa: N818  reads as what it says
+    """A fit took another course on the neighbour than the answers that were forced explain."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One noisy answer, and what it would have been without noise.
+
+    Attributes
+    ----------
+    value : array
+    statistic : array
+    event : Event
+        The mechanism.
+    bound : float
+        What one record adds to the statistic at most, as the mechanism was told.
+    std : float
+        Standard deviation of the noise in each coordinate.
+    """
+
+    value: Array
+    statistic: Array
+    event: Event
+    bound: float
+    std: float
+
+    @property
+    def order(self) -> int:
+        """Of the norm that the sensitivity is in."""
+        return 1 if isinstance(self.event, Laplace) else 2
+
+    def sensitivity(self, adjacency: Adjacency) -> float:
+        """Return how far the statistic may move from one neighbour to the other."""
+        sensitivity: float = self.event.sensitivity(adjacency)  # type: ignore[attr-defined]
+        return sensitivity * self.bound
+
+    def multiplier(self, adjacency: Adjacency) -> float:
+        """Return the noise in units of the sensitivity, as accountants take it."""
+        # of L1 sums a multiplier is a scale, not a standard deviation
+        scale = self.std / (np.sqrt(2) if self.order == 1 else 1)
+        return float(scale / self.sensitivity(adjacency))
+
+    @property
+    def noise(self) -> Array:
+        """The noise of this answer, in standard deviations."""
+        drawn: Array = (self.value - self.statistic).ravel() / self.std
+        return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Charged:
+    """A release that the ledger charged, and the answers that were given for it."""
+
+    kind: str
+    event: Event
+    adjacency: Adjacency
+    answers: list[Answer] = field(default_factory=list)
+
+
+class Tape(NoiseSource):
+    """A source of noise that keeps every draw and every answer of a fit, or repeats them.
+
+    Draws (noise, and the coins of samplers) and answers are repeated in their order; what is
+    computed from the rows is computed anew, so that it can be compared.
+
+    Parameters
+    ----------
+    source : NoiseSource
+        Where draws come from.
+    earlier : Tape or None
+        The tape to repeat.
+    """
+
+    name = "seeded"
+    keeps_record: ClassVar[bool] = True
+
+    def __init__(self, source: NoiseSource, earlier: "Tape | None") -> None:
+        self.source_name = source.name
+        self.charged: list[Charged] = []
+        self.n_answers = 0
+        self._source, self._draws = source, list[tuple[object, Any]]()
+        self._earlier = earlier
+        self._forced = [] if earlier is None else [a for c in earlier.charged for a in c.answers]
+
+    def asked(self, kind: str, event: Event, scale: float, adjacency: Adjacency) -> None:
+        self.charged.append(Charged(kind, event.scaled(scale), adjacency))
+
+    def answered(
+        self,
+        answer: Array,
+        statistic: Array | Callable[[Array], Array],
+        event: Event,
+        bound: float,
+        std: float,
+    ) -> Array:
+        if self._earlier is not None:
+            if self.n_answers >= len(self._forced):
+                raise Departed("more releases on the neighbour")
+            forced = self._forced[self.n_answers].value
+            if forced.shape != answer.shape:
+                raise Departed("the shape of an answer depends on the rows")
+            answer = forced.copy()
+        found = statistic(answer) if callable(statistic) else statistic.copy()
+        if not self.charged:
+            raise Departed("an answer that no release was charged for")
+        self.charged[-1].answers.append(Answer(answer.copy(), found, event, bound, std))
+        self.n_answers += 1
+        return answer
+
+    def _drawn(self, what: tuple[object, ...], draw: Callable[[], Any]) -> Any:
+        if self._earlier is None:
+            drawn = draw()
+        else:
+            position = len(self._draws)
+            repeated = self._earlier._draws[position : position + 1]
+            if not repeated or repeated[0][0] != what:
+                raise Departed(f"a draw depends on the rows: {what[0]}")
+            drawn = repeated[0][1]
+        self._draws.append((what, drawn.copy()))
+        return drawn.copy()
+
+    def gaussian(self, scale: float, size: Size) -> Array:
+        drawn: Array = self._drawn(
+            ("gaussian", scale, size), lambda: self._source.gaussian(scale, size)
+        )
+        return drawn
+
+    def laplace(self, scale: float, size: Size) -> Array:
+        drawn: Array = self._drawn(
+            ("laplace", scale, size), lambda: self._source.laplace(scale, size)
+        )
+        return drawn
+
+    def integers(self, high: int, size: Size) -> Indices:
+        drawn: Indices = self._drawn(
+            ("integers", high, size), lambda: self._source.integers(high, size)
+        )
+        return drawn
+
+    def permutation(self, n: int) -> Indices:
+        drawn: Indices = self._drawn(("permutation", n), lambda: self._source.permutation(n))
+        return drawn
+
+    def bernoulli_subset(self, n: int, rate: float) -> Indices:
+        drawn: Indices = self._drawn(
+            ("bernoulli_subset", n, rate), lambda: self._source.bernoulli_subset(n, rate)
+        )
+        return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A fit, and all that could be seen of it.
+
+    Attributes
+    ----------
+    model : object
+        Fitted, unless it was refused.
+    tapes : list of Tape
+        One for each private fit inside.
+    told : list of str
+        Warnings and printed lines.
+    error : Exception or None
+        What it was refused with.
+    """
+
+    model: Any
+    tapes: list[Tape]
+    told: list[str]
+    error: Exception | None
+
+    @property
+    def charged(self) -> list[Charged]:
+        """All releases, in order."""
+        return [one for tape in self.tapes for one in tape.charged]
+
+    @property
+    def refusal(self) -> str:
+        """Type and message of the refusal; "" if there was none."""
+        return "" if self.error is None else f"{type(self.error).__name__}: {self.error}"
+
+    def seen(self) -> dict[str, bytes]:
+        """Return everything that the model holds, by attribute, as bytes."""
+        found = {name: _as_bytes(value) for name, value in vars(self.model).items()}
+        return {**found, "its pickle": _as_bytes(self.model)}
+
+
+def _as_bytes(value: Any) -> bytes:
+    """Pickle a value; twice, as which equal parts are one object is of no account."""
+    try:
+        return pickle.dumps(pickle.loads(pickle.dumps(value)))
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return repr(type(value)).encode()
+
+
+def record(model: Any, fit: Mapping[str, Any], earlier: Recording | None = None) -> Recording:
+    """Fit a model and keep a record; with an earlier one, repeat its draws and answers.
+
+    Parameters
+    ----------
+    model : estimator
+        It is fitted, not a copy.
+    fit : mapping
+        Arguments of ``fit``, by name.
+    earlier : Recording, optional
+    """
+    tapes: list[Tape] = []
+
+    def through(source: NoiseSource) -> Tape:
+        before = None
+        if earlier is not None:
+            if len(tapes) >= len(earlier.tapes):
+                raise Departed("more private fits on the neighbour")
+            before = earlier.tapes[len(tapes)]
+        tapes.append(Tape(source, before))
+        return tapes[-1]
+
+    printed, error = io.StringIO(), None
+    with (
+        warnings.catch_warnings(record=True) as warned,
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+        drawing_through(through),
+    ):
+        warnings.simplefilter("always")
+        # An accountant imports its reference at first use, which warns once, whatever the rows.
+        warnings.simplefilter("ignore", ImportWarning)
+        try:
+            model.fit(**fit)
+        except Exception as refusal:
+            error = refusal
+    told = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
+    return Recording(model, tapes, [*told, printed.getvalue()], error)

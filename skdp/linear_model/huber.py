@@ -1,0 +1,123 @@
+"""Differentially private regression that is robust to outliers in the targets."""
+
+import math
+from typing import Any
+
+from skdp._numbers import is_real, shown
+from skdp.linear_model.documentation import documented
+from skdp.linear_model.regression import DPLinearRegressor
+from skdp.objective import L2, Huber, Loss, NoPenalty, Penalty
+
+LARGEST_THRESHOLD = 1e50
+
+
+@documented
+class DPHuberRegressor(DPLinearRegressor):
+    """Differentially private regression with Huber's loss.
+
+    Minimises the mean of ``r^2 / 2`` where the residual r is at most ``threshold``, and of
+    ``threshold (|r| - threshold / 2)`` where it is larger, plus ``alpha / (2 n) |w|^2``; ``fit`` is
+    (epsilon, delta)-differentially private for each row. Outliers among the targets move it less
+    than they move least squares, and as residuals are bounded, so are gradients: the noise need not
+    cover them.
+
+    Parameters
+    ----------
+    threshold : float, default=1.35
+        Size of a residual beyond which the loss is linear (scikit-learn's ``epsilon``, which is the
+        budget here). It is in units of the standardised targets, or, with ``scaling="none"``, of
+        the targets; scikit-learn's is in units of a scale that it estimates from the residuals.
+    alpha : float, default=0.0001
+        Strength of the L2 penalty, at least 0, in scikit-learn's scale. The intercept is not
+        penalised.
+    {budget_and_steps}
+    {target_bound}
+    {terms}
+
+    Attributes
+    ----------
+    {coefficients}
+    {fitted}
+
+    References
+    ----------
+    {references}
+    P. Huber: Robust Estimation of a Location Parameter. Annals of Mathematical Statistics, 1964.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp import DPHuberRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPHuberRegressor(epsilon=5.0, target_bound=350).fit(X, y)
+    >>> model.predict(X).shape
+    (442,)
+    """
+
+    def __init__(
+        self,
+        threshold: float = 1.35,
+        *,
+        alpha: float = 0.0001,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        solver: Any = "auto",
+        max_iter: Any = "auto",
+        learning_rate: Any = "auto",
+        momentum: Any = "auto",
+        batch_size: Any = None,
+        noise_schedule: Any = "auto",
+        clip_norm: Any = "auto",
+        data_norm: float | None = None,
+        target_bound: float | None = None,
+        adjacency: str = "zero_out",
+        accountant: str = "auto",
+        budget: Any = None,
+        constraint: str | None = None,
+        radius: float = 1.0,
+        scaling: str = "auto",
+        bounds: Any = None,
+        fit_intercept: bool = True,
+        noise_source: str = "system",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.threshold = threshold
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.solver = solver
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.noise_schedule = noise_schedule
+        self.clip_norm = clip_norm
+        self.data_norm = data_norm
+        self.target_bound = target_bound
+        self.adjacency = adjacency
+        self.accountant = accountant
+        self.budget = budget
+        self.constraint = constraint
+        self.radius = radius
+        self.scaling = scaling
+        self.bounds = bounds
+        self.fit_intercept = fit_intercept
+        self.noise_source = noise_source
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_own_parameters(self) -> None:
+        if not (is_real(self.alpha) and 0 <= self.alpha < math.inf):
+            raise ValueError(f"alpha must be a finite number, at least 0; got {shown(self.alpha)}.")
+        if not (is_real(self.threshold) and 0 < self.threshold <= LARGEST_THRESHOLD):
+            raise ValueError(
+                f"threshold must be a positive number, at most {LARGEST_THRESHOLD:g}; got "
+                f"{shown(self.threshold)}."
+            )
+
+    def _loss(self, n_outputs: int) -> Loss:
+        return Huber(self.threshold)
+
+    def _penalty(self, n_rows: int) -> Penalty:
+        return L2(self.alpha / n_rows) if self.alpha > 0 else NoPenalty()

@@ -1,0 +1,6 @@
+"""Private scores of fitted models on private rows."""
+
+from skdp.metrics.evaluation import evaluate
+from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix, Scores
+
+__all__ = ["Score", "ScoreCurve", "ScoreMatrix", "Scores", "evaluate"]

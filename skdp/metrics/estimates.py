@@ -1,0 +1,228 @@
+"""From noisy tables and means to scores: nothing here sees a row."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from skdp._numbers import Array
+from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix
+from skdp.stages.scores import FINE_CELLS, FINE_EDGES, LARGEST_LOG_ODDS, NoisyMean, NoisyTable
+
+UNIT = (0.0, 1.0)
+MOST_CALIBRATION_BINS = 10
+
+
+# ---------------------------------------------------------------- means
+
+
+def mean_loss(
+    name: str,
+    mean: NoisyMean,
+    square: NoisyMean | None,
+    bound: float,
+    n_rows: int,
+    sign: int = 1,
+) -> Score:
+    """Return the mean of losses in [0, bound]; ``mean`` is that of ``2 loss / bound - 1``.
+
+    ``square`` is the mean of ``2 (loss / bound)**2 - 1``. Where its noise is large the losses are
+    taken to vary as much as that noise allows, or as their mean allows.
+    """
+    share = min(max((1 + mean.value) / 2, 0.0), 1.0)
+    most = share * (1 - share)
+    variance = most
+    if square is not None:
+        variance = min(most, max(0.0, (1 + square.value) / 2 - share**2) + square.std / 2)
+    value = bound * (1 + mean.value) / 2
+    noise = (bound * mean.std / 2) ** 2
+    sampling = bound * math.sqrt(variance / n_rows)
+    return Score(name, value, 1.0, (noise, 0.0, 0.0), sampling, (0.0, bound), sign)
+
+
+def accuracy_of_mean(name: str, mean: NoisyMean, n_rows: int) -> Score:
+    """Return accuracy from the mean of +1 for right and -1 for wrong predictions."""
+    return mean_loss(name, mean, None, 1.0, n_rows)
+
+
+def r2(
+    name: str, squares: NoisyMean, targets: NoisyMean, target_squares: NoisyMean, n_rows: int
+) -> Score:
+    """Return ``1 - residuals / variance``, all of them means of what was cut to [-1, 1].
+
+    As a ratio: (variance - residuals) / variance.
+    """
+    spread = (1 + target_squares.value) / 2 - targets.value**2
+    residual = (1 + squares.value) / 2
+    # The square of a noisy mean is too large by the variance of its noise.
+    spread += targets.std**2
+    noise_of_spread = (target_squares.std / 2) ** 2
+    noise_of_spread += (2 * targets.value * targets.std) ** 2 + 2 * targets.std**4
+    noise = noise_of_spread + (squares.std / 2) ** 2, noise_of_spread, noise_of_spread
+    explained = min(max(1 - residual / spread, 0.0), 1.0) if spread > 0 else 0.0
+    # As for targets and predictions that are normal together.
+    sampling = 2 * math.sqrt(max(explained, 1 / n_rows) / n_rows) * (1 - explained)
+    return Score(name, spread - residual, spread, noise, sampling, (-math.inf, 1.0))
+
+
+# ---------------------------------------------------------------- tables of classes
+
+
+def _ratio(
+    name: str, table: NoisyTable, above: Array, below: Array, limits: tuple[float, float] = UNIT
+) -> Score:
+    """Return a ratio of two weighted sums of cells, a share of the rows in the second."""
+    numerator = float(np.vdot(above, table.counts))
+    denominator = float(np.vdot(below, table.counts))
+    noise = table.variance(above), table.variance(above, below), table.variance(below)
+    share = min(max(numerator / denominator, 0.0), 1.0) if denominator > 0 else 0.5
+    sampling = math.sqrt(share * (1 - share) / max(denominator, 1.0))
+    return Score(name, numerator, denominator, noise, sampling, limits)
+
+
+def _known(name: str, score: Score, n_rows: int) -> Score:
+    """Return the same score for a denominator that is the public number of rows."""
+    noise = score.noise[0] / n_rows**2, 0.0, 0.0
+    return Score(name, score.numerator / n_rows, 1.0, noise, score.sampling_std, score.limits)
+
+
+def confusion(name: str, table: NoisyTable, classes: Any) -> ScoreMatrix:
+    """Return the confusion matrix from the table of (true, predicted) classes."""
+    size = len(classes)
+    std = table.std * math.sqrt(1 - 1 / size**2)
+    return ScoreMatrix(name, table.counts.reshape(size, size).copy(), std, np.array(classes))
+
+
+def by_class(table: NoisyTable, n_classes: int) -> NoisyTable:
+    """Return the table with a row for each true class."""
+    counts = table.counts.reshape(n_classes, -1)
+    return NoisyTable(counts, table.std, table.edges)
+
+
+def right_cells(table: NoisyTable) -> Array:
+    """Return which cells of a table by class hold rows that were predicted right."""
+    n_classes, n_cells = table.counts.shape
+    if n_cells == n_classes:  # of a confusion matrix; of two classes, right or wrong comes as one
+        return np.eye(n_classes)
+    right = np.zeros((n_classes, n_cells))
+    right[:, 1] = 1.0
+    return right
+
+
+def accuracy(name: str, table: NoisyTable, right: Array, n_rows: int) -> Score:
+    """Return the share of the rows in right cells."""
+    return _known(name, _ratio(name, table, right, np.ones_like(right)), n_rows)
+
+
+def balanced_accuracy(name: str, table: NoisyTable, right: Array) -> Score:
+    """Return the mean over classes of the share of right rows, as one ratio.
+
+    With ``a_k`` of ``A_k`` rows right, it is h / d with d the product of all ``A_k``; only relative
+    changes count, so d is taken for 1: ``dh = sum (da_k + (r - r_k / K) K dA_k) / (K A_k)``.
+    """
+    size = len(table.counts)
+    rows, hits = table.counts.sum(axis=1), (right * table.counts).sum(axis=1)
+    if not (rows > 0).all():
+        return Score(name, math.nan, 0.0, (0.0, 0.0, 0.0), 0.0, UNIT)
+    each = hits / rows
+    value = float(each.mean())
+    ones = np.ones_like(table.counts)
+    below = ones / rows[:, None]
+    above = right / (size * rows[:, None]) + (value - each[:, None] / size) * below
+    noise = table.variance(above), table.variance(above, below), table.variance(below)
+    # What products of noises add, two of them at a time.
+    cells = ones[0].size
+    second = np.outer(1 / rows**2, 1 / rows**2) * (cells * table.std**2) ** 2
+    extra = float(second.sum() - np.trace(second)) / 2
+    noise = noise[0] + extra * value**2, noise[1] + extra * value, noise[2] + extra
+    shares = np.clip(each, 0.0, 1.0)
+    sampling = math.sqrt(float((shares * (1 - shares) / np.maximum(rows, 1.0)).sum())) / size
+    return Score(name, value, 1.0, noise, sampling, UNIT)
+
+
+def of_second_class(name: str, table: NoisyTable) -> Score:
+    """Return precision, recall or F1 of the second of two classes, from their confusion matrix."""
+    above, below = np.zeros((2, 2)), np.zeros((2, 2))
+    above[1, 1] = 2.0 if name == "f1" else 1.0
+    if name in ("precision", "f1"):
+        below[:, 1] += 1.0
+    if name in ("recall", "f1"):
+        below[1] += 1.0
+    return _ratio(name, table, above, below)
+
+
+# ---------------------------------------------------------------- tables of scores
+
+
+def roc_auc(name: str, table: NoisyTable) -> Score:
+    """Return the area under the ROC curve, ties within a bin counting one half.
+
+    ``sum_b p_b (N_below + n_b / 2) / (P N)``: a quadratic form of noisy counts over another.
+    """
+    negatives, positives = table.counts
+    n_bins = len(positives)
+    below = np.tri(n_bins, k=-1) + np.eye(n_bins) / 2  # of a bin, which bins lie below it
+    total_negatives, total_positives = float(negatives.sum()), float(positives.sum())
+    if not (total_negatives > 0 and total_positives > 0):
+        return Score(name, math.nan, 0.0, (0.0, 0.0, 0.0), 0.0, UNIT)
+    numerator = float(positives @ below @ negatives)
+    denominator = total_positives * total_negatives
+    above = np.stack([positives @ below, below @ negatives])
+    total = np.stack([np.full(n_bins, total_positives), np.full(n_bins, total_negatives)])
+    square = table.std**4  # of products of two noises
+    noise = (
+        table.variance(above) + square * float((below**2).sum()),
+        table.variance(above, total) + square * float(below.sum()),
+        table.variance(total) + square * n_bins**2,
+    )
+    area = min(max(numerator / denominator, 0.0), 1.0)
+    # Hanley and McNeil 1982.
+    one, other = area / (2 - area), 2 * area**2 / (1 + area)
+    variance = area * (1 - area)
+    variance += (total_positives - 1) * (one - area**2) + (total_negatives - 1) * (other - area**2)
+    sampling = math.sqrt(max(variance, 0.0) / max(denominator, 1.0))
+    return Score(name, numerator, denominator, noise, sampling, UNIT)
+
+
+def roc_curve(name: str, table: NoisyTable, as_thresholds: Any) -> ScoreCurve:
+    """Return false and true positive rates for each threshold, from the highest down."""
+    n_bins = table.counts.shape[1]
+    x: list[Score] = []
+    y: list[Score] = []
+    for first in range(n_bins, -1, -1):
+        for group, points in ((0, x), (1, y)):
+            above, below = np.zeros_like(table.counts), np.zeros_like(table.counts)
+            above[group, first:] = 1.0
+            below[group] = 1.0
+            points.append(_ratio(name, table, above, below))
+    thresholds = [math.inf, *as_thresholds(table.edges[::-1]), -math.inf]
+    return ScoreCurve(name, tuple(x), tuple(y), np.array(thresholds))
+
+
+def calibration_curve(name: str, table: NoisyTable) -> ScoreCurve:
+    """Return shares of positives among rows of like predicted probability, in ten bins or fewer."""
+    n_bins = table.counts.shape[1]
+    cuts = np.unique(np.linspace(0, n_bins, min(n_bins, MOST_CALIBRATION_BINS) + 1).astype(int))
+    ends = np.concatenate([[-math.inf], table.edges, [math.inf]])
+    step = 2 * LARGEST_LOG_ODDS / (FINE_CELLS - 2)
+    middles = np.concatenate([FINE_EDGES, [LARGEST_LOG_ODDS + step]]) - step / 2
+    assert table.fine is not None
+    weights = np.maximum(table.fine, 0.0) + 1e-9
+    x, y = [], []
+    for first, last in itertools.pairwise(cuts):
+        above, below = np.zeros_like(table.counts), np.zeros_like(table.counts)
+        above[1, first:last] = 1.0
+        below[:, first:last] = 1.0
+        inside = (middles > ends[first]) & (middles < ends[last])
+        mean = float(np.average(expit(middles[inside]), weights=weights[inside]))
+        x.append(Score(name, mean, 1.0, (0.0, 0.0, 0.0), 0.0, UNIT))
+        y.append(_ratio(name, table, above, below))
+    return ScoreCurve(name, tuple(x), tuple(y), expit(ends[cuts[:-1]]))
+
+
+def names_of(scores: Sequence[str]) -> str:
+    """Return names as a message lists them."""
+    return ", ".join(repr(name) for name in scores)

@@ -1,0 +1,265 @@
+"""Score a fitted model on private rows: one set of releases, priced and charged like a fit."""
+
+import math
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+
+from skdp._numbers import AnyArray, Array, is_real, shown
+from skdp.accounting import Adjacency
+from skdp.linear_model import parts
+from skdp.linear_model._estimator import Prepared, PrivateEstimatorMixin, noise_assumptions
+from skdp.metrics import estimates, facts, questions
+from skdp.metrics.scores import Scores
+from skdp.objective import Problem, SquaredError
+from skdp.oracle import Public, make_plan
+from skdp.oracle.sources.memory import Map, MemorySource
+
+
+def evaluate(
+    model: Any,
+    X: Any,
+    y: Any,
+    metrics: str | Iterable[str] | None = None,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    groups: Any = None,
+    adjacency: str = "zero_out",
+    accountant: str = "auto",
+    budget: Any = None,
+    target_range: tuple[float, float] | None = None,
+    log_loss_bound: float = questions.LOG_LOSS_BOUND,
+    noise_source: str = "system",
+    random_state: Any = None,
+) -> Scores:
+    """Score a fitted model on private rows, with noise.
+
+    The scores are (epsilon, delta)-differentially private for each of these rows. Rows that the
+    model was fitted on have paid for the fit already: prices add up. Score it on other rows,
+    such as the second part of `skdp.model_selection.dp_train_test_split`, and every row pays once.
+
+    Parameters
+    ----------
+    model : fitted classifier or regressor
+        Of skdp, of scikit-learn, a pipeline or a search. It has to predict each row by itself.
+    X : array, sparse matrix or data frame of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+    metrics : str or iterable of str, default=None
+        Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default),
+        "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"); of two
+        classes also "precision", "recall", "f1", "roc_auc", "roc_curve", "calibration_curve"
+        and "neg_brier_score" (or "brier_score_loss"). For regressors "r2" (the default),
+        "neg_mean_squared_error" and "neg_mean_absolute_error" (or without "neg_"). The budget is
+        shared by all of them, so ask only for what you need.
+    epsilon : float, default=1.0
+        Privacy budget of all scores together; positive. inf adds no noise.
+    delta : float, default=1e-6
+        In (0, 1).
+    groups : None
+        Reserved: scores for persons with several rows are not supported yet.
+    adjacency : {"zero_out", "replace_one"}, default="zero_out"
+        Neighbouring relation of the guarantee, as in `skdp.DPRidge`.
+    accountant : str, default="auto"
+        Who prices the releases.
+    budget : PrivacyBudget or None, default=None
+        A budget that the scores share with fits.
+    target_range : (low, high) or None, default=None
+        Of regressors: range that targets and predictions are cut to, residuals to half its width.
+        It must be chosen without looking at the targets. None takes the model's own: its
+        ``target_bound``, or the range that a private fit found.
+    log_loss_bound : float, default=6.0
+        Larger log losses count as this.
+    noise_source : {"system", "seeded"}, default="system"
+        As in `skdp.DPRidge`.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the noise if ``noise_source="seeded"``.
+
+    Returns
+    -------
+    Scores
+        By the names that were asked for; ``privacy_`` says what was released.
+
+    Raises
+    ------
+    ValueError
+        If a parameter, the model or the rows are refused. Nothing is released then.
+
+    Notes
+    -----
+    Accuracy and mean losses are means with Gaussian noise. All that follows from predicted classes
+    comes from one table of counts, and all that follows from the order of scores from another. The
+    latter has bins with about as many rows each, found by a first, finer table with a
+    fifth of the budget; ties within a bin count one half.
+
+    References
+    ----------
+    K. Boyd, E. Lantz, D. Page: Differential privacy for classifier evaluation. AISec 2015.
+    E. Fieller: Some problems in interval estimation. J. R. Stat. Soc. B 16, 1954.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.metrics import evaluate
+    >>> from skdp.model_selection import dp_train_test_split
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = dp_train_test_split(X, y)
+    >>> model = DPLogisticRegression(classes=[0, 1]).fit(X_train, y_train)
+    >>> scores = evaluate(model, X_test, y_test, ["accuracy"], epsilon=1.0, delta=1e-6)
+    >>> low, high = scores["accuracy"].interval(0.95)
+    >>> low <= scores["accuracy"].value <= high
+    True
+    """
+    if groups is not None:
+        raise ValueError(
+            "evaluate: groups are not supported yet: one row stands for one record. Nothing was "
+            "released."
+        )
+    scorer = PrivateScorer(
+        model,
+        metrics,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        accountant=accountant,
+        budget=budget,
+        target_range=target_range,
+        log_loss_bound=log_loss_bound,
+        noise_source=noise_source,
+        random_state=random_state,
+    )
+    return scorer.fit(X, y).scores_
+
+
+class PrivateScorer(PrivateEstimatorMixin):
+    """What `evaluate` runs: a private fit whose result is scores. It explains the parameters.
+
+    Attributes
+    ----------
+    scores_ : Scores
+    privacy_ : PrivacyStatement
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        metrics: Any = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "zero_out",
+        accountant: str = "auto",
+        budget: Any = None,
+        target_range: Any = None,
+        log_loss_bound: float = questions.LOG_LOSS_BOUND,
+        noise_source: str = "system",
+        random_state: Any = None,
+    ) -> None:
+        self.model = model
+        self.metrics = metrics
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.accountant = accountant
+        self.budget = budget
+        self.target_range = target_range
+        self.log_loss_bound = log_loss_bound
+        self.noise_source = noise_source
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, weights: Array | None = None) -> Self:
+        """Score the model; rows whose weight is 0 are null records."""
+        names = self._check_parameters()
+        part = parts.part_of(X, y)
+        n_rows, values = facts.read_rows(X, y)
+        question = self._question(names, X, values, n_rows)
+        prepared = self._prepare(question, n_rows)
+        array = question.facts.array
+
+        def rows(spread: Map) -> MemorySource:
+            source = MemorySource.of(
+                array, np.zeros((n_rows, 1)), weights, constant=0.0, spread=spread
+            )
+            source.reserve(transformed=False)
+            return source
+
+        assumptions = self._assumptions(prepared.public, question)
+        solution, statement = self._carry_out(prepared, assumptions, rows, part)
+        self.privacy_ = statement
+        self.scores_ = Scores(question.scores(dict(solution.found)), statement)
+        return self
+
+    # ------------------------------------------------------------------ before any row is asked
+
+    def _check_parameters(self) -> questions.Metrics:
+        """Refuse what can be refused without rows; return the metrics that are asked for."""
+        self._check_shared_parameters()
+        if self.delta == 0 and not math.isinf(self.epsilon):
+            raise ValueError(
+                "evaluate: Gaussian noise needs delta > 0; got delta=0. Nothing was released."
+            )
+        kind = facts.kind_of(self.model)
+        asked = self.metrics
+        if asked is None:
+            asked = "accuracy" if kind == "classifier" else "r2"
+        names = [asked] if isinstance(asked, str) else list(asked)
+        known = questions.METRICS[kind]
+        unknown = [name for name in names if not isinstance(name, str) or name not in known]
+        if unknown or not names:
+            raise ValueError(
+                f"evaluate: metrics of a {kind} must be among {estimates.names_of(sorted(known))}; "
+                f"got {shown(unknown[0]) if unknown else 'none'}. Nothing was released."
+            )
+        if not (is_real(self.log_loss_bound) and 1 <= self.log_loss_bound <= 50):
+            raise ValueError(
+                f"log_loss_bound must lie between 1 and 50; got {shown(self.log_loss_bound)}."
+            )
+        found = {name: known[name] for name in names}
+        if kind == "regressor":
+            facts.target_range(self.model, self.target_range)
+        elif len(self.model.classes_) != 2:
+            refused = [
+                name for name, (what, _) in found.items() if what in questions.OF_TWO_CLASSES
+            ]
+            if refused:
+                raise ValueError(
+                    f"evaluate: {estimates.names_of(refused)} is for two classes; this "
+                    f"{type(self.model).__name__} has {len(self.model.classes_)}. Nothing was "
+                    "released."
+                )
+        return found
+
+    def _question(
+        self, names: questions.Metrics, X: Any, y: AnyArray, n_rows: int
+    ) -> questions.Question:
+        if facts.kind_of(self.model) == "regressor":
+            ends = facts.target_range(self.model, self.target_range)
+            return questions.of_regressor(self.model, names, X, y, n_rows, ends)
+        bound = float(self.log_loss_bound)
+        return questions.of_classifier(self.model, names, X, y, n_rows, bound)
+
+    def _prepare(self, question: questions.Question, n_rows: int) -> Prepared:
+        public = Public(
+            n_rows=n_rows,
+            n_features=len(question.facts.columns),
+            n_outputs=1,
+            adjacency=Adjacency.parse(self.adjacency),
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            has_intercept=False,
+        )
+        problem = Problem(SquaredError(), fit_intercept=False)
+        stages = (question.stage,)
+        plan = make_plan(stages, public, problem, self.accountant)
+        return Prepared(public, problem, stages, plan)
+
+    def _assumptions(self, public: Public, question: questions.Question) -> tuple[str, ...]:
+        return (
+            f"One record is one row; the number of rows, n = {public.n_rows}, is public.",
+            "The model is public, or private by itself; it predicts every row by itself, whatever "
+            "the others are, and fails on none.",
+            *question.assumptions,
+            *noise_assumptions(self.noise_source, self.epsilon),
+        )

@@ -1,0 +1,230 @@
+"""Private scores: a value, and how far noise and the draw of the rows may have moved it."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp._numbers import Array, is_real, shown
+from skdp.accounting import PrivacyStatement
+
+OF = ("rows", "population")
+
+
+def normal_quantile(level: Any) -> float:
+    """Return how many standard deviations an interval of this level takes on either side."""
+    if not (is_real(level) and 0 < level < 1):
+        raise ValueError(f"level must lie between 0 and 1, such as 0.95; got {shown(level)}.")
+    return float(ndtri((1 + level) / 2))
+
+
+@dataclass(frozen=True)
+class Score:
+    """A private score: a ratio of two noisy numbers, or a noisy mean.
+
+    Attributes
+    ----------
+    name : str
+    numerator, denominator : float
+        The score is their ratio; a mean has the denominator 1.
+    noise : tuple (variance, covariance, variance)
+        Of the noise in the numerator, of both together, and in the denominator.
+    sampling_std : float
+        About how far the score would vary from one draw of so many rows to another. An estimate,
+        from private answers alone; 0 where there is none.
+    limits : tuple (low, high)
+        What any score of this name lies between.
+    sign : {1, -1}
+        -1 for losses under names like "neg_log_loss", where greater is better.
+    """
+
+    name: str
+    numerator: float
+    denominator: float
+    noise: tuple[float, float, float]
+    sampling_std: float
+    limits: tuple[float, float]
+    sign: int = 1
+
+    @property
+    def value(self) -> float:
+        """The score; nan where noise leaves nothing to divide by."""
+        if not self.denominator > 0:
+            return math.nan
+        ratio = self.numerator / self.denominator
+        return self.sign * float(np.clip(ratio, *self.limits))
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise in the score, to first order."""
+        if not self.denominator > 0:
+            return math.inf
+        ratio = self.numerator / self.denominator
+        above, both, below = self.noise
+        return math.sqrt(max(0.0, above - 2 * ratio * both + ratio**2 * below)) / self.denominator
+
+    @property
+    def std_error(self) -> float:
+        """Standard error of the score as an estimate for other rows: noise and sampling."""
+        return math.hypot(self.noise_std, self.sampling_std)
+
+    def interval(self, level: float = 0.95, of: str = "rows") -> tuple[float, float]:
+        """Return an interval that holds the exact score with this probability.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+        of : {"rows", "population"}, default="rows"
+            "rows": the exact score of the very same rows, which noise alone hides. "population":
+            the score on ever more rows of the same kind, which the draw of the rows hides, too.
+
+        Returns
+        -------
+        tuple (low, high)
+
+        Notes
+        -----
+        The interval holds the ratios r for which ``numerator - r denominator`` is 0 within its
+        noise (Fieller 1954). So it keeps its level where the denominator is itself uncertain, as
+        for rare classes; where that may be 0 the interval is all that is possible.
+        """
+        if of not in OF:
+            raise ValueError(f"of must be 'rows' or 'population'; got {shown(of)}.")
+        width = normal_quantile(level)
+        above, both, below = self.noise
+        if of == "population":
+            above += (self.sampling_std * self.denominator) ** 2
+        low, high = self._ratios(above, both, below, width**2)
+        low, high = (float(np.clip(end, *self.limits)) for end in (low, high))
+        return (low, high) if self.sign > 0 else (-high, -low)
+
+    def _ratios(
+        self, above: float, both: float, below: float, square: float
+    ) -> tuple[float, float]:
+        """Return ends of the ratios that the noise allows."""
+        first = self.denominator**2 - square * below
+        if not (first > 0 and self.denominator > 0):
+            return -math.inf, math.inf
+        middle = self.numerator * self.denominator - square * both
+        last = self.numerator**2 - square * above
+        root = math.sqrt(max(0.0, middle**2 - first * last))
+        return (middle - root) / first, (middle + root) / first
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        return (
+            f"{self.name} {self.value:.4g} ({low:.4g} to {high:.4g}; std of noise "
+            f"{self.noise_std:.2g}, of sampling {self.sampling_std:.2g})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMatrix:
+    """A private confusion matrix: true classes in rows, predicted ones in columns.
+
+    Attributes
+    ----------
+    name : str
+    counts : array of shape (n_classes, n_classes)
+        With noise, before anything is cut off at 0.
+    noise_std : float
+        Standard deviation of the noise on each count.
+    classes : array of shape (n_classes,)
+    """
+
+    name: str
+    counts: Array = field(repr=False)
+    noise_std: float
+    classes: Any = field(repr=False)
+
+    @property
+    def value(self) -> Array:
+        """Counts, none of them negative; they are not whole."""
+        return np.asarray(np.maximum(self.counts, 0.0))
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return ends between which each exact count lies with this probability."""
+        reach = normal_quantile(level) * self.noise_std
+        low, high = self.counts - reach, self.counts + reach
+        return np.maximum(low, 0.0), np.maximum(high, 0.0)
+
+    def __str__(self) -> str:
+        return f"{self.name}, std of noise {self.noise_std:.2g}:\n{np.round(self.value, 1)}"
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCurve:
+    """A private curve: a score on either axis for each of its points.
+
+    Attributes
+    ----------
+    name : {"roc_curve", "calibration_curve"}
+    x, y : tuple of Score
+        False and true positive rates; or mean predicted probabilities, without noise of their own,
+        and shares of positives.
+    thresholds : array
+        Predicted probability (or decision value) from which on a row counts as positive, for each
+        point; or the lower ends of the bins.
+    """
+
+    name: str
+    x: tuple[Score, ...] = field(repr=False)
+    y: tuple[Score, ...] = field(repr=False)
+    thresholds: Array = field(repr=False)
+
+    @property
+    def value(self) -> tuple[Array, Array, Array]:
+        """Arrays (x, y, thresholds), as the function of this name in scikit-learn returns them."""
+        return (
+            np.array([point.value for point in self.x]),
+            np.array([point.value for point in self.y]),
+            self.thresholds,
+        )
+
+    def band(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return ends of the interval of each point's y."""
+        ends = np.array([point.interval(level) for point in self.y])
+        return ends[:, 0], ends[:, 1]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {len(self.y)} points"
+
+
+AnyScore = Score | ScoreMatrix | ScoreCurve
+
+
+class Scores(Mapping[str, AnyScore]):
+    """Private scores by name, and what they cost together.
+
+    Attributes
+    ----------
+    privacy_ : PrivacyStatement
+        What was released, what it cost, and what was assumed.
+    """
+
+    def __init__(self, scores: Mapping[str, AnyScore], privacy: PrivacyStatement) -> None:
+        self._scores = dict(scores)
+        self.privacy_ = privacy
+
+    def __getitem__(self, name: str) -> AnyScore:
+        return self._scores[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scores)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def __repr__(self) -> str:
+        cost = f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
+        return "\n".join([f"<Scores at {cost}>", *map(str, self._scores.values())])
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<li>{html.escape(str(score))}</li>" for score in self._scores.values())
+        return f"<ul>{lines}</ul>{self.privacy_._repr_html_()}"

@@ -1,0 +1,235 @@
+"""Candidates of a private search: what may be one, and the budget that each of its fits gets."""
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from skdp import accounting
+from skdp.linear_model._estimator import PrivateEstimatorMixin, noise_assumptions
+from skdp.linear_model.base import DPLinearModel
+from skdp.model_selection.total import reads_rows
+
+# Runs are planned for this much less than they are priced at, relative to mu squared, so that
+# rounding in the plans of several fits has room.
+MARGIN = 1e-6
+# What a search decides for the fits in it.
+DECIDED = frozenset({"epsilon", "delta", "adjacency", "accountant", "budget", "noise_source"})
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What every run of a search gets.
+
+    Attributes
+    ----------
+    mu : float
+        Gaussian-DP parameter of a run; inf for no noise.
+    delta : float
+        At which it is turned into an epsilon.
+    adjacency, noise_source : str
+    """
+
+    mu: float
+    delta: float
+    adjacency: str
+    noise_source: str
+
+    def epsilon(self, n_fits: int = 1) -> float:
+        """Epsilon of each of ``n_fits`` private fits in a run, on the same rows."""
+        if np.isinf(self.mu):
+            return float("inf")
+        each = self.mu / np.sqrt(n_fits)
+        found = accounting.gaussian_epsilon(each, self.delta) * (1 - 1e-9)
+        assert accounting.gaussian_mu(found, self.delta) <= each
+        return found
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run ends in; the coin settles ties."""
+
+    score: float
+    coin: int
+    estimator: Any
+    number: int
+
+    def beats(self, other: "Run | None") -> bool:
+        """Whether it is the better of the two."""
+        return other is None or (self.score, self.coin) > (other.score, other.coin)
+
+
+def priced_search(
+    n_candidates: int,
+    epsilon: float,
+    delta: float,
+    adjacency: str,
+    noise_source: str,
+    n_rows: int,
+) -> tuple[Terms, accounting.PrivacyStatement]:
+    """Return what each run of a search gets, and the statement of the whole.
+
+    A run draws a candidate, fits it on one part and scores it on the other: a row meets one of the
+    two. Each of them is mu-Gaussian DP, hence so is the run; drawing the candidate at random
+    does not change that, as a mean of trade-off functions that lie above a convex one does, too.
+    """
+    relation = accounting.Adjacency.parse(adjacency)
+    split = accounting.Partition(0, 2)
+    # One noisy number that costs as much as any candidate's fit, or its score.
+    answer = accounting.Gaussian(1.0, spread=1.0)
+    run = accounting.Composed(tuple((accounting.OnBlock(split, i, answer), 1) for i in (0, 1)))
+    event = accounting.Selected(run, float(n_candidates))
+    found = accounting.calibrate(event, epsilon, delta, relation, "selection")
+    mu = math.sqrt(1 - MARGIN) / found.scale if found.scale > 0 else math.inf
+    said = (
+        f"One record is one row; the number of rows, n = {n_rows}, is public, and so are the "
+        "number of columns and the labels.",
+        "The candidates were named without looking at the rows. A geometric number of them, "
+        f"{n_candidates} in expectation, was drawn, fitted on one part of a random split and "
+        "scored on the other; only the best one was kept. How many were drawn stays secret.",
+        "Every step of a candidate that is not private learns nothing from rows.",
+        *noise_assumptions(noise_source, epsilon),
+    )
+    scaled = event.scaled(found.scale)
+    statement = accounting.PrivacyStatement(
+        epsilon=found.epsilon,
+        delta=delta,
+        adjacency=str(relation),
+        accountant=found.accountant,
+        releases=(accounting.ReleaseRecord("best of several fits", 1, found.scale, scaled),),
+        assumptions=said,
+        noise_source="none" if found.scale == 0 else noise_source,
+        n_rows=n_rows,
+    )
+    return Terms(mu, delta, str(relation), noise_source), statement
+
+
+def private_fits(who: str, estimator: Any) -> list[Any]:
+    """Return the private estimators in a candidate, or raise ValueError if it is none.
+
+    A candidate is an estimator of skdp, or a pipeline of steps that learn nothing from rows, or
+    learn it privately, with an estimator of skdp at its end.
+    """
+    if isinstance(estimator, DPLinearModel):
+        return [estimator]
+    if not (isinstance(estimator, Pipeline) and isinstance(_last(estimator), DPLinearModel)):
+        raise ValueError(
+            f"{who}: estimator must be an estimator of skdp, or a Pipeline that ends in one; got "
+            f"{type(estimator).__name__}. Nothing was released."
+        )
+    found: list[Any] = []
+    for name, step in estimator.steps:
+        if isinstance(step, Pipeline) and isinstance(_last(step), DPLinearModel):
+            found += private_fits(who, step)
+        elif isinstance(step, PrivateEstimatorMixin):
+            found.append(step)
+        elif learns(step):
+            raise ValueError(
+                f"{who}: step {name!r} ({type(step).__name__}) learns from rows without privacy. "
+                "The estimators of skdp scale columns themselves; otherwise use "
+                "skdp.DPStandardScaler, or steps that learn nothing. Nothing was released."
+            )
+    return found
+
+
+def _last(pipeline: Pipeline) -> Any:
+    last = pipeline.steps[-1][1]
+    return _last(last) if isinstance(last, Pipeline) else last
+
+
+def learns(step: Any) -> bool:
+    """Whether a step, or a part of it, learns from rows; choosing columns by name does not."""
+    if isinstance(step, str) or step is None:
+        return False
+    if isinstance(step, Pipeline):
+        return any(learns(part) for _, part in step.steps)
+    if isinstance(step, ColumnTransformer):
+        parts = [*step.transformers, ("", step.remainder, None)]
+        return any(learns(part) for _, part, _ in parts)
+    if isinstance(step, FeatureUnion):
+        return any(learns(part) for _, part in step.transformer_list)
+    return reads_rows(step)
+
+
+def prepared_candidate(
+    who: str, estimator: Any, parameters: dict[str, Any], terms: Terms, classes: Any
+) -> Any:
+    """Return a candidate whose private fits keep to the terms of a run.
+
+    Raises
+    ------
+    ValueError
+        If it is no candidate, or sets what the search decides.
+    """
+    fixed = sorted(name for name in parameters if name.rpartition("__")[2] in DECIDED)
+    if fixed:
+        raise ValueError(
+            f"{who}: the candidates set {', '.join(fixed)}, which the search decides for all of "
+            "its fits. Nothing was released."
+        )
+    candidate = clone(estimator).set_params(**clone(parameters, safe=False))
+    fits = private_fits(who, candidate)
+    for fit in fits:
+        if fit.budget is not None:
+            raise ValueError(
+                f"{who}: {type(fit).__name__} has a budget of its own, which would count each fit. "
+                f"Give it to {who}. Nothing was released."
+            )
+        given: dict[str, Any] = {
+            "epsilon": terms.epsilon(len(fits)),
+            "delta": terms.delta,
+            "adjacency": terms.adjacency,
+            "accountant": "gdp",
+            "noise_source": terms.noise_source,
+            # A seed of its own follows before each run; noise of the system takes none.
+            "random_state": None if terms.noise_source == "system" else 0,
+        }
+        known = fit.get_params(deep=False)
+        if classes is not None and "classes" in known and fit.classes is None:
+            given["classes"] = list(classes)
+        if "verbose" in known:
+            given["verbose"] = 0
+        fit.set_params(**given)
+    return candidate
+
+
+def check_price(
+    who: str, candidate: Any, terms: Terms, n_rows: int, n_features: int, n_outputs: int
+) -> None:
+    """Raise ValueError unless every fit of a candidate is Gaussian DP with the terms' parameter.
+
+    Accountants are asked without rows, before anything is charged. Where steps before a fit change
+    the number of columns, its price does not depend on that number.
+    """
+    if np.isinf(terms.mu):
+        return
+    exact, adjacency = accounting.GDPAccountant(), accounting.Adjacency.parse(terms.adjacency)
+    total = 0.0
+    for fit in private_fits(who, candidate):
+        shape = (n_rows, n_features, n_outputs)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                plan = fit.plan(*shape if isinstance(fit, DPLinearModel) else shape[:2])
+            mu = exact.mu(plan.event, adjacency)
+        except accounting.UnknownCost as reason:
+            raise ValueError(
+                f"{who}: a candidate's {type(fit).__name__} takes releases that are not Gaussian "
+                f"on all rows or disjoint blocks, so that its choice has no price. {reason} "
+                "Nothing was released."
+            ) from reason
+        total += mu**2
+    if total > terms.mu**2 * (1 + MARGIN):
+        raise ValueError(f"{who}: a candidate costs more than a run may. Nothing was released.")
+
+
+def new_seeds(candidate: Any, seeds: Any) -> None:
+    """Give every private fit in a candidate a seed of its own, for noise that is seeded."""
+    for fit in private_fits("", candidate):
+        if fit.noise_source == "seeded":
+            fit.set_params(random_state=int(seeds()))

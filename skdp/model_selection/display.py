@@ -1,0 +1,151 @@
+"""Score against epsilon, as a picture."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import check_scoring
+
+from skdp._numbers import AnyArray, Array, require
+from skdp.accounting import PrivacyStatement
+from skdp.model_selection.total import total_privacy
+
+
+class PrivacyUtilityDisplay:
+    """Score of a model against its privacy budget.
+
+    Make it by `from_estimator`. It is for public data, or data made for the purpose: every fit
+    spends its budget, and the scores are computed without noise.
+
+    Parameters
+    ----------
+    epsilons : array of shape (n_epsilons,)
+    scores : array of shape (n_epsilons, n_repeats)
+        Of the private models.
+    score_name : str
+    references : dict of str to float, default=None
+        Scores of models without privacy, by name, drawn as lines.
+    total : PrivacyStatement or None, default=None
+        What all the fits cost together.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+        Both are there once `plot` has been called.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from skdp import DPLogisticRegression, PrivacyUtilityDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True)  # public data
+    >>> display = PrivacyUtilityDisplay.from_estimator(
+    ...     DPLogisticRegression(), X[:400], y[:400], X[400:], y[400:], plot=False
+    ... )
+    >>> display.scores.shape
+    (5, 3)
+    """
+
+    def __init__(
+        self,
+        epsilons: Any,
+        scores: Any,
+        score_name: str = "score",
+        references: dict[str, float] | None = None,
+        total: PrivacyStatement | None = None,
+    ) -> None:
+        self.epsilons: Array = np.asarray(epsilons, dtype=float)
+        self.scores: AnyArray = np.asarray(scores)
+        self.score_name, self.references, self.total = score_name, references, total
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        X_test: Any,
+        y_test: Any,
+        *,
+        epsilons: Sequence[float] = (0.1, 0.3, 1.0, 3.0, 10.0),
+        n_repeats: int = 3,
+        scoring: str | Callable[..., float] | None = None,
+        references: dict[str, Any] | None = None,
+        parameter: str = "epsilon",
+        plot: bool = True,
+        ax: Any = None,
+    ) -> Self:
+        """Fit clones of an estimator at several budgets, score them, and draw the scores.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A private one, or a pipeline that ends with one.
+        X, y : arrays
+            Rows of the fits.
+        X_test, y_test : arrays
+            Other rows, to score on.
+        epsilons : sequence of float
+        n_repeats : int, default=3
+            Fits at each epsilon; noise differs.
+        scoring : str, callable or None, default=None
+            As in scikit-learn; None for the estimator's own score.
+        references : dict of str to estimator, or None, default=None
+            Models without privacy to compare with. They are fitted and scored, too.
+        parameter : str, default="epsilon"
+            Name of the budget among the estimator's parameters, such as
+            ``dplogisticregression__epsilon``.
+        plot : bool, default=True
+            Whether to draw; it needs matplotlib.
+        ax : matplotlib Axes or None, default=None
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+        """
+        require("n_repeats", n_repeats, "be an integer of at least 1", n_repeats >= 1)
+        require("epsilons", list(epsilons), "hold at least one number", len(epsilons) >= 1)
+        scorer = check_scoring(estimator, scoring)
+        models, scores = [], []
+        for epsilon in epsilons:
+            row = []
+            for _ in range(n_repeats):
+                model = clone(estimator).set_params(**{parameter: epsilon}).fit(X, y)
+                models.append(model)
+                row.append(scorer(model, X_test, y_test))
+            scores.append(row)
+        compared = {
+            name: float(scorer(clone(other).fit(X, y), X_test, y_test))
+            for name, other in (references or {}).items()
+        }
+        total = total_privacy(*models, delta=1e-6)
+        name = scoring if isinstance(scoring, str) else "score"
+        display = cls(epsilons, scores, name, compared, total)
+        return display.plot(ax=ax) if plot else display
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the mean score at each epsilon, and the range of the repeats.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None makes a new figure.
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+        """
+        if ax is None:
+            _, ax = importlib.import_module("matplotlib.pyplot").subplots()
+        mean = self.scores.mean(axis=1)
+        ax.plot(self.epsilons, mean, marker="o", label="private")
+        low, high = self.scores.min(axis=1), self.scores.max(axis=1)
+        ax.fill_between(self.epsilons, low, high, alpha=0.2)
+        for number, (name, score) in enumerate((self.references or {}).items()):
+            ax.axhline(score, label=name, color=f"C{number + 1}", linestyle="--")
+        ax.set(xscale="log", xlabel="epsilon", ylabel=self.score_name)
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -1,0 +1,178 @@
+"""Random splits that are part of the accounting: fits on disjoint parts cost their maximum."""
+
+import math
+from typing import Any, NoReturn, SupportsIndex
+
+import numpy as np
+from sklearn.utils import _safe_indexing as rows_of
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import _num_samples
+
+from skdp._numbers import Indices, is_integer, is_real, shown
+from skdp.linear_model import parts
+from skdp.metrics import Scores, evaluate
+from skdp.oracle import NoiseSource, noise_source
+
+
+def scored_rows(test_size: Any, n_rows: int) -> int:
+    """Return the number of rows of the second part, rounded up as in scikit-learn."""
+    count = test_size
+    if is_real(test_size) and not is_integer(test_size) and 0 < test_size < 1:
+        count = math.ceil(test_size * n_rows)
+    if not (is_integer(count) and 1 <= count < n_rows):
+        raise ValueError(
+            f"test_size must be a share between 0 and 1, or a number of rows from 1 to "
+            f"{n_rows - 1}; got {shown(test_size)}."
+        )
+    return int(count)
+
+
+def random_split(sizes: list[int], drawn_from: NoiseSource) -> list[Indices]:
+    """Return the row numbers of disjoint parts of these sizes, in random order."""
+    order = drawn_from.permutation(sum(sizes))
+    return np.split(order, np.cumsum(sizes)[:-1])
+
+
+def dp_train_test_split(
+    *arrays: Any, test_size: float | int = 0.25, random_state: Any = None, groups: Any = None
+) -> list[Any]:
+    """Split rows at random into two parts whose uses cost the maximum, not the sum.
+
+    A row lies in one of the parts. A fit on the first and a score on the second cost a row
+    only the one that it meets: epsilon 1 for the fit and epsilon 1 for the score is epsilon 1 for
+    both. `skdp.total_privacy` and `skdp.PrivacyBudget` know it, by the very arrays
+    that are returned: pass these to ``fit`` and `skdp.metrics.evaluate` as they are. Arrays that
+    are made of them, as in a pipeline, count as all of the rows, so that costs add up; see
+    `DPHoldout`, which follows pipelines, too.
+
+    Parameters
+    ----------
+    *arrays : arrays, sparse matrices or data frames with the same number of rows
+    test_size : float or int, default=0.25
+        Share, or number, of the rows in the second part; public.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws the split from the operating system's secure source. A split need not be secret,
+        only drawn without looking at the rows, so an integer is fine.
+    groups : None
+        Reserved: splits by person are not supported yet.
+
+    Returns
+    -------
+    list of length 2 * len(arrays)
+        First and second part of each array, as `sklearn.model_selection.train_test_split` returns
+        them. There is no ``stratify``: it looks at labels.
+
+    Examples
+    --------
+    >>> import skdp
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp.metrics import evaluate
+    >>> from skdp.model_selection import dp_train_test_split
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = dp_train_test_split(X, y)
+    >>> with skdp.PrivacyBudget(1.0, 1e-6) as budget:
+    ...     model = skdp.DPRidge(epsilon=1.0).fit(X_train, y_train)
+    ...     scores = evaluate(model, X_test, y_test, epsilon=1.0)
+    >>> budget.spent <= 1.0
+    True
+    """
+    first, second = _split(arrays, test_size, random_state, groups)[:2]
+    return [part for pair in zip(first, second, strict=True) for part in pair]
+
+
+def _split(
+    arrays: tuple[Any, ...], test_size: Any, random_state: Any, groups: Any
+) -> tuple[list[Any], list[Any], list[parts.Part]]:
+    if not arrays:
+        raise ValueError("at least one array is needed.")
+    if groups is not None:
+        raise ValueError("groups are not supported yet: one row stands for one record.")
+    check_consistent_length(*arrays)
+    n_rows = int(_num_samples(arrays[0]))
+    n_test = scored_rows(test_size, n_rows)
+    numbers = random_split([n_rows - n_test, n_test], noise_source(random_state))
+    sides = parts.new_split(2, of=parts.part_of(*arrays))
+    found: list[list[Any]] = []
+    for rows, side in zip(numbers, sides, strict=True):
+        taken = [rows_of(np.asarray(a) if isinstance(a, list) else a, rows) for a in arrays]
+        for array in taken:
+            parts.remember(array, side)
+        found.append(taken)
+    return found[0], found[1], sides
+
+
+class DPHoldout:
+    """A random split that knows which part is fitted on, and which one scores.
+
+    Fits on the first part, pipelines included, and scores on the second cost the maximum of both.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+    test_size : float or int, default=0.25
+        As in `dp_train_test_split`.
+    random_state : int, RandomState, Generator or None, default=None
+        As in `dp_train_test_split`.
+
+    Attributes
+    ----------
+    X_train, y_train, X_test, y_test
+        The two parts.
+
+    Examples
+    --------
+    >>> import skdp
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdp.model_selection import DPHoldout
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> holdout = DPHoldout(X, y)
+    >>> model = make_pipeline(skdp.DPLogisticRegression(classes=[0, 1]))
+    >>> scores = holdout.evaluate(holdout.fit(model), "accuracy")
+    >>> round(skdp.total_privacy(model, scores.privacy_, delta=1e-6).epsilon, 6)
+    1.0
+    """
+
+    def __init__(
+        self, X: Any, y: Any, *, test_size: float | int = 0.25, random_state: Any = None
+    ) -> None:
+        train, test, self._parts = _split((X, y), test_size, random_state, None)
+        self.X_train, self.y_train = train
+        self.X_test, self.y_test = test
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be pickled or copied: it holds rows, and copies of a part are no part."""
+        raise TypeError("DPHoldout holds rows and cannot be pickled or copied; pickle models.")
+
+    def fit(self, model: Any) -> Any:
+        """Fit a model on the first part, and return it.
+
+        Parameters
+        ----------
+        model : estimator
+            Private by itself, or a pipeline that ends in such an estimator.
+        """
+        with parts.inside(self._parts[0]):
+            return model.fit(self.X_train, self.y_train)
+
+    def evaluate(self, model: Any, metrics: Any = None, **options: Any) -> Scores:
+        """Score a fitted model on the second part; see `skdp.metrics.evaluate`.
+
+        Parameters
+        ----------
+        model : fitted classifier or regressor
+        metrics : str or iterable of str, default=None
+        **options
+            Of `skdp.metrics.evaluate`.
+
+        Returns
+        -------
+        Scores
+        """
+        with parts.inside(self._parts[1]):
+            return evaluate(model, self.X_test, self.y_test, metrics, **options)
+
+    def __repr__(self) -> str:
+        fitted, scored = _num_samples(self.X_train), _num_samples(self.X_test)
+        return f"<DPHoldout: {fitted} rows to fit on, {scored} to score on>"

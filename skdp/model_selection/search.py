@@ -1,0 +1,396 @@
+"""A private search: the best of a random number of fits by a private score, and nothing else."""
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MetaEstimatorMixin, clone, is_classifier
+from sklearn.model_selection import ParameterGrid, ParameterSampler
+from sklearn.utils import _safe_indexing as rows_of
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdp import accounting
+from skdp._numbers import Array, Indices, is_integer, shown
+from skdp.linear_model import parameters, parts
+from skdp.linear_model._estimator import PrivateEstimatorMixin
+from skdp.linear_model.budget import charge
+from skdp.metrics import facts
+from skdp.metrics.evaluation import PrivateScorer
+from skdp.metrics.questions import METRICS
+from skdp.model_selection import candidates
+from skdp.model_selection.holdout import random_split, scored_rows
+from skdp.oracle import NoiseSource
+
+POOL = 100  # candidates that are drawn from distributions, before any row is read
+SCORED = {  # metrics of which more is better
+    kind: sorted(
+        name
+        for name, (what, sign) in known.items()
+        if what not in ("confusion_matrix", "roc_curve", "calibration_curve")
+        and (sign < 0 or (f"neg_{name}" not in known and name != "brier_score_loss"))
+    )
+    for kind, known in METRICS.items()
+}
+
+
+def _best_has(name: str) -> Callable[[Callable[..., Any]], Any]:
+    def check(search: Any) -> bool:
+        return hasattr(getattr(search, "best_estimator_", search.estimator), name)
+
+    found: Callable[[Callable[..., Any]], Any] = available_if(check)
+    return found
+
+
+class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
+    """Private choice among hyperparameters, solvers, columns or estimators.
+
+    Rows are split at random. A random number of times a candidate is drawn, fitted on the first
+    part and scored, with noise, on the second; the one with the best noisy score is kept, and
+    nothing of the others is. All of it together is (epsilon, delta)-differentially private.
+
+    **Often the default is better.** A search over 10 runs gives each of them about a third less
+    epsilon than a single fit would have, and a fifth fewer rows. It pays where candidates differ
+    by more than that, as columns or estimators may, and seldom for the strength of a
+    penalty; see :doc:`choose_and_judge`.
+
+    Parameters
+    ----------
+    estimator : estimator of skdp, or Pipeline that ends in one
+        Other steps must learn nothing from rows, or learn it privately: then all private fits of a
+        run share its budget. Its own epsilon, delta, adjacency, accountant and noise source are
+        replaced.
+    param_grid : dict or list of dict, default=None
+        As in `sklearn.model_selection.GridSearchCV`. Runs draw from the grid with equal
+        probability, with repetition.
+    param_distributions : dict or list of dict, default=None
+        In place of a grid, as in `sklearn.model_selection.RandomizedSearchCV`: 100 candidates are
+        drawn from them, before any row is read.
+    epsilon : float, default=1.0
+        Privacy budget of the whole search; positive.
+    delta : float, default=1e-6
+        In (0, 1).
+    n_candidates : int, default=10
+        Expected number of runs, at least 2. The number itself is geometric and stays secret: half
+        of the searches make fewer than 0.7 times as many. A candidate of a grid of equal size is
+        drawn at all with a probability of about one half.
+    scoring : str, default=None
+        A metric of `skdp.metrics.evaluate` of which more is better, under its scorer's name; None
+        for "accuracy" or "r2".
+    holdout : float or int, default=0.2
+        Share, or number, of the rows that score.
+    adjacency : {"zero_out", "replace_one"}, default="zero_out"
+        As in `skdp.DPRidge`.
+    budget : PrivacyBudget or None, default=None
+        A budget that this search shares with fits. It is charged once.
+    target_range : (low, high) or None, default=None
+        Of regressors: see `skdp.metrics.evaluate`.
+    noise_source : {"system", "seeded"}, default="system"
+        As in `skdp.DPRidge`.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of all choices and noise if ``noise_source="seeded"``.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        Fitted on the first part. Its ``privacy_`` is that of the search. It is not fitted again on
+        all rows, which would cost a fit more.
+    best_params_ : dict
+    best_score_ : float
+        Its noisy score, which is too good on average, being the best of several.
+    privacy_ : PrivacyStatement
+    n_features_in_ : int
+    classes_ : array
+        Of a classifier.
+
+    Notes
+    -----
+    There is no ``cv_results_``, since every score that is shown costs budget. Neither the number of
+    runs nor who else was drawn is kept: the guarantee rests on it. Whoever can time ``fit`` learns
+    about the number, so do not publish times.
+
+    Each run costs a row the maximum of fit and score, as it is in one part only. That the best of a
+    geometric number of mu-Gaussian-DP runs costs little more than one is Theorem 2 of Papernot and
+    Steinke; the price here is by privacy profiles, in the spirit of Koskela, Redberg and Wang. A
+    candidate must be Gaussian DP, so its releases are on all rows or on disjoint blocks.
+
+    References
+    ----------
+    N. Papernot, T. Steinke: Hyperparameter tuning with Renyi differential privacy. ICLR 2022.
+    A. Koskela, R. Redberg, Y.-X. Wang: Privacy profiles for private selection. ICML 2024.
+
+    Examples
+    --------
+    >>> import skdp
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from skdp.model_selection import DPSearchCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = skdp.DPLogisticRegression(classes=[0, 1])
+    >>> search = DPSearchCV(model, {"solver": ["gd", "whitened"]}, epsilon=3.0).fit(X, y)
+    >>> sorted(search.best_params_)
+    ['solver']
+    >>> search.privacy_.epsilon <= 3.0
+    True
+    """
+
+    accountant = "auto"
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any = None,
+        *,
+        param_distributions: Any = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        n_candidates: int = 10,
+        scoring: str | None = None,
+        holdout: float | int = 0.2,
+        adjacency: str = "zero_out",
+        budget: Any = None,
+        target_range: Any = None,
+        noise_source: str = "system",
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.param_distributions = param_distributions
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_candidates = n_candidates
+        self.scoring = scoring
+        self.holdout = holdout
+        self.adjacency = adjacency
+        self.budget = budget
+        self.target_range = target_range
+        self.noise_source = noise_source
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------ fit
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Search, spending the budget.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, a candidate or the data is refused. Nothing is released then.
+        RuntimeError
+            If no run ended in a model. The budget is spent.
+        """
+        who = type(self).__name__
+        part = parts.part_of(X, y)
+        metric = self._check_parameters()
+        n_rows, values = facts.read_rows(X, y)
+        n_scored = scored_rows(self.holdout, n_rows)
+        n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1
+        # 1. Candidates, each of them priced; the statement of the whole.
+        drawn_from, seed = self._noise()
+        pool = self._pool(drawn_from)
+        terms, statement = self._priced(n_rows)
+        labels = np.unique(values) if is_classifier(self.estimator) else None
+        ready = [
+            candidates.prepared_candidate(who, self.estimator, entry, terms, labels)
+            for entry in pool
+        ]
+        n_outputs = 1 if labels is None else len(labels)
+        for candidate in ready:
+            candidates.check_price(who, candidate, terms, n_rows - n_scored, n_features, n_outputs)
+        parameters.warn_about_budget(who, self.epsilon, self.delta, n_rows)
+        parameters.warn_about_seed(who, self.noise_source, self.epsilon)
+        # 2. One charge for all; then the runs.
+        if not parts.is_charged():
+            foreign = vars(self).get("_foreign_budget")
+            charge(who, parts.placed(statement, part), self.budget, seed, foreign)
+        numbers = random_split([n_rows - n_scored, n_scored], drawn_from)
+        best = self._best_of_runs(X, values, numbers, ready, terms, metric, drawn_from)
+        # 3. The best one, and nothing of the others.
+        if best.estimator is None:
+            raise RuntimeError(
+                f"{who}: no run ended in a model. The budget of this search is spent. Fit the "
+                "estimator by itself, to see why."
+            )
+        self.privacy_ = parts.placed(statement, part)
+        self.best_estimator_, self.best_params_ = best.estimator, pool[best.number]
+        self.best_score_ = best.score
+        for fit in candidates.private_fits(who, self.best_estimator_):
+            fit.privacy_ = self.privacy_
+        self.n_features_in_ = n_features
+        return self
+
+    def _best_of_runs(
+        self,
+        X: Any,
+        y: Any,
+        numbers: list[Indices],
+        ready: list[Any],
+        terms: candidates.Terms,
+        metric: str,
+        drawn_from: NoiseSource,
+    ) -> candidates.Run:
+        """Return the best of a geometric number of runs; nothing else of them is left."""
+        fitted, scored = ((rows_of(X, rows), rows_of(y, rows)) for rows in numbers)
+        best: candidates.Run | None = None
+        with (
+            parts.charged_as_a_whole(),
+            warnings.catch_warnings(),  # they would tell which candidates were drawn
+        ):
+            warnings.simplefilter("ignore")
+            while True:
+                number = int(drawn_from.integers(len(ready), 1)[0])
+                run = self._run(ready, number, fitted, scored, terms, metric, drawn_from)
+                best = run if run.beats(best) else best
+                if drawn_from.integers(int(self.n_candidates), 1)[0] == 0:
+                    return best if best is not None else run
+
+    def _run(
+        self,
+        ready: list[Any],
+        number: int,
+        fitted: tuple[Any, Any],
+        scored: tuple[Any, Any],
+        terms: candidates.Terms,
+        metric: str,
+        drawn_from: NoiseSource,
+    ) -> candidates.Run:
+        """Fit and score a candidate; one that fails is the worst."""
+
+        def seeds() -> int:
+            return int(drawn_from.integers(2**31, 1)[0])
+
+        coin = int(drawn_from.integers(2**62, 1)[0])
+        candidate = clone(ready[number])
+        candidates.new_seeds(candidate, seeds)
+        scorer = PrivateScorer(
+            candidate,
+            [metric],
+            epsilon=terms.epsilon(),
+            delta=terms.delta,
+            adjacency=self.adjacency,
+            accountant="gdp",
+            target_range=self.target_range,
+            noise_source=self.noise_source,
+            random_state=seeds(),
+        )
+        try:
+            candidate.fit(*fitted)
+            score = getattr(scorer.fit(*scored).scores_[metric], "value", math.nan)
+        except Exception:  # whatever it is, it would tell of this candidate
+            return candidates.Run(-math.inf, coin, None, number)
+        score = -math.inf if np.isnan(score) else float(score)
+        return candidates.Run(score, coin, candidate, number)
+
+    # ------------------------------------------------------------------ before any row is read
+
+    def _check_parameters(self) -> str:
+        """Refuse what can be refused without rows; return the metric."""
+        who = type(self).__name__
+        self._check_shared_parameters()
+        if self.delta == 0 and not math.isinf(self.epsilon):
+            raise ValueError(f"{who}: Gaussian noise needs delta > 0. Nothing was released.")
+        if not (is_integer(self.n_candidates) and self.n_candidates >= 2):
+            raise ValueError(
+                f"n_candidates must be an integer of at least 2; got {shown(self.n_candidates)}."
+            )
+        candidates.private_fits(who, self.estimator)
+        kind = "classifier" if is_classifier(self.estimator) else "regressor"
+        metric = self.scoring
+        if metric is None:
+            metric = "accuracy" if kind == "classifier" else "r2"
+        if not isinstance(metric, str) or metric not in SCORED[kind]:
+            raise ValueError(
+                f"scoring must be None or one of {', '.join(SCORED[kind])}; got {shown(metric)}."
+            )
+        return metric
+
+    def _pool(self, drawn_from: NoiseSource) -> list[dict[str, Any]]:
+        """Return the candidates, none of which depends on rows."""
+        given = [self.param_grid is not None, self.param_distributions is not None]
+        if sum(given) != 1:
+            raise ValueError("pass either param_grid or param_distributions.")
+        if self.param_grid is not None:
+            return list(ParameterGrid(self.param_grid))
+        seed = int(drawn_from.integers(2**31, 1)[0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a small space has fewer than that
+            return list(ParameterSampler(self.param_distributions, POOL, random_state=seed))
+
+    def plan(self, n_samples: int, n_features: int = 1) -> accounting.PrivacyStatement:
+        """Return the privacy statement of a search that has not happened, without rows.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        n_features : int, default=1
+            Number of columns, on which the price does not depend.
+
+        Returns
+        -------
+        PrivacyStatement
+        """
+        self._check_parameters()
+        parameters.check_counts("plan", n_samples=n_samples, n_features=n_features)
+        return self._priced(n_samples)[1]
+
+    def _priced(self, n_rows: int) -> tuple[candidates.Terms, accounting.PrivacyStatement]:
+        """Return what each run gets, and the statement of the whole."""
+        return candidates.priced_search(
+            int(self.n_candidates),
+            float(self.epsilon),
+            float(self.delta),
+            self.adjacency,
+            self.noise_source,
+            n_rows,
+        )
+
+    # ------------------------------------------------------------------ what the best one does
+
+    @property
+    def classes_(self) -> Any:
+        """Labels of the best classifier."""
+        return self._best().classes_
+
+    def _best(self) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    @_best_has("predict")
+    def predict(self, X: Any) -> Array:
+        """Predict by the best estimator."""
+        return np.asarray(self._best().predict(X))
+
+    @_best_has("predict_proba")
+    def predict_proba(self, X: Any) -> Array:
+        """Predict probabilities by the best estimator."""
+        return np.asarray(self._best().predict_proba(X))
+
+    @_best_has("decision_function")
+    def decision_function(self, X: Any) -> Array:
+        """Decision values of the best estimator."""
+        return np.asarray(self._best().decision_function(X))
+
+    @_best_has("score")
+    def score(self, X: Any, y: Any) -> float:
+        """Exact score of the best estimator, without privacy: for public rows only."""
+        return float(self._best().score(X, y))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.target_tags, tags.input_tags = inner.target_tags, inner.input_tags
+        return tags

@@ -1,0 +1,121 @@
+"""The stage that scores a given model: tables and sums of facts about rows, with noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdp._numbers import Array
+from skdp.oracle import Oracle, Public, Solution, Stage, TableCounts, UnitSum
+
+# Scores of two classes are compared as log-odds; beyond these, and in steps of 1/32, they are
+# looked up for a first table, whose quantiles are the edges of a second one. Choices of ours.
+LARGEST_LOG_ODDS, FINE_CELLS = 8.0, 512
+FINE_SHARE = 0.2  # of the first table, of what both get
+FINE_EDGES = np.linspace(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, FINE_CELLS - 1)
+LEAST_BINS, MOST_BINS = 14, 200
+
+
+@dataclass(frozen=True)
+class NoisyTable:
+    """A table of counts with noise, its cells adding up to the number of rows.
+
+    Attributes
+    ----------
+    counts : array of shape (n_groups, n_bins)
+    std : float
+        Noise on a count, before the cells were made to add up.
+    edges : array of shape (n_bins - 1,)
+        Between the bins.
+    fine : array of shape (FINE_CELLS,) or None
+        For a table of scores: noisy counts of both classes together, in equal cells.
+    """
+
+    counts: Array
+    std: float
+    edges: Array
+    fine: Array | None = None
+
+    def variance(self, one: Array, other: Array | None = None) -> float:
+        """Covariance of the noise in two weighted sums of the cells.
+
+        Making m cells add up to a known number takes the noise's mean off every cell, so that its
+        covariance is ``std**2 (I - 1 1' / m)``.
+        """
+        other = one if other is None else other
+        along = float(np.vdot(one, other)) - float(one.sum() * other.sum()) / self.counts.size
+        return self.std**2 * along
+
+
+@dataclass(frozen=True)
+class NoisyMean:
+    """Mean of a fact that is cut to [-1, 1], and the standard deviation of its noise."""
+
+    value: float
+    std: float
+
+
+@dataclass(frozen=True)
+class ScoreStage(Stage):
+    """Asks for the means and tables that metrics follow from.
+
+    Parameters
+    ----------
+    means : tuple of (column, share)
+        Facts whose means are asked for.
+    tables : tuple of (column, n_cells, share)
+        Facts that are numbers of cells.
+    ranking : tuple of (column, group column, share) or None
+        A score and the class, of two, that its distribution is asked for by.
+    """
+
+    means: tuple[tuple[int, float], ...] = ()
+    tables: tuple[tuple[int, int, float], ...] = ()
+    ranking: tuple[int, int, float] | None = None
+    share: float | None = None
+
+    def run(self, oracle: Oracle, solution: Solution) -> Solution:
+        n_rows = oracle.public.n_rows
+        found: dict[str, NoisyMean | NoisyTable] = {}
+        for column, share in self.means:
+            answer, std = oracle.with_share(UnitSum(column), share)
+            found[f"mean {column}"] = NoisyMean(float(answer[0]) / n_rows, std / n_rows)
+        for column, n_cells, share in self.tables:
+            edges = np.arange(1.0, n_cells) - 0.5
+            found[f"table {column}"] = _asked(oracle, TableCounts(column, edges), share)
+        if self.ranking is not None:
+            column, group, share = self.ranking
+            fine = _asked(oracle, TableCounts(column, FINE_EDGES), FINE_SHARE * share).counts[0]
+            edges = quantiles(fine, number_of_bins(oracle.public))
+            table = _asked(oracle, TableCounts(column, edges, group, 2), (1 - FINE_SHARE) * share)
+            found["ranking"] = replace(table, fine=fine)
+        return replace(solution, found=found)
+
+
+def _asked(oracle: Oracle, statistic: TableCounts, share: float) -> NoisyTable:
+    """Ask for a table; its cells are made to add up to n, which is public."""
+    answer, std = oracle.with_share(statistic, share)
+    answer = answer + (oracle.public.n_rows - answer.sum()) / answer.size
+    return NoisyTable(answer.reshape(statistic.n_groups, -1), std, statistic.edges)
+
+
+def number_of_bins(public: Public) -> int:
+    """Return the number of bins of a table of scores, a public number.
+
+    b bins of about as many rows each hide the order within a bin, which moves an AUC by about
+    1 / b**2, and their noise is that of sqrt(b) counts. Both are about as small for a b that
+    grows as ``(mu n)**0.4``.
+    """
+    size = 1.5 * (public.mu / public.sensitivity_factor * public.n_rows) ** 0.4
+    return int(np.clip(round(size), LEAST_BINS, MOST_BINS))
+
+
+def quantiles(fine: Array, n_bins: int) -> Array:
+    """Edges of at most ``n_bins`` bins with about as many rows each, from noisy fine counts."""
+    rising = np.cumsum(fine)
+    below, above = np.maximum.accumulate(rising), np.minimum.accumulate(rising[::-1])[::-1]
+    rising = (below + above) / 2
+    aims = rising[-1] * np.arange(1, n_bins) / n_bins
+    places = np.searchsorted(rising, aims)
+    return np.unique(FINE_EDGES[np.clip(places, 0, len(FINE_EDGES) - 1)])

@@ -1,0 +1,75 @@
+"""A statement written as JSON and read back says, and costs, the same."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.solvers import GradientDescent, available, get_solver
+
+MODELS = [
+    *(skdp.DPLogisticRegression(solver=name, scaling="none") for name in sorted(available())),
+    skdp.DPRidge(solver="adassp"),
+    skdp.DPRidge(solver="whitened", adjacency="replace_one"),
+    skdp.DPLogisticRegression(delta=0),
+    skdp.DPLogisticRegression(batch_size=0.5),
+    skdp.DPLogisticRegression(
+        solver=GradientDescent(sampling="fixed_size", batch_size=0.5, max_iter=3),
+        adjacency="replace_one",
+    ),
+    skdp.DPRidge(
+        solver=GradientDescent(release="last", max_iter=5, momentum=0.0),
+        fit_intercept=False,
+        scaling="none",
+        data_norm=1.0,
+        alpha=100.0,
+    ),
+    skdp.DPRidge(epsilon=np.inf),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_there_and_back(model):
+    solver = model.solver
+    if isinstance(solver, str) and solver != "auto":
+        needs = get_solver(solver).needs
+        if "bounded_set" in needs:
+            model.set_params(constraint="l2_ball")
+        if "quadratic_loss" in needs and not isinstance(model, skdp.DPRidge):
+            model = skdp.DPRidge(solver=solver)
+    statement = model.plan(400, 5)
+    again = skdp.PrivacyStatement.from_json(statement.to_json())
+    assert repr(again) == repr(statement)
+    assert str(again) == str(statement)
+    assert again.event == statement.event
+    if np.isfinite(statement.epsilon) and statement.delta > 0:
+        assert again.epsilon_at(statement.delta) == statement.epsilon_at(statement.delta)
+
+
+def without(name):
+    return lambda stated: stated.pop(name)
+
+
+def with_event(**changes):
+    return lambda stated: stated["releases"][0]["event"].update(changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (without("epsilon"), "epsilon is missing"),
+        (without("releases"), "releases is missing"),
+        (with_event(type="PosixPath"), "unknown type of event, 'PosixPath'"),
+        (with_event(type="walk"), "unknown type of event, 'walk'"),
+        (with_event(more=1), "Gaussian with other fields"),
+    ],
+)
+def test_what_is_no_statement_is_refused(change, message):
+    stated = json.loads(skdp.DPRidge().plan(400, 5).to_json())
+    change(stated)
+    with pytest.raises(ValueError, match=message):
+        skdp.PrivacyStatement.from_dict(stated)

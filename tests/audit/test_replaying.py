@@ -1,0 +1,165 @@
+"""The replay that users run: what it finds, on what, and what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+
+import skdp
+from skdp import audit
+from skdp.audit.fixtures import assert_private  # noqa: F401
+from skdp.oracle import Solution
+from skdp.oracle.exact_sampling import SystemWords
+from skdp.oracle.noise import SystemSource
+from skdp.solvers import Solver
+
+FEW = {"solver": "gd", "max_iter": 4, "scaling": "none"}
+
+
+class TwoSteps(Solver):
+    """A third party's solver, private by construction."""
+
+    def __init__(self, clip_norm=0.5):
+        self.clip_norm = clip_norm
+
+    def automatic(self, public, problem):
+        return {}
+
+    def check_values(self, public, problem):
+        pass
+
+    def solve(self, oracle):
+        point = oracle.start()
+        for _ in range(2):
+            point = point - 0.5 * oracle.gradient(point, self.clip_norm)
+        return Solution(point, 2)
+
+
+class Peeking(TwoSteps):
+    """One that keeps what it should not have."""
+
+    def solve(self, oracle):
+        found = super().solve(oracle)
+        if oracle._source is not None:
+            self.largest = float(np.clip(oracle._source.records.X, -1e9, 1e9).max())
+            return Solution(found.coef + 1e-9 * self.largest, 2)
+        return found
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+def test_the_fixture_passes_what_is_private(assert_private):  # noqa: F811
+    report = assert_private(skdp.DPRidge(solver=TwoSteps()))
+    assert len(report.pairs) >= 20
+    assert [one.kind for one in report.releases].count("gradient") == 2
+    # Hostile records reach the bound; an audit that never does would prove little.
+    assert max(one.ratio for one in report.releases) == pytest.approx(1, abs=1e-6)
+    assert max(one.ratio for one in report.releases) <= 1
+
+
+def test_the_fixture_stops_what_is_not(assert_private):  # noqa: F811
+    with pytest.raises(AssertionError, match="coef_ depends on the rows beyond the releases"):
+        assert_private(skdp.DPRidge(solver=Peeking(), scaling="none"))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        skdp.DPLogisticRegression(classes=[0, 1], batch_size=9, max_iter=5),
+        skdp.DPLinearRegression(solver="shuffled_sgd", max_iter=60),
+        skdp.DPRidge(solver="svrg", max_iter=6),
+        skdp.DPLogisticRegression(solver="objective_perturbation", classes=[0, 1]),
+        skdp.DPRidge(delta=0.0, max_iter=3),
+        skdp.DPStandardScaler(),
+        make_pipeline(skdp.DPStandardScaler(), skdp.DPRidge(**FEW)),
+        OneVsRestClassifier(skdp.DPLogisticRegression(**FEW)),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_secure_noise_and_secret_coins_are_repeated(estimator):
+    """Batches and orders are drawn from the same source; neighbours get the same ones."""
+    report = audit.replay(estimator)
+    assert report.ok, report
+    assert report.releases
+    assert len(report.refused) < len(report.pairs) / 2
+
+
+def test_rows_of_a_persons_shape():
+    X, y = audit.made_up_data(skdp.DPRidge())
+    report = audit.replay(skdp.DPRidge(**FEW, adjacency="replace_one"), X[:10], y[:10])
+    assert report.ok, report
+
+
+def test_an_estimator_that_is_no_private_one_is_refused():
+    from sklearn.linear_model import LogisticRegression
+
+    with pytest.raises(ValueError, match="one adjacency is audited at a time"):
+        audit.replay(LogisticRegression())
+
+
+def test_without_noise_there_is_nothing_to_audit():
+    with pytest.raises(ValueError, match="epsilon is infinite"):
+        audit.replay(skdp.DPRidge(epsilon=np.inf))
+
+
+def test_noise_that_is_drawn_too_small_is_found(monkeypatch):
+    """Its size is said rightly: only the draws show it."""
+    original = SystemSource.gaussian
+    monkeypatch.setattr(
+        SystemSource, "gaussian", lambda self, scale, size: np.rint(original(self, scale, size) / 2)
+    )
+    report = audit.replay(skdp.DPRidge(**FEW))
+    assert re.search(
+        r"drawn is too small: its standard deviation is 0\.(4[5-9]|5[0-5])", str(report)
+    )
+    assert not report.ok
+
+
+def test_noise_that_is_reused_is_found(monkeypatch):
+    drawn = {}
+    original = SystemSource.gaussian
+
+    def gaussian(self, scale, size):
+        return drawn.setdefault((scale, size), original(self, scale, size))
+
+    monkeypatch.setattr(SystemSource, "gaussian", gaussian)
+    assert "came again" in str(audit.replay(skdp.DPRidge(**FEW)))
+
+
+def test_bits_that_depend_on_nothing_secret_are_found(monkeypatch):
+    """A broken generator: the same words over and over."""
+    monkeypatch.setattr(
+        SystemWords, "__call__", lambda self, n: np.random.default_rng(0).integers(
+            0, 2**64, n, dtype=np.uint64
+        )
+    )  # fmt: skip
+    assert not audit.replay(skdp.DPRidge(**FEW)).ok
+
+
+def test_a_report_is_text_html_and_json():
+    report = audit.replay(skdp.DPRidge(**FEW))
+    assert str(report).startswith("replay of DPRidge on 22 pairs: nothing beyond")
+    assert "<td>gradient</td>" in report._repr_html_()
+    found = json.loads(json.dumps(report.to_dict()))
+    assert found["ok"] is True
+    assert found["releases"][0]["kind"] == "gradient"
+
+
+def test_no_budget_is_charged():
+    budget = skdp.PrivacyBudget(1.5, 1e-6)
+    assert audit.replay(skdp.DPRidge(**FEW, budget=budget)).ok
+    assert budget.spent == 0
+
+
+def test_a_report_holds_the_statement_and_both_audits():
+    report = audit.report(skdp.DPLinearRegression(**FEW, epsilon=2.0), n_fits=200)
+    assert report.ok
+    assert "(2, 1e-06)-differentially private, Gaussian DP with mu = " in str(report)
+    assert "<h3>Canaries</h3>" in report.to_html()
+    found = json.loads(json.dumps(report.to_dict()))
+    assert found["statement"]["mu"] == pytest.approx(found["canaries"]["claim"]["mu"])
+    assert found["replay"]["ok"] is True

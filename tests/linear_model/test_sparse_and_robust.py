@@ -1,0 +1,151 @@
+"""DPElasticNet, DPLasso and DPHuberRegressor: agreement, units, sparsity, robustness."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.linear_model import ElasticNet, Lasso
+from sklearn.preprocessing import StandardScaler
+
+import skdp
+from skdp.objective import L1, L2, Huber
+from skdp.objective import ElasticNet as ElasticNetPenalty
+
+N_ROWS = 3000
+WITHOUT_NOISE = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+
+
+@pytest.fixture
+def rows(rng):
+    """Columns and targets far from unit size, a few coefficients that matter."""
+    Z = rng.standard_normal((N_ROWS, 10))
+    coef = np.array([3.0, -2.0, 1.0] + [0.0] * 7)
+    y = 100.0 * (Z @ coef + 0.5 * rng.standard_normal(N_ROWS)) + 70.0
+    return Z * np.geomspace(0.01, 100.0, 10) + 5.0, y
+
+
+@WITHOUT_NOISE
+@pytest.mark.parametrize("scaling", ["private", "none"])
+@pytest.mark.parametrize("l1_ratio", [0.3, 1.0])
+def test_agree_with_scikit_learn_without_noise(scaling, l1_ratio, rows, rng):
+    """With scaling, after a StandardScaler, in the unit of the targets."""
+    X, y = rows
+    if scaling == "none":
+        X = rng.standard_normal((N_ROWS, 10))
+        y = X[:, 0] - 0.7 * X[:, 1] + rng.standard_normal(N_ROWS)
+    alpha = 0.05 * y.std()
+    options = {"epsilon": np.inf, "scaling": scaling, "solver": "gd", "max_iter": 2000}
+    model = skdp.DPElasticNet(alpha, l1_ratio, **options)
+    if l1_ratio == 1:
+        model = skdp.DPLasso(alpha, **options)
+    model.fit(X, y)
+    Z = X
+    if scaling == "private":
+        # What the fit found: without noise sizes come from fine histograms, not from moments.
+        Z = (X - model.scaling_.columns.centre) / model.scaling_.columns.size
+        assert model.scaling_.targets.size[0] > 50
+    right = ElasticNet(alpha=alpha, l1_ratio=l1_ratio, tol=1e-12, max_iter=10**5).fit(Z, y)
+    assert model.predict(X) == pytest.approx(right.predict(Z), abs=1e-4 * y.std())
+    assert ((model.coef_ != 0) == (right.coef_ != 0)).all()
+    assert (model.coef_ == 0).any()
+
+
+@WITHOUT_NOISE
+def test_several_targets_keep_their_units(rows):
+    X, y = rows
+    two = np.c_[y, y / 1000.0]
+    model = skdp.DPLasso(20.0, epsilon=np.inf, solver="gd", scaling="private").fit(X, two)
+    Z = StandardScaler().fit_transform(X)
+    assert (model.coef_[1] == 0).all()  # 20 is more than the size of this target
+    assert ((model.coef_[0] != 0) == (Lasso(alpha=20.0).fit(Z, y).coef_ != 0)).all()
+
+
+def test_solutions_are_sparse_where_noise_is(rows, rng):
+    _, y = rows
+    X = np.random.default_rng(20).standard_normal((N_ROWS, 10))  # as in ``rows``, of unit size
+    options = {"alpha": 5.0, "epsilon": 2.0, "noise_source": "seeded", "random_state": 1}
+    model = skdp.DPLasso(solver="gd", **options).fit(X, y)
+    assert model.solver_.averaging == "sparse"
+    assert (model.coef_[3:] == 0).sum() >= 5
+    assert (model.coef_[:3] != 0).all()
+    assert model.score(X, y) > 0.9
+    assert model.sparse_coef_.shape == (1, 10)
+    assert model.sparse_coef_.nnz == np.count_nonzero(model.coef_)
+    plain = skdp.solvers.GradientDescent(averaging="tail")
+    tail = skdp.DPLasso(solver=plain, **options).fit(X, y)
+    assert np.count_nonzero(tail.coef_) > np.count_nonzero(model.coef_)
+    assert tail.privacy_.releases == model.privacy_.releases  # the zeros are free
+
+
+def test_penalties_of_estimators():
+    assert skdp.DPElasticNet(0.3, 0.5)._penalty(100) == ElasticNetPenalty(0.3, 0.5)
+    assert skdp.DPElasticNet(0.3, 0.0)._penalty(100) == L2(0.3)
+    assert skdp.DPLasso(0.3)._penalty(100) == L1(0.3)
+    assert skdp.DPHuberRegressor(2.0)._loss(1) == Huber(2.0)
+    assert skdp.DPHuberRegressor(alpha=5.0)._penalty(100) == L2(0.05)
+    for empty in (skdp.DPLasso(0.0), skdp.DPHuberRegressor(alpha=0.0)):
+        assert empty._penalty(10).strong_convexity == 0
+        assert empty._penalty(10).value(np.ones(3)) == 0
+
+
+def test_a_penalty_in_units_of_targets(rng):
+    """Division of targets by sizes divides the objective by their squares."""
+    W = rng.standard_normal((4, 2))
+    sizes = (2.0, 5.0)
+    for penalty in (L1(0.3), ElasticNetPenalty(0.3, 0.4)):
+        moved = penalty.for_targets(sizes)
+        for k, size in enumerate(sizes):
+            one = np.zeros((4, 2))
+            one[:, k] = W[:, k] / size
+            assert moved.value(one) == pytest.approx(penalty.value(size * one) / size**2)
+            stepped = moved.prox(W / sizes, 0.7)[:, k] * size
+            assert stepped == pytest.approx(penalty.prox(W, 0.7)[:, k])
+    assert L2(0.3).for_targets(sizes) == L2(0.3)
+
+
+@WITHOUT_NOISE
+def test_huber_reaches_its_minimum(rng):
+    X = rng.standard_normal((500, 3))
+    y = X @ [1.0, -1.0, 0.5] + 0.3 + rng.standard_t(2, size=500)
+
+    def objective(w):
+        size = np.abs(X @ w[:3] + w[3] - y)
+        near = np.minimum(size, 1.35)
+        return np.mean(near * (size - near / 2)) + 5.0 / 1000 * w[:3] @ w[:3]
+
+    right = minimize(objective, np.zeros(4), tol=1e-12).x
+    options = {"epsilon": np.inf, "scaling": "none", "solver": "gd", "max_iter": 2000}
+    model = skdp.DPHuberRegressor(alpha=5.0, **options).fit(X, y)
+    assert [*model.coef_, model.intercept_] == pytest.approx(right, abs=1e-5)
+
+
+def test_huber_is_robust(rng):
+    """A tenth of the targets is shifted by forty deviations: least squares follows them."""
+    X = rng.standard_normal((5000, 4))
+    coef = np.array([1.0, -1.0, 0.5, 0.0])
+    y = X @ coef + 0.1 * rng.standard_normal(5000)
+    y[:500] += 40.0 * (1 + X[:500, 3])
+    asked = {"scaling": "none", "epsilon": 2.0, "clip_norm": 4.0}
+    asked |= {"noise_source": "seeded", "random_state": 0, "solver": "gd"}
+    robust = skdp.DPHuberRegressor(0.5, **asked).fit(X, y)
+    plain = skdp.DPLinearRegression(**asked | {"clip_norm": 200.0}).fit(X, y)
+    assert abs(robust.coef_ - coef).max() < 0.2 < abs(plain.coef_ - coef).max()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (skdp.DPLasso(-1.0), "alpha must be"),
+        (skdp.DPElasticNet(l1_ratio=2.0), "l1_ratio must be"),
+        (skdp.DPHuberRegressor(0.0), "threshold must be"),
+        (skdp.DPHuberRegressor(alpha=np.nan), "alpha must be"),
+        (skdp.DPLasso(solver="nesterov"), "strongly convex"),
+        (skdp.DPHuberRegressor(solver="newton"), "twice differentiable"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_released(model, message, asked, rng):
+    X = rng.standard_normal((50, 2))
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, X[:, 0])
+    assert not asked

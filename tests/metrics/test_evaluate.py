@@ -1,0 +1,304 @@
+"""Scores: right without noise, as noisy as they say, charged, and refused before the charge."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn import metrics as plain
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import LinearSVC
+
+import skdp
+from skdp.metrics import Score, evaluate
+from skdp.metrics.questions import METRICS
+from skdp.oracle import Oracle
+
+TWO = list(METRICS["classifier"])
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Releases about rows."""
+    found, ask = [], Oracle.ask
+
+    def counted(self, release):
+        if not self.is_rehearsal:
+            found.append(release)
+        return ask(self, release)
+
+    monkeypatch.setattr(Oracle, "ask", counted)
+    return found
+
+
+@pytest.fixture
+def two_classes(rng):
+    X = rng.standard_normal((2000, 3))
+    y = np.where(X @ [2.0, -1.0, 0.5] + rng.logistic(size=2000) > 1.0, "yes", "no")
+    return LogisticRegression().fit(X[:500], y[:500]), X, y
+
+
+def seeded(model, X, y, metrics, seed=0, **options):
+    return evaluate(model, X, y, metrics, noise_source="seeded", random_state=seed, **options)
+
+
+def exact(model, X, y, metrics, **options):
+    with pytest.warns(skdp.PrivacyWarning, match="epsilon=inf"):
+        return evaluate(model, X, y, metrics, epsilon=math.inf, **options)
+
+
+# ---------------------------------------------------------------- without noise
+
+
+def test_exact_scores_of_two_classes(two_classes):
+    model, X, y = two_classes
+    scores = exact(model, X, y, TWO)
+    truth, said = y == "yes", model.predict(X) == "yes"
+    chance = model.predict_proba(X)[:, 1]
+    loss = np.minimum(-np.log(np.where(truth, chance, 1 - chance)), 6.0).mean()
+    expected = {
+        "accuracy": plain.accuracy_score(truth, said),
+        "balanced_accuracy": plain.balanced_accuracy_score(truth, said),
+        "precision": plain.precision_score(truth, said),
+        "recall": plain.recall_score(truth, said),
+        "f1": plain.f1_score(truth, said),
+        "log_loss": loss,
+        "neg_log_loss": -loss,
+        "brier_score_loss": plain.brier_score_loss(truth, chance),
+        "neg_brier_score": -plain.brier_score_loss(truth, chance),
+    }
+    for name, value in expected.items():
+        assert scores[name].value == pytest.approx(value, abs=3e-6), name
+        assert scores[name].noise_std == 0
+    assert scores["roc_auc"].value == pytest.approx(plain.roc_auc_score(truth, chance), abs=1e-4)
+    matrix = scores["confusion_matrix"]
+    np.testing.assert_array_equal(matrix.value, plain.confusion_matrix(y, model.predict(X)))
+    assert list(matrix.classes) == ["no", "yes"]
+    assert list(scores) == TWO
+
+
+def test_exact_curves_of_two_classes(two_classes):
+    model, X, y = two_classes
+    scores = exact(model, X, y, ["roc_curve", "calibration_curve"])
+    truth, chance = y == "yes", model.predict_proba(X)[:, 1]
+    x, rates, thresholds = scores["roc_curve"].value
+    assert (x[0], rates[0], x[-1], rates[-1]) == (0.0, 0.0, 1.0, 1.0)
+    for place, threshold in enumerate(thresholds):
+        assert rates[place] == pytest.approx((chance[truth] >= threshold).mean())
+        assert x[place] == pytest.approx((chance[~truth] >= threshold).mean())
+    chances, shares, lows = scores["calibration_curve"].value
+    ends = np.append(lows, np.inf)
+    for place in range(len(lows)):
+        inside = (chance >= ends[place]) & (chance < ends[place + 1])
+        assert shares[place] == pytest.approx(truth[inside].mean())
+        assert chances[place] == pytest.approx(chance[inside].mean(), abs=0.01)
+
+
+def test_exact_scores_of_several_classes(rng):
+    X, y = rng.standard_normal((900, 4)), np.arange(900) % 3
+    X[:, 0] += y
+    model = LogisticRegression().fit(X, y)
+    for metrics in (["balanced_accuracy", "accuracy"], ["confusion_matrix", "balanced_accuracy"]):
+        scores = exact(model, X, y, [*metrics, "neg_log_loss"])
+        said = model.predict(X)
+        balanced = plain.balanced_accuracy_score(y, said)
+        assert scores["balanced_accuracy"].value == pytest.approx(balanced)
+        assert scores["neg_log_loss"].value == pytest.approx(
+            -plain.log_loss(y, model.predict_proba(X)), abs=1e-5
+        )
+    matrix = plain.confusion_matrix(y, said)
+    np.testing.assert_array_equal(scores["confusion_matrix"].value, matrix)
+
+
+def test_exact_scores_of_a_regressor(regression):
+    X, y = regression
+    model = LinearRegression().fit(X[:50], y[:50])
+    scores = exact(model, X, y, list(METRICS["regressor"]), target_range=(-5.0, 7.0))
+    said = model.predict(X)
+    assert scores["r2"].value == pytest.approx(plain.r2_score(y, said), abs=1e-3)
+    squares, absolutes = plain.mean_squared_error(y, said), plain.mean_absolute_error(y, said)
+    assert scores["neg_mean_squared_error"].value == pytest.approx(-squares, abs=1e-4)
+    assert scores["mean_absolute_error"].value == pytest.approx(absolutes, abs=1e-5)
+
+
+def test_what_lies_out_of_range_is_cut(regression):
+    X, y = regression
+    model = LinearRegression().fit(X, y)
+    wild = y.copy()
+    wild[0] = 1e200
+    one = exact(model, X, wild, "neg_mean_squared_error", target_range=(-4.0, 4.0))
+    wild[0] = 4.0
+    other = exact(model, X, wild, "neg_mean_squared_error", target_range=(-4.0, 4.0))
+    assert one["neg_mean_squared_error"] == other["neg_mean_squared_error"]
+
+
+def test_sampling_is_told_apart_from_noise(two_classes):
+    model, X, y = two_classes
+    score = exact(model, X, y, ["accuracy", "log_loss"])["accuracy"]
+    assert score.sampling_std == pytest.approx(math.sqrt(score.value * (1 - score.value) / 2000))
+    assert score.std_error == score.sampling_std
+    assert score.interval() == (score.value, score.value)
+    low, high = score.interval(0.9, of="population")
+    assert high - low == pytest.approx(2 * stats.norm.ppf(0.95) * score.sampling_std)
+
+
+# ---------------------------------------------------------------- with noise
+
+
+def test_noise_is_as_large_as_it_says(two_classes):
+    """The z-scores of 300 evaluations: mean 0, variance 1."""
+    model, X, y = two_classes
+    names = ["accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc", "recall"]
+    aims = exact(model, X, y, names)
+    drawn = [seeded(model, X, y, names, seed) for seed in range(300)]
+    for name in names:
+        z = [(scores[name].value - aims[name].value) / scores[name].noise_std for scores in drawn]
+        assert abs(np.mean(z)) < 0.3, name
+        assert 0.8 < np.std(z) < 1.2, name
+
+
+def test_centred_counts_halve_the_noise_of_an_accuracy(two_classes):
+    """At (1, 1e-6), mu = .2367: half of 4.22 counts in n under zero-out, 4.22 under replace-one."""
+    model, X, y = two_classes
+    for adjacency, factor in (("zero_out", 0.5), ("replace_one", 1.0)):
+        score = seeded(model, X, y, "accuracy", adjacency=adjacency)["accuracy"]
+        expected = factor / skdp.accounting.gaussian_mu(1.0, 1e-6) / 2000
+        assert score.noise_std == pytest.approx(expected, rel=1e-6)
+
+
+def test_one_metric_is_less_noisy_than_many(two_classes):
+    model, X, y = two_classes
+    alone = seeded(model, X, y, "roc_auc")["roc_auc"]
+    among = seeded(model, X, y, ["roc_auc", "neg_log_loss", "accuracy"])["roc_auc"]
+    assert alone.noise_std < among.noise_std
+
+
+def test_intervals_of_ratios_are_fiellers():
+    score = Score("precision", 8.0, 10.0, (1.0, 0.5, 1.0), 0.0, (0.0, 1.0))
+    square = stats.norm.ppf(0.975) ** 2
+    for end in score.interval():
+        off = (8.0 - end * 10.0) ** 2 - square * (1.0 - 2 * end * 0.5 + end**2)
+        assert end == 1.0 or off == pytest.approx(0, abs=1e-9)
+    assert score.interval()[1] < 1.0
+    lost = Score("precision", 1.0, 1.5, (1.0, 0.5, 1.0), 0.0, (0.0, 1.0))
+    assert lost.interval() == (0.0, 1.0)
+    assert math.isnan(Score("recall", 1.0, -1.0, (1.0, 0.0, 1.0), 0.0, (0.0, 1.0)).value)
+    assert Score("neg_log_loss", 2.0, 1.0, (0.0, 0.0, 0.0), 0.0, (0.0, 6.0), -1).interval() == (
+        -2.0,
+        -2.0,
+    )
+    for level in (0, 1, "x", math.nan):
+        with pytest.raises(ValueError, match="level must lie between"):
+            score.interval(level)
+    with pytest.raises(ValueError, match="of must be"):
+        score.interval(of="all")
+
+
+# ---------------------------------------------------------------- models, rows and budgets
+
+
+def test_any_fitted_model_of_scikit_learn(two_classes, asked):
+    _, X, y = two_classes
+    frame = pd.DataFrame(X, columns=list("abc"))
+    models = {
+        "pipeline": make_pipeline(FunctionTransformer(np.tanh), LogisticRegression()),
+        "search": GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2),
+        "decision function": LinearSVC(),
+    }
+    for name, model in models.items():
+        score = seeded(model.fit(frame, y), frame, y, "roc_auc", epsilon=5.0)["roc_auc"]
+        assert score.value > 0.8, name
+    assert len(asked) == 6
+
+
+def test_the_range_of_targets_may_be_the_models_own(regression):
+    X, y = regression
+    private = skdp.DPRidge(epsilon=5.0).fit(X, y)
+    bounded = skdp.DPRidge(epsilon=5.0, target_bound=3.0, scaling="none").fit(X, y)
+    for model in (private, bounded, make_pipeline(FunctionTransformer(), private)):
+        assert seeded(model, X, y, "r2", epsilon=10.0)["r2"].value > 0.3
+
+
+def test_scores_are_charged(two_classes, asked):
+    model, X, y = two_classes
+    with skdp.PrivacyBudget(1.4, 1e-6) as budget:
+        scores = evaluate(model, X, y, ["accuracy", "roc_auc"], epsilon=1.0)
+        assert budget.spent == pytest.approx(1.0, rel=1e-6)
+        assert budget.spent == pytest.approx(scores.privacy_.epsilon)
+        done = len(asked)
+        with pytest.raises(skdp.PrivacyBudgetError, match="nothing was released"):
+            evaluate(model, X, y, "accuracy", epsilon=1.0)
+        assert len(asked) == done
+    own = skdp.PrivacyBudget(1.0, 1e-6)
+    evaluate(model, X, y, "accuracy", epsilon=0.5, budget=own)
+    assert own.spent == pytest.approx(0.5)
+
+
+def test_scores_hold_no_rows(two_classes):
+    model, X, y = two_classes
+    scores = evaluate(model, X, y, TWO)
+    assert len(pickle.dumps(scores)) < 30_000
+    assert pickle.loads(pickle.dumps(scores))["accuracy"] == scores["accuracy"]
+    assert "accuracy" in repr(scores)
+    assert "<li>" in scores._repr_html_()
+    assert scores.privacy_.epsilon <= 1.0
+
+
+WRONG = {
+    "metrics of a classifier must be among": {"metrics": ["accuracy", "r2"]},
+    "got none": {"metrics": []},
+    "epsilon must be": {"epsilon": 0.0},
+    "needs delta > 0": {"delta": 0.0},
+    "groups are not supported yet": {"groups": [1, 2]},
+    "log_loss_bound must lie": {"log_loss_bound": 0.0},
+    "adjacency must be": {"adjacency": "add_remove"},
+    "y holds a label that is none of": {"y": lambda y: np.where(y == "yes", "maybe", y)},
+    "labels, the classes of the model": {"y": lambda y: (y == "yes").astype(int)},
+    "there must be as many": {"y": lambda y: y[:-1]},
+    "y is needed": {"y": lambda y: None},
+    "predict failed on these rows, with ValueError": {"X": lambda X: X[:, :2]},
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_wrong_input_is_refused_before_the_charge(two_classes, asked, message):
+    model, X, y = two_classes
+    options = dict(WRONG[message])
+    X = options.pop("X", lambda X: X)(X)
+    y = options.pop("y", lambda y: y)(y)
+    with skdp.PrivacyBudget(9.0, 1e-6) as budget:
+        with pytest.raises(ValueError, match=message):
+            evaluate(model, X, y, **options)
+        assert budget.spent == 0
+    assert not asked
+
+
+def test_models_that_cannot_be_scored_are_refused(two_classes, regression, asked):
+    _, X, y = two_classes
+    rows, targets = regression
+    line = LinearRegression().fit(rows, targets)
+    tried = [
+        (KMeans(2, n_init=1).fit(X), X, y, None, "fitted classifier or regressor"),
+        (LogisticRegression(), X, y, None, "fit it first"),
+        (LinearSVC().fit(X, y), X, y, "neg_log_loss", "no predict_proba"),
+        (line, rows, targets, None, r"Pass target_range"),
+        (LogisticRegression().fit(X, np.arange(2000) % 3), X, y, "roc_auc", "is for two classes"),
+    ]
+    for one, X, y, metrics, message in tried:
+        with pytest.raises(ValueError, match=message):
+            evaluate(one, X, y, metrics)
+    for wrong in ((1.0, 1.0), (0.0, math.inf), "ab", 3.0):
+        with pytest.raises(ValueError, match="target_range must be"):
+            evaluate(line, rows, targets, target_range=wrong)
+    targets[0] = math.nan
+    with pytest.raises(ValueError, match=r"Nothing was released"):
+        evaluate(line, rows, targets, target_range=(0, 1))
+    assert not asked

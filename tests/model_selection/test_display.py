@@ -1,0 +1,68 @@
+"""Score against epsilon, tables and what notebooks show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import skdp
+
+matplotlib = pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+matplotlib.use("Agg")
+X, Y = load_breast_cancer(return_X_y=True)
+SPLIT = X[:400], Y[:400], X[400:], Y[400:]
+
+
+def test_scores_at_each_budget():
+    model = make_pipeline(skdp.DPStandardScaler(bounds=(0, 5000)), skdp.DPLogisticRegression())
+    display = skdp.PrivacyUtilityDisplay.from_estimator(
+        model,
+        *SPLIT,
+        epsilons=[0.5, 20.0],
+        n_repeats=2,
+        scoring="neg_log_loss",
+        references={"not private": LogisticRegression(max_iter=10000)},
+        parameter="dplogisticregression__epsilon",
+    )
+    assert display.scores.shape == (2, 2)
+    assert np.isfinite(display.scores).all()
+    assert display.total.epsilon > 20
+    assert display.ax_.get_xlabel() == "epsilon"
+    assert display.ax_.get_ylabel() == "neg_log_loss"
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["private", "not private"]
+    assert display.plot(ax=display.ax_).figure_ is display.ax_.figure
+    assert model[-1].epsilon == 1.0  # clones were fitted
+
+
+@pytest.mark.parametrize("options", [{"n_repeats": 0}, {"epsilons": []}])
+def test_nothing_to_draw(options):
+    with pytest.raises(ValueError, match=r"n_repeats must|epsilons must"):
+        skdp.PrivacyUtilityDisplay.from_estimator(skdp.DPLogisticRegression(), *SPLIT, **options)
+
+
+def test_table_of_coefficients():
+    frame, y = load_diabetes(return_X_y=True, as_frame=True)
+    model = skdp.DPRidge(epsilon=10.0).fit(frame, y)
+    table = model.coefficients()
+    assert set(table.index) == set(frame.columns)
+    assert table.loc[frame.columns, "coefficient"].tolist() == model.coef_.tolist()
+    sizes = model.scaling_.columns.size
+    assert table.loc[frame.columns, "effect"].tolist() == (model.coef_ * sizes).tolist()
+    assert table["effect"].abs().is_monotonic_decreasing
+    several = skdp.DPLogisticRegression(epsilon=20.0).fit(*load_iris(return_X_y=True))
+    found = several.coefficients()
+    assert list(found) == ["coefficient 0", "coefficient 1", "coefficient 2", "effect"]
+    assert isinstance(found, pd.DataFrame)
+
+
+def test_notebooks_show_budgets_and_statements():
+    with skdp.PrivacyBudget(3.0, 1e-6) as budget:
+        skdp.DPLogisticRegression().fit(X, Y)
+    shown = budget._repr_html_()
+    assert "&lt;PrivacyBudget: epsilon=3" in shown
+    assert "<td>gradient</td>" in shown

@@ -1,0 +1,198 @@
+"""Splits in the accounting: disjoint parts cost the maximum, whatever else overlaps is added."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import skdp
+from composition import DELTA, together
+from skdp.accounting import Adjacency, Gaussian, OnBlock, Partition, price
+from skdp.linear_model import parts
+from skdp.metrics import evaluate
+from skdp.model_selection import DPHoldout, dp_train_test_split
+
+FIT = partial(skdp.DPRidge, scaling="none", max_iter=3, target_bound=5.0)
+
+
+def score(model, X, y, epsilon=1.0):
+    return evaluate(model, X, y, "r2", epsilon=epsilon)
+
+
+def total(*models):
+    return skdp.total_privacy(*models, delta=DELTA).epsilon
+
+
+def test_a_fit_and_a_score_cost_the_maximum(regression):
+    X_train, X_test, y_train, y_test = dp_train_test_split(*regression)
+    with skdp.PrivacyBudget(1.0, DELTA) as budget:
+        model = FIT().fit(X_train, y_train)
+        scores = score(model, X_test, y_test)
+        assert budget.spent == pytest.approx(1.0, rel=1e-6)
+    assert total(model, scores.privacy_) == pytest.approx(1.0, rel=1e-6)
+    assert "part of a random split, 2 of 2" in str(scores.privacy_)
+    assert "do not add up" in str(budget.statement)
+
+
+def test_every_other_overlap_is_added(regression):
+    X, y = regression
+    X_train, X_test, y_train, y_test = dp_train_test_split(X, y, test_size=0.5)
+    model = FIT().fit(X_train, y_train)
+    others = {
+        "the same part": (X_train, y_train),
+        "all rows": (X, y),
+        "a copy": (X_test.copy(), y_test),
+        "some of the rows": (X_test[:50], y_test[:50]),
+        "mixed parts": (X_test, y_train),
+        "another split": dp_train_test_split(X, y, test_size=0.5)[1::2],
+    }
+    for name, rows in others.items():
+        assert total(model, FIT().fit(*rows)) == pytest.approx(together(1, 1), rel=1e-6), name
+    assert total(model, FIT().fit(X_test, y_test)) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_part_can_be_split(regression):
+    X_train, X_test, y_train, y_test = dp_train_test_split(*regression)
+    one, other, y_one, y_other = dp_train_test_split(X_train, y_train)
+    first, second = FIT().fit(one, y_one), FIT().fit(other, y_other)
+    scores = score(first, X_test, y_test)
+    assert total(first, second, scores.privacy_) == pytest.approx(1.0, rel=1e-6)
+    whole = FIT(epsilon=0.5).fit(X_train, y_train)
+    assert total(first, second, scores.privacy_, whole) == pytest.approx(together(1, 0.5), rel=1e-6)
+
+
+def test_passes_over_blocks_of_a_part(regression):
+    """Blocks inside of a part, each drawn anew in every fit."""
+    X_train, X_test, y_train, y_test = dp_train_test_split(*regression)
+    passing = partial(FIT, solver="gd", batch_size=100)
+    model = passing().fit(X_train, y_train)
+    scores = score(model, X_test, y_test)
+    assert total(model, scores.privacy_) == pytest.approx(1.0, rel=1e-2)
+    assert total(model, passing().fit(X_train, y_train)) > 1.2
+
+
+def test_pipelines_of_a_holdout(regression):
+    X, y = regression
+    holdout = DPHoldout(X, y)
+    model = make_pipeline(FunctionTransformer(np.tanh), FIT())
+    scores = holdout.evaluate(holdout.fit(model), "r2", epsilon=1.0, target_range=(-5, 5))
+    assert total(model, scores.privacy_) == pytest.approx(1.0, rel=1e-6)
+    # Outside of it a pipeline makes arrays that nobody knows.
+    model.fit(holdout.X_train, holdout.y_train)
+    assert total(model, scores.privacy_) == pytest.approx(together(1, 1), rel=1e-6)
+    with pytest.raises(TypeError, match="holds rows"):
+        pickle.dumps(holdout)
+    assert "300 rows to fit on, 100 to score on" in repr(holdout)
+
+
+def test_the_rows_are_split(rng):
+    X, y = np.arange(101.0)[:, None] * [1.0, 2.0], np.arange(101)
+    containers = (np.asarray, sparse.csr_array, pd.DataFrame, np.ndarray.tolist)
+    for make, size in zip(containers, (0.25, 26, 0.5, 1), strict=True):
+        found = dp_train_test_split(make(X), y, test_size=size)
+        first, second = (
+            part.toarray() if sparse.issparse(part) else np.asarray(part) for part in found[:2]
+        )
+        assert len(second) == {0.25: 26, 0.5: 51}.get(size, size)
+        np.testing.assert_array_equal(first[:, 0], found[2])
+        np.testing.assert_array_equal(second[:, 1], 2 * found[3])
+        np.testing.assert_array_equal(np.sort(np.concatenate(found[2:])), y)
+    one, other = (dp_train_test_split(y, random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(one[0], other[0])
+    drawn = np.array([dp_train_test_split(y)[1] for _ in range(300)])
+    counts = np.bincount(drawn.ravel(), minlength=101)
+    assert np.abs(counts - 300 * 26 / 101).max() < 60  # seven standard deviations
+
+
+@pytest.mark.parametrize("size", [0, 1.0, 101, -1, 0.0, "half", None, True, np.nan])
+def test_sizes_that_are_refused(size):
+    with pytest.raises(ValueError, match="test_size must be"):
+        dp_train_test_split(np.zeros((101, 2)), test_size=size)
+
+
+def test_other_refusals():
+    with pytest.raises(ValueError, match="at least one array"):
+        dp_train_test_split()
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        dp_train_test_split(np.zeros((5, 2)), np.zeros(4))
+    with pytest.raises(ValueError, match="groups are not supported yet"):
+        dp_train_test_split(np.zeros((5, 2)), groups=np.zeros(5))
+
+
+def test_an_array_that_is_gone_leaves_no_trace(regression):
+    gc.collect()
+    known = len(parts._parts)
+    found = dp_train_test_split(*regression)
+    assert len(parts._parts) == known + 4
+    del found
+    gc.collect()
+    assert len(parts._parts) == known
+
+
+def test_blocks_of_blocks_are_priced_by_the_costliest_path():
+    split, inner = Partition(0, 2, shared="s"), Partition(0, 2)
+    event = skdp.accounting.Composed(
+        (
+            (OnBlock(split, 0, OnBlock(inner, 0, Gaussian(2.0))), 1),
+            (OnBlock(split, 0, OnBlock(inner, 1, Gaussian(1.0))), 1),
+            (OnBlock(split, 0, Gaussian(3.0)), 2),
+            (OnBlock(split, 1, Gaussian(0.9)), 1),
+            (Gaussian(5.0), 1),
+        )
+    )
+    found = skdp.accounting.GDPAccountant().mu(event, Adjacency.ZERO_OUT)
+    in_first, in_second = 1 + 2 / 9, 1 / 0.81
+    assert found == pytest.approx(np.sqrt(max(in_first, in_second) + 1 / 25))
+    assert price(event, 1e-6, Adjacency.ZERO_OUT, "pld")[0] == pytest.approx(
+        price(event, 1e-6, Adjacency.ZERO_OUT, "gdp")[0], rel=1e-4
+    )
+
+
+# ---------------------------------------------------------------- mutants
+
+
+def check_parts(data):
+    """No row is in both parts, every row in one, and only these very arrays are known."""
+    X, y = data
+    numbers = np.arange(len(y))
+    first, second, n_first, n_second = dp_train_test_split(X, numbers)
+    assert len(np.intersect1d(n_first, n_second)) == 0, "the parts overlap"
+    assert len(n_first) + len(n_second) == len(y)
+    model = FIT().fit(first, y[n_first])
+    assert total(model, FIT().fit(second, y[n_second])) > 1.2, "y is of no part"
+
+
+def test_parts(regression):
+    check_parts(regression)
+
+
+def mutant_parts_overlap_by_one_row(monkeypatch):
+    from skdp.model_selection import holdout
+
+    split = holdout.random_split
+
+    def overlapping(sizes, drawn_from):
+        first, second = split(sizes, drawn_from)
+        return [first, np.concatenate([first[:1], second[1:]])]
+
+    monkeypatch.setattr(holdout, "random_split", overlapping)
+
+
+def mutant_x_alone_decides(monkeypatch):
+    part_of = parts.part_of
+    monkeypatch.setattr(parts, "part_of", lambda *arrays: part_of(*arrays[:1]))
+
+
+@pytest.mark.parametrize("mutant", [mutant_parts_overlap_by_one_row, mutant_x_alone_decides])
+def test_mutants_of_splits_are_caught(regression, monkeypatch, mutant):
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError):
+        check_parts(regression)

@@ -1,0 +1,357 @@
+"""Private searches: one price for all runs, nothing of losers left, disjoint rows."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import skdp
+from skdp.accounting import Adjacency, GDPAccountant, selection_epsilon
+from skdp.linear_model._estimator import PrivateEstimatorMixin
+from skdp.linear_model.base import DPLinearModel
+from skdp.metrics.evaluation import PrivateScorer
+from skdp.model_selection import DPSearchCV, candidates, search
+from skdp.oracle import Plan, noise_source
+
+RIDGE = partial(skdp.DPRidge, scaling="none", max_iter=3, target_bound=5.0)
+GRID = {"alpha": [0.1, 1.0, 10.0]}
+
+
+def seeded(estimator=None, grid=GRID, seed=0, **options):
+    estimator = RIDGE() if estimator is None else estimator
+    return DPSearchCV(estimator, grid, noise_source="seeded", random_state=seed, **options)
+
+
+def test_it_finds_what_is_plainly_better(regression, classification):
+    X, y = regression
+    grid = {"alpha": [0.1, 1e7], "fit_intercept": [True, False]}
+    found = seeded(grid=grid, epsilon=50.0, n_candidates=20).fit(X, y)
+    assert found.best_params_ == {"alpha": 0.1, "fit_intercept": True}
+    assert found.score(X, y) > 0.9
+    assert found.predict(X).shape == y.shape
+    assert is_regressor(found)
+    assert found.n_features_in_ == 5
+    X, y = classification
+    model = skdp.DPLogisticRegression(max_iter=3)
+    found = seeded(model, {"C": [1e-9, 1.0]}, epsilon=50.0, scoring="neg_log_loss").fit(X, y)
+    assert found.best_params_ == {"C": 1.0}
+    assert is_classifier(found)
+    assert list(found.classes_) == [0, 1]
+    assert found.predict_proba(X).shape == (400, 2)
+    assert found.decision_function(X).shape == (400,)
+    assert found.best_estimator_.classes == [0, 1]
+
+
+def test_columns_estimators_and_pipelines_as_candidates(regression):
+    X, y = regression
+    columns = [
+        ColumnTransformer([("kept", "passthrough", kept)]) for kept in ([0, 1, 2], [3, 4], [3])
+    ]
+    model = make_pipeline(columns[0], FunctionTransformer(np.tanh), RIDGE())
+    grid = {
+        "columntransformer": columns,
+        "dpridge": [RIDGE(), skdp.DPLinearRegression(target_bound=5.0)],
+    }
+    found = seeded(model, grid, epsilon=50.0, n_candidates=15, target_range=(-3, 3)).fit(X, y)
+    assert found.best_params_["columntransformer"].transformers[0][2] == [0, 1, 2]
+    scaled = make_pipeline(skdp.DPStandardScaler(), RIDGE(fit_intercept=False))
+    found = seeded(scaled, {"dpridge__alpha": [0.1, 1.0]}, epsilon=20.0).fit(X, y)
+    total = skdp.total_privacy(found, delta=1e-6).epsilon
+    assert total == pytest.approx(20.0, rel=1e-4)
+    assert skdp.total_privacy(found.best_estimator_, delta=1e-6).epsilon == pytest.approx(total)
+
+
+def test_distributions(regression):
+    options = {"param_distributions": {"alpha": stats.loguniform(1e-2, 1e7)}}
+    found = seeded(None, None, epsilon=50.0, n_candidates=20, **options).fit(*regression)
+    assert found.best_params_["alpha"] < 1e3
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_a_search_is_charged_once(regression, adjacency):
+    with skdp.PrivacyBudget(2.0, 1e-6, str(adjacency)) as budget:
+        found = DPSearchCV(RIDGE(), GRID, epsilon=1.0, adjacency=str(adjacency)).fit(*regression)
+        assert budget.n_fits == 1
+        assert budget.spent == pytest.approx(1.0, rel=1e-4)
+        assert budget.spent <= 1.0
+        assert found.privacy_ == found.plan(400)
+        assert "1 x best of several fits, noise" in str(found.privacy_)
+        with pytest.raises(skdp.PrivacyBudgetError, match="nothing was released"):
+            DPSearchCV(RIDGE(), GRID, epsilon=1.5, adjacency=str(adjacency)).fit(*regression)
+    terms, statement = candidates.priced_search(7, 1.0, 1e-6, str(adjacency), "system", 400)
+    assert selection_epsilon(terms.mu, 7, 1e-6) == pytest.approx(1.0, rel=1e-4)
+    assert statement.epsilon_at(1e-6) == pytest.approx(statement.epsilon)
+
+
+def test_a_search_on_a_part_and_scores_on_the_other(regression):
+    split = skdp.model_selection.dp_train_test_split(*regression)
+    X_train, X_test, y_train, y_test = split
+    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
+        found = DPSearchCV(RIDGE(), GRID, epsilon=1.0).fit(X_train, y_train)
+        skdp.metrics.evaluate(found, X_test, y_test, epsilon=0.99, target_range=(-5, 5))
+        assert budget.spent <= 1.0
+    again = skdp.total_privacy(found, RIDGE().fit(X_train, y_train), delta=1e-6)
+    assert 1.5 < again.epsilon < 2.1
+
+
+def test_copies_and_pickles(regression):
+    found = DPSearchCV(RIDGE(), GRID).fit(*regression)
+    assert not hasattr(clone(found), "best_estimator_")
+    back = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(back.predict(regression[0]), found.predict(regression[0]))
+    assert back.privacy_ == found.privacy_
+
+
+def test_seeded_searches_repeat(regression):
+    one, other = (seeded().fit(*regression) for _ in range(2))
+    assert one.best_score_ == other.best_score_
+    np.testing.assert_array_equal(one.best_estimator_.coef_, other.best_estimator_.coef_)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+REFUSED = {
+    "param_grid or param_distributions": {"grid": None},
+    "Pipeline that ends in one; got Ridge": {"estimator": Ridge()},
+    "got GridSearchCV": {"estimator": GridSearchCV(skdp.DPRidge(), GRID)},
+    "'standardscaler' (StandardScaler) learns from rows": {
+        "estimator": make_pipeline(StandardScaler(), RIDGE()),
+        "grid": {"dpridge__alpha": [1.0]},
+    },
+    "the candidates set epsilon": {"grid": {"epsilon": [0.1, 1.0]}},
+    "has a budget of its own": {"estimator": RIDGE(budget=skdp.PrivacyBudget(1.0, 1e-6))},
+    "so that its choice has no price": {"grid": {"solver": ["gd"], "batch_size": [50]}},
+    "n_candidates must be": {"n_candidates": 1},
+    "scoring must be None or one of": {"scoring": "mean_squared_error"},
+    "needs delta > 0": {"delta": 0.0},
+    "test_size must be": {"holdout": 1.5},
+    "epsilon must be": {"epsilon": -1.0},
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused_before_the_charge(regression, message):
+    import re
+
+    with skdp.PrivacyBudget(5.0, 1e-6, allow_seeded_noise=True) as budget:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            seeded(**REFUSED[message]).fit(*regression)
+        assert budget.spent == 0
+
+
+def test_a_run_that_fails_is_the_worst(regression, monkeypatch):
+    fit = RIDGE.func.fit
+
+    def failing(self, X, y, sample_weight=None):
+        if self.alpha != 1.0:
+            raise FloatingPointError("the solver diverged")
+        return fit(self, X, y, sample_weight)
+
+    monkeypatch.setattr(skdp.DPRidge, "fit", failing)
+    assert seeded(n_candidates=30).fit(*regression).best_params_ == {"alpha": 1.0}
+    with pytest.raises(RuntimeError, match="budget of this search is spent"):
+        seeded(grid={"alpha": [2.0]}).fit(*regression)
+
+
+# ---------------------------------------------------------------- the number of runs
+
+
+def test_the_number_of_runs_is_geometric(regression, monkeypatch):
+    numbers = []
+
+    def run(self, ready, number, fitted, scored, terms, metric, drawn_from):
+        numbers[-1] += 1
+        return candidates.Run(0.0, 0, ready[number], number)
+
+    monkeypatch.setattr(DPSearchCV, "_run", run)
+    monkeypatch.setattr(candidates, "check_price", lambda *arguments: None)
+    tool = DPSearchCV(RIDGE(), GRID, n_candidates=4)
+    terms, _ = tool._priced(400)
+    for _ in range(4000):
+        numbers.append(0)
+        tool._best_of_runs(*regression, [np.arange(3)] * 2, [RIDGE()], terms, "r2", SYSTEM)
+    counts = np.bincount(np.minimum(numbers, 15), minlength=16)[1:]
+    law = stats.geom(0.25).pmf(np.arange(1, 16))
+    law[-1] = 1 - law[:-1].sum()
+    assert stats.chisquare(counts, 4000 * law).pvalue > 1e-8
+
+
+SYSTEM = noise_source(None)
+
+
+# ---------------------------------------------------------------- what must not show, and mutants
+
+
+def after_runs(monkeypatch, data, script):
+    """State of a search whose runs end as a script says."""
+    ends, left = iter(script), [len(script)]
+
+    def run(self, ready, number, fitted, scored, terms, metric, drawn_from):
+        score, alpha = next(ends)
+        model = RIDGE(alpha)
+        model.coef_, model.intercept_ = np.full(5, alpha), 0.0
+        return candidates.Run(score, 0, model, [0.1, 1.0, 10.0].index(alpha))
+
+    def integers(high, size):
+        if high != 10:
+            return np.zeros(size, dtype=np.int64)
+        left[0] -= 1
+        return np.full(size, left[0])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DPSearchCV, "_run", run)
+        source = noise_source(0)
+        patch.setattr(source, "integers", integers)
+        patch.setattr(PrivateEstimatorMixin, "_noise", lambda self: (source, None))
+        found = DPSearchCV(RIDGE(), GRID).fit(*data)
+    assert next(ends, None) is None
+    return pickle.dumps(vars(found))
+
+
+def check_losers_leave_nothing(monkeypatch, data):
+    won = after_runs(monkeypatch, data, [(0.9, 1.0)])
+    for losers in ([(0.1, 0.1)], [(0.8, 10.0), (-math.inf, 0.1)], [(0.89, 1.0)] * 40):
+        assert after_runs(monkeypatch, data, [(0.9, 1.0), *losers]) == won
+        assert after_runs(monkeypatch, data, [*losers, (0.9, 1.0)]) == won
+
+
+def check_runs_keep_to_their_price(monkeypatch, data):
+    """All that is asked in runs costs what the search was priced for, on disjoint rows."""
+    X, y = data
+    X = X.copy()
+    X[:, 4] = np.arange(len(y)) / len(y)  # tells rows apart
+    costs, rows = [], {"fit": [], "score": []}
+    statement, fit, score = Plan.statement, DPLinearModel._fit, PrivateScorer.fit
+
+    def stated(self, *arguments):
+        found = statement(self, *arguments)
+        costs.append(GDPAccountant().mu(found.event, Adjacency.ZERO_OUT))
+        return found
+
+    def fitted(self, X, *arguments, **checks):
+        rows["fit"].append(X[:, 4])
+        return fit(self, X, *arguments, **checks)
+
+    def scored(self, X, y):
+        rows["score"].append(X[:, 4])
+        return score(self, X, y)
+
+    with monkeypatch.context() as patch:
+        tool = seeded(n_candidates=5, seed=4)
+        terms, _ = tool._priced(len(y))
+        patch.setattr(candidates, "check_price", lambda *arguments: None)  # asks for plans, too
+        patch.setattr(Plan, "statement", stated)
+        patch.setattr(DPLinearModel, "_fit", fitted)
+        patch.setattr(PrivateScorer, "fit", scored)
+        tool.fit(X, y)
+    assert len(costs) == len(rows["fit"]) + len(rows["score"]) >= 2
+    assert max(costs) <= terms.mu * (1 + 1e-12), "a run costs more than was charged"
+    for one in rows["fit"]:
+        for other in rows["score"]:
+            assert not np.isin(one, other).any(), "parts overlap"
+            assert len(one) + len(other) == len(y)
+
+
+def test_losers_leave_nothing(regression, monkeypatch):
+    check_losers_leave_nothing(monkeypatch, regression)
+
+
+def test_runs_keep_to_their_price(regression, monkeypatch):
+    check_runs_keep_to_their_price(monkeypatch, regression)
+
+
+def _after_best_of_runs(monkeypatch, change):
+    original = DPSearchCV._best_of_runs
+    run = DPSearchCV._run
+
+    def runs(self, *arguments):
+        ends = []
+
+        def kept(tool, *of_one):
+            ends.append(type(self)._run_before(tool, *of_one))
+            return ends[-1]
+
+        type(self)._run_before = type(self)._run
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(self), "_run", kept)
+            best = original(self, *arguments)
+        change(self, ends)
+        return best
+
+    assert run is not None
+    monkeypatch.setattr(DPSearchCV, "_run_before", run, raising=False)
+    monkeypatch.setattr(DPSearchCV, "_best_of_runs", runs)
+
+
+def mutant_draws_are_published(monkeypatch):
+    _after_best_of_runs(monkeypatch, lambda self, ends: setattr(self, "n_runs_", len(ends)))
+
+
+def mutant_losing_scores_are_kept(monkeypatch):
+    _after_best_of_runs(
+        monkeypatch, lambda self, ends: setattr(self, "scores_", [end.score for end in ends])
+    )
+
+
+def mutant_losing_candidates_are_kept(monkeypatch):
+    _after_best_of_runs(monkeypatch, lambda self, ends: setattr(self, "worst_", ends[-1].estimator))
+
+
+def mutant_maximum_of_exact_scores(monkeypatch):
+    class Exact(PrivateScorer):
+        def __init__(self, model, metrics, *, epsilon, **options):
+            super().__init__(model, metrics, epsilon=1e6, **options)
+
+    monkeypatch.setattr(search, "PrivateScorer", Exact)
+
+
+def mutant_parts_overlap_by_one_row(monkeypatch):
+    split = search.random_split
+
+    def overlapping(sizes, drawn_from):
+        first, second = split(sizes, drawn_from)
+        return [first, np.concatenate([first[:1], second[1:]])]
+
+    monkeypatch.setattr(search, "random_split", overlapping)
+
+
+def mutant_fits_at_the_whole_budget(monkeypatch):
+    monkeypatch.setattr(candidates.Terms, "epsilon", lambda self, n_fits=1: 1.0)
+
+
+LEFT = [
+    mutant_draws_are_published,
+    mutant_losing_scores_are_kept,
+    mutant_losing_candidates_are_kept,
+]
+PRICE = [
+    mutant_maximum_of_exact_scores,
+    mutant_parts_overlap_by_one_row,
+    mutant_fits_at_the_whole_budget,
+]
+
+
+@pytest.mark.parametrize("mutant", LEFT)
+def test_mutants_that_tell_of_losers_are_caught(regression, monkeypatch, mutant):
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError):
+        check_losers_leave_nothing(monkeypatch, regression)
+
+
+@pytest.mark.parametrize("mutant", PRICE)
+def test_mutants_that_overspend_are_caught(regression, monkeypatch, mutant):
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError, match=r"costs more|overlap"):
+        check_runs_keep_to_their_price(monkeypatch, regression)
