@@ -3,8 +3,11 @@
 python -m benchmarks utility [DATA SET ...]   accuracy at a given budget, merged into utility.csv
 python -m benchmarks verdict                  what utility.csv says about the aims
 python -m benchmarks speed                    ratios, measured in one run
+python -m benchmarks groups                   the price of protecting groups of rows, groups.csv
 python -m benchmarks held_out [DATA SET ...]  accuracy on data sets from two packages, held_out.csv,
                                               and what it says about the aims
+python -m benchmarks cases [CASE ...]         generated data with ugly columns and targets: raw and
+                                              with free scaling, merged into cases.csv
 python -m benchmarks inference                coverage and width of intervals, inference.csv
 python -m benchmarks fuzz --minutes N         random estimators and hostile values, see fuzz.py
 python -m benchmarks audit                    canaries against the claim, 20 times; see audit.py
@@ -22,6 +25,7 @@ from pathlib import Path
 from benchmarks import (
     audit,
     fuzz,
+    groups,
     held_out,
     held_out_verdict,
     inference,
@@ -30,6 +34,7 @@ from benchmarks import (
     utility,
     verdict,
 )
+from benchmarks.cases import running as cases
 from benchmarks.held_out_sets import HALVES
 
 RESULTS = Path(__file__).parent / "results"
@@ -42,19 +47,16 @@ def parse(arguments=None):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "what", nargs="*", help="utility or held_out [DATA SET ...], verdict, speed, ..."
+        "what", nargs="*", help="utility, held_out or cases [NAME ...], verdict, speed, ..."
     )
     parser.add_argument(
         "--methods", nargs="+", default=[],
         help="names of methods, or kinds: reference, skdp, solver, rival, 'not private'",
     )  # fmt: skip
     parser.add_argument("--conditions", nargs="+", default=list(utility.CONDITIONS))
-    parser.add_argument("--epsilon", type=float, nargs="+", default=list(utility.EPSILONS))
+    parser.add_argument("--epsilon", type=float, nargs="+")
     parser.add_argument("--delta", type=float, default=utility.DELTA)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument(
-        "--minutes", type=float, default=10.0, help="of inference; 0 for all runs of all cells"
-    )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument(
         "--all",
@@ -62,10 +64,14 @@ def parse(arguments=None):
         help="also solvers that are there for study; a verdict on every cell",
     )
     parser.add_argument("--half", choices=[*HALVES, "all"], default=HALVES[0], help="of held_out")
-    parser.add_argument("--verdict", action="store_true", help="of held_out, from its file")
-    parser.add_argument("--minutes", type=float, default=60.0, help="of fuzz")
+    parser.add_argument("--verdict", action="store_true", help="from the file of held_out or cases")
+    parser.add_argument("--before", type=Path, help="of cases: a file to compare with")
+    parser.add_argument(
+        "--minutes", type=float,
+        help="of fuzz, 60 by default, or of inference, 10; 0 for all runs of all its cells",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of the first case of fuzz")
-    parser.add_argument("--output", type=Path, help="utility.csv or held_out.csv in results")
+    parser.add_argument("--output", type=Path, help="utility.csv, say, in results")
     parser.add_argument("--smoke", action="store_true", help="everything once, small, kept nowhere")
     return parser, parser.parse_args(arguments)
 
@@ -75,8 +81,11 @@ def smoke() -> None:
     data = ["breast_cancer", "diabetes"]
     rows = utility.run(None, "smoke", data, epsilons=[1.0, 10.0], runs=2, jobs=1)
     print(*verdict.report(rows), sep="\n")
+    found = cases.run(None, "smoke", cases.SMOKE, [1.0], utility.DELTA, 2, 1, most_rows=500)
+    print(*cases.report(found, found), sep="\n")
     speed.run(None, "smoke", smoke=True)
     inference.run(None, "smoke", runs=2, minutes=1, smoke=True)
+    groups.run(None, "smoke", 2, smoke=True)
 
 
 def held_out_sets(names, command, arguments) -> None:
@@ -92,6 +101,21 @@ def held_out_sets(names, command, arguments) -> None:
     print(*held_out_verdict.report(rows, arguments.all), sep="\n")
 
 
+def generated(names, command, arguments) -> None:
+    """Run cases, or read the file, and say what came out; fail if a cell got worse."""
+    output = arguments.output or RESULTS / "cases.csv"
+    before = cases.read(arguments.before)[1] if arguments.before else []
+    rows = cases.read(output)[1]
+    if not arguments.verdict:
+        rows = cases.run(
+            output, command, names, arguments.epsilon or cases.EPSILONS, arguments.delta,
+            arguments.runs, arguments.jobs,
+        )  # fmt: skip
+    print(*cases.report(rows, before), sep="\n")
+    if any(cases.worse(before, rows)):
+        raise SystemExit(1)
+
+
 def main() -> None:
     parser, arguments = parse()
     if arguments.smoke:
@@ -99,11 +123,17 @@ def main() -> None:
         return
     kind, *names = arguments.what or ["utility"]
     output = arguments.output or RESULTS / "utility.csv"
+    arguments.epsilon = arguments.epsilon or (kind != "cases" and list(utility.EPSILONS))
     command = "python -m benchmarks " + shlex.join(sys.argv[1:])
     if kind == "speed":
         speed.run(RESULTS / "speed.csv", command, smoke=False)
+    elif kind == "cases":
+        generated(names, command, arguments)
     elif kind == "inference":
-        inference.run(RESULTS / "inference.csv", command, arguments.runs, arguments.minutes)
+        minutes = 10.0 if arguments.minutes is None else arguments.minutes
+        inference.run(RESULTS / "inference.csv", command, arguments.runs, minutes)
+    elif kind == "groups":
+        groups.run(arguments.output or RESULTS / "groups.csv", command, arguments.runs)
     elif kind == "held_out":
         held_out_sets(names, command, arguments)
     elif kind == "audit":
@@ -112,7 +142,7 @@ def main() -> None:
             cases=names or ["gd, 1 step"],
         )  # fmt: skip
     elif kind == "fuzz":
-        sys.exit(bool(fuzz.run(arguments.minutes, arguments.seed, arguments.output)))
+        sys.exit(bool(fuzz.run(arguments.minutes or 60.0, arguments.seed, arguments.output)))
     elif kind == "verdict":
         print(*verdict.report(table.read(output)[1], arguments.all), sep="\n")
     elif kind == "utility":
@@ -121,9 +151,7 @@ def main() -> None:
             arguments.delta, arguments.runs, arguments.conditions, arguments.jobs, arguments.all,
         )  # fmt: skip
     else:
-        parser.error(
-            f"unknown benchmark {kind!r}; known: utility, verdict, speed, held_out, inference"
-        )
+        parser.error(f"unknown benchmark {kind!r}; see python -m benchmarks --help")
 
 
 if __name__ == "__main__":

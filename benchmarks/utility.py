@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks import table
 from benchmarks.registry import KINDS, Unavailable, methods, modules
 from benchmarks.scores import scores_of
+from skdp import SeededNoiseWarning
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 CONDITIONS = ("raw", "standardised")
@@ -33,6 +34,7 @@ def one_fit(method, split, epsilon, delta, seed):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
+        warnings.simplefilter("ignore", SeededNoiseWarning)
         start = time.perf_counter()
         try:
             model = method.make(split, epsilon, delta, seed).fit(split.X_train, split.y_train)

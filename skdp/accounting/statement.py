@@ -71,15 +71,15 @@ class ReleaseLine:
     @property
     def disjoint(self) -> bool:
         """Whether a row is in some of the answers only, whatever the random draws."""
-        return self.rows.startswith((DISJOINT, PART_OF_SPLIT))
+        return self.rows.startswith(("disjoint", PART_OF_SPLIT))
 
     def __str__(self) -> str:
         rows = f" ({self.rows})" if self.rows else ""
         return f"{self.count} x {self.what}{rows}, noise multiplier {self.noise}"
 
 
-def release_lines(records: Iterable[ReleaseRecord]) -> list[ReleaseLine]:
-    """Summarise releases, one line for all that look alike."""
+def release_lines(records: Iterable[ReleaseRecord], unit: str = "row") -> list[ReleaseLine]:
+    """Summarise releases, one line for all that look alike; samples and blocks are of units."""
     alike: dict[tuple[str, str, str], list[ReleaseRecord]] = {}
     for record in records:
         n_steps = _n_steps(record.event)
@@ -93,7 +93,7 @@ def release_lines(records: Iterable[ReleaseRecord]) -> list[ReleaseLine]:
             most = _most_of_one_row(group)
             several = most < count * _n_steps(group[0].event)
             rows = f"{DISJOINT}: a row is in at most {most}" if several else ""
-        lines.append(ReleaseLine(what, count, rows, noise))
+        lines.append(ReleaseLine(what, count, rows.replace("row", unit), noise))
     return lines
 
 
@@ -324,25 +324,26 @@ class PrivacyStatement:
         )
 
     def __str__(self) -> str:
-        releases = release_lines(self.releases)
+        releases = release_lines(self.releases, self.unit)
         lines = [", ".join(self._headline), "released:"]
         lines += [f"  {line}" for line in releases] or ["  nothing"]
         if any(line.disjoint for line in releases):
-            lines.append(f"  {NOT_ADDED}")
+            lines.append(f"  {NOT_ADDED.replace('row', self.unit)}")
         lines += ["assumed:", *(f"  - {text}" for text in self.assumptions)]
         if self.expectations:
             lines += ["expected:", *(f"  - {text}" for text in self.expectations)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        releases = release_lines(self.releases)
+        releases = release_lines(self.releases, self.unit)
         guarantee, terms = map(html.escape, self._headline)
         rows = "".join(
             f"<tr><td>{html.escape(line.what)}</td><td>{line.count}</td>"
             f"<td>{html.escape(line.rows)}</td><td>{line.noise}</td></tr>"
             for line in releases
         )
-        note = f"<p>{NOT_ADDED}</p>" if any(line.disjoint for line in releases) else ""
+        said = NOT_ADDED.replace("row", self.unit)
+        note = f"<p>{said}</p>" if any(line.disjoint for line in releases) else ""
         sentences = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
         expected = "".join(f"<li>{html.escape(text)}</li>" for text in self.expectations)
         expected = f"<p>Expected:</p><ul>{expected}</ul>" if expected else ""

@@ -21,6 +21,7 @@ from skdp.linear_model.budget import (
     process_of_open_budget,
     seed_fingerprint,
 )
+from skdp.linear_model.grouping import without_sizes
 from skdp.linear_model.noise_warning import warn_about_noise
 from skdp.objective import Problem
 from skdp.oracle import NoiseSource, Plan, Public, Solution, noise_source, public_after, run
@@ -155,7 +156,7 @@ class PrivateEstimatorMixin(BaseEstimator):
                 )
         statement = parts.placed(statement, part)
         n_parts = len(row_parts(public.n_rows, public.n_features, 8, public.sparse))
-        with row_threads(n_parts) as spread:
+        with row_threads(n_parts) as spread, without_sizes(who, public.grouped):
             source = make_source(spread)
             if not parts.is_charged():
                 charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
@@ -173,7 +174,7 @@ class PrivateEstimatorMixin(BaseEstimator):
             warn_about_noise(who, prepared.plan, prepared.public, prepared.problem)
         if getattr(self, "verbose", 0):
             statement = prepared.plan.statement(prepared.public, (), "system")
-            for line in release_lines(statement.releases):
+            for line in release_lines(statement.releases, statement.unit):
                 print(
                     f"[{who}] {line}, epsilon {statement.epsilon:.4g}, "
                     f"accountant {statement.accountant}"

@@ -15,7 +15,12 @@ from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import parts
 from skdp.linear_model._estimator import Prepared
-from skdp.linear_model.grouping import GroupLabels, rows_in_memory, without_row_counts
+from skdp.linear_model.grouping import (
+    GroupLabels,
+    rows_in_memory,
+    without_row_counts,
+    without_sizes,
+)
 from skdp.linear_model.inference import InferenceMixin, warn_about_inference
 from skdp.linear_model.parameters import check_counts
 from skdp.linear_model.preparation import PlannedModel
@@ -71,7 +76,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         if groups is not None:
             weighing = None if is_real(sample_weight) else sample_weight
             grouped = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
-        with without_row_counts(grouped is not None):
+        with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
             X, y = self._read("X or y", X, y, **checks)
             targets = self._read_targets(y, X.dtype)
             weights = joint_weights(who, sample_weight, targets.weights, X)

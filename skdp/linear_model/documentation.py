@@ -42,10 +42,20 @@ target_bound : float or None, default=None
     ``scaling="none"`` targets of about unit size are expected.
 """
 
+CORRECTION = """
+calibration : {"auto", "private", "none"}, default="auto"
+    Whether the fit ends with a slope and a shift of its predictions, found by a noisy sum that
+    takes 3 % of the budget, in mu squared. Capped residuals leave predictions of skewed targets too
+    small and off centre; this mends it, as far as it stands out of its noise. "auto" is "private"
+    where solver and hyperparameters are all "auto", with one target of unit size (or scaled to it),
+    Gaussian noise, and without weights, a constraint or blocks; else "none".
+"""
+
 TERMS = """
 adjacency : {"zero_out", "replace_one"}, default="zero_out"
     Neighbouring data sets differ in one record, which is replaced by a null record or by any
-    other. The number of rows is public in both; "replace_one" needs twice the noise.
+    other. The number of records, of rows or of groups, is public in both; "replace_one" needs twice
+    the noise.
 accountant : str, default="auto"
     Who prices the plan: "auto" for the one that needs the least noise, or a name.
 budget : PrivacyBudget or None, default=None
@@ -98,6 +108,11 @@ random_state : int, RandomState, Generator or None, default=None
     meta-estimator sets cannot make noise removable.
 verbose : int, default=0
     Above 0: print the plan before it is carried out.
+rows_per_group : float or None, default=None
+    For fits with ``groups``: a public guess of how many rows a group has, not taken from the data.
+    With a guess above 1, solvers "gd", "adp_sgd" and the accelerated ones clip the mean gradient
+    of a group, and the default clipping norm is smaller, as a mean is shorter than its rows: less
+    noise. None clips the gradient of each row. The guarantee is the same, whatever the guess.
 """
 
 COEFFICIENTS = """
@@ -152,6 +167,7 @@ J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting)
 documented = fill(
     budget_and_steps=BUDGET_AND_STEPS,
     target_bound=TARGET_BOUND,
+    correction=CORRECTION,
     terms=TERMS,
     coefficients=COEFFICIENTS,
     fitted=FITTED,

@@ -20,7 +20,27 @@ from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.records import Records
 
 # A number that stands by itself in a message of scikit-learn: of rows, perhaps.
-COUNT = re.compile(r"(?<![\w.])\d+(?![\w.]*\w)")
+COUNT = re.compile(r"(?<![\w.])\d+(\.\d+)?(?!\w)")
+NO_MEMORY = "{}: a fit of this size needs more memory than there is."
+
+
+@contextmanager
+def without_sizes(who: str, grouped: bool) -> Iterator[None]:
+    """Let no lack of memory in the block tell how much was asked for: that follows from the rows.
+
+    Parameters
+    ----------
+    who : str
+        The estimator.
+    grouped : bool
+        Whether the number of rows is private.
+    """
+    try:
+        yield
+    except MemoryError:
+        if not grouped:
+            raise
+        raise MemoryError(NO_MEMORY.format(who)) from None
 
 
 @contextmanager

@@ -109,6 +109,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.C = C
         self.l1_ratio = l1_ratio
@@ -139,6 +140,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
     def fit(
         self,

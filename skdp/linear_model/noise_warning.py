@@ -87,16 +87,17 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
         return
     enough = max(WASTEFUL / math.sqrt(steps), WASTEFUL**2) if disjoint else left / math.sqrt(steps)
     sensible = min(public.n_rows, max(2, math.ceil(enough * public.n_rows - 1e-6)))
+    units = f"{public.unit}s"
     advice = (
-        f"Larger batches, of about {sensible} rows each, are sensible."
+        f"Larger batches, of about {sensible} {units} each, are sensible."
         if disjoint
         else f"With so many steps a batch_size of about {sensible} is sensible."
     )
     warnings.warn(
-        f"{who}: {steps} steps on batches of about {rows:.0f} of {public.n_rows} rows need noise "
-        f"of {noise:.3g} times the clipping norm on every coordinate of a sum, so that the noise "
-        f"on a step's mean gradient is {length:.3g} times as long as the clipping norm. They tell "
-        f"{100 * told / left:.2g} per cent of what this part of the budget buys with larger "
+        f"{who}: {steps} steps on batches of about {rows:.0f} of {public.n_rows} {units} need "
+        f"noise of {noise:.3g} times the clipping norm on every coordinate of a sum, so that the "
+        f"noise on a step's mean gradient is {length:.3g} times as long as the clipping norm. They "
+        f"tell {100 * told / left:.2g} per cent of what this part of the budget buys with larger "
         f"batches. {advice} These figures come from the plan alone; no budget has been spent.",
         NoiseWarning,
         stacklevel=3,
@@ -120,10 +121,10 @@ def _warn_about_signal(who: str, public: Public) -> None:
     enough = math.ceil(ENOUGH_SIGNAL / signal * public.n_rows)
     warnings.warn(
         f"{who}: at epsilon={public.epsilon:g} and delta={public.delta:g} the noise drowns what "
-        f"{public.n_rows} rows tell of {public.n_parameters} parameters; do not expect better "
-        f"predictions than those of a constant. About {enough} rows would do, or fewer columns, or "
-        "a larger epsilon. These figures come from the budget and the shape of X alone; no budget "
-        "has been spent.",
+        f"{public.n_rows} {public.unit}s tell of {public.n_parameters} parameters; do not expect "
+        f"better predictions than those of a constant. About {enough} {public.unit}s would do, or "
+        "fewer columns, or a larger epsilon. These figures come from the budget and the shape of X "
+        "alone; no budget has been spent.",
         NoiseWarning,
         stacklevel=4,
     )

@@ -71,6 +71,7 @@ class PlannedModel(PrivateEstimatorMixin):
     fit_intercept: bool
     linear_predictions: bool
     verbose: int
+    rows_per_group: float | None
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a solver, ``solver__...``, make an object of a named solver.
@@ -145,23 +146,6 @@ class PlannedModel(PrivateEstimatorMixin):
         expected = expectation(prepared)
         return statement if expected is None else replace(statement, expectations=expected[:1])
 
-    def set_params(self, **parameters: Any) -> Self:
-        """Set parameters; those of a solver need the solver as an object, not as a name.
-
-        Returns
-        -------
-        self
-        """
-        nested = sorted(name for name in parameters if name.startswith("solver__"))
-        named = parameters.get("solver", getattr(self, "solver", None))
-        if nested and isinstance(named, str):
-            raise ValueError(
-                f"{type(self).__name__}: {', '.join(nested)} cannot be set, as solver={named!r} is "
-                "a name; pass the solver as an object, such as skdp.solvers.get_solver('gd')."
-            )
-        super().set_params(**parameters)
-        return self
-
     # ------------------------------------------------------------------ what a fit consists of
 
     def _prepare(
@@ -222,6 +206,7 @@ class PlannedModel(PrivateEstimatorMixin):
             sparse=is_sparse,
             weighted=weighted,
             unit="group" if grouped else "row",
+            rows_per_group=self.rows_per_group,
             provides=STREAMED if streamed else IN_MEMORY,
         )
         public = replace(
@@ -239,6 +224,8 @@ class PlannedModel(PrivateEstimatorMixin):
         asked.check(problem)
         if start is not None:
             require_start(who, asked, problem, start[0])
+        if public.clips_means and not asked.averages_groups(public.is_pure):
+            public = replace(public, rows_per_group=None)
         if streamed:
             require_one_pass(who, asked)
         # 1. Scaling comes first; the solver works on what it leaves.
@@ -246,7 +233,7 @@ class PlannedModel(PrivateEstimatorMixin):
         if not streamed:
             before = choice.scaling_stage(who, self.scaling, ends, public, problem, self.accountant)
         scaled = public if before is None else before.public_after(public)
-        # 2. Inference comes last, recalibration before it; the solver gets what they leave.
+        # 2. Inference comes last, calibration before it; the solver gets what they leave.
         last = choice.inference_stage(
             who,
             self.inference,
@@ -259,7 +246,7 @@ class PlannedModel(PrivateEstimatorMixin):
         if last is not None:
             scaled = replace(scaled, share=scaled.share * (1 - last.share))
         plain = isinstance(self.solver, str) and self.solver == "auto" and not self._given()
-        after = choice.recalibration_stage(
+        after = choice.calibration_stage(
             who, self.calibration, plain, scaled, problem, self.accountant, asked.adaptive
         )
         left = scaled.share if after is None else scaled.share * (1 - after.share)
@@ -298,6 +285,7 @@ class PlannedModel(PrivateEstimatorMixin):
         self._check_shared_parameters()
         check_bound("data_norm", self.data_norm)
         check_bound("target_bound", self.target_bound)
+        check_bound("rows_per_group", self.rows_per_group)
         constraint_set(self.constraint, self.radius)
         choice.check_stages(
             self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration
@@ -319,6 +307,11 @@ class PlannedModel(PrivateEstimatorMixin):
             *self._target_assumptions(),
             *(text for stage in prepared.stages for text in stage.assumptions()),
         ]
+        if public.clips_means:
+            found.append(
+                f"rows_per_group = {public.rows_per_group:g} was guessed without looking at the "
+                "rows. The mean gradient of a group is clipped, whatever the number of its rows."
+            )
         if public.weighted:
             found.append("That weights are finite, not negative and not all 0 is public.")
         if public.start is not None:

@@ -190,6 +190,7 @@ class DPLinearRegression(DPLinearRegressor):
     ----------
     {budget_and_steps}
     {target_bound}
+    {correction}
     {terms}
 
     Attributes
@@ -228,6 +229,7 @@ class DPLinearRegression(DPLinearRegressor):
         clip_norm: Any = "auto",
         data_norm: float | None = None,
         target_bound: float | None = None,
+        calibration: str = "auto",
         adjacency: str = "zero_out",
         accountant: str = "auto",
         budget: Any = None,
@@ -242,6 +244,7 @@ class DPLinearRegression(DPLinearRegressor):
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -254,6 +257,7 @@ class DPLinearRegression(DPLinearRegressor):
         self.clip_norm = clip_norm
         self.data_norm = data_norm
         self.target_bound = target_bound
+        self.calibration = calibration
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget
@@ -268,6 +272,7 @@ class DPLinearRegression(DPLinearRegressor):
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
 
 @documented
@@ -284,6 +289,7 @@ class DPRidge(DPLinearRegressor):
         penalised.
     {budget_and_steps}
     {target_bound}
+    {correction}
     {terms}
 
     Attributes
@@ -323,6 +329,7 @@ class DPRidge(DPLinearRegressor):
         clip_norm: Any = "auto",
         data_norm: float | None = None,
         target_bound: float | None = None,
+        calibration: str = "auto",
         adjacency: str = "zero_out",
         accountant: str = "auto",
         budget: Any = None,
@@ -337,6 +344,7 @@ class DPRidge(DPLinearRegressor):
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.epsilon = epsilon
@@ -350,6 +358,7 @@ class DPRidge(DPLinearRegressor):
         self.clip_norm = clip_norm
         self.data_norm = data_norm
         self.target_bound = target_bound
+        self.calibration = calibration
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget
@@ -364,6 +373,7 @@ class DPRidge(DPLinearRegressor):
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
     def _check_own_parameters(self) -> None:
         if not (is_real(self.alpha) and 0 <= self.alpha < math.inf):

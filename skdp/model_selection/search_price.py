@@ -17,7 +17,9 @@ from skdp.model_selection.trainings import (
     Membership,
     memberships_among,
     memberships_of,
+    memberships_of_groups,
     row_numbers,
+    trainings_of_groups,
 )
 
 SCORES = (
@@ -51,6 +53,8 @@ def privacy_of(
     n_features: int | Sequence[int] | None = None,
     n_outputs: int | None = None,
     splits: Iterable[tuple[Any, Any]] | None = None,
+    n_groups: int | None = None,
+    groups: Any = None,
 ) -> PrivacyStatement:
     """Return what the fits of a plain search or cross-validation cost together.
 
@@ -75,6 +79,12 @@ def privacy_of(
     splits : iterable of (train, test) pairs or None, default=None
         The splits, where they do not follow from ``search.cv`` and the number of rows. They are
         taken as public.
+    n_groups : int or None, default=None
+        Number of groups, where the fits got ``groups``; a record is a group then. None takes it
+        from the refitted model.
+    groups : array of shape (n_samples,) or None, default=None
+        Labels of the rows, where the fits got them and splits are given by row numbers: as
+        ``splits``, or in a result of `cross_validate`. ``GroupKFold(shuffle=True)`` needs none.
 
     Returns
     -------
@@ -97,7 +107,7 @@ def privacy_of(
     2.0
     """
     if isinstance(search, Mapping):
-        return _of_cross_validation(search, delta)
+        return _of_cross_validation(search, delta, groups)
     # The halving searches are experimental in scikit-learn, hence known by what they have.
     is_halving = hasattr(search, "resource") and hasattr(search, "factor")
     if not (isinstance(search, GridSearchCV | RandomizedSearchCV) or is_halving):
@@ -108,17 +118,21 @@ def privacy_of(
         )
     if not hasattr(search, "cv_results_"):
         raise ValueError(f"privacy_of: this {type(search).__name__} is not fitted yet.")
-    shape = Shape.of(search, n_samples, n_features, n_outputs)
-    return _of_search(search, shape, delta, None if splits is None else list(splits))
+    shape = Shape.of(search, n_samples, n_groups, n_features, n_outputs)
+    return _of_search(search, shape, delta, None if splits is None else list(splits), groups)
 
 
 def _of_search(
-    search: Any, shape: Shape, delta: float | None, splits: list[Any] | None
+    search: Any, shape: Shape, delta: float | None, splits: list[Any] | None, groups: Any
 ) -> PrivacyStatement:
     # 1. Which trainings one record takes part in, and which rounds there were.
     assumed = require_as_fitted(search)
     splitter = _splitter(search, shape.n_samples, splits)
-    memberships = memberships_of(splitter, shape.n_samples)
+    if shape.unit == "row":
+        memberships = memberships_of(splitter, shape.n_samples)
+    else:
+        _refuse_parts_of_groups(search)
+        memberships = memberships_of_groups(splitter, shape.n_samples, groups)
     rounds, reading = rounds_of(search, shape)
     if delta is None:
         delta = _common(delta for item in rounds for delta in item.deltas)
@@ -158,11 +172,23 @@ def _of_search(
     if type(splitter) in READ_LABELS:
         assumptions.append(_warned(LABELS.format(type(splitter).__name__)))
     else:
-        assumptions.append("The splits are public: row numbers alone decide on them.")
+        assumptions.append(f"The splits are public: {shape.unit} numbers alone decide on them.")
     return _finished(total, assumptions, reading)
 
 
-def _of_cross_validation(results: Mapping[str, Any], delta: float | None) -> PrivacyStatement:
+def _refuse_parts_of_groups(search: Any) -> None:
+    """Raise ValueError for a halving search that trained on some of the rows of groups."""
+    if getattr(search, "resource", None) == "n_samples":
+        raise ValueError(
+            "privacy_of: this search trained on some of the rows first (resource='n_samples'), so "
+            "how many groups were in a training is not known. Use another resource, or "
+            "GridSearchCV."
+        )
+
+
+def _of_cross_validation(
+    results: Mapping[str, Any], delta: float | None, groups: Any
+) -> PrivacyStatement:
     if "estimator" not in results:
         raise ValueError(
             "privacy_of: this result of cross_validate holds no fitted models. Pass "
@@ -174,17 +200,23 @@ def _of_cross_validation(results: Mapping[str, Any], delta: float | None) -> Pri
     # Private steps before the estimator meet the same rows.
     statements = [[item.model.privacy_, *item.statements_before] for item in found]
     assumptions = [SCORES]
-    if "indices" in results:
+    of_groups = found[0].model.privacy_.unit == "group"
+    if "indices" in results and not (of_groups and groups is None):
         trains, tests = results["indices"]["train"], results["indices"]["test"]
         n_samples = 1 + max(int(np.max(rows)) for rows in (*trains, *tests))
-        numbers = [row_numbers(train, n_samples) for train in trains]
+        if of_groups:
+            numbers = trainings_of_groups(trains, groups)
+            n_samples = 1 + max(int(one.max()) for one in numbers)
+        else:
+            numbers = [row_numbers(train, n_samples) for train in trains]
         memberships = memberships_among(numbers, range(len(found)), n_samples)
         assumptions.append(TAKEN)
     else:
         memberships = [Membership(range(len(found)))]
         assumptions.append(
-            "Which rows each training used is not known, so that a record is counted in all of "
-            f"them; cross_validate(..., return_indices=True) tells. {TAKEN}"
+            "Which records each training used is not known, so that each is counted in all of "
+            "them; cross_validate(..., return_indices=True) tells, with groups if the fits got "
+            f"them. {TAKEN}"
         )
     if delta is None:
         delta = _common(item.delta for met in statements for item in met if item.releases)

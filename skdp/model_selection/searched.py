@@ -83,31 +83,38 @@ class Shape:
     Attributes
     ----------
     n_samples : int
+        Records: rows, or groups.
     n_features : tuple of int
         Columns that reach the estimator, for each candidate.
     n_outputs : int or None
         Classes or targets; None where the estimator declares its classes.
+    unit : {"row", "group"}
+        What a record is.
     """
 
     n_samples: int
     n_features: tuple[int, ...]
     n_outputs: int | None
+    unit: str = "row"
 
     @classmethod
     def of(
         cls,
         search: Any,
         n_samples: int | None,
+        n_groups: int | None,
         n_features: int | Sequence[int] | None,
         n_outputs: int | None,
     ) -> Shape:
         """Complete what the user gave by what the refitted model knows."""
         asked = Unwrapped.of(search.estimator)
         params = _first(search)
-        rows = columns = outputs = None
+        records = columns = outputs = None
+        unit = "row" if n_groups is None else "group"
         if hasattr(search, "best_estimator_"):
             refitted = Unwrapped.of(search.best_estimator_).model
-            rows, columns = refitted.privacy_.n_rows, refitted.n_features_in_
+            columns, unit = refitted.n_features_in_, _unit(refitted.privacy_, unit)
+            records = refitted.privacy_.n_rows if unit == "row" else refitted.privacy_.n_groups
             shown = refitted.classes_ if is_classifier(refitted) else np.atleast_2d(refitted.coef_)
             outputs = len(shown)
         varied = _varies_before(params, asked)
@@ -120,11 +127,23 @@ class Shape:
         if n_features is None or (np.ndim(n_features) == 0 and not varied):
             n_features = _known("n_features", n_features, columns)  # type: ignore[arg-type]
         declared = getattr(asked.model, "classes", None) is not None
+        number = n_samples if unit == "row" else n_groups
         return cls(
-            n_samples=_known("n_samples", n_samples, rows),
+            n_samples=_known("n_samples" if unit == "row" else "n_groups", number, records),
             n_features=tuple(np.broadcast_to(n_features, len(params)).tolist()),
             n_outputs=None if declared else _known("n_outputs", n_outputs, outputs),
+            unit=unit,
         )
+
+
+def _unit(statement: PrivacyStatement, asked: str) -> str:
+    if asked == "group" and statement.unit == "row":
+        raise ValueError(
+            "privacy_of: n_groups was passed, but the refitted model protects single rows: its fit "
+            "got no groups. (Metadata reaches the fits of a search where routing is enabled and "
+            "the estimator asked for it: set_fit_request(groups=True).)"
+        )
+    return statement.unit
 
 
 def _first(search: Any) -> list[dict[str, Any]]:
@@ -176,6 +195,8 @@ class Round:
         How many of them were trained, being chosen by scores; None for all of them.
     before : tuple of tuple
         Private steps before each of them.
+    unit : {"row", "group"}
+        What a record is.
     """
 
     models: tuple[Any, ...]
@@ -184,9 +205,10 @@ class Round:
     share: float
     chosen: int | None
     before: tuple[tuple[Any, ...], ...]
+    unit: str = "row"
 
     def plans(self, n_train: int) -> list[tuple[PrivacyStatement, ...]]:
-        """Return what was released to train them on ``n_train`` rows each: a tuple for each.
+        """Return what was released to train them on ``n_train`` records each: a tuple for each.
 
         Private steps keep the number of columns. Where a later step changes it, what they cost
         does not: it is their epsilon for any number.
@@ -196,11 +218,12 @@ class Round:
         chosen.
         """
         size = int(self.share * n_train)
+        rows, groups = (size, None) if self.unit == "row" else (None, size)
         outputs = () if self.n_outputs is None else (self.n_outputs,)
         plans = [
             (
-                *(step.plan(size, columns) for step in before),
-                model.plan(size, columns, *outputs),
+                *(step.plan(rows, columns, n_groups=groups) for step in before),
+                model.plan(rows, columns, *outputs, n_groups=groups),
             )
             for model, before, columns in zip(
                 self.models, self.before, self.n_features, strict=True
@@ -245,7 +268,15 @@ def rounds_of(search: Any, shape: Shape) -> tuple[list[Round], tuple[str, ...]]:
         share = amount / shape.n_samples if resource == "n_samples" else 1.0
         chosen = None if iteration == 0 else iterations.count(iteration)
         rounds.append(
-            Round(tuple(models), shape.n_features, shape.n_outputs, share, chosen, tuple(before))
+            Round(
+                tuple(models),
+                shape.n_features,
+                shape.n_outputs,
+                share,
+                chosen,
+                tuple(before),
+                shape.unit,
+            )
         )
     if hasattr(search, "best_estimator_"):
         rounds.append(replace(rounds[-1], share=1.0, chosen=1))

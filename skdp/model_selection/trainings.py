@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import (
+    GroupKFold,
     KFold,
     LeaveOneOut,
     LeavePOut,
@@ -73,6 +74,46 @@ def memberships_of(splitter: Any, n_samples: int) -> list[Membership]:
         # Nobody knows any more which rows were drawn: a record may have been in all of them.
         return [Membership(len(train) for train in trains)]
     return _counted(trains, n_samples)
+
+
+def memberships_of_groups(splitter: Any, n_groups: int, groups: Any = None) -> list[Membership]:
+    """Return the trainings that a group can take part in, told apart by their numbers of groups.
+
+    Parameters
+    ----------
+    splitter : GroupKFold, or list of (train, test) pairs of row numbers
+    n_groups : int
+    groups : array of shape (n_rows,) or None
+        Labels of the rows, for pairs.
+
+    Raises
+    ------
+    ValueError
+        If the splits do not follow from the number of groups.
+    """
+    if isinstance(splitter, Sequence):
+        trains = trainings_of_groups([train for train, _ in splitter], groups)
+        return _counted(trains, n_groups)
+    if type(splitter) is GroupKFold and getattr(splitter, "shuffle", False):
+        # Groups are dealt out to folds as KFold deals out rows, whatever their rows.
+        return memberships_of(KFold(splitter.n_splits), n_groups)
+    raise ValueError(
+        f"privacy_of: the fits protect groups of rows, and the splits of {splitter!r} do not "
+        "follow from the number of groups: folds of rows may hold a part of a group, and some deal "
+        "groups out by the numbers of their rows. Use GroupKFold(..., shuffle=True), or pass "
+        "splits, taken as public, and groups, the labels of the rows."
+    )
+
+
+def trainings_of_groups(trains: Iterable[Any], groups: Any) -> list[Indices]:
+    """Return the groups that have a row in each training, by number; labels are not kept."""
+    if groups is None:
+        raise ValueError(
+            "privacy_of: the fits protect groups of rows; pass groups, the labels of the rows, so "
+            "that splits of rows tell who took part in which training."
+        )
+    codes = np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
+    return [np.unique(codes[row_numbers(train, len(codes))]) for train in trains]
 
 
 def memberships_among(

@@ -23,6 +23,9 @@ LONG_ROW = 2.0
 # Standardised targets lie within this many of their sizes.
 TARGET_RANGE = 4.0
 
+# Correlation that the gradients of a group's rows are expected to have with each other.
+WITHIN_GROUP = 0.1
+
 # Budgets beyond these are taken for these where a default follows from mu: the difference would not
 # be seen.
 LARGEST_EPSILON, LEAST_DELTA = 1e4, 1e-12
@@ -93,6 +96,23 @@ class Public:
     def grouped(self) -> bool:
         """Whether a record is a group of rows."""
         return self.unit == "group"
+
+    @property
+    def clips_means(self) -> bool:
+        """Whether a group's mean gradient is clipped, and not the gradients of its rows."""
+        return self.grouped and self.rows_per_group is not None and self.rows_per_group > 1
+
+    @property
+    def mean_length(self) -> float:
+        """Expected length of a group's mean gradient, next to that of a row's.
+
+        That of k rows whose gradients have the correlation r with each other is
+        ``sqrt(r + (1 - r) / k)``. r is a guess.
+        """
+        if not self.clips_means:
+            return 1.0
+        assert self.rows_per_group is not None
+        return math.sqrt(WITHIN_GROUP + (1 - WITHIN_GROUP) / self.rows_per_group)
 
     @property
     def is_noisy(self) -> bool:

@@ -17,7 +17,12 @@ from skdp.linear_model._estimator import (
     noise_assumptions,
     row_assumptions,
 )
-from skdp.linear_model.grouping import GroupLabels, rows_in_memory, without_row_counts
+from skdp.linear_model.grouping import (
+    GroupLabels,
+    rows_in_memory,
+    without_row_counts,
+    without_sizes,
+)
 from skdp.linear_model.parameters import check_counts, planned_records
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, make_plan
@@ -138,7 +143,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         self._check_parameters()
         part = parts.part_of(X)
         grouped = None if groups is None else GroupLabels(type(self).__name__, groups, X=X)
-        with without_row_counts(grouped is not None):
+        who = type(self).__name__
+        with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
             X = self._read("X", X, reset=True)
         n_records, n_features = X.shape
         if grouped is not None:

@@ -133,6 +133,9 @@ class Accelerated(Solver):
                 f"{shown(problem.loss.name)} is {problem.loss.curvature!r}. Nothing was released."
             )
 
+    def averages_groups(self, pure: bool) -> bool:
+        return self.mechanism_for(pure) == "gaussian"
+
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         mechanism = self.mechanism_for(public.is_pure)
         laplace = mechanism == "laplace"

@@ -85,6 +85,9 @@ class AdaptiveNoiseSGD(Solver):
         self.clip_norm = clip_norm
         self.averaging = averaging
 
+    def averages_groups(self, pure: bool) -> bool:
+        return True
+
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         """Return the distance, clip and average of gradient descent, with falling steps.
 

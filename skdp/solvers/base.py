@@ -122,6 +122,13 @@ class Solver(BaseEstimator):
         """Return what the problem provides, and what hyperparameters declare of it besides."""
         return problem.provides
 
+    def averages_groups(self, pure: bool) -> bool:
+        """Whether all of its gradients may be means of groups, clipped as a whole.
+
+        Its default clipping norm allows for that then; else each row's gradient is clipped.
+        """
+        return False
+
     def check(self, problem: Problem) -> None:
         """Raise ValueError if the problem does not provide what this solver needs."""
         missing = sorted(self.needs - self.provided(problem))

@@ -148,12 +148,15 @@ def descent_defaults(
         row_norm = min(row_norm, public.data_norm)
     # 0. Signal to noise; a fit without noise is treated as a very large budget.
     mu = public.gradient_mu if mu is None else mu / public.sensitivity_factor
+    # Where means of groups are clipped, both they and the noise are shorter.
+    row_norm_of_mean = row_norm * public.mean_length
+    mu /= public.mean_length
     ratio = mu * public.n_rows / (n_columns * math.sqrt(n_outputs))
     # 1. The clipping norm, in the unit of the targets; at most the largest possible gradient.
     if not public.is_noisy:
         clip_norm = UNCLIPPED * row_norm
     else:
-        clip_norm = clipping * ratio ** (1 / 3) * row_norm * target_unit(public)
+        clip_norm = clipping * ratio ** (1 / 3) * row_norm_of_mean * target_unit(public)
         if problem.loss.residual_bound is not None and public.row_norm is not None:
             clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
     # 2. and 3. The distance, the steps, and the step size that follows; in units of 1 / R**2.

@@ -135,6 +135,9 @@ class GradientDescent(Solver):
         hidden = self.release == "last" and self.mechanism == "auto"
         return "gaussian" if hidden else super().mechanism_for(pure)
 
+    def averages_groups(self, pure: bool) -> bool:
+        return self.release == "all" and self.mechanism_for(pure) == "gaussian"
+
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
         mechanism = self.mechanism_for(public.is_pure)

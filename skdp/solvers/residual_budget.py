@@ -98,6 +98,9 @@ class ResidualBudget(Solver):
         self.condition_number = condition_number
         self.initial_gap = initial_gap
 
+    def averages_groups(self, pure: bool) -> bool:
+        return True
+
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         given = checks.given_steps(self.max_iter, self.learning_rate)
         values = {**descent_defaults(public, problem, *given), "momentum_kind": "heavy_ball"}

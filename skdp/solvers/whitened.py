@@ -1,6 +1,7 @@
 """Gradient descent that is preconditioned (whitened) by a noisy Gram matrix."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,8 +12,64 @@ from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.shrinkage import spectrum
 
-# Number of steps, and of steps without noise.
-STEPS, EXACT_STEPS = 12, 300
+EXACT_STEPS = 300  # without noise
+
+
+# Powers of the signal-to-noise ratio. Noise in directions of little curvature grows with the
+# distance, steps / (1 - momentum), times cap**2 / ratio**2: so these two keep what it costs.
+CAP_GROWTH, TRAVEL_GROWTH = 0.4, 1.2
+
+
+@dataclass(frozen=True)
+class StepRule:
+    """Default hyperparameters for losses of one kind, as measured in docs/defaults.rst.
+
+    Attributes
+    ----------
+    gram_share : float
+        Of the Gram matrix in mu squared.
+    row_factor : float
+        Bound on a row in units of its expected length, at a small budget.
+    averaged : float
+        Share of the run, at its end, of whose iterates the mean is returned.
+    steps : int
+        Number of steps at a small budget.
+    momentum : float
+        Likewise.
+    grows_from : float
+        Signal-to-noise ratio from which on the distance grows: half of it by more steps, half by
+        more momentum.
+    most_times : float
+        So many times as many steps at most.
+    most_momentum : float
+    """
+
+    gram_share: float
+    row_factor: float
+    averaged: float
+    steps: int
+    momentum: float
+    grows_from: float
+    most_times: float
+    most_momentum: float
+
+    def pace(self, public: Public) -> tuple[int, float]:
+        """Return the number of steps and the momentum for a budget."""
+        travel = growth(public, TRAVEL_GROWTH, start=self.grows_from)
+        more = min(math.sqrt(travel), self.most_times)
+        momentum = min(1 - (1 - self.momentum) * more / travel, self.most_momentum)
+        return math.ceil(self.steps * more), momentum
+
+
+# Residuals without a bound: plain steps, which average noise out. Bounded ones: few with momentum.
+PLAIN = StepRule(
+    gram_share=0.2, row_factor=0.9, averaged=1 / 2,
+    steps=40, momentum=0.0, grows_from=50.0, most_times=2.0, most_momentum=0.9,
+)  # fmt: skip
+QUICK = StepRule(
+    gram_share=0.25, row_factor=0.6, averaged=1 / 3,
+    steps=12, momentum=0.5, grows_from=100.0, most_times=10 / 3, most_momentum=0.8,
+)  # fmt: skip
 # Ratio of the largest curvature to the one whose inverse is the step size, up to which steps are
 # stable with momentum 1/2; the limit is 3.
 STABLE_RATIO = 2.9
@@ -28,16 +85,20 @@ class Whitened(Solver):
        affects all directions alike, and step sizes of one over the curvature suit all of them.
        Directions below the noise take short steps, and stay near zero.
     3. Each step asks for the sum of the gradients there, with rows shrunk to about their expected
-       length and residuals capped. The mean of the last third of the iterates is returned.
+       length and residuals capped, each for itself: a long row loses weight, and its residual is
+       not cut for being long. The mean of the last iterates is returned: of the last half for
+       losses without a bound on residuals, of the last third for others.
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps, at least 1; 12, more for large budgets.
+        Number of steps, at least 1; 40 for squared error, 12 for losses with a bounded residual,
+        more for large budgets.
     momentum : float or "auto", default="auto"
-        In [0, 1). 1/2 for losses with a bounded residual, 0 otherwise.
-    gram_share : float, default=0.25
-        Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1).
+        In [0, 1). 1/2 for losses with a bounded residual, 0 otherwise, more for large budgets.
+    gram_share : float or "auto", default="auto"
+        Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1). 1/4 for losses
+        with a bounded residual, 1/5 otherwise.
     row_norm : float or "auto", default="auto"
         Rows longer than this are shrunk to it before their Gram matrix is computed.
     row_factor : float or "auto", default="auto"
@@ -77,7 +138,7 @@ class Whitened(Solver):
         *,
         max_iter: Any = "auto",
         momentum: Any = "auto",
-        gram_share: float = 0.25,
+        gram_share: Any = "auto",
         row_norm: Any = "auto",
         row_factor: Any = "auto",
         residual_bound: Any = "auto",
@@ -91,18 +152,21 @@ class Whitened(Solver):
 
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         noisy = public.is_noisy
-        reach = problem.loss.residual_bound
+        reach, rule = problem.loss.residual_bound, _rule(problem)
         if reach is None:
             unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
-            residual_bound = 1.2 * unit * growth(public, 1 / 3)
+            # One size of the target at GROWTH_START, and less below it.
+            ratio = public.signal_to_noise / defaults.GROWTH_START
+            residual_bound = unit * ratio**CAP_GROWTH
         else:
             residual_bound = reach * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
-        steps = min(STEPS * growth(public, 1 / 3, start=500.0), 5 * STEPS)
+        steps, momentum = rule.pace(public) if noisy else (EXACT_STEPS, rule.momentum)
         return {
-            "max_iter": math.ceil(steps) if noisy else EXACT_STEPS,
-            "momentum": 0.0 if reach is None else 0.5,
+            "max_iter": steps,
+            "momentum": momentum,
+            "gram_share": rule.gram_share,
             "row_norm": defaults.gram_row_norm(public, 0.9),
-            "row_factor": 0.6 * growth(public, 1 / 3) if noisy else UNBOUNDED,
+            "row_factor": rule.row_factor * growth(public, 1 / 3) if noisy else UNBOUNDED,
             "residual_bound": residual_bound if noisy else UNBOUNDED,
         }
 
@@ -132,6 +196,7 @@ class Whitened(Solver):
         start = oracle.start()
         point = np.sqrt(lifted)[:, None] * (found.vectors.T @ start)
         velocity = np.zeros_like(point)
+        first_kept = n_steps - math.ceil(n_steps * _rule(problem).averaged)
         kept: list[Any] = []
         for step in range(n_steps):
             coef = transform @ point
@@ -141,7 +206,7 @@ class Whitened(Solver):
             gradient = gradient + transform.T @ (n_rows * problem.penalty_gradient(coef))
             velocity = self.momentum * velocity - gradient / curvature
             point = point + velocity
-            if step >= n_steps - math.ceil(n_steps / 3):
+            if step >= first_kept:
                 kept.append(point)
         # Without noise the last iterate is the best.
         result = np.mean(kept, axis=0) if oracle.is_noisy else point
@@ -153,6 +218,11 @@ class Whitened(Solver):
         if not at_zero or reach is None:
             return float(self.residual_bound)
         return min(float(self.residual_bound), _first_residual(problem) * (1 + 1e-6))
+
+
+def _rule(problem: Problem) -> StepRule:
+    """Return the rule for losses of this kind."""
+    return PLAIN if problem.loss.residual_bound is None else QUICK
 
 
 def _typical_curvature(public: Public, problem: Problem) -> float:

@@ -11,6 +11,7 @@ from skdp.objective import Problem
 from skdp.oracle import Columns, Public, Scaling
 from skdp.oracle.public import TARGET_RANGE
 from skdp.solvers.defaults import GRAM_COLUMNS
+from skdp.stages import correction
 from skdp.stages.inference.stage import InferenceStage
 from skdp.stages.recalibration import Recalibration
 from skdp.stages.scaling.shares import shares, whole_budget
@@ -206,7 +207,7 @@ def scaling_alone(public: Public, ends: tuple[Array, Array] | None) -> ScalingSt
     return ScalingStage(shares_of_none, known=Scaling(columns), standardises=False)
 
 
-def recalibration_stage(
+def calibration_stage(
     who: str,
     calibration: str,
     plain: bool,
@@ -214,8 +215,8 @@ def recalibration_stage(
     problem: Problem,
     accountant: str,
     adaptive: bool,
-) -> Recalibration | None:
-    """Return the recalibration of a fit's probabilities, None if there is none.
+) -> Recalibration | correction.Correction | None:
+    """Return the slope and shift that end a fit, None if there are none.
 
     Parameters
     ----------
@@ -240,7 +241,8 @@ def recalibration_stage(
     if calibration == "auto" and not plain:
         return None
     lacking = {"smooth_loss", "smooth_penalty", "unconstrained"} - problem.provides
-    why = None
+    is_regression = "quadratic_loss" in problem.provides
+    why = correction.lacks(public) if is_regression else None
     if lacking:
         why = "no L1 penalty, no constraint and a smooth loss"
     elif public.is_pure or accountant == "pure":
@@ -249,6 +251,8 @@ def recalibration_stage(
         why = "rows that can be read more than once"
     elif adaptive:
         why = "a solver that plans its noise beforehand"
+    if why is None and is_regression:
+        return correction.Correction.for_public(public)
     if why is None:
         return Recalibration.for_problem(public, problem)
     if calibration == "private":

@@ -112,13 +112,6 @@ def test_streams_are_not_calibrated(rng):
     assert "calibration" not in {record.kind for record in model.privacy_.releases}
 
 
-@pytest.mark.parametrize("estimator", [skdp.DPLinearRegression, skdp.DPRidge])
-def test_regression_has_none(estimator, regression):
-    assert "calibration" not in estimator().get_params()
-    kinds = {record.kind for record in estimator().fit(*regression).privacy_.releases}
-    assert "calibration" not in kinds
-
-
 # ---------------------------------------------------------------------- what is refused
 
 

@@ -50,13 +50,14 @@ def test_solvers_of_a_problem():
 
 def test_a_missing_hyperparameter_is_refused_with_the_names_there_are():
     model = skdp.DPRidge(solver="nesterov", momentum=0.5)
-    with pytest.raises(ValueError, match="has no momentum; it has batch_size, clip_norm, first_"):
+    with pytest.raises(ValueError, match=r"has no momentum\. It has batch_size, clip_norm, first_"):
         model.set_params(solver="multistage_nesterov").plan(100, 2)
 
 
-def test_nested_hyperparameters_need_an_object():
+def test_nested_hyperparameters_make_an_object_of_a_named_solver():
     model = skdp.DPRidge(solver="nesterov")
-    with pytest.raises(ValueError, match="solver__step cannot be set, as solver='nesterov'"):
-        model.set_params(solver__step=0.5)
+    assert model.set_params(solver__step=0.25).solver.step == 0.25
+    with pytest.raises(ValueError, match="solver__step needs a solver whose parameters are known"):
+        skdp.DPRidge().set_params(solver__step=0.5)
     model.set_params(solver=skdp.solvers.Nesterov(), solver__step=0.5)
     assert model.solver.step == 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -13,7 +14,10 @@ import skdp
 from grouped import ASKED_BY, PAIRS, grouped_data
 from replays import ESTIMATORS
 from skdp.linear_model import parts
+from skdp.linear_model._estimator import PrivateEstimatorMixin
 from skdp.linear_model.grouping import GroupLabels, without_row_counts
+from skdp.oracle.sources.groups import GroupedSource
+from skdp.oracle.sources.memory import MemorySource
 from skdp.preprocessing import DPStandardScaler
 
 SEEDED = {"noise_source": "seeded", "random_state": 3}
@@ -140,12 +144,27 @@ def test_refusals_of_scikit_learn_do_not_either(X, y):
 
 
 def test_counts_in_messages():
-    message = "Expected 2D array, shape (987, 3), n=12 1.5 x4"
-    with (
-        pytest.raises(ValueError, match=r"2D array, shape \(\.\.\., \.\.\.\), n=\.\.\. 1\.5 x4"),
-        without_row_counts(True),
-    ):
+    message = "Expected 2D array, shape (987, 3), n=12 1.5 GiB x4"
+    shown = "Expected 2D array, shape (..., ...), n=... ... GiB x4"
+    with pytest.raises(ValueError, match=re.escape(shown)), without_row_counts(True):
         raise ValueError(message)
+
+
+@pytest.mark.parametrize("where", ["reading", "reserve", "run"])
+def test_no_lack_of_memory_tells_how_much_there_is(rng, monkeypatch, where):
+    def fail(*arguments, **options):
+        raise MemoryError("Unable to allocate 3.2 GiB for an array with shape (987, 50)")
+
+    owner, name = {
+        "reading": (PrivateEstimatorMixin, "_read"),
+        "reserve": (MemorySource, "reserve"),
+        "run": (GroupedSource, "total"),
+    }[where]
+    monkeypatch.setattr(owner, name, fail)
+    X, y, _, labels = grouped_data("ridge", rng)
+    with pytest.raises(MemoryError, match="needs more memory than there is") as refusal:
+        skdp.DPRidge().fit(X, y, groups=labels)
+    assert not any(figure in str(refusal.value) for figure in ("3.2", "987"))
 
 
 def test_no_warning_compares_labels_with_rows():

@@ -17,7 +17,7 @@ from skdp.oracle.kernels import clipped_gradients as kernels
 from skdp.oracle.releases import gradients, samplers
 from skdp.oracle.sources import groups as grouped_sources
 from skdp.oracle.sources.memory import MemorySource
-from skdp.solvers import GradientDescent
+from skdp.solvers import GradientDescent, available, get_solver
 
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 
@@ -35,10 +35,28 @@ def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
     check(replay, rng, lambda: ESTIMATORS[kind](**given), kind, adjacency)
 
 
+AVERAGE = ["adp_sgd", "gd", "heavy_ball", "multistage_nesterov", "nesterov", "residual_budget"]
+
+
 @both
+@pytest.mark.parametrize(
+    ("kind", "solver"), [pair for pair in PAIRS if pair[1] in AVERAGE], ids=str
+)
+def test_average_then_clip(replay, rng, kind, adjacency, solver):
+    given = {"adjacency": str(adjacency), "solver": solver, "rows_per_group": 4}
+    check(replay, rng, lambda: ESTIMATORS[kind](**given), kind, adjacency)
+
+
+def test_who_averages(rng):
+    able = {name for name in available() if get_solver(name).averages_groups(pure=False)}
+    assert able == set(AVERAGE)
+
+
+@both
+@pytest.mark.parametrize("rows_per_group", [None, 4])
 @pytest.mark.parametrize("form", ["sparse", "float32", "columns first"])
 @pytest.mark.parametrize("kind", ["multinomial", "ridge"])
-def test_forms_of_rows(replay, rng, kind, adjacency, form):
+def test_forms_of_rows(replay, rng, kind, adjacency, form, rows_per_group):
     def change(data):
         X, *rest = data
         if form == "columns first":
@@ -46,17 +64,22 @@ def test_forms_of_rows(replay, rng, kind, adjacency, form):
         X = np.clip(X, -1e30, 1e30).astype(np.float32) if form == "float32" else X
         return sparse.csr_array(X) if form == "sparse" else X, *rest
 
-    make = ESTIMATORS[kind]
-    check(replay, rng, lambda: make(adjacency=str(adjacency)), kind, adjacency, change)
+    given = {"adjacency": str(adjacency), "rows_per_group": rows_per_group}
+    check(replay, rng, lambda: ESTIMATORS[kind](**given), kind, adjacency, change)
 
 
 @both
+@pytest.mark.parametrize("rows_per_group", [None, 4])
 @pytest.mark.parametrize("sampling", ["poisson", "shuffled", "balls_and_bins"])
-def test_batches_hold_whole_groups(replay, rng, adjacency, sampling):
+def test_batches_hold_whole_groups(replay, rng, adjacency, sampling, rows_per_group):
     def make():
         solver = GradientDescent(max_iter=9, batch_size=6, sampling=sampling)
         return skdp.DPRidge(
-            solver=solver, adjacency=str(adjacency), noise_source="seeded", random_state=0
+            solver=solver,
+            rows_per_group=rows_per_group,
+            adjacency=str(adjacency),
+            noise_source="seeded",
+            random_state=0,
         )
 
     check(replay, rng, make, "ridge", adjacency)
@@ -86,9 +109,12 @@ def test_recalibration_and_declared_bounds(replay, rng, adjacency):
 
 
 @both
-def test_adaptive_clipping(replay, rng, adjacency):
+@pytest.mark.parametrize("rows_per_group", [None, 4])
+def test_adaptive_clipping(replay, rng, adjacency, rows_per_group):
     def make():
-        return make_linear(adjacency=str(adjacency), clip_norm="adaptive")
+        return make_linear(
+            adjacency=str(adjacency), clip_norm="adaptive", rows_per_group=rows_per_group
+        )
 
     check(replay, rng, make, "linear", adjacency)
 

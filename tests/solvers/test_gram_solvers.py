@@ -156,7 +156,11 @@ def public(n_rows, n_features=50, **facts):
         (public(150, 20), Problem(SquaredError()), "gd"),
         (public(150, 20), Problem(SquaredError(), L1(0.1)), "gd"),
         (public(150, 20), Problem(Logistic()), "gd"),
-        (public(2000, 20), Problem(SquaredError()), "gd"),
+        (public(2000, 20), Problem(SquaredError()), "whitened"),
+        (public(1000, 20), Problem(SquaredError()), "gd"),
+        (public(2000, 20), Problem(Logistic()), "gd"),
+        (replace(public(5000, 20), n_outputs=2), Problem(SquaredError()), "gd"),
+        (public(20_000, 110), Problem(SquaredError()), "gd"),
     ],
 )
 def test_the_automatic_solver(facts, problem, expected):

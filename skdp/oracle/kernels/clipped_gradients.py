@@ -46,7 +46,7 @@ def clipped_gradients(
     """
     total = np.zeros(point.shape)
     for block in records.cached_blocks():
-        residuals = _weighted_residuals(block, loss, point, precise, anchor)
+        residuals = weighted_residuals(block, loss, point, precise, anchor)
         clip_l2(residuals, clip_norm, block.inverse_norms)
         block.scaled_by_group(residuals)
         _accumulate(block, residuals, total)
@@ -62,7 +62,7 @@ def l1_clipped_gradients(
     """
     total = np.zeros(point.shape)
     for block, inverse in _with_rows(records, inverse_l1_norms):
-        residuals = _weighted_residuals(block, loss, point)
+        residuals = weighted_residuals(block, loss, point)
         clip_l1(residuals, clip_norm, inverse)
         block.scaled_by_group(residuals)
         _accumulate(block, residuals, total)
@@ -77,7 +77,7 @@ def _with_rows(records: Records, vector: Array) -> Any:
         start += block.n_rows
 
 
-def _weighted_residuals(
+def weighted_residuals(
     block: Records,
     loss: Loss,
     point: Array,

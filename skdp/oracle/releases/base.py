@@ -140,6 +140,13 @@ class Statistic(ABC):
     Most are sums over records: `total` hands a block function to the source, which adds up what
     comes of every block. The bound, the function and the proof stand on one page, in one file.
 
+    *Groups of rows.* Where a record is a group, it adds the mean of what its rows would add: the
+    block function multiplies a row's part, once it is cut to the bound, by the row's multiplier,
+    and those of a group are not negative and add up to 1 at most. So a group's part lies in the
+    convex hull of 0 and the parts that rows may have, whatever the number of its rows; nothing in
+    a convex hull is longer, and no two points of it are farther apart, than in the set itself.
+    Bound and spread are those of a row. A statistic that is not such a sum has a proof of its own.
+
     Attributes
     ----------
     kind : str

@@ -15,9 +15,11 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective import Loss
-from skdp.oracle.kernels.clipped_gradients import residuals_at
+from skdp.oracle.kernels.clipped_gradients import residuals_at, weighted_residuals
+from skdp.oracle.kernels.clipped_means import count_short_means
 from skdp.oracle.releases import base
-from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.sources.base import RepeatableSource, require_kind
+from skdp.oracle.sources.groups import GroupedSource
 from skdp.oracle.sources.records import Records
 
 SQUARE_BITS = 20  # squared norms are rounded to this many bits, so that their sum is exact
@@ -86,6 +88,11 @@ class _CountWithin(_Count):
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point")
         loss = context.problem.loss
+        if self.of_gradients and context.public.clips_means:
+            groups = require_kind(rows, GroupedSource)
+            residuals = groups.per_row(weighted_residuals, loss, self.point)
+            count = groups.total_over_groups(count_short_means, self.limit, rows=(residuals,))
+            return np.array([count])
         return np.array([rows.total(count_short, loss, self.point, self.limit, self.of_gradients)])
 
 

@@ -15,8 +15,15 @@ from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, quotient
 VECTOR_ROUNDING = 64.0 * UNIT_ROUNDOFF  # relative error of a clipped vector of five entries
 
 # Number of entries of a record: first and second derivative along the direction; then along a shift
-# of the margin, the second derivative of both, and the second along the shift.
-ALONG, WITH_SHIFT = 2, 5
+# of the margin; then the second derivative of both, and the second along the shift.
+ALONG, WITH_SHIFT, WITH_ITS_CURVATURE = 2, 3, 5
+
+
+def _size(with_shift: bool, its_curvature: bool) -> int:
+    """Return the number of entries of a record."""
+    if not with_shift:
+        return ALONG
+    return WITH_ITS_CURVATURE if its_curvature else WITH_SHIFT
 
 
 def directional_derivatives(
@@ -26,9 +33,11 @@ def directional_derivatives(
     direction: Array,
     clip_norm: float,
     with_shift: bool,
+    its_curvature: bool = True,
 ) -> Array:
     """Sum of the records' derivatives along a direction, each vector of them clipped."""
-    total = np.zeros(WITH_SHIFT if with_shift else ALONG)
+    size = _size(with_shift, its_curvature)
+    total = np.zeros(size)
     for block in records.float64_blocks():
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             found = derivatives(
@@ -39,7 +48,7 @@ def directional_derivatives(
                 block.weights,
                 with_shift,
             )
-        total += block.scaled_by_group(clipped(found, clip_norm)).sum(axis=0)
+        total += block.scaled_by_group(clipped(found[:, :size], clip_norm)).sum(axis=0)
     return total
 
 
@@ -118,18 +127,22 @@ class DirectionalSum(base.Statistic):
         From 1e-100 to 1e100, in the derivatives' own scale.
     with_shift : bool, default=False
         For one output.
+    its_curvature : bool, default=True
+        Without effect unless ``with_shift``; for squared error the last one is 1 anyway.
     """
 
     point: Array = field(repr=False)
     direction: Array = field(repr=False)
     clip_norm: float
     with_shift: bool = False
+    its_curvature: bool = True
     kind: ClassVar[str] = "calibration"
 
     def __post_init__(self) -> None:
         base.store_points(self, "point", "direction")
         base.store_bounds(self, "clip_norm")
         object.__setattr__(self, "with_shift", bool(self.with_shift))
+        object.__setattr__(self, "its_curvature", bool(self.its_curvature))
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         size = self.shape(context)[0]
@@ -141,7 +154,7 @@ class DirectionalSum(base.Statistic):
         return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
 
     def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return (WITH_SHIFT if self.with_shift else ALONG,)
+        return (_size(self.with_shift, self.its_curvature),)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         if self.with_shift and context.public.n_outputs != 1:
@@ -151,5 +164,5 @@ class DirectionalSum(base.Statistic):
             )
         base.require_shape(self, context, "point", "direction")
         loss, bound = context.problem.loss, self.clip_norm
-        arguments = loss, self.point, self.direction, bound, self.with_shift
+        arguments = loss, self.point, self.direction, bound, self.with_shift, self.its_curvature
         return np.asarray(rows.total(directional_derivatives, *arguments))

@@ -12,13 +12,16 @@ from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
     gradient_rounding,
     l1_clipped_gradients,
+    weighted_residuals,
 )
+from skdp.oracle.kernels.clipped_means import clipped_means
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import mechanism_by_name
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.samplers import AllRows, Sampler
-from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.sources.base import RepeatableSource, require_kind
+from skdp.oracle.sources.groups import GroupedSource
 from skdp.oracle.sources.records import inverse_l1_norms
 
 NORM_SLACK = 1e-9  # relative; covers the rounding of a row's norm up to a million columns
@@ -32,8 +35,9 @@ def gradient_contribution(
 ) -> base.Contribution:
     """Bound on a record's part in a sum of vectors cut to ``norm``, with what rounding adds."""
     public = context.public
-    n_features, n_outputs = public.n_features, public.n_outputs
-    slack = gradient_rounding(n_rows, n_features, n_outputs, public.sparse, public.grouped)
+    # The norm of a group's mean gradient is a sum over all coordinates.
+    more = math.prod(public.shape) if public.clips_means else public.n_outputs
+    slack = gradient_rounding(n_rows, public.n_features, more, public.sparse, public.grouped)
     bound = norm * (1 + slack)
     size = math.prod(public.shape)
     return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound, order=order)
@@ -50,7 +54,11 @@ class GradientSum(base.Statistic):
     ``clip_norm`` and replace-one by at most twice that (Abadi et al. 2016, sec. 3.1; the triangle
     inequality is all that it takes). The L1 norm of a gradient, an outer product of row and
     residual, is ``|x|_1 |residual|_1``, the row's constant included. Weights act before clipping,
-    so the bound does not depend on them. Floating point adds what
+    so the bound does not depend on them.
+
+    Where a record is a group of rows, it adds the mean of its rows' clipped gradients, which lies
+    in the same ball, whatever their number; or, where the public facts have a guess of that number,
+    the mean of its rows' gradients, clipped as a whole. Floating point adds what
     :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding` proves.
 
     Parameters
@@ -86,6 +94,11 @@ class GradientSum(base.Statistic):
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point")
         loss = context.problem.loss
+        if self.order == 2 and context.public.clips_means:
+            groups = require_kind(rows, GroupedSource)
+            residuals = groups.per_row(weighted_residuals, loss, self.point)
+            found = groups.total_over_groups(clipped_means, self.clip_norm, rows=(residuals,))
+            return np.asarray(found)
         if self.order == 2:
             return np.asarray(rows.total(clipped_gradients, loss, self.point, self.clip_norm))
         inverse = rows.per_row(inverse_l1_norms)

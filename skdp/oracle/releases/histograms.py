@@ -18,6 +18,8 @@ MAX_LOG_WEIGHT = 30  # keeps weighted counts of up to 2**33 rows exact in float6
 def _contribution(log_weights: tuple[int, ...], n_bins: int, n_rows: int) -> base.Contribution:
     """Return the bounds: a record adds a weight to one bin of each column, a null record nothing.
 
+    (A group adds shares of that weight, which add up to it at most, to several bins of a column.
+    Such a vector lies in the convex hull of those of rows, so that all of this holds for it.)
     So its L2 norm is the root of the sum of the squared weights, and that of the difference of two
     records at most sqrt(2) times as long: in each column a weight moves from one bin to another.
     Weights are powers of two, so that products with counts, and differences of them, are exact;

@@ -43,7 +43,8 @@ class LastIterate(base.Release):
        ``S(w) - S(v) = n A (w - v)`` with a symmetric A, ``0 <= A <= beta``, where
        ``beta = curvature * row_norm^2``; and ``w -> w - r S(w)`` is 1-Lipschitz for
        ``step_size <= 2 / beta``. This takes one output, no weights, no intercept (it is not
-       penalised) and an enforced bound on rows; a kink of the loss's derivative does no harm.
+       penalised) and an enforced bound on rows; a kink of the loss's derivative does no harm. For
+       groups, whose parts are means of such terms, nothing changes: n is their number then.
     2. *Contraction.* The prox of a penalty of strong convexity lambda, and so of penalty and
        convex set, is a contraction by ``c = 1 / (1 + step_size * lambda)`` (Bauschke and Combettes
        2017, Prop. 23.13). That is the whole of c: the loss adds nothing to it, since rows may

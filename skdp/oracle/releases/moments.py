@@ -30,6 +30,8 @@ class GramSum(base.Statistic):
     Sensitivity: the vector of ``v v'`` has the L2 norm ``|v v'|_F = |v|**2 <= row_norm**2``, and
     a null record, of weight 0, adds 0. Under replace-one,
     ``|u u' - v v'|_F**2 = |u|**4 + |v|**4 - 2 (u'v)**2 <= 2 row_norm**4``: the spread is sqrt(2).
+    A group's part A is a mean of such products: ``|A|_F`` is at most ``row_norm**2``, too, and
+    ``<A, B>`` is at least 0 for positive semi-definite A and B, so that the spread is the same.
     The rows are shrunk by the sum itself. Floating point adds what
     :func:`skdp.oracle.kernels.second_moments.gram_rounding` proves.
 

@@ -62,7 +62,9 @@ class LargestEigenvalue(base.Statistic):
     within it: the null row is there (with the constant, whose square is counted in R**2; the
     constant of a null record does not vanish, and the interval is that of all z). Replace-one is
     as well: ``lambda(G + z z')`` and ``lambda(G + v v')`` lie in the same interval. Hence the
-    sensitivity is ``R**2`` under both, in L1 as in L2 norm, and the spread is 1. Rounding
+    sensitivity is ``R**2`` under both, in L1 as in L2 norm, and the spread is 1. A group adds a
+    mean of such products, positive semi-definite, with no eigenvalue above ``R**2``: the same
+    inequalities hold. Rounding
     adds what :func:`eigenvalue_rounding` bounds. Weights and targets play no part.
 
     Times ``curvature / n`` it bounds the smoothness of the mean loss without weights.
@@ -157,7 +159,11 @@ class NewtonDirection(base.Statistic):
     and ``|M v|**2 <= t / damping`` with ``t = v' M v <= B / damping``, so that the norm is at most
     ``(|g| / damping) t / (1 + t) <= |g| B / (damping (damping + B))``: the bound under zero-out. A
     null record, of weight 0, adds nothing to H. Replace-one is two such changes: the spread is 2.
-    The vector is public: an earlier answer. (Ganesh et al. 2023, "Faster differentially private
+    The vector is public: an earlier answer. A group of rows adds a mean of such products, P, with
+    ``0 <= P <= B``, which need not have rank one. The change ``M - (M^-1 + P)^-1`` lies between 0
+    and ``M - (M^-1 + B)^-1``, since inverses of positive definite matrices are in reverse order,
+    and that has the eigenvalues ``m - 1 / (1/m + B)``, at most ``B / (damping (damping + B))`` for
+    ``m <= 1 / damping``: the same bound. (Ganesh et al. 2023, "Faster differentially private
     convex optimization via second-order methods", Lemma 3.3, for the rule "add", here with
     constants.) With K columns the bound holds for each, ``|g|`` being the Frobenius norm of all;
     a loss that is not quadratic takes one output.

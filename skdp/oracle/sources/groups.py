@@ -70,12 +70,75 @@ class Groups:
         result[self.order] = np.repeat(shares, sizes)
         return result
 
+    def between(self, start: int, stop: int) -> Groups:
+        """Return groups from one number to another, over all rows."""
+        edges = self.edges[start : min(stop, self.n_groups) + 1]
+        return Groups(self.order[edges[0] : edges[-1]], edges - edges[0])
+
     def take(self, groups: Indices) -> tuple[Indices, Groups]:
         """Return the numbers of the rows of these groups, and these groups over those rows."""
         starts, sizes = self.edges[groups], self.edges[groups + 1] - self.edges[groups]
         edges = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         places = np.repeat(starts - edges[:-1], sizes) + np.arange(edges[-1])
         return self.order[places], Groups(np.arange(edges[-1]), edges)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupBlock:
+    """Some groups, and the records of all rows; theirs are anywhere among them.
+
+    Attributes
+    ----------
+    records : Records
+    groups : Groups
+    """
+
+    records: Records
+    groups: Groups
+
+    def sums(self, factors: Array) -> Any:
+        """Return, for each group, the sum over its rows of the row of X times its factor.
+
+        Each is added up row after row, so that it follows from no other group, bit for bit.
+
+        Parameters
+        ----------
+        factors : array of shape (n_rows,)
+
+        Returns
+        -------
+        array, or CSR for sparse rows, of shape (n_groups, n_features), float64
+        """
+        X, order, edges = self.records.X, self.groups.order, self.groups.edges
+        in_place = X.dtype == np.float64 and (sparse.issparse(X) or X.flags.c_contiguous)
+        if in_place:
+            return _selecting(factors[order], order, edges, X) @ X
+        # Copied in float64, row after row, a few groups at a time; none is cut in two.
+        found, start, most = [], 0, grouped_part_rows(X.shape[1], 8)
+        while start < self.groups.n_groups:
+            stop = int(np.searchsorted(edges, edges[start] + most, side="right")) - 1
+            stop = max(stop, start + 1)
+            own = order[edges[start] : edges[stop]]
+            rows = X[own].astype(np.float64)
+            rows = rows if sparse.issparse(X) else np.ascontiguousarray(rows)
+            places = np.arange(len(own))
+            chosen = _selecting(factors[own], places, edges[start : stop + 1] - edges[start], rows)
+            found.append(chosen @ rows)
+            start = stop
+        return sparse.vstack(found, format="csr") if sparse.issparse(X) else np.concatenate(found)
+
+    def sums_of(self, numbers: Array) -> Array:
+        """Return, for each group, the sum of a number of each of its rows."""
+        order, edges = self.groups.order, self.groups.edges
+        ones = np.ones(len(numbers))
+        return np.asarray(_selecting(numbers[order], order, edges, ones) @ ones)
+
+
+def _selecting(factors: Array, rows: Indices, edges: Indices, X: Any) -> Any:
+    """Return the CSR matrix that adds up rows of X, times their factors, from edge to edge."""
+    kind = X.indices.dtype if sparse.issparse(X) else np.int64
+    entries = factors, rows.astype(kind, copy=False), (edges - edges[0]).astype(kind, copy=False)
+    return sparse.csr_array(entries, shape=(len(edges) - 1, X.shape[0]), copy=False)
 
 
 class GroupedSource(MemorySource):
@@ -112,16 +175,6 @@ class GroupedSource(MemorySource):
         rows, groups = self.groups.take(indices)
         return GroupedSource(self.records[rows], groups, self.row_bound, self._spread)
 
-    def reserve(self, transformed: bool) -> None:
-        """Take hold of memory as `MemorySource` does; no message tells how much there are."""
-        try:
-            super().reserve(transformed)
-        except MemoryError:
-            raise MemoryError(
-                "a fit of this size needs more memory than there is. Nothing was released and "
-                "nothing was charged."
-            ) from None
-
     # ------------------------------------------------------------------ passes over all rows
 
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
@@ -135,6 +188,22 @@ class GroupedSource(MemorySource):
             return function(_part_of(self.records, part), *(one[part] for one in rows), *arguments)
 
         return added_in_pairs(self._spread(over, self._parts))
+
+    def total_over_groups(
+        self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()
+    ) -> Any:
+        """Sum a function of blocks of groups: ``function(block, *row_vectors, *arguments)``.
+
+        The number of groups in a block is public. Row vectors are those of all rows.
+        """
+
+        def over(groups: Groups) -> Any:
+            return function(GroupBlock(self.records, groups), *rows, *arguments)
+
+        n_numbers = self.records.n_parameters * max(1, *(one.shape[-1] for one in rows))
+        step = grouped_part_rows(n_numbers, 8)
+        blocks = (self.groups.between(i, i + step) for i in range(0, max(self.n_rows, 1), step))
+        return added_in_pairs(self._spread(over, list(blocks)))
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
         """Return a number, or some, for every row; those of the last arguments are kept."""

@@ -8,10 +8,16 @@ from scipy import sparse
 
 from skdp.objective import Logistic, Multinomial, SquaredError
 from skdp.oracle.kernels import histograms, second_moments
-from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding, residuals_at
+from skdp.oracle.kernels.clipped_gradients import (
+    clipped_gradients,
+    gradient_rounding,
+    residuals_at,
+    weighted_residuals,
+)
+from skdp.oracle.kernels.clipped_means import clipped_means, count_short_means
 from skdp.oracle.releases.counts import count_short, squared_norms
 from skdp.oracle.sources import records as recorded
-from skdp.oracle.sources.groups import GroupedSource, Groups, added_in_pairs
+from skdp.oracle.sources.groups import GroupBlock, GroupedSource, Groups, added_in_pairs
 from skdp.oracle.sources.records import Records
 
 CLIP = 0.5
@@ -101,6 +107,56 @@ def test_parts_of_a_row_do_not_follow_from_its_place(rng, form, loss, n_features
     everyone = facts(0)
     for first in (1, 2, 3, 5, 8, 13, 97):
         assert np.array_equal(everyone[first:], facts(first))
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "float32", "columns first"])
+def test_means_of_a_group_do_not_follow_from_the_others(rng, form):
+    """Of average, then clip: with another number of rows in the first group, bit for bit."""
+    X, _, codes = data(rng)
+    factors, found = rng.standard_normal(len(X)), []
+    for left_out in (0, 1, 3):
+        kept = np.ones(len(X), dtype=bool)
+        kept[np.flatnonzero(codes == 0)[:left_out]] = False
+        rows = X[kept].astype(np.float32) if form == "float32" else X[kept]
+        rows = np.asfortranarray(rows) if form == "columns first" else rows
+        rows = sparse.csr_array(rows) if form == "sparse" else rows
+        records = Records.of(rows, np.zeros((len(codes[kept]), 1)))
+        means = GroupBlock(records, Groups.of(codes[kept], 40)).sums(factors[kept])
+        found.append(means.toarray() if form == "sparse" else means)
+    exact = [X[codes == code].T @ factors[codes == code] for code in range(40)]
+    np.testing.assert_allclose(found[0], exact, rtol=1e-5, atol=1e-4)
+    assert np.array_equal(found[0][1:], found[1][1:])
+    assert np.array_equal(found[0][1:], found[2][1:])
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "float32"])
+def test_means_are_clipped_as_a_whole(rng, form):
+    X, y, codes = data(rng)
+    X[5] = 1e308  # in a group of its own, or with others
+    rows = {"dense": X, "sparse": sparse.csr_array(X), "float32": X.clip(-1e30, 1e30)}[form]
+    rows = rows.astype(np.float32) if form == "float32" else rows
+    source, point = source_of(rows, y, codes), rng.standard_normal((6, 1))
+    residuals = source.per_row(weighted_residuals, SquaredError(), point)
+    found = source.total_over_groups(clipped_means, CLIP, rows=(residuals,))
+    count = source.total_over_groups(count_short_means, CLIP, rows=(residuals,))
+    Z = source.records.written_out()
+    each = residuals * Z * source.records.multipliers[:, None]
+    means = np.array([each[codes == code].sum(axis=0) for code in range(40)])
+    lengths = np.linalg.norm(means, axis=1)
+    expected = (means * np.minimum(1, CLIP / lengths)[:, None]).sum(axis=0)
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-5, atol=1e-6)
+    assert count == (lengths <= CLIP).sum()
+
+
+def test_a_mean_that_overflows_counts_as_null():
+    records = Records.of(np.full((4, 2), 1e308), np.zeros((4, 1)), constant=0.0)
+    groups = Groups.of(np.array([0, 0, 1, 1]), 2)
+    block = GroupBlock(records.multiplied(groups.multipliers()), groups)
+    residuals = np.array([[1e10], [-1e10], [1e-310], [1e-310]])
+    with np.errstate(all="ignore"):
+        found = clipped_means(block, residuals, CLIP)
+        assert count_short_means(block, residuals, CLIP) == 1
+    np.testing.assert_allclose(found, np.full((2, 1), 1e-2), rtol=1e-3)
 
 
 def test_a_group_adds_no_more_than_a_row_may(rng):

@@ -1,0 +1,114 @@
+"""Searches and cross-validations of fits that protect groups of rows: folds by group."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+
+import skdp
+from skdp.preprocessing import DPStandardScaler
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+N_GROUPS, FOLDS = 60, GroupKFold(4, shuffle=True, random_state=0)
+
+
+@pytest.fixture(autouse=True)
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.fixture
+def panel(rng):
+    X = rng.standard_normal((500, 3))
+    groups = rng.permutation(np.append(np.arange(N_GROUPS), rng.integers(0, 20, 440)))
+    return X, X @ [1.0, -1.0, 0.0], groups
+
+
+def ridge(**parameters):
+    return skdp.DPRidge(scaling="none", **parameters).set_fit_request(groups=True)
+
+
+def search_over(model, panel, cv=FOLDS, name="alpha", **options):
+    X, y, groups = panel
+    return GridSearchCV(model, {name: [1.0, 10.0]}, cv=cv, **options).fit(X, y, groups=groups)
+
+
+def test_a_search_routes_groups_to_fits_and_folds(panel):
+    search = search_over(ridge(), panel)
+    statement = search.best_estimator_.privacy_
+    assert (statement.unit, statement.n_groups) == ("group", N_GROUPS)
+    price = skdp.privacy_of(search)
+    assert price.unit == "group"
+    # A group is in 3 of 4 trainings of both candidates, of 45 groups each, and in the refit.
+    trained = ridge().plan(None, 3, n_groups=45)
+    whole = ridge().plan(None, 3, n_groups=N_GROUPS)
+    expected = skdp.total_privacy(*[trained] * 6, whole, delta=1e-6)
+    assert price.epsilon == pytest.approx(expected.epsilon, rel=1e-9)
+
+
+def test_a_pipeline_in_a_search(panel):
+    scaler = DPStandardScaler(bounds=(-3, 3)).set_fit_request(groups=True)
+    search = search_over(make_pipeline(scaler, ridge()), panel, name="dpridge__alpha")
+    assert [step.privacy_.unit for _, step in search.best_estimator_.steps] == ["group", "group"]
+    assert skdp.privacy_of(search).unit == "group"
+
+
+def test_without_a_refit_the_number_of_groups_is_asked_for(panel):
+    search = search_over(ridge(), panel, refit=False)
+    shape = {"n_features": 3, "n_outputs": 1}
+    assert skdp.privacy_of(search, n_groups=N_GROUPS, **shape).unit == "group"
+    with pytest.raises(ValueError, match="n_groups=59 was passed"):
+        skdp.privacy_of(search_over(ridge(), panel), n_groups=59)
+
+
+def test_groups_that_reached_no_fit_are_noticed(panel):
+    search = search_over(skdp.DPRidge(scaling="none").set_fit_request(groups=False), panel)
+    with pytest.raises(ValueError, match="protects single rows"):
+        skdp.privacy_of(search, n_groups=N_GROUPS)
+
+
+@pytest.mark.parametrize("cv", [GroupKFold(4), KFold(4)], ids=["by sizes", "of rows"])
+def test_folds_that_follow_from_rows_are_refused(panel, cv):
+    search = search_over(ridge(), panel, cv)
+    with pytest.raises(ValueError, match="number of groups"):
+        skdp.privacy_of(search)
+    splits = list(cv.split(*panel))
+    with pytest.raises(ValueError, match="pass groups"):
+        skdp.privacy_of(search, splits=splits)
+    assert skdp.privacy_of(search, splits=splits, groups=panel[2]).unit == "group"
+
+
+def test_a_group_in_all_folds_of_rows_pays_for_all_of_them(panel):
+    X, y, groups = panel
+    options = {"params": {"groups": groups}, "return_estimator": True, "return_indices": True}
+    by_group = cross_validate(ridge(), X, y, cv=FOLDS, **options)
+    by_row = cross_validate(ridge(), X, y, cv=KFold(4), **options)
+    prices = [
+        skdp.privacy_of(by_group, groups=groups).epsilon,
+        skdp.privacy_of(by_group).epsilon,
+        skdp.privacy_of(by_row, groups=groups).epsilon,
+        skdp.privacy_of(by_row).epsilon,
+    ]
+    totals = [
+        skdp.total_privacy(*models, delta=1e-6).epsilon
+        for models in (
+            by_group["estimator"][:3], by_group["estimator"], by_row["estimator"],
+            by_row["estimator"],
+        )
+    ]  # fmt: skip
+    assert prices == pytest.approx(totals, rel=1e-6)
+
+
+def test_halving_by_rows_is_refused(panel):
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+    from sklearn.model_selection import HalvingGridSearchCV
+
+    X, y, groups = panel
+    search = HalvingGridSearchCV(ridge(), {"alpha": [1.0, 10.0]}, cv=FOLDS, min_resources=200)
+    search.fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match="resource='n_samples'"):
+        skdp.privacy_of(search)

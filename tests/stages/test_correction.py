@@ -1,0 +1,203 @@
+"""The slope and the shift that end a regression: what they mend, what they cost, what leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+import skdp
+from replays import HOSTILE_ROWS, HOSTILE_TARGETS, data_for, differing
+from skdp.accounting import Adjacency, gaussian_mu
+from skdp.objective import L2, Problem, SquaredError
+from skdp.oracle import Oracle, Public, Solution, noise_source
+from skdp.oracle.ledger import Anything, Ledger
+from skdp.oracle.releases import directional
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource
+from skdp.stages import correction
+from skdp.stages.correction import RULE, Correction
+
+N, D = 2000, 3
+REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]
+
+
+def setting(rng, strength=0.0, fit_intercept=True, scale=1e-9):
+    """Rows, and an oracle of them with so much noise."""
+    X = rng.standard_normal((N, D))
+    X -= X.mean(axis=0)
+    truth = np.array([[0.5], [-0.3], [0.1]])
+    y = X @ truth + 0.4 * fit_intercept + 0.5 * rng.standard_normal((N, 1))
+    public = Public(N, D, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=fit_intercept)
+    problem = Problem(SquaredError(), L2(strength), fit_intercept=fit_intercept)
+    size = public.intercept_size * fit_intercept
+    rows = MemorySource.of(X, y, None, None, size)
+    context, ledger = PublicContext(public, problem, scale), Ledger(Anything())
+    oracle = Oracle(context, ledger, np.random.default_rng(0), rows, noise_source(0))
+    coef = 0.7 * truth
+    if fit_intercept:
+        coef = np.vstack([coef, [[0.1 / size]]])
+    return oracle, coef, X, y, size
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_without_noise_it_is_least_squares_along_the_prediction(rng, strength, fit_intercept):
+    oracle, coef, X, y, size = setting(rng, strength, fit_intercept)
+    found = Correction(0.03, clip_norm=1e6).run(oracle, Solution(coef, 1)).coef
+    g = (X @ coef[:D])[:, 0]
+    offset = coef[-1, 0] * size if fit_intercept else 0.0
+    # By least squares on one column, the penalty as a row of its own.
+    column = np.append(g, np.sqrt(N * strength) * np.linalg.norm(coef[:D]))[:, None]
+    target = np.append(y[:, 0] - offset, 0.0)
+    twin = LinearRegression(fit_intercept=False).fit(column, target)
+    np.testing.assert_allclose(found[:D], twin.coef_[0] * coef[:D], rtol=1e-4)
+    if fit_intercept:
+        assert found[-1, 0] * size == pytest.approx(y.mean(), abs=1e-4)
+
+
+def test_what_noise_may_have_done_changes_nothing(rng):
+    oracle, coef, *_ = setting(rng, scale=1e5)
+    found = Correction(0.03, clip_norm=3.0).run(oracle, Solution(coef, 1)).coef
+    np.testing.assert_array_equal(found, coef)
+
+
+def test_slope_and_shift_stay_within_their_limits(rng):
+    oracle, coef, *_, size = setting(rng)
+    for times in (0.1, 100.0):
+        found = Correction(0.03, clip_norm=1e6).run(oracle, Solution(times * coef, 1)).coef
+        ratio = found[0, 0] / (times * coef[0, 0])
+        assert ratio == pytest.approx(RULE.most if times < 1 else RULE.least)
+        assert abs(found - ratio * times * coef)[-1, 0] * size <= RULE.most_shift + times
+
+
+def test_skewed_targets_are_predicted_better(rng):
+    """Capped residuals leave predictions of a lognormal target too small."""
+    X = rng.standard_normal((20_000, 5))
+    y = np.exp(X @ np.full(5, 0.4) + rng.standard_normal(20_000))
+    found = {}
+    for calibration in ("private", "none"):
+        model = skdp.DPLinearRegression(
+            epsilon=0.3, calibration=calibration, noise_source="seeded", random_state=0
+        )
+        found[calibration] = model.fit(X, y).score(X, y)
+    assert found["private"] > found["none"] + 0.005
+
+
+# ---------------------------------------------------------------------- where it is had
+
+
+def is_corrected(model, **shape):
+    return model.plan(2000, 6, **shape).releases[-1].kind == "calibration"
+
+
+@pytest.mark.parametrize("estimator", REGRESSORS)
+def test_where_it_is_had(estimator):
+    for parameters in ({}, {"adjacency": "replace_one"}, {"scaling": "none"}, {"target_bound": 9}):
+        assert is_corrected(estimator(**parameters))
+        assert not is_corrected(estimator(calibration="none", **parameters))
+    for parameters in ({"solver": "gd"}, {"max_iter": 30}):
+        assert not is_corrected(estimator(**parameters))
+        assert is_corrected(estimator(calibration="private", **parameters))
+    assert not is_corrected(estimator(), n_outputs=2)
+    assert not is_corrected(estimator(epsilon=np.inf))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "needs"),
+    [
+        ({"target_bound": 5.0, "scaling": "none"}, "targets of unit size"),
+        ({"delta": 0.0, "solver": "gd"}, "delta > 0"),
+        ({"constraint": "l2_ball"}, "no constraint"),
+    ],
+)
+def test_what_cannot_be_had_is_refused(regression, parameters, needs):
+    assert not is_corrected(skdp.DPRidge(**parameters))
+    with pytest.raises(ValueError, match=f"DPRidge: calibration='private' needs .*{needs}"):
+        skdp.DPRidge(calibration="private", **parameters).fit(*regression)
+
+
+def test_weights_are_refused(regression):
+    X, y = regression
+    with pytest.raises(ValueError, match="rows without weights"):
+        skdp.DPRidge(calibration="private").fit(X, y, np.ones(len(y)))
+
+
+def test_its_share_of_the_budget():
+    statement = skdp.DPRidge(scaling="none").plan(2000, 6)
+    last = statement.releases[-1]
+    share = (1 / last.noise_multiplier / gaussian_mu(1.0, 1e-6)) ** 2
+    assert share == pytest.approx(RULE.share, rel=1e-6)
+
+
+# ---------------------------------------------------------------------- what leaves
+
+
+def make(**parameters):
+    return skdp.DPRidge(
+        alpha=2.0, noise_source="seeded", random_state=0, adjacency="replace_one",
+        calibration="private", **parameters,
+    )  # fmt: skip
+
+
+def neighbours(rng):
+    """Under replace-one: a null record of zero-out has weight 0, and weights are not corrected."""
+    X, y = data_for("linear", rng)
+    for place, row in enumerate(HOSTILE_ROWS):
+        target = HOSTILE_TARGETS[place % len(HOSTILE_TARGETS)]
+        data, neighbour = differing(X, y, Adjacency.REPLACE_ONE, place, row, target)
+        yield (*data[:2], None), (*neighbour[:2], None)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"scaling": "none"}, {"fit_intercept": False}], ids=str)
+def test_nothing_but_releases(replay, rng, parameters):
+    for data, neighbour in neighbours(rng):
+        replay.check(lambda: make(**parameters), data, neighbour, Adjacency.REPLACE_ONE)
+
+
+def mutant_nothing_clipped(patch):
+    patch.setattr(directional, "clipped", lambda vectors, bound: np.clip(vectors, -1e9, 1e9))
+
+
+def mutant_slope_from_the_rows(patch):
+    original = Correction.run
+
+    def run(self, oracle, solution):
+        found = original(self, oracle, solution)
+        if oracle._source is None:
+            return found
+        told = 1 + 1e-9 * np.clip(oracle._source.records.X, -10, 10).mean()
+        return replace(found, coef=found.coef * told)
+
+    patch.setattr(Correction, "run", run)
+
+
+def mutant_bound_from_the_rows(patch):
+    original, largest = MemorySource.__init__, [1.0]
+
+    def init(self, records, *arguments):
+        original(self, records, *arguments)
+        largest.append(1.0 + (np.abs(records.X).max() > 100))
+
+    def directional_sum(point, direction, clip_norm, *rest, **more):
+        return directional.DirectionalSum(point, direction, clip_norm * largest[-1], *rest, **more)
+
+    patch.setattr(MemorySource, "__init__", init)
+    patch.setattr(correction, "DirectionalSum", directional_sum)
+
+
+@pytest.mark.parametrize(
+    "mutant", [mutant_nothing_clipped, mutant_slope_from_the_rows, mutant_bound_from_the_rows]
+)
+def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant):
+    mutant(monkeypatch)
+    for data, neighbour in neighbours(rng):
+        try:
+            replay.check(
+                lambda: make(scaling="none", epsilon=20.0), data, neighbour, Adjacency.REPLACE_ONE
+            )
+        except leak:
+            return
+    raise AssertionError(f"{mutant.__name__} went unnoticed")
