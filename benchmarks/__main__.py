@@ -61,10 +61,6 @@ def parse(arguments=None):
     parser.add_argument("--epsilon", type=float, nargs="+")
     parser.add_argument("--delta", type=float, default=utility.DELTA)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument(
-        "--minutes", type=float,
-        help="of inference, 10 by default, 0 for all runs of all cells; of fuzz, 60 by default",
-    )  # fmt: skip
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument(
         "--all",
@@ -74,6 +70,10 @@ def parse(arguments=None):
     parser.add_argument("--half", choices=[*HALVES, "all"], default=HALVES[0], help="of held_out")
     parser.add_argument("--verdict", action="store_true", help="from the file of held_out or cases")
     parser.add_argument("--before", type=Path, help="of cases: a file to compare with")
+    parser.add_argument(
+        "--minutes", type=float,
+        help="of fuzz, 60 by default, or of inference, 10; 0 for all runs of all its cells",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of the first case of fuzz")
     parser.add_argument("--output", type=Path, help="utility.csv, say, in results")
     parser.add_argument("--smoke", action="store_true", help="everything once, small, kept nowhere")
@@ -136,7 +136,8 @@ def main() -> None:
     elif kind == "cases":
         generated(names, command, arguments)
     elif kind == "inference":
-        inference.run(RESULTS / "inference.csv", command, arguments.runs, arguments.minutes)
+        minutes = 10.0 if arguments.minutes is None else arguments.minutes
+        inference.run(RESULTS / "inference.csv", command, arguments.runs, minutes)
     elif kind == "groups":
         groups.run(arguments.output or RESULTS / "groups.csv", command, arguments.runs)
     elif kind == "selection":
@@ -151,7 +152,7 @@ def main() -> None:
             cases=names or ["gd, 1 step"],
         )  # fmt: skip
     elif kind == "fuzz":
-        sys.exit(bool(fuzz.run(arguments.minutes, arguments.seed, arguments.output)))
+        sys.exit(bool(fuzz.run(arguments.minutes or 60.0, arguments.seed, arguments.output)))
     elif kind == "verdict":
         print(*verdict.report(table.read(output)[1], arguments.all), sep="\n")
     elif kind == "utility":
