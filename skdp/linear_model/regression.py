@@ -14,7 +14,7 @@ from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.inference import mean_response
-from skdp.linear_model.units import Targets, target_range
+from skdp.linear_model.units import Targets, range_of_targets
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 from skdp.oracle import Solution
 
@@ -162,7 +162,7 @@ class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         statement: PrivacyStatement,
     ) -> None:
         super()._keep(solution, prepared, targets, statement)
-        self.prediction_range_ = target_range(
+        self.prediction_range_ = range_of_targets(
             solution.scaling, self.target_bound, targets.n_outputs
         )
 
