@@ -13,6 +13,7 @@ python -m benchmarks fuzz --minutes N         random estimators and hostile valu
 python -m benchmarks audit                    canaries against the claim, 20 times; see audit.py
 python -m benchmarks bugs                     which check raises the alarm on which seeded bug
 python -m benchmarks noise                    timing of the sampler, attacks on floating point
+python -m benchmarks selection [DATA SET ...] when a private search pays, selection.csv
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from benchmarks import (
     held_out,
     held_out_verdict,
     inference,
+    selection,
     speed,
     table,
     utility,
@@ -47,7 +49,9 @@ def parse(arguments=None):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "what", nargs="*", help="utility, held_out or cases [NAME ...], verdict, speed, ..."
+        "what",
+        nargs="*",
+        help="utility, held_out, cases or selection [NAME ...], verdict, speed, ...",
     )
     parser.add_argument(
         "--methods", nargs="+", default=[],
@@ -122,6 +126,8 @@ def main() -> None:
         smoke()
         return
     kind, *names = arguments.what or ["utility"]
+    if arguments.minutes is None:
+        arguments.minutes = 60.0 if kind == "fuzz" else 10.0
     output = arguments.output or RESULTS / "utility.csv"
     arguments.epsilon = arguments.epsilon or (kind != "cases" and list(utility.EPSILONS))
     command = "python -m benchmarks " + shlex.join(sys.argv[1:])
@@ -134,6 +140,10 @@ def main() -> None:
         inference.run(RESULTS / "inference.csv", command, arguments.runs, minutes)
     elif kind == "groups":
         groups.run(arguments.output or RESULTS / "groups.csv", command, arguments.runs)
+    elif kind == "selection":
+        output = arguments.output or RESULTS / "selection.csv"
+        epsilons, runs = arguments.epsilon, arguments.runs
+        selection.run(output, command, names, epsilons, arguments.delta, runs)
     elif kind == "held_out":
         held_out_sets(names, command, arguments)
     elif kind == "audit":

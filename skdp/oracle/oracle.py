@@ -90,6 +90,12 @@ class Oracle:
                 f"a {release.kind!r} release needs {' and '.join(sorted(missing))}, which this "
                 "fit does not have. Nothing was released for it."
             )
+        if self.public.grouped and not release.takes_groups:
+            raise ValueError(
+                f"a {release.kind!r} release is for single rows: its proof does not hold for "
+                "groups of rows, or its code does not allow for them. Fit without groups, or with "
+                "another solver, such as 'gd'. Nothing was released for it."
+            )
         context = self._context
         release.std(context)  # raises where no such noise can be drawn, before the debt
         event = release.event(context)

@@ -86,6 +86,10 @@ class PerturbedMinimum(base.Release):
     def kind(self) -> str:
         return "perturbed_minimum"
 
+    @property
+    def takes_groups(self) -> bool:
+        return False  # the theorem takes a Hessian of rank one, and that of a group has not
+
     def parts(self) -> tuple[object, ...]:
         return ()
 
@@ -94,12 +98,6 @@ class PerturbedMinimum(base.Release):
     def event(self, context: base.PublicContext) -> ObjectivePerturbed:
         """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
         loss, public = context.problem.loss, context.public
-        if public.grouped:
-            raise ValueError(
-                "PerturbedMinimum: the theorem on objective perturbation takes a record whose "
-                "Hessian has rank one, and the loss of a group of rows has not. Choose another "
-                "solver, such as 'gd'. Nothing was released."
-            )
         if not isinstance(loss, Logistic) or public.n_outputs != 1:
             raise ValueError(
                 f"PerturbedMinimum is for the logistic loss; got {loss.name!r} with "
