@@ -263,7 +263,7 @@ def report(rows):
     for row in rows:
         if row["method"] in RIVALS:
             behind, error = float(row["behind"]), float(row["behind_se"])
-            verdict = "better" if behind > 2 * error else "NOT beyond two standard errors"
+            verdict = "better" if behind > 2 * error else "NOT beyond two standard errors better"
             yield (
                 f"{row['data']}, k = {row['k']}, correlation {row['correlation']}, epsilon "
                 f"{row['epsilon']}: {verdict} than {row['method']}, by {behind:.4f} +- {error:.4f}"
