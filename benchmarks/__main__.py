@@ -3,7 +3,8 @@
 python -m benchmarks utility [DATA SET ...]   accuracy at a given budget, merged into utility.csv
 python -m benchmarks verdict                  what utility.csv says about the aims
 python -m benchmarks speed                    ratios, measured in one run
-python -m benchmarks groups                   the price of protecting groups of rows, groups.csv
+python -m benchmarks groups [KIND ...]        the price of protecting groups of rows, groups.csv;
+                                              kinds: simulated, real, time
 python -m benchmarks held_out [DATA SET ...]  accuracy on data sets from two packages, held_out.csv,
                                               and what it says about the aims
 python -m benchmarks cases [CASE ...]         generated data with ugly columns and targets: raw and
@@ -132,7 +133,7 @@ def main() -> None:
     elif kind == "inference":
         inference.run(RESULTS / "inference.csv", command, arguments.runs, arguments.minutes)
     elif kind == "groups":
-        groups.run(arguments.output or RESULTS / "groups.csv", command, arguments.runs)
+        groups.run(arguments.output or RESULTS / "groups.csv", command, arguments.runs, names)
     elif kind == "held_out":
         held_out_sets(names, command, arguments)
     elif kind == "audit":

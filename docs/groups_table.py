@@ -55,7 +55,7 @@ def simulated(cell):
 
 def main():
     with RESULTS.open(encoding="utf-8") as file:
-        command = file.readline().removeprefix("# made by: ").strip()
+        command = file.readline().removeprefix("# made by: ").strip().replace("; ", "``, ``")
         rows = list(csv.DictReader(file))
     times = [row for row in rows if row["data"].startswith("time")]
     all_cells = cells(row for row in rows if row not in times)
