@@ -167,6 +167,19 @@ class PrivateEstimatorMixin(BaseEstimator):
             source.finish()
         return solution, statement
 
+    def charge_as_a_whole(self, statement: PrivacyStatement) -> NoiseSource:
+        """Charge the budgets for several fits together, and return the source of their noise.
+
+        The fits themselves go into a block of `skdp.linear_model.parts.charged_as_a_whole`.
+        """
+        who = type(self).__name__
+        parameters.warn_about_budget(who, self.epsilon, statement.delta, statement.n_rows or 1)
+        parameters.warn_about_seed(who, self.noise_source, self.epsilon)
+        drawn_from, seed = self._noise()
+        if not parts.is_charged():
+            charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
+        return drawn_from
+
     def _warn_and_report(self, prepared: Prepared) -> None:
         """Say what a plan means before it is carried out."""
         who = type(self).__name__

@@ -71,6 +71,7 @@ class DPElasticNet(DPLinearRegressor):
         max_iter: Any = "auto",
         learning_rate: Any = "auto",
         momentum: Any = "auto",
+        momentum_kind: str = "auto",
         batch_size: Any = None,
         noise_schedule: Any = "auto",
         clip_norm: Any = "auto",
@@ -97,6 +98,7 @@ class DPElasticNet(DPLinearRegressor):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
+        self.momentum_kind = momentum_kind
         self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
@@ -188,6 +190,7 @@ class DPLasso(DPElasticNet):
         max_iter: Any = "auto",
         learning_rate: Any = "auto",
         momentum: Any = "auto",
+        momentum_kind: str = "auto",
         batch_size: Any = None,
         noise_schedule: Any = "auto",
         clip_norm: Any = "auto",
@@ -213,6 +216,7 @@ class DPLasso(DPElasticNet):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
+        self.momentum_kind = momentum_kind
         self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm

@@ -91,6 +91,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         max_iter: Any = "auto",
         learning_rate: Any = "auto",
         momentum: Any = "auto",
+        momentum_kind: str = "auto",
         batch_size: Any = None,
         noise_schedule: Any = "auto",
         clip_norm: Any = "auto",
@@ -122,6 +123,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
+        self.momentum_kind = momentum_kind
         self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
@@ -295,12 +297,13 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         labels = column_or_1d(y, warn=True)
         if self.classes is None:
             check_classification_targets(labels)
-            classes, codes = np.unique(labels, return_inverse=True)
+            classes = np.unique(labels)
             if len(classes) < 2:
                 raise ValueError(
                     "DPLogisticRegression needs at least 2 classes; the data holds one class only. "
                     "Nothing was released."
                 )
+            codes = np.searchsorted(classes, labels)
         else:
             classes, codes = encode(labels, self.classes)
         weights = None

@@ -41,6 +41,7 @@ HANDED_ON: dict[str, Any] = {
     "max_iter": "auto",
     "learning_rate": "auto",
     "momentum": "auto",
+    "momentum_kind": "auto",
     "batch_size": None,
     "noise_schedule": "auto",
     "clip_norm": "auto",
@@ -145,6 +146,11 @@ class PlannedModel(PrivateEstimatorMixin):
         statement = plan.statement(public, self._assumptions(prepared), self.noise_source)
         expected = expectation(prepared)
         return statement if expected is None else replace(statement, expectations=expected[:1])
+
+    def knows_target_range(self, n_samples: int, n_features: int, n_outputs: int = 1) -> bool:
+        """Whether a fit bounds its targets, by a declared figure or by one that it finds."""
+        prepared = self._prepare(n_samples, n_features, n_outputs, False, False)
+        return prepared.public_after.target_bound is not None
 
     # ------------------------------------------------------------------ what a fit consists of
 

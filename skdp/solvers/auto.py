@@ -5,8 +5,9 @@
    more than two classes, or more than 500 columns: the others cannot solve these problems, or do
    it less well.
 2. "whitened" for squared error with one output and up to 100 columns where the signal-to-noise
-   ratio a is at least 15: as accurate as "gd" or better, much better where columns are correlated.
-   Not for groups of rows with a guess of their number, whose means "gd" can clip: less noise.
+   ratio a is at least ``2.5 sqrt(p)``, so that the Gram matrix stands out of its noise: as accurate
+   as "gd" or better, much better where columns are correlated. Not for groups of rows with a guess
+   of their number, whose means "gd" can clip: less noise.
 3. "whitened" where a is at least 150: as accurate as "gd" there, in a tenth of the passes.
 4. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
 
@@ -14,6 +15,7 @@ a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Mea
 ``docs/defaults.rst``.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,22 +30,25 @@ class Domain:
 
     Attributes
     ----------
-    least_ratio : float
-        Least signal-to-noise ratio a.
+    least_ratio, least_per_root : float
+        Least signal-to-noise ratio a, and least ratio of it to the root of the parameters: the
+        noise of a Gram matrix, next to it, is as the inverse of that.
     most_columns : int
         Most parameters for each output.
     """
 
     least_ratio: float
+    least_per_root: float
     most_columns: int
 
     def holds(self, public: Public) -> bool:
         """Whether a problem lies in it."""
-        enough = public.signal_to_noise >= self.least_ratio
+        least = max(self.least_ratio, self.least_per_root * math.sqrt(public.n_parameters))
+        enough = public.signal_to_noise >= least
         return enough and public.n_parameters <= self.most_columns
 
 
-ONE_TARGET, ANY = Domain(15.0, 100), Domain(150.0, 500)
+ONE_TARGET, ANY = Domain(5.0, 2.5, 100), Domain(150.0, 0.0, 500)
 
 
 def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | None = None) -> str:

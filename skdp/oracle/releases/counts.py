@@ -49,7 +49,7 @@ def count_short(
     found = 0.0
     for block in records.cached_blocks():
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            residuals = residuals_at(block, loss, point, block.X.dtype)
+            residuals = residuals_at(block, loss, point)
             if block.weights is not None:
                 residuals *= block.weights[:, None]
             limits = limit * block.inverse_norms if of_gradients else limit

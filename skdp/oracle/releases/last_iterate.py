@@ -252,7 +252,7 @@ class LastIterate(base.Release):
         point = context.public.starting_point
         for _ in range(self.n_steps):
             # 1. the whole step, point included, in units of the sum
-            total = rows.total(clipped_gradients, context.problem.loss, point, self.clip_norm, True)
+            total = rows.total(clipped_gradients, context.problem.loss, point, self.clip_norm)
             statistic = total - point / rate
             # 2. noise
             noisy = self.mechanism.add_noise(statistic, contribution, context.scale, noise_source)

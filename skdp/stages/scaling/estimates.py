@@ -35,6 +35,7 @@ OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the 
 # Columns may be alike if so many of them have sizes so far apart at most, that being a multiple of
 # the noise.
 NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
+HIDES_MEAN = 40.0  # most mean of such a column, in sizes, in units of the noise; 4 sizes at most
 # Most size in bins of a column that shows one value only, and of one that does if its size is so
 # much smaller than that of others.
 LONE, NEARLY_LONE, SMALLER = 0.6, 1.5, 30.0
@@ -44,7 +45,20 @@ OWN_VALUE = 0.25  # size of such a column next to its value, where columns diffe
 MANY_LIKE, LIKE, NARROW = 0.5, 4.0, 10.0
 AGAIN = 0.25  # most share of the bins of a range that is made smaller once more
 FINEST = 2.0**-40  # of widths of bins, next to the offset
+# Columns that are narrow next to their distance from 0 get a look with many bins at them alone. A
+# record lies in one bin of each column, however many there are, so bins cost nothing but draws of
+# noise; a column that fills few of them stands out, and one that fills more can be seen by coarse
+# bins.
+CLOSER = 4  # base-2 logarithm of the weight of such columns next to the others'
+# A window of bins is trusted up to this noise on the count in it, as a share of the rows; and it
+# holds a column if no more than this share of the rows lies elsewhere, as far as noise lets us see.
+TRUSTED, ELSEWHERE = 0.09, 0.004
+# The widest window that is trusted should fill a tenth of the range, so that a wider column is seen
+# by the coarse bins of the next round.
+FILLED, MOST_FINE = 0.1, 1024
+SPREAD_OUT = 3  # bins over which a column has to be spread for its size to be known
 LEAST_SIZE = 0.2  # of a shape, in bins
+COLUMNS_AT_ONCE = 256  # where a copy of all would be larger than the rows
 WIDE = 5.0  # least range in units of the size
 
 
@@ -55,9 +69,11 @@ class Ranges:
     low: Array
     high: Array
 
-    def of(self, part: slice) -> Ranges:
-        """Return the ranges of some columns."""
-        return Ranges(self.low[part], self.high[part])
+    def where(self, chosen: Mask, other: Ranges) -> Ranges:
+        """Return the ranges, others for the chosen columns."""
+        return Ranges(
+            np.where(chosen, other.low, self.low), np.where(chosen, other.high, self.high)
+        )
 
 
 def _standing_out(
@@ -131,8 +147,12 @@ def _inner(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]
 def _median_end(posterior: Array, ends: Indices) -> Indices:
     """Median, over the shapes that a column may have, of the bin in which they end."""
     order = np.argsort(ends, kind="stable")
-    reached = np.cumsum(posterior[:, order], axis=1) >= 0.5
-    return np.asarray(ends[order][np.argmax(reached, axis=1)])
+    found = np.empty(len(posterior), dtype=ends.dtype)
+    for start in range(0, len(posterior), COLUMNS_AT_ONCE):
+        columns = slice(start, start + COLUMNS_AT_ONCE)
+        reached = np.cumsum(posterior[columns, order], axis=1) >= 0.5
+        found[columns] = ends[order][np.argmax(reached, axis=1)]
+    return found
 
 
 def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Ranges:
@@ -194,6 +214,57 @@ def zoomed(
     low = np.where(smaller, ranges.low + start * width, ranges.low)
     high = np.where(smaller, ranges.low + stop * width, ranges.high)
     return Ranges(low, high)
+
+
+def fine_bins(noise: float) -> int:
+    """Return the number of bins for this noise on a count, as a share of the rows."""
+    wanted = (TRUSTED / max(noise, 1e-9)) ** 2 / FILLED
+    return int(2.0 ** round(math.log2(min(max(wanted, 2.0), MOST_FINE))))
+
+
+def narrowed(counts: Array, std: Array, n_rows: int, ranges: Ranges) -> tuple[Ranges, Mask]:
+    """Return ranges around the smallest windows that hold the columns, and which may be narrower.
+
+    A range stays as it is where no window is seen to hold its column.
+
+    Parameters
+    ----------
+    counts : array of shape (n_columns, n_bins)
+    std : array of shape (n_columns,)
+        Noise on the counts of each column.
+    n_rows : int
+    ranges : Ranges
+    """
+    n_bins = counts.shape[1]
+    width = (ranges.high - ranges.low) / n_bins
+    farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
+    low, high = ranges.low.copy(), ranges.high.copy()
+    still = np.zeros(len(low), dtype=bool)
+    for column in np.flatnonzero(width > FINEST * farthest):
+        found = _window(counts[column], float(std[column]), n_rows)
+        if found is None:
+            continue
+        first, size = found
+        low[column] = ranges.low[column] + (first - size) * width[column]
+        high[column] = ranges.low[column] + (first + 2 * size) * width[column]
+        still[column] = size < SPREAD_OUT
+    return Ranges(low, high), still
+
+
+def _window(counts: Array, std: float, n_rows: int) -> tuple[int, int] | None:
+    """Return the first bin and the number of bins of the smallest window that holds a column."""
+    sums = np.concatenate([[0.0], np.cumsum(counts)])
+    size = 1
+    while size < len(counts):
+        noise = std * math.sqrt(size) / n_rows
+        if noise > TRUSTED:
+            return None
+        held = (sums[size:] - sums[:-size]) / n_rows
+        first = int(np.argmax(held))
+        if held[first] >= 1 - ELSEWHERE - 2 * noise:
+            return first, size
+        size += 1
+    return None
 
 
 def _found(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Found:
@@ -278,5 +349,6 @@ def _alike(mean: Array, size: Array, noise: float) -> Mask:
     """
     apart = np.abs(np.log(size / np.median(size)))
     most = min(math.log(MOST_APART), APART * noise)
-    alike = (apart < most) & (np.abs(mean) < 4 * size)
+    # A mean that the counts show well is not for the noise to hide.
+    alike = (apart < most) & (np.abs(mean) < min(4.0, HIDES_MEAN * noise) * size)
     return np.asarray(alike & (alike.mean() >= NEARLY_ALL))

@@ -15,10 +15,11 @@ MANY, MOST_OF_MANY = 50, 0.06
 # they are not asked for.
 SCARCE, DROWNED, GIVEN_UP, MOST_IN_NEED = 0.15, 0.25, 0.5, 0.3
 # Histograms of each column: few where the signal is scarce, more where they cost next to nothing,
-# so that a small spread around a large offset is found by looking closer and closer. Features take
-# a pass over all rows each time, which a fit has to wait for.
-FEWEST, ROUNDS, MOST_ROUNDS, MOST_OF_FEATURES = 2, 3, 6, 3
-AMPLE_FOR_TARGETS = 0.02  # share of the budget that counts as next to nothing; LEAST for columns
+# so that a small spread around a large offset is found by looking closer and closer.
+FEWEST, ROUNDS, MOST_ROUNDS = 2, 3, 6
+# The share of the budget up to which there are more of them, and the noise on a count then.
+AMPLE, AMPLE_FOR_TARGETS = 0.1, 0.15
+TOLERATED, TOLERATED_FOR_TARGETS = 0.02, 0.025
 # Noise on the counts of targets, as a share of the rows, beyond which a fit is worse than none: the
 # targets get more of the budget then, as a solver would learn nothing from it anyway.
 USELESS, NEARLY_ALL = 0.15, 0.9
@@ -80,16 +81,17 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
 
     exact = not public.is_noisy
 
-    def part(n_columns: int, most: float, ample: float, most_rounds: int) -> tuple[float, int]:
+    def part(n_columns: int, most: float, ample: float, noise: float) -> tuple[float, int]:
         each = n_columns / (signal * WANTED) ** 2
-        rounds = MOST_ROUNDS if exact else ROUNDS
-        while rounds < most_rounds and (rounds + 1) * each <= ample:
-            rounds += 1
+        affordable = int(min(ample * (signal * noise) ** 2 / max(n_columns, 1), MOST_ROUNDS))
+        rounds = MOST_ROUNDS if exact else max(affordable, ROUNDS)
         return min(max(rounds * each, LEAST), most), rounds
 
     most = MOST_OF_COLUMNS if n_features <= MANY else MOST_OF_MANY
-    of_features, feature_rounds = part(n_features, most, LEAST, MOST_OF_FEATURES)
-    of_targets, target_rounds = part(n_targets, MOST_OF_TARGETS, AMPLE_FOR_TARGETS, MOST_ROUNDS)
+    of_features, feature_rounds = part(n_features, most, AMPLE, TOLERATED)
+    of_targets, target_rounds = part(
+        n_targets, MOST_OF_TARGETS, AMPLE_FOR_TARGETS, TOLERATED_FOR_TARGETS
+    )
     if features:
         of_features, feature_rounds = _in_need(of_features, feature_rounds, n_features / signal**2)
         if not insist and feature_rounds * n_features / of_features > (GIVEN_UP * signal) ** 2:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from skdp._numbers import Array
+from skdp._numbers import Array, Mask
 from skdp.oracle import (
     BinCounts,
     Columns,
@@ -20,7 +19,8 @@ from skdp.oracle import (
     Stage,
 )
 from skdp.oracle.public import TARGET_RANGE
-from skdp.stages.scaling.estimates import Ranges, coarse_ranges, columns_from, zoomed
+from skdp.stages.scaling import estimates
+from skdp.stages.scaling.estimates import Ranges
 from skdp.stages.scaling.shares import Shares
 from skdp.stages.scaling.standard import left_alone, standard_columns
 
@@ -53,19 +53,11 @@ class HistogramState:
         nothing = np.zeros(len(ranges.low))
         return cls(ranges, nothing[:, None], nothing, nothing)
 
-    def of(self, part: slice) -> tuple[Array, Array]:
-        """Return the counts of some columns, and the noise on them."""
-        return self.counts[part], self.std[part]
-
-    def with_answer(self, part: slice, counts: Array, std: Array) -> HistogramState:
-        """Take in one more histogram of some columns, as noisy as those before."""
-        times = self.times.copy()
-        times[part] += 1
-        mean = np.broadcast_to(self.counts, (len(times), counts.shape[1])).copy()
-        mean[part] += (counts - mean[part]) / times[part, None]
-        noise = self.std.copy()
-        noise[part] = std / np.sqrt(times[part])
-        return HistogramState(self.ranges, mean, noise, times)
+    def with_answer(self, counts: Array, std: Array) -> HistogramState:
+        """Take in one more histogram, as noisy as those before."""
+        times = self.times + 1
+        mean = self.counts + (counts - self.counts) / times[:, None]
+        return HistogramState(self.ranges, mean, std / np.sqrt(times), times)
 
     def within(self, ranges: Ranges) -> HistogramState:
         """Forget the counts of columns whose range is another now."""
@@ -132,72 +124,77 @@ class ScalingStage(Stage):
         if oracle.is_rehearsal:
             return self._rehearsed(oracle)
         exact, n_rows = not oracle.is_noisy, oracle.public.n_rows
-        parts = self._parts(oracle.public)
         everything = slice(0, len(self.shares.log_weights))
-        # 1. Sign and magnitude.
-        counts, std = self._asked(oracle, None, everything)
-        ranges = _joined(
-            [
-                coarse_ranges(counts[part], std[part], n_rows, exact, in_common=is_features)
-                for part, is_features, _ in parts
-            ]
-        )
-        standard = np.zeros(len(counts), dtype=bool)
-        for part, is_features, _ in parts:
-            if is_features and self.centred[0] and not exact:
-                standard[part] = standard_columns(counts[part], std[part], n_rows)
-        # 2. Bins between the ends; then again, in smaller ranges where there are any.
-        state = HistogramState.none(ranges)
-        for number, asked in self._later_rounds(parts):
-            state = state.with_answer(asked, *self._asked(oracle, state.ranges, asked))
-            closer = [
-                zoomed(
-                    *state.of(part), n_rows, exact, state.ranges.of(part), is_features, number > 2
-                )
-                if number < rounds
-                else state.ranges.of(part)
-                for part, is_features, rounds in parts
-            ]
-            state = state.within(_joined(closer))
-        # 3. What the last ones say.
+        # 1. Sign and magnitude of all columns; then bins, of columns of each kind.
+        magnitudes, noise = self._asked(oracle, None, everything)
         scaling = self.known
-        for part, is_features, _ in parts:
-            columns = columns_from(
-                *state.of(part),
-                n_rows,
-                exact,
-                state.ranges.of(part),
-                is_features,
-                self.centred[not is_features],
+        for part, is_features, rounds in self._parts(oracle.public):
+            counts, std = magnitudes[part], noise[part]
+            ranges = estimates.coarse_ranges(counts, std, n_rows, exact, in_common=is_features)
+            state = self._binned(oracle, part, ranges, is_features, rounds)
+            centred = self.centred[not is_features]
+            columns = estimates.columns_from(
+                state.counts, state.std, n_rows, exact, state.ranges, is_features, centred
             )
             if exact:
                 columns = _as_they_are(columns)
-            columns = left_alone(columns, standard[part])
+            elif is_features and centred:
+                columns = left_alone(columns, standard_columns(counts, std, n_rows))
             if is_features:
                 scaling = replace(scaling, columns=columns)
             else:
                 scaling = replace(scaling, targets=columns if exact else _within_range(columns))
         return scaling
 
+    def _binned(
+        self, oracle: Oracle, part: slice, ranges: Ranges, is_features: bool, rounds: int
+    ) -> HistogramState:
+        """Ask for bins between the ends; then again, in smaller ranges where there are any."""
+        exact, n_rows = not oracle.is_noisy, oracle.public.n_rows
+        state, narrow = HistogramState.none(ranges), np.zeros(len(ranges.low), dtype=bool)
+        for number in range(2, rounds + 1):
+            if number < rounds and narrow.any():
+                state, narrow = self._zoomed_in(oracle, part, state, narrow)
+                continue
+            state = state.with_answer(*self._asked(oracle, state.ranges, part))
+            if number == rounds:
+                break
+            before, seen = state.ranges, (state.counts, state.std, n_rows)
+            closer = estimates.zoomed(*seen, exact, before, is_features, again=number > 2)
+            if not exact:
+                found, narrow = estimates.narrowed(*seen, before)
+                narrow &= (before.low > 0) | (before.high < 0)
+                closer = closer.where(narrow, found)
+            state = state.within(closer)
+        return state
+
+    def _zoomed_in(
+        self, oracle: Oracle, part: slice, state: HistogramState, narrow: Mask
+    ) -> tuple[HistogramState, Mask]:
+        """Look closer at narrow columns alone: many bins, and most of the round's budget.
+
+        Returned are the ranges as they are now, and which columns may be narrower still.
+        """
+        weights = np.array(self.shares.log_weights[part]) + estimates.CLOSER * narrow
+        # What the others' weights leave of the noise.
+        noise = self._noise(part) * math.sqrt(np.mean(4.0 ** (estimates.CLOSER * (narrow - 1.0))))
+        counts, std = self._asked(
+            oracle, state.ranges, part, tuple(weights), estimates.fine_bins(noise)
+        )
+        found, still = estimates.narrowed(counts, std, oracle.public.n_rows, state.ranges)
+        return state.within(state.ranges.where(narrow, found)), narrow & still
+
     def _rehearsed(self, oracle: Oracle) -> Scaling:
         """Ask the same about no rows, and spare the work on what stand-ins would mean."""
-        size = len(self.shares.log_weights)
-        self._asked(oracle, None, slice(0, size))
-        parts, scaling = self._parts(oracle.public), self.known
-        for _, asked in self._later_rounds(parts):
-            self._asked(oracle, Ranges(-np.ones(size), np.ones(size)), asked)
-        for part, is_features, _ in parts:
+        self._asked(oracle, None, slice(0, len(self.shares.log_weights)))
+        scaling = self.known
+        for part, is_features, rounds in self._parts(oracle.public):
             unit = np.ones(part.stop - part.start)
+            for _ in range(2, rounds + 1):
+                self._asked(oracle, Ranges(-unit, unit), part)
             columns = Columns(-unit, unit, 0 * unit, unit)
             scaling = replace(scaling, **{"columns" if is_features else "targets": columns})
         return scaling
-
-    @staticmethod
-    def _later_rounds(parts: list[tuple[slice, bool, int]]) -> Iterator[tuple[int, slice]]:
-        """Yield the number of each round after the first, and which columns it asks for."""
-        for number in range(2, max(rounds for _, _, rounds in parts) + 1):
-            going = [part for part, _, rounds in parts if number <= rounds]
-            yield number, slice(going[0].start, going[-1].stop)
 
     def _parts(self, public: Public) -> list[tuple[slice, bool, int]]:
         """Columns of each kind, whether they are features, and how many histograms they get."""
@@ -207,28 +204,38 @@ class ScalingStage(Stage):
         both = slice(n_features, n_features + public.n_outputs)
         return parts + ([(both, False, of_targets)] if self.shares.targets else [])
 
-    def _asked(self, oracle: Oracle, ranges: Ranges | None, which: slice) -> tuple[Array, Array]:
-        """Ask for columns by magnitude, or between the ends of ranges: counts, and their noise."""
+    def _noise(self, which: slice) -> float:
+        """Return the noise on a count of these columns, of one weight, as a share of the rows."""
+        weights = self.shares.log_weights
+        return math.ldexp(self.shares.noise, min(weights) - weights[which.start])
+
+    def _asked(
+        self,
+        oracle: Oracle,
+        ranges: Ranges | None,
+        which: slice,
+        closer: tuple[int, ...] | None = None,
+        n_bins: int | None = None,
+    ) -> tuple[Array, Array]:
+        """Ask for columns by magnitude, or between the ends of ranges: counts, and their noise.
+
+        ``closer`` are other weights of the columns for the same share of the budget.
+        """
         weights, n_features = self.shares.log_weights[which], self.shares.n_features
+        share = self.shares.part(weights)
+        weights = weights if closer is None else closer
         features = self.shares.features and which.start < n_features
         targets = self.shares.targets and which.stop > n_features
         asked: MagnitudeCounts | BinCounts = MagnitudeCounts(features, targets, weights)
         if ranges is not None:
-            n_bins = next(bins for most, bins in FINENESS if self.shares.noise <= most)
-            n_bins = n_bins if oracle.is_noisy else EXACT_BINS
-            own = ranges.of(which)
-            width = (own.high - own.low) / n_bins
-            asked = BinCounts(features, targets, own.low, width, n_bins, weights)
-        answer, std = oracle.with_share(asked, self.shares.part(weights))
+            if n_bins is None:
+                n_bins = next(bins for most, bins in FINENESS if self._noise(which) <= most)
+                n_bins = n_bins if oracle.is_noisy else EXACT_BINS
+            width = (ranges.high - ranges.low) / n_bins
+            asked = BinCounts(features, targets, ranges.low, width, n_bins, weights)
+        answer, std = oracle.with_share(asked, share)
         factors = np.ldexp(1.0, np.array(weights))
         return answer / factors[:, None], std / factors
-
-
-def _joined(found: list[Ranges]) -> Ranges:
-    return Ranges(
-        np.concatenate([item.low for item in found]),
-        np.concatenate([item.high for item in found]),
-    )
 
 
 def _within_range(columns: Columns) -> Columns:

@@ -31,7 +31,7 @@ def test_the_share_does_not_depend_on_the_adjacency():
     for adjacency in Adjacency:
         model = skdp.DPLogisticRegression(classes=[0, 1], adjacency=str(adjacency), solver="gd")
         squares = {True: 0.0, False: 0.0}
-        for record in model.plan(20000, 10).releases:
+        for record in model.plan(100_000, 10).releases:
             for event, count in record.event.flattened():
                 assert isinstance(event, Gaussian)
                 squares[record.kind in HISTOGRAMS] += (

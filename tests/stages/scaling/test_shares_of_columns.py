@@ -26,7 +26,7 @@ def noise_of(share, rounds, n_features, signal):
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "share", "rounds"),
     [
-        (10**6, 10, 0.01, 3),  # ample
+        (10**6, 10, 0.01, 6),  # ample
         (4000, 50, 0.2, 3),  # scarce
         (4000, 51, 0.06, 3),  # many
         (450, 20, 0.2 * 2 / 3, 2),  # above 15 per cent: one histogram less, for less
@@ -39,6 +39,16 @@ def test_the_share_of_columns(n_rows, n_features, share, rounds):
     if rounds == 2:
         assert noise_of(0.2, 3, n_features, signal) > 0.15
         assert noise_of(share, rounds, n_features, signal) < 0.25
+
+
+@pytest.mark.parametrize("n_rows", [5000, 7000, 9000, 12000])
+def test_more_histograms_where_a_tenth_of_the_budget_pays_for_them(n_rows):
+    found, signal = asked(n_rows, 10)
+    rounds = found.rounds[0]
+    assert 3 < rounds <= 6
+    assert found.share == pytest.approx(max(0.01, rounds * 10 / (0.02 * signal) ** 2))
+    assert found.share <= 0.1
+    assert rounds == 6 or (rounds + 1) * 10 / (0.02 * signal) ** 2 > 0.1
 
 
 def test_columns_in_need_get_up_to_30_per_cent_and_none_beyond_half_of_the_rows():

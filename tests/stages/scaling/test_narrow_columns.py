@@ -1,0 +1,80 @@
+"""Columns and targets that are narrow next to their distance from 0."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.stages.scaling.estimates import Ranges, fine_bins, narrowed
+
+
+def histogram(values, n_bins, std, rng):
+    """Noisy counts of values in [0, 1), one column."""
+    counts = np.histogram(values, n_bins, (0, 1))[0]
+    return (counts + std * rng.standard_normal(n_bins))[None]
+
+
+UNIT = Ranges(np.zeros(1), np.ones(1))
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-4, 1e-3, 3e-3])
+def test_a_window_holds_the_column_and_little_else(rng, size):
+    values = 0.3712 + size * rng.standard_normal(20_000)
+    std = np.array([0.01 * 20_000])
+    n_bins = fine_bins(0.01)
+    found, still = narrowed(histogram(values, n_bins, std[0], rng), std, 20_000, UNIT)
+    inside = np.mean((values >= found.low) & (values < found.high))
+    assert inside > 0.999
+    assert found.high - found.low <= max(6 / n_bins, 40 * size)
+    assert still == [size * 6 < 1 / n_bins]
+
+
+@pytest.mark.parametrize("shape", ["wide", "two places", "nothing"])
+def test_other_columns_are_left_as_they_are(rng, shape):
+    values = {
+        "wide": rng.random(5000),
+        "two places": np.repeat([0.2, 0.8], 2500),
+        "nothing": np.empty(0),
+    }[shape]
+    std = np.array([100.0])
+    found, still = narrowed(histogram(values, 256, 100.0, rng), std, 5000, UNIT)
+    assert (found.low, found.high, still) == (0.0, 1.0, False)
+
+
+def test_bins_are_as_fine_as_noise_allows():
+    found = [fine_bins(noise) for noise in (1e-4, 0.005, 0.01, 0.02, 0.04, 0.3, 10.0)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] == 1024
+    assert found[-1] == 2
+
+
+def test_numbers_that_cannot_be_told_apart_are_not_looked_at_closer(rng):
+    ranges = Ranges(np.array([1e15]), np.array([1e15 + 8]))
+    counts = np.zeros((1, 64))
+    counts[0, 3] = 1000
+    found, still = narrowed(counts, np.array([1.0]), 1000, ranges)
+    assert (found.low, found.high, still) == (1e15, 1e15 + 8, False)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "offset", "size"), [(0.3, 1.6e9, 2.5e4), (0.3, -1e6, 1.0), (1.0, 1e6, 1.0)]
+)
+def test_a_narrow_column_is_found(rng, epsilon, offset, size):
+    Z = rng.standard_normal((15_000, 10))
+    X = Z.copy()
+    X[:, 3] = offset + size * Z[:, 3]
+    y = Z @ np.linspace(-1, 1, 10)
+    model = skdp.DPLinearRegression(epsilon=epsilon, noise_source="seeded", random_state=0)
+    assert model.fit(X, y).score(X, y) > 0.97
+    found = model.scaling_.columns
+    assert found.centre[3] == pytest.approx(offset, abs=size)
+    assert size / 2 < found.size[3] < 2 * size
+
+
+@pytest.mark.parametrize("offset", [2000.0, 1e6])
+def test_a_narrow_target_is_found_at_a_small_budget(rng, offset):
+    X = rng.standard_normal((10_000, 10))
+    y = offset + X @ np.full(10, 0.3) + 0.5 * rng.standard_normal(10_000)
+    model = skdp.DPLinearRegression(epsilon=0.1, noise_source="seeded", random_state=0)
+    assert model.fit(X, y).score(X, y) > 0.7
