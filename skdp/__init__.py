@@ -20,6 +20,7 @@ from skdp.linear_model import (
 )
 from skdp.model_selection import PrivacyUtilityDisplay, privacy_of, total_privacy
 from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
+from skdp.stages.public_sample import PublicSample
 
 __all__ = [
     "CoefficientDisplay",
@@ -38,6 +39,7 @@ __all__ = [
     "PrivacyStatement",
     "PrivacyUtilityDisplay",
     "PrivacyWarning",
+    "PublicSample",
     "SeededNoiseWarning",
     "__version__",
     "privacy_of",

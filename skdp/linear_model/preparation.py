@@ -188,7 +188,7 @@ class PlannedModel(PrivateEstimatorMixin):
 
     def _prepared(
         self,
-        ends: tuple[Array, Array] | None,
+        ends: choice.Declared | None,
         n_rows: int,
         n_features: int,
         n_outputs: int,
@@ -218,6 +218,8 @@ class PlannedModel(PrivateEstimatorMixin):
         public = replace(
             public, row_bound=public.long_row if self.data_norm is None else public.data_norm
         )
+        centred = public.has_intercept and not public.sparse
+        public = replace(public, moments=choice.known_moments(ends, centred))
         if start is not None:
             public = public.starting_at(*start)
         problem = Problem(

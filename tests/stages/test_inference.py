@@ -227,7 +227,7 @@ def test_the_expected_error_is_near_what_comes_out(rng, kind, n, d, epsilon):
     y = X @ np.full(d, d**-0.5) + rng.standard_normal(n)
     y = (y > 0).astype(int) if kind == "logistic" else y / np.sqrt(2)
     found = fitted(kind, X, y, epsilon=epsilon, scaling="none").inference_.relative_error
-    assert expected == pytest.approx(np.median(found), rel=0.3)
+    assert expected == pytest.approx(np.median(found), rel=0.4, abs=0.05)
 
 
 def test_what_is_named_as_enough_is_enough():
