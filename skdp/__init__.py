@@ -14,10 +14,11 @@ from skdp.linear_model import (
     PrivacyWarning,
     SeededNoiseWarning,
 )
-from skdp.model_selection import privacy_of, total_privacy
+from skdp.model_selection import Analysis, privacy_of, total_privacy
 from skdp.preprocessing import DPStandardScaler
 
 __all__ = [
+    "Analysis",
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",

@@ -1,5 +1,6 @@
 """Choose and judge: splits that are accounted for, and what searches and several fits cost."""
 
+from skdp.model_selection.analysis import Analysis
 from skdp.model_selection.cross_validation import CrossValidation, dp_cross_validate
 from skdp.model_selection.holdout import DPHoldout, dp_train_test_split
 from skdp.model_selection.search import DPSearchCV
@@ -7,6 +8,7 @@ from skdp.model_selection.search_price import privacy_of
 from skdp.model_selection.total import total_privacy
 
 __all__ = [
+    "Analysis",
     "CrossValidation",
     "DPHoldout",
     "DPSearchCV",
