@@ -18,11 +18,12 @@ from skdp.linear_model import (
     PrivacyWarning,
     SeededNoiseWarning,
 )
-from skdp.model_selection import PrivacyUtilityDisplay, privacy_of, total_privacy
+from skdp.model_selection import Analysis, PrivacyUtilityDisplay, privacy_of, total_privacy
 from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 from skdp.stages.public_sample import PublicSample
 
 __all__ = [
+    "Analysis",
     "CoefficientDisplay",
     "DPElasticNet",
     "DPHuberRegressor",
