@@ -18,7 +18,18 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks import audit, fuzz, held_out, held_out_verdict, speed, table, utility, verdict
+from benchmarks import (
+    audit,
+    bugs,
+    fuzz,
+    held_out,
+    held_out_verdict,
+    noise,
+    speed,
+    table,
+    utility,
+    verdict,
+)
 from benchmarks.held_out_sets import HALVES
 
 RESULTS = Path(__file__).parent / "results"
@@ -94,6 +105,10 @@ def main() -> None:
             arguments.output or RESULTS / "audit.csv", command, 2 * arguments.runs,
             cases=names or ["gd, 1 step"],
         )  # fmt: skip
+    elif kind == "bugs":
+        bugs.run(arguments.output or RESULTS / "bugs.csv", command, names)
+    elif kind == "noise":
+        noise.run()
     elif kind == "fuzz":
         sys.exit(bool(fuzz.run(arguments.minutes, arguments.seed, arguments.output)))
     elif kind == "verdict":
@@ -104,7 +119,7 @@ def main() -> None:
             arguments.delta, arguments.runs, arguments.conditions, arguments.jobs, arguments.all,
         )  # fmt: skip
     else:
-        parser.error(f"unknown benchmark {kind!r}; known: utility, verdict, speed, held_out")
+        parser.error(f"unknown benchmark {kind!r}; see --help")
 
 
 if __name__ == "__main__":
