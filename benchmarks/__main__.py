@@ -26,11 +26,13 @@ from pathlib import Path
 
 from benchmarks import (
     audit,
+    bugs,
     fuzz,
     groups,
     held_out,
     held_out_verdict,
     inference,
+    noise,
     selection,
     speed,
     table,
@@ -152,6 +154,10 @@ def main() -> None:
             arguments.output or RESULTS / "audit.csv", command, 2 * arguments.runs,
             cases=names or ["gd, 1 step"],
         )  # fmt: skip
+    elif kind == "bugs":
+        bugs.run(arguments.output or RESULTS / "bugs.csv", command, names)
+    elif kind == "noise":
+        noise.run()
     elif kind == "fuzz":
         sys.exit(bool(fuzz.run(arguments.minutes or 60.0, arguments.seed, arguments.output)))
     elif kind == "verdict":
