@@ -13,15 +13,20 @@ from skdp.linear_model import (
     PrivacyWarning,
     SeededNoiseWarning,
 )
+from skdp.linear_model.partitions import ParquetColumns
 from skdp.model_selection import privacy_of, total_privacy
+from skdp.oracle.sources.partitioned import Chunks, Partitions
 from skdp.preprocessing import DPStandardScaler
 
 __all__ = [
+    "Chunks",
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",
     "DPStandardScaler",
     "NoiseWarning",
+    "ParquetColumns",
+    "Partitions",
     "PrivacyBudget",
     "PrivacyBudgetError",
     "PrivacyStatement",

@@ -2,23 +2,32 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse as scipy_sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.parameters import check_counts
+from skdp.linear_model.partitions import Look, as_partitions, summaries
 from skdp.linear_model.preparation import PlannedModel
 from skdp.linear_model.streaming import BlockReader
 from skdp.linear_model.units import Targets, in_raw_units, joint_weights, scaled_scores
 from skdp.oracle import Solution
+from skdp.oracle.sources.base import PARTITIONED, STREAMED
 from skdp.oracle.sources.memory import Map, MemorySource
+from skdp.oracle.sources.partitioned import (
+    PartitionedSource,
+    Partitions,
+    Visit,
+    require_few_partitions,
+)
 from skdp.oracle.sources.stream import StreamSource
 
 
@@ -47,6 +56,9 @@ class DPLinearModel(PlannedModel):
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any) -> Self:
         # 1. Everything that can be refused without rows.
         self._check_parameters()
+        partitions = as_partitions(type(self).__name__, X, y)
+        if partitions is not None:
+            return self._fit_partitions(partitions, sample_weight, checks)
         # 2. Validate the rows.
         X, y = self._read("X or y", X, y, **checks)
         targets = self._read_targets(y, X.dtype)
@@ -70,6 +82,48 @@ class DPLinearModel(PlannedModel):
         solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows)
         # 5. Keep the answer; rows, oracle and generators end here.
         self._keep(solution, prepared, targets, statement)
+        return self
+
+    def _fit_partitions(
+        self, partitions: Partitions, sample_weight: Any, checks: dict[str, Any]
+    ) -> Self:
+        """Fit on rows that stay where they are: in files, or in other processes."""
+        who = type(self).__name__
+        if sample_weight is not None:
+            raise ValueError(f"{who}: rows in partitions take no sample_weight; use class_weight.")
+        # 1. A first pass checks the rows, as a fit in memory does.
+        twin = self._twin().set_params(budget=None, random_state=None, noise_source="system")
+        finds_labels = is_classifier(self) and twin.classes is None
+        seen = summaries(who, partitions, Look(twin, finds_labels, checks))
+        sizes, like = [one.n_rows for one in seen], seen[0]
+        if finds_labels:
+            twin.classes = np.unique(np.concatenate([one.labels for one in seen]))
+            twin._check_parameters()
+        declared = replace(twin._declared_targets(like.n_outputs), is_column=like.is_column)
+        # 2. The rest is that of any fit.
+        require_few_partitions(sizes, like.n_features, like.is_sparse)
+        prepared = self._prepare(
+            sum(sizes),
+            like.n_features,
+            declared.n_outputs,
+            like.is_sparse,
+            declared.weights is not None,
+            PARTITIONED,
+        )
+        public = prepared.public
+        read = BlockReader(twin, public, declared)
+        visit = Visit(read, public.row_bound, public.intercept_size * public.has_intercept)
+        solution, statement = self._carry_out(
+            prepared,
+            self._assumptions(prepared),
+            lambda spread: PartitionedSource(partitions, public.n_rows, visit, spread),
+        )
+        self._keep(solution, prepared, declared, statement)
+        self.n_features_in_ = like.n_features
+        if like.names is not None:
+            self.feature_names_in_ = np.array(like.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
         return self
 
     def fit_blocks(
@@ -150,7 +204,7 @@ class DPLinearModel(PlannedModel):
         declared = self._declared_targets(n_outputs)
         weighted = declared.weights is not None
         prepared = self._prepare(
-            n_samples, n_features, declared.n_outputs, bool(sparse), weighted, streamed=True
+            n_samples, n_features, declared.n_outputs, bool(sparse), weighted, STREAMED
         )
         public = prepared.public
         reader = BlockReader(self._twin(), public, declared)

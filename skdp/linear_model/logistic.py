@@ -16,6 +16,7 @@ from skdp._numbers import AnyArray, Array, Indices, is_integer, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
+from skdp.linear_model.partitions import on_partitions
 from skdp.linear_model.units import Targets
 
 
@@ -130,13 +131,16 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model, spending its budget.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            float64 or float32; sparse input is used as CSR.
+            float64 or float32; sparse input is used as CSR. Or `Chunks` or other `Partitions`,
+            which hold y, too; or a dask array or data frame, y being one as well.
         y : array of shape (n_samples,)
             Labels.
         sample_weight : array of shape (n_samples,), float or None, default=None
@@ -186,6 +190,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse)
 
+    @on_partitions
     def decision_function(self, X: Any) -> Array:
         """Return scores, positive for the second label where there are two.
 
@@ -200,6 +205,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         scores = self._linear_predictor(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @on_partitions
     def predict(self, X: Any) -> AnyArray:
         """Predict labels.
 
@@ -215,6 +221,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
+    @on_partitions
     def predict_proba(self, X: Any) -> Array:
         """Predict the probability of every label, in the order of ``classes_``.
 
@@ -231,6 +238,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             return np.column_stack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
 
+    @on_partitions
     def predict_log_proba(self, X: Any) -> Array:
         """Predict the logarithm of the probability of every label.
 

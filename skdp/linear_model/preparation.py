@@ -26,7 +26,7 @@ from skdp.linear_model.parameters import (
 )
 from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import Public, SolverStage, Stage, make_plan
-from skdp.oracle.sources.base import IN_MEMORY, STREAMED
+from skdp.oracle.sources.base import IN_MEMORY, PARTITIONED
 from skdp.solvers import Solver
 from skdp.solvers.auto import automatic_solver
 from skdp.stages.choice import check_stages, recalibration_stage, scaling_stage
@@ -101,10 +101,10 @@ class PlannedModel(PrivateEstimatorMixin):
         n_outputs: int,
         is_sparse: bool,
         weighted: bool,
-        streamed: bool = False,
+        provides: frozenset[str] = IN_MEMORY,
     ) -> Prepared:
         """Settle all that does not depend on rows; equal fits of one shape are planned once."""
-        shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed
+        shape = n_rows, n_features, n_outputs, is_sparse, weighted, provides
         parameters = self.get_params(deep=False)
         planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
         try:
@@ -126,7 +126,7 @@ class PlannedModel(PrivateEstimatorMixin):
         n_outputs: int,
         is_sparse: bool,
         weighted: bool,
-        streamed: bool,
+        provides: frozenset[str],
     ) -> Prepared:
         who = type(self).__name__
         public = Public(
@@ -141,7 +141,7 @@ class PlannedModel(PrivateEstimatorMixin):
             target_bound=self.target_bound,
             sparse=is_sparse,
             weighted=weighted,
-            provides=STREAMED if streamed else IN_MEMORY,
+            provides=provides,
         )
         public = replace(
             public, row_bound=public.long_row if self.data_norm is None else public.data_norm
@@ -154,11 +154,11 @@ class PlannedModel(PrivateEstimatorMixin):
         )
         asked = self._choose_solver(public, problem)
         asked.check(problem)
-        if streamed:
+        if public.streamed:
             require_one_pass(who, asked)
         # 1. Scaling comes first; the solver works on what it leaves.
         before = None
-        if not streamed:
+        if not public.streamed:
             before = scaling_stage(who, self.scaling, self.bounds, public, problem, self.accountant)
         scaled = public if before is None else before.public_after(public)
         # 2. Recalibration comes last; the solver gets what the two leave of the budget.
@@ -227,6 +227,11 @@ class PlannedModel(PrivateEstimatorMixin):
                 "were scaled down to it, in fit and in predict; data_norm sets another bound."
             )
         found += noise_assumptions(self.noise_source, self.epsilon)
+        if public.provides == PARTITIONED:
+            found.append(
+                "Rows came in partitions; how they are divided does not depend on private values. "
+                "Whoever runs the passes over them, and carries their sums, is trusted."
+            )
         if public.streamed:
             found += [
                 f"Rows arrived block by block and were read once. n = {public.n_rows} was "

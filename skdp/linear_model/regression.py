@@ -11,6 +11,7 @@ from skdp._numbers import AnyArray, Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
+from skdp.linear_model.partitions import on_partitions
 from skdp.linear_model.units import Targets
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 
@@ -18,13 +19,16 @@ from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
     """What the two regressors share."""
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model, spending its budget.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            float64 or float32; sparse input is used as CSR.
+            float64 or float32; sparse input is used as CSR. Or `Chunks` or other `Partitions`,
+            which hold y, too; or a dask array or data frame, y being one as well.
         y : array of shape (n_samples,) or (n_samples, n_targets)
             Several targets are one release of a matrix: the budget is not split.
         sample_weight : array of shape (n_samples,), float or None, default=None
@@ -42,6 +46,7 @@ class _DPRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         """
         return self._fit(X, y, sample_weight, multi_output=True, y_numeric=True)
 
+    @on_partitions
     def predict(self, X: Any) -> Array:
         """Predict targets.
 

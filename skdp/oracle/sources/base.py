@@ -18,9 +18,11 @@ BlockFunction = Callable[..., Any]
 REPEATABLE = "rows that can be read more than once"
 ADDRESSABLE = "rows that can be taken by number"
 ORDERED = "rows in an order that does not depend on them, cut in blocks"
+IN_ONE_PLACE = "rows in the memory of one process"
 
-IN_MEMORY = frozenset({REPEATABLE, ADDRESSABLE, ORDERED})
+IN_MEMORY = frozenset({REPEATABLE, ADDRESSABLE, ORDERED, IN_ONE_PLACE})
 STREAMED = frozenset({ORDERED})
+PARTITIONED = frozenset({REPEATABLE})
 
 Kind = TypeVar("Kind", bound="Source")
 

@@ -183,7 +183,7 @@ def _likelihood(counts: Array, std: Array, n_rows: int, templates: Templates) ->
 
 
 def _weigh_by_common_prior(likelihood: Array, templates: Templates) -> None:
-    """Multiply likelihoods by a prior with what the columns have in common: an empirical Bayes estimate.
+    """Multiply by a prior with what the columns have in common: an empirical Bayes estimate.
 
     Columns share how often each kind of shape and each place occur, the two on their own, as there
     are too many shapes to count each of them. Each column gets a prior of its own, without what
