@@ -9,8 +9,8 @@ import numpy as np
 from skdp._numbers import Array, is_real, listed, shown
 from skdp.objective import Problem
 from skdp.oracle import Columns, Public, Scaling
-from skdp.oracle.public import TARGET_RANGE
-from skdp.oracle.sources.base import IN_ONE_PLACE, Moments
+from skdp.oracle.public import TARGET_RANGE, Moments
+from skdp.oracle.sources.base import IN_ONE_PLACE
 from skdp.solvers.defaults import GRAM_COLUMNS
 from skdp.stages import correction
 from skdp.stages.inference.stage import InferenceStage
