@@ -3,7 +3,8 @@
 python -m benchmarks utility [DATA SET ...]   accuracy at a given budget, merged into utility.csv
 python -m benchmarks verdict                  what utility.csv says about the aims
 python -m benchmarks speed                    ratios, measured in one run
-python -m benchmarks groups                   the price of protecting groups of rows, groups.csv
+python -m benchmarks groups [KIND ...]        the price of protecting groups of rows, groups.csv;
+                                              kinds: simulated, real, time
 python -m benchmarks held_out [DATA SET ...]  accuracy on data sets from two packages, held_out.csv,
                                               and what it says about the aims
 python -m benchmarks cases [CASE ...]         generated data with ugly columns and targets: raw and
@@ -13,6 +14,7 @@ python -m benchmarks fuzz --minutes N         random estimators and hostile valu
 python -m benchmarks audit                    canaries against the claim, 20 times; see audit.py
 python -m benchmarks bugs                     which check raises the alarm on which seeded bug
 python -m benchmarks noise                    timing of the sampler, attacks on floating point
+python -m benchmarks selection [DATA SET ...] when a private search pays, selection.csv
 """
 
 from __future__ import annotations
@@ -24,11 +26,14 @@ from pathlib import Path
 
 from benchmarks import (
     audit,
+    bugs,
     fuzz,
     groups,
     held_out,
     held_out_verdict,
     inference,
+    noise,
+    selection,
     speed,
     table,
     utility,
@@ -47,7 +52,9 @@ def parse(arguments=None):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "what", nargs="*", help="utility, held_out or cases [NAME ...], verdict, speed, ..."
+        "what",
+        nargs="*",
+        help="utility, held_out, cases or selection [NAME ...], verdict, speed, ...",
     )
     parser.add_argument(
         "--methods", nargs="+", default=[],
@@ -57,10 +64,6 @@ def parse(arguments=None):
     parser.add_argument("--epsilon", type=float, nargs="+")
     parser.add_argument("--delta", type=float, default=utility.DELTA)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument(
-        "--minutes", type=float,
-        help="of inference, 10 by default, 0 for all runs of all cells; of fuzz, 60 by default",
-    )  # fmt: skip
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument(
         "--all",
@@ -70,6 +73,10 @@ def parse(arguments=None):
     parser.add_argument("--half", choices=[*HALVES, "all"], default=HALVES[0], help="of held_out")
     parser.add_argument("--verdict", action="store_true", help="from the file of held_out or cases")
     parser.add_argument("--before", type=Path, help="of cases: a file to compare with")
+    parser.add_argument(
+        "--minutes", type=float,
+        help="of fuzz, 60 by default, or of inference, 10; 0 for all runs of all its cells",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of the first case of fuzz")
     parser.add_argument("--output", type=Path, help="utility.csv, say, in results")
     parser.add_argument("--smoke", action="store_true", help="everything once, small, kept nowhere")
@@ -132,9 +139,14 @@ def main() -> None:
     elif kind == "cases":
         generated(names, command, arguments)
     elif kind == "inference":
-        inference.run(RESULTS / "inference.csv", command, arguments.runs, arguments.minutes)
+        minutes = 10.0 if arguments.minutes is None else arguments.minutes
+        inference.run(RESULTS / "inference.csv", command, arguments.runs, minutes)
     elif kind == "groups":
-        groups.run(arguments.output or RESULTS / "groups.csv", command, arguments.runs)
+        groups.run(arguments.output or RESULTS / "groups.csv", command, arguments.runs, names)
+    elif kind == "selection":
+        output = arguments.output or RESULTS / "selection.csv"
+        epsilons, runs = arguments.epsilon, arguments.runs
+        selection.run(output, command, names, epsilons, arguments.delta, runs)
     elif kind == "held_out":
         held_out_sets(names, command, arguments)
     elif kind == "audit":
@@ -142,8 +154,12 @@ def main() -> None:
             arguments.output or RESULTS / "audit.csv", command, 2 * arguments.runs,
             cases=names or ["gd, 1 step"],
         )  # fmt: skip
+    elif kind == "bugs":
+        bugs.run(arguments.output or RESULTS / "bugs.csv", command, names)
+    elif kind == "noise":
+        noise.run()
     elif kind == "fuzz":
-        sys.exit(bool(fuzz.run(arguments.minutes, arguments.seed, arguments.output)))
+        sys.exit(bool(fuzz.run(arguments.minutes or 60.0, arguments.seed, arguments.output)))
     elif kind == "verdict":
         print(*verdict.report(table.read(output)[1], arguments.all), sep="\n")
     elif kind == "utility":

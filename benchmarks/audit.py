@@ -22,7 +22,7 @@ COLUMNS = ["case", "repetition", "claimed", "claimed_mu", "epsilon_lower", "mu_l
            "epsilon_of_mu", "share", "seconds"]  # fmt: skip
 
 
-def run(output, command, runs=20, n_fits=3000, cases=("gd, 1 step",)):
+def run(output, command, runs=20, n_fits=5000, cases=("gd, 1 step",)):
     """Repeat the audits; write one row for each."""
     rows = []
     warnings.simplefilter("ignore")

@@ -32,6 +32,7 @@ SIZES = [(n, d) for n in (2_000, 10_000, 100_000) for d in (5, 20)]
 EPSILONS = (0.3, 1.0, 3.0)
 CONDITIONS = ("raw", "standardised")
 RATES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+FEW = 10  # runs of a cell in which nothing is determined
 # Columns and errors, or columns and classes.
 DESIGNS = {
     "linear": [
@@ -167,7 +168,8 @@ def measure(cell: Cell, runs: int, seconds: float = math.inf, **options) -> dict
     start, found = time.process_time(), []
     for seed in range(runs):
         found.append(one_run(cell, seed, **options))
-        if time.process_time() - start > seconds:
+        hopeless = len(found) == FEW and not any(one[1].any() for one in found)
+        if hopeless or time.process_time() - start > seconds:
             break
     return line(cell, found)
 

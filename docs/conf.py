@@ -20,7 +20,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
     "sphinx.ext.mathjax",
-    "sphinx_mathjax_offline",
+    "sphinx-mathjax-offline",
     "sphinx_gallery.gen_gallery",
     "numpydoc",
 ]

@@ -11,17 +11,22 @@ from skdp.linear_model import (
     DPLinearRegression,
     DPLogisticRegression,
     DPRidge,
+    DPRidgeCV,
     NoiseWarning,
     PrivacyBudget,
     PrivacyBudgetError,
     PrivacyWarning,
     SeededNoiseWarning,
 )
-from skdp.model_selection import PrivacyUtilityDisplay, privacy_of, total_privacy
+from skdp.linear_model.partitions import ParquetColumns
+from skdp.model_selection import Analysis, PrivacyUtilityDisplay, privacy_of, total_privacy
+from skdp.oracle.sources.partitioned import Chunks, Partitions
 from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 from skdp.stages.public_sample import PublicSample
 
 __all__ = [
+    "Analysis",
+    "Chunks",
     "CoefficientDisplay",
     "DPElasticNet",
     "DPHuberRegressor",
@@ -29,9 +34,12 @@ __all__ = [
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPRidge",
+    "DPRidgeCV",
     "DPStandardScaler",
     "DPTabularPreprocessor",
     "NoiseWarning",
+    "ParquetColumns",
+    "Partitions",
     "PrivacyBudget",
     "PrivacyBudgetError",
     "PrivacyStatement",

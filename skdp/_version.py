@@ -1,3 +1,3 @@
 """The version, where tools can read it without importing anything else."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"

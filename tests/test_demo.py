@@ -84,13 +84,14 @@ def test_a_place_that_is_not_there_is_refused_before_the_work(tmp_path, capsys):
 
 
 def test_the_readme_example_runs(capsys):
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    example = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
     names: dict[str, object] = {}
     exec(compile(example, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert printed.count("(1, 1e-06)-differentially private") == 2
     planned, fitted = names["model"].plan(426, 30), names["model"].privacy_
     assert planned.to_dict() == fitted.to_dict()
+    assert names["pipeline"][-1].epsilon == 1.0
 
 
 def test_the_readme_gives_the_test_command():
@@ -103,9 +104,13 @@ def test_the_readme_gives_the_test_command():
     assert any(".venv/bin/pip install" in line for line in lines[start:stop])
 
 
-def test_links_of_the_readme_lead_somewhere():
-    for target in re.findall(r"\]\(([^)]+)\)", README):
-        assert (ROOT / target).exists(), target
+def test_the_readme_reads_the_same_off_the_repository():
+    """No relative link, which would be broken there; files that it names are there."""
+    assert [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link] == []
+    named = re.findall(r"`((?:docs/)?[\w.]+\.(?:rst|md|png))`", README)
+    assert len(named) > 5
+    for path in set(named) - {"skdp_report.png"}:
+        assert (ROOT / path).exists(), path
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ class Report:
     def __init__(self, name):
         self.name, self.command = name, f"python -m benchmarks.papers.{name}"
         self.rows, self.skipped = [], []
-        self._started = time.process_time()
+        self._started, self._seconds = time.process_time(), None
 
     def add(self, **row):
         self.rows.append(row)
@@ -51,8 +51,23 @@ class Report:
             self.skipped.append(f"{what}: {reason}")
             print(f"skipped {self.skipped[-1]}")
 
+    def reload(self, *numbers):
+        """Take the rows of the last complete run, to judge and draw them anew."""
+        with (RESULTS / f"{self.name}.csv").open(newline="") as file:
+            next(file)
+            self.rows = list(csv.DictReader(file))
+        for row in self.rows:
+            for name in numbers:
+                row[name] = float(row[name]) if row[name] else row[name]
+                if isinstance(row[name], float) and row[name].is_integer():
+                    row[name] = int(row[name])
+        made = (RESULTS / f"{self.name}.txt").read_text().splitlines()[-1]
+        self._seconds = float(made.split(" in ")[-1].split(" s ")[0])
+
     def finish(self, verdict, draw):
-        seconds = time.process_time() - self._started
+        seconds = self._seconds
+        if seconds is None:
+            seconds = time.process_time() - self._started
         lines = [*verdict, *(f"Skipped: {reason}" for reason in self.skipped)]
         lines.append(f"Made by `{self.command}` in {seconds:.0f} s of processor time.")
         print("\n" + "\n".join(lines))

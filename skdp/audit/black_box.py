@@ -23,7 +23,7 @@ from skdp.model_selection import total_privacy
 N_ROWS, N_FEATURES = 100, 1  # of made-up data; what one record shows does not depend on them
 LONG, FAR = 1e3, 1e6  # a worst-case record: longer than rows are kept to, with a far target
 LIGHT = 1e-200  # weight of the other records of made-up data: they add nothing
-DIRECTION_SHARE = 0.25  # of the fits, from which the direction is learned; they are not counted
+DIRECTION_SHARE = 0.15  # of the fits, from which the direction is learned; they are not counted
 
 Score = Callable[[Any], ArrayLike]
 
@@ -43,7 +43,7 @@ def canaries(
 
     A coin decides for each fit whether the record is in; the coin is guessed from the fitted
     coefficients alone. If guesses are right too often for what is claimed, the claim is false.
-    The direction in which to look is learned from a quarter of the fits, which are not counted.
+    The direction in which to look is learned from some of the fits, which are not counted.
 
     Parameters
     ----------

@@ -118,17 +118,29 @@ def hostile_pairs(
     # 2. A duplicate of another record, and one that is opposite to it.
     for name, sign in (("duplicate", 1.0), ("opposite", -1.0)):
         yield make.pair(f"{name} record", 0, sign * dense[-1], values[-1])
-    # 3. All records in one direction, where sums are largest.
+    # 3. A record against its opposite, and against zeros, where records are exchanged.
+    long, zeros = rows["long"], np.zeros(dense.shape[1])
+    if relation is Adjacency.REPLACE_ONE:
+        yield make.pair(
+            "long record for its opposite", 4, long, values[-1], 1.0, (-long, values[0])
+        )
+        yield make.pair("long record, other target", 4, long, values[-1], 1.0, (long, values[0]))
+        yield make.pair("long record for zeros", 4, long, values[-1], 1.0, (zeros, values[0]))
+    # 4. All records in one direction, where sums are largest, and a record alone in its column.
     tiled = np.tile(1e3 * dense[:1], (len(dense), 1))
     aligned = _Maker(estimator, tiled, targets, relation, groups, weighted)
     for value in values[-2:]:
-        yield aligned.pair("aligned records", 1, 1e5 * dense[0], value)
-    # 4. Heavy and light records of common size.
+        yield aligned.pair("aligned records", 1, 1e5 * dense[0], value, 1.0, (zeros, value))
+    others, alone = dense.copy(), zeros.copy()
+    others[:, -1], alone[-1] = 0.0, 1e5
+    isolated = _Maker(estimator, others, targets, relation, groups, weighted)
+    yield isolated.pair("record alone in its column", 1, alone, values[-1])
+    # 5. Heavy and light records of common size.
     if weighted:
         for turn, weight in enumerate(WEIGHTS):
             value = values[turn % len(values)]
             yield make.pair(f"record of weight {weight:g}", 2, 3 * dense[1], value, weight)
-    # 5. Sparse rows, in single precision and with entries in parts.
+    # 6. Sparse rows, in single precision and with entries in parts.
     if get_tags(estimator).input_tags.sparse:
         for name in ("null", "long", "overflowing"):
             row = np.clip(rows[name], -1e30, 1e30)
@@ -166,9 +178,18 @@ class _Maker:
         return list(TARGETS)
 
     def pair(
-        self, name: str, place: int, row: Any, target: Any, weight: float = 1.0
+        self,
+        name: str,
+        place: int,
+        row: Any,
+        target: Any,
+        weight: float = 1.0,
+        instead: tuple[Any, Any] | None = None,
     ) -> NeighbouringPair:
-        """Return the pair that differs in the unit to which the record at ``place`` belongs."""
+        """Return the pair that differs in the unit to which the record at ``place`` belongs.
+
+        Where records are exchanged, ``instead`` is the other one; the one that was there if None.
+        """
         unit = np.array([place])
         if self._groups is not None:
             unit = np.flatnonzero(self._groups == self._groups[place])
@@ -180,6 +201,10 @@ class _Maker:
             there["sample_weight"][unit] = weight
         if self._relation is Adjacency.ZERO_OUT:
             self._null(other, unit)
+        elif instead is not None:
+            other["X"][unit] = instead[0]
+            if self._takes_y:
+                other["y"][unit] = instead[1]
         return NeighbouringPair(name, there, other, self._relation)
 
     def in_parts(self, part: float, place: int) -> NeighbouringPair:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from skdp._numbers import shown
 from skdp.accounting import Adjacency, PrivacyStatement
-from skdp.accounting.statement import release_lines
+from skdp.accounting.release_lines import release_lines
 from skdp.linear_model import parameters, parts, tables
 from skdp.linear_model.budget import (
     PrivacyBudget,
@@ -166,6 +166,19 @@ class PrivateEstimatorMixin(BaseEstimator):
             solution = run(plan, stages, public, problem, source, drawn_from, rng)
             source.finish()
         return solution, statement
+
+    def charge_as_a_whole(self, statement: PrivacyStatement) -> NoiseSource:
+        """Charge the budgets for several fits together, and return the source of their noise.
+
+        The fits themselves go into a block of `skdp.linear_model.parts.charged_as_a_whole`.
+        """
+        who = type(self).__name__
+        parameters.warn_about_budget(who, self.epsilon, statement.delta, statement.n_rows or 1)
+        parameters.warn_about_seed(who, self.noise_source, self.epsilon)
+        drawn_from, seed = self._noise()
+        if not parts.is_charged():
+            charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
+        return drawn_from
 
     def _warn_and_report(self, prepared: Prepared) -> None:
         """Say what a plan means before it is carried out."""

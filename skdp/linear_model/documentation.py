@@ -15,10 +15,13 @@ solver : str or Solver, default="auto"
 max_iter : int or "auto", default="auto"
     Number of steps. "auto" values here and below follow from public facts (n_samples, n_features,
     outputs, budget) and are found in ``solver_`` after fit.
-learning_rate : float, StepSchedule or "auto", default="auto"
-    Step size.
+learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
+    Step size, or a schedule by name: "polynomial", or ``("polynomial", {"a": 50.0})``.
 momentum : float or "auto", default="auto"
     In [0, 1).
+momentum_kind : {"auto", "heavy_ball", "averaged"}, default="auto"
+    Polyak's heavy ball, or the bias-corrected average of gradients, in solvers "gd" and
+    "residual_budget".
 batch_size : int, float or None, default=None
     Rows in a batch, as a number or a fraction of n_samples; None takes all rows at every step,
     which is the most accurate where the time allows it.

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from scipy import sparse
+from sklearn import linear_model
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import is_real, shown
@@ -71,6 +72,7 @@ class DPElasticNet(DPLinearRegressor):
         max_iter: Any = "auto",
         learning_rate: Any = "auto",
         momentum: Any = "auto",
+        momentum_kind: str = "auto",
         batch_size: Any = None,
         noise_schedule: Any = "auto",
         clip_norm: Any = "auto",
@@ -84,9 +86,11 @@ class DPElasticNet(DPLinearRegressor):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.l1_ratio = l1_ratio
@@ -96,6 +100,7 @@ class DPElasticNet(DPLinearRegressor):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
+        self.momentum_kind = momentum_kind
         self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
@@ -109,9 +114,11 @@ class DPElasticNet(DPLinearRegressor):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
     @property
     def sparse_coef_(self) -> sparse.csr_array:
@@ -128,6 +135,14 @@ class DPElasticNet(DPLinearRegressor):
 
     def _share_of_l1(self) -> float:
         return self.l1_ratio
+
+    def _plain_twin(self) -> Any:
+        ratio, intercept = self._share_of_l1(), self.fit_intercept
+        twin = linear_model.ElasticNet(self.alpha, l1_ratio=ratio, fit_intercept=intercept)
+        if ratio == 1:
+            twin = linear_model.Lasso(self.alpha, fit_intercept=intercept)
+        twin.n_iter_ = self.n_iter_
+        return twin
 
     def _penalty(self, n_rows: int) -> Penalty:
         strength, ratio = float(self.alpha), float(self._share_of_l1())
@@ -186,6 +201,7 @@ class DPLasso(DPElasticNet):
         max_iter: Any = "auto",
         learning_rate: Any = "auto",
         momentum: Any = "auto",
+        momentum_kind: str = "auto",
         batch_size: Any = None,
         noise_schedule: Any = "auto",
         clip_norm: Any = "auto",
@@ -199,9 +215,11 @@ class DPLasso(DPElasticNet):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.epsilon = epsilon
@@ -210,6 +228,7 @@ class DPLasso(DPElasticNet):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
+        self.momentum_kind = momentum_kind
         self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
@@ -223,9 +242,11 @@ class DPLasso(DPElasticNet):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
     def _share_of_l1(self) -> float:
         return 1.0

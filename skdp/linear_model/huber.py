@@ -65,6 +65,7 @@ class DPHuberRegressor(DPLinearRegressor):
         max_iter: Any = "auto",
         learning_rate: Any = "auto",
         momentum: Any = "auto",
+        momentum_kind: str = "auto",
         batch_size: Any = None,
         noise_schedule: Any = "auto",
         clip_norm: Any = "auto",
@@ -78,9 +79,11 @@ class DPHuberRegressor(DPLinearRegressor):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
+        rows_per_group: float | None = None,
     ) -> None:
         self.threshold = threshold
         self.alpha = alpha
@@ -90,6 +93,7 @@ class DPHuberRegressor(DPLinearRegressor):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
+        self.momentum_kind = momentum_kind
         self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
@@ -103,9 +107,11 @@ class DPHuberRegressor(DPLinearRegressor):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
+        self.rows_per_group = rows_per_group
 
     def _check_own_parameters(self) -> None:
         if not (is_real(self.alpha) and 0 <= self.alpha < math.inf):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
-from skdp._numbers import Array
+from skdp._numbers import Array, shown
 from skdp.accounting import PrivacyStatement
 
 NOT_DETERMINED = "not determined"
@@ -118,6 +119,30 @@ class CoefficientTable:
             f"<p><b>{html.escape(self.title)}</b></p><table><thead><tr>{cells(self.header, 'th')}"
             f"</tr></thead><tbody>{body}</tbody></table><ul>{notes}</ul>"
         )
+
+    def rescaled(self, sizes: ArrayLike) -> Self:
+        """Return the table for steps of other sizes than 1 in the columns.
+
+        Coefficients in the units of X have lengths that do not compare. Multiplied by a typical
+        size of each column, such as ``scaling_.columns.size``, they do.
+
+        Parameters
+        ----------
+        sizes : array of shape (n_rows,)
+            Positive; 1 for the intercept.
+
+        Returns
+        -------
+        CoefficientTable
+        """
+        sizes = np.asarray(sizes, dtype=float)
+        if sizes.shape != self.coef.shape or not (np.isfinite(sizes) & (sizes > 0)).all():
+            raise ValueError(
+                f"rescaled: sizes must be positive, one for each of the {len(self.coef)} rows of "
+                f"the table; got {shown(sizes)}."
+            )
+        coef, error = self.coef * sizes, self.std_error * sizes
+        return replace(self, coef=coef, std_error=error, interval=self.interval * sizes[:, None])
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for each coefficient.

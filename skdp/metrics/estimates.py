@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -221,8 +220,3 @@ def calibration_curve(name: str, table: NoisyTable) -> ScoreCurve:
         x.append(Score(name, mean, 1.0, (0.0, 0.0, 0.0), 0.0, UNIT))
         y.append(_ratio(name, table, above, below))
     return ScoreCurve(name, tuple(x), tuple(y), expit(ends[cuts[:-1]]))
-
-
-def names_of(scores: Sequence[str]) -> str:
-    """Return names as a message lists them."""
-    return ", ".join(repr(name) for name in scores)

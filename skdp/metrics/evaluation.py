@@ -10,7 +10,7 @@ from skdp._numbers import AnyArray, Array, is_real, shown
 from skdp.accounting import Adjacency
 from skdp.linear_model import parts
 from skdp.linear_model._estimator import Prepared, PrivateEstimatorMixin, noise_assumptions
-from skdp.metrics import estimates, facts, questions
+from skdp.metrics import facts, questions
 from skdp.metrics.scores import Scores
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, make_plan
@@ -51,8 +51,8 @@ def evaluate(
         "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"); of two
         classes also "precision", "recall", "f1", "roc_auc", "roc_curve", "calibration_curve"
         and "neg_brier_score" (or "brier_score_loss"). For regressors "r2" (the default),
-        "neg_mean_squared_error" and "neg_mean_absolute_error" (or without "neg_"). The budget is
-        shared by all of them, so ask only for what you need.
+        "neg_mean_squared_error" and "neg_mean_absolute_error" (or without that prefix). The budget
+        is shared by all of them, so ask only for what you need.
     epsilon : float, default=1.0
         Privacy budget of all scores together; positive. inf adds no noise.
     delta : float, default=1e-6
@@ -193,43 +193,26 @@ class PrivateScorer(PrivateEstimatorMixin):
 
     # ------------------------------------------------------------------ before any row is asked
 
-    def _check_parameters(self) -> questions.Metrics:
-        """Refuse what can be refused without rows; return the metrics that are asked for."""
+    def check_terms(self) -> None:
+        """Refuse what can be refused without a fitted model."""
         self._check_shared_parameters()
         if self.delta == 0 and not math.isinf(self.epsilon):
             raise ValueError(
                 "evaluate: Gaussian noise needs delta > 0; got delta=0. Nothing was released."
             )
-        kind = facts.kind_of(self.model)
-        asked = self.metrics
-        if asked is None:
-            asked = "accuracy" if kind == "classifier" else "r2"
-        names = [asked] if isinstance(asked, str) else list(asked)
-        known = questions.METRICS[kind]
-        unknown = [name for name in names if not isinstance(name, str) or name not in known]
-        if unknown or not names:
-            raise ValueError(
-                f"evaluate: metrics of a {kind} must be among {estimates.names_of(sorted(known))}; "
-                f"got {shown(unknown[0]) if unknown else 'none'}. Nothing was released."
-            )
         if not (is_real(self.log_loss_bound) and 1 <= self.log_loss_bound <= 50):
             raise ValueError(
                 f"log_loss_bound must lie between 1 and 50; got {shown(self.log_loss_bound)}."
             )
-        found = {name: known[name] for name in names}
+
+    def _check_parameters(self) -> questions.Metrics:
+        """Refuse what can be refused without rows; return the metrics that are asked for."""
+        self.check_terms()
+        kind = facts.kind_of(self.model)
         if kind == "regressor":
             facts.target_range(self.model, self.target_range)
-        elif len(self.model.classes_) != 2:
-            refused = [
-                name for name, (what, _) in found.items() if what in questions.OF_TWO_CLASSES
-            ]
-            if refused:
-                raise ValueError(
-                    f"evaluate: {estimates.names_of(refused)} is for two classes; this "
-                    f"{type(self.model).__name__} has {len(self.model.classes_)}. Nothing was "
-                    "released."
-                )
-        return found
+            return questions.metrics_of(kind, self.metrics, 1)
+        return questions.metrics_of(kind, self.metrics, len(self.model.classes_))
 
     def _question(
         self, names: questions.Metrics, X: Any, y: AnyArray, n_rows: int

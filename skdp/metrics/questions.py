@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from skdp._numbers import AnyArray, Array
+from skdp._numbers import AnyArray, Array, shown
 from skdp.metrics import estimates, facts
 from skdp.metrics.scores import AnyScore
 from skdp.stages.scores import NoisyTable, ScoreStage
@@ -48,6 +48,41 @@ OF_LABELS = frozenset(
 LOG_LOSS_BOUND = 6.0
 # Part of the budget of a mean loss that its square gets, which standard errors of sampling need.
 SQUARE = 0.1
+
+
+def metrics_of(kind: str, asked: Any, n_classes: int) -> Metrics:
+    """Return the metrics that are asked for, or raise ValueError.
+
+    Parameters
+    ----------
+    kind : {"classifier", "regressor"}
+    asked : str, iterable of str or None
+        None for "accuracy" or "r2".
+    n_classes : int
+        Of a classifier.
+    """
+    if asked is None:
+        asked = "accuracy" if kind == "classifier" else "r2"
+    names = [asked] if isinstance(asked, str) else list(asked)
+    known = METRICS[kind]
+    unknown = [name for name in names if not isinstance(name, str) or name not in known]
+    if unknown or not names:
+        raise ValueError(
+            f"evaluate: metrics of a {kind} must be among {_listed(sorted(known))}; got "
+            f"{shown(unknown[0]) if unknown else 'none'}. Nothing was released."
+        )
+    found = {name: known[name] for name in names}
+    refused = [name for name, (what, _) in found.items() if what in OF_TWO_CLASSES]
+    if kind == "classifier" and n_classes != 2 and refused:
+        raise ValueError(
+            f"evaluate: {_listed(refused)} is for two classes; this model has {n_classes}. Nothing "
+            "was released."
+        )
+    return found
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 @dataclass(frozen=True)

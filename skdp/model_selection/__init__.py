@@ -1,5 +1,7 @@
 """Choose and judge: splits that are accounted for, what searches cost, score against budget."""
 
+from skdp.model_selection.analysis import Analysis
+from skdp.model_selection.cross_validation import CrossValidation, dp_cross_validate
 from skdp.model_selection.display import PrivacyUtilityDisplay
 from skdp.model_selection.holdout import DPHoldout, dp_train_test_split
 from skdp.model_selection.search import DPSearchCV
@@ -7,9 +9,12 @@ from skdp.model_selection.search_price import privacy_of
 from skdp.model_selection.total import total_privacy
 
 __all__ = [
+    "Analysis",
+    "CrossValidation",
     "DPHoldout",
     "DPSearchCV",
     "PrivacyUtilityDisplay",
+    "dp_cross_validate",
     "dp_train_test_split",
     "privacy_of",
     "total_privacy",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
@@ -199,19 +199,29 @@ def prepared_candidate(
 
 
 def check_price(
-    who: str, candidate: Any, terms: Terms, n_rows: int, n_features: int, n_outputs: int
+    who: str, candidate: Any, terms: Terms, shape: tuple[int, int, int], has_range: bool
 ) -> None:
     """Raise ValueError unless every fit of a candidate is Gaussian DP with the terms' parameter.
 
     Accountants are asked without rows, before anything is charged. Where steps before a fit change
     the number of columns, its price does not depend on that number.
+
+    Parameters
+    ----------
+    who : str
+        For messages.
+    candidate : estimator
+    terms : Terms
+    shape : tuple (n_rows, n_features, n_outputs)
+    has_range : bool
+        Whether the range of targets is declared, for scores of regressors.
     """
     if np.isinf(terms.mu):
         return
     exact, adjacency = accounting.GDPAccountant(), accounting.Adjacency.parse(terms.adjacency)
     total = 0.0
-    for fit in private_fits(who, candidate):
-        shape = (n_rows, n_features, n_outputs)
+    fits = private_fits(who, candidate)
+    for fit in fits:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -226,6 +236,13 @@ def check_price(
         total += mu**2
     if total > terms.mu**2 * (1 + MARGIN):
         raise ValueError(f"{who}: a candidate costs more than a run may. Nothing was released.")
+    last = fits[-1]
+    if is_regressor(last) and not has_range and not last.knows_target_range(*shape):
+        raise ValueError(
+            f"{who}: scores of this {type(last).__name__} need a range of targets that is known "
+            "without looking at them. Pass target_range=(low, high), or target_bound to the "
+            "estimator, or let it scale targets privately. Nothing was released."
+        )
 
 
 def new_seeds(candidate: Any, seeds: Any) -> None:

@@ -17,7 +17,6 @@ from skdp import accounting
 from skdp._numbers import Array, Indices, is_integer, shown
 from skdp.linear_model import parameters, parts
 from skdp.linear_model._estimator import PrivateEstimatorMixin
-from skdp.linear_model.budget import charge
 from skdp.metrics import facts
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.questions import METRICS
@@ -197,23 +196,19 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         n_scored = scored_rows(self.holdout, n_rows)
         n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1
         # 1. Candidates, each of them priced; the statement of the whole.
-        drawn_from, seed = self._noise()
-        pool = self._pool(drawn_from)
+        pool = self._pool()
         terms, statement = self._priced(n_rows)
         labels = np.unique(values) if is_classifier(self.estimator) else None
         ready = [
             candidates.prepared_candidate(who, self.estimator, entry, terms, labels)
             for entry in pool
         ]
-        n_outputs = 1 if labels is None else len(labels)
+        shape = n_rows - n_scored, n_features, 1 if labels is None else len(labels)
         for candidate in ready:
-            candidates.check_price(who, candidate, terms, n_rows - n_scored, n_features, n_outputs)
-        parameters.warn_about_budget(who, self.epsilon, self.delta, n_rows)
-        parameters.warn_about_seed(who, self.noise_source, self.epsilon)
+            candidates.check_price(who, candidate, terms, shape, self.target_range is not None)
         # 2. One charge for all; then the runs.
-        if not parts.is_charged():
-            foreign = vars(self).get("_foreign_budget")
-            charge(who, parts.placed(statement, part), self.budget, seed, foreign)
+        statement = parts.placed(statement, part)
+        drawn_from = self.charge_as_a_whole(statement)
         numbers = random_split([n_rows - n_scored, n_scored], drawn_from)
         best = self._best_of_runs(X, values, numbers, ready, terms, metric, drawn_from)
         # 3. The best one, and nothing of the others.
@@ -222,7 +217,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
                 f"{who}: no run ended in a model. The budget of this search is spent. Fit the "
                 "estimator by itself, to see why."
             )
-        self.privacy_ = parts.placed(statement, part)
+        self.privacy_ = statement
         self.best_estimator_, self.best_params_ = best.estimator, pool[best.number]
         self.best_score_ = best.score
         for fit in candidates.private_fits(who, self.best_estimator_):
@@ -315,14 +310,14 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
             )
         return metric
 
-    def _pool(self, drawn_from: NoiseSource) -> list[dict[str, Any]]:
+    def _pool(self) -> list[dict[str, Any]]:
         """Return the candidates, none of which depends on rows."""
         given = [self.param_grid is not None, self.param_distributions is not None]
         if sum(given) != 1:
             raise ValueError("pass either param_grid or param_distributions.")
         if self.param_grid is not None:
             return list(ParameterGrid(self.param_grid))
-        seed = int(drawn_from.integers(2**31, 1)[0])
+        seed = int(self._noise()[0].integers(2**31, 1)[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a small space has fewer than that
             return list(ParameterSampler(self.param_distributions, POOL, random_state=seed))

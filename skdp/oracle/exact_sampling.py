@@ -202,9 +202,9 @@ class Staircase:
 class Reserve(threading.local):
     """Samples of one law drawn ahead, for fits that ask for a few at every one of many steps.
 
-    A law that is asked for again gets as many ahead as it has had so far, so at most half are
-    drawn in vain. As in `SystemWords` each thread has its own, a forked process drops what it
-    inherits, and what was given is wiped: no sample is ever given twice.
+    From one draw of the same law to the next, twice as many requests are provided for, so about
+    half are drawn in vain at most. As in `SystemWords` each thread has its own, a forked process
+    drops what it inherits, and what was given is wiped: no sample is ever given twice.
     """
 
     MOST: ClassVar[int] = 1 << 12
@@ -212,22 +212,20 @@ class Reserve(threading.local):
     def __init__(self) -> None:
         self._law: Staircase | None = None
         self._drawn = np.empty(0)
-        self._used = self._given = 0
+        self._used = self._ahead = 0
         self._pid = os.getpid()
 
     def rounded(self, law: Staircase, size: int, words: Words) -> Array:
         """Return ``size`` independent samples of round(X); see `Staircase.rounded`."""
         if law is not self._law or self._pid != os.getpid():
             self._law, self._pid = law, os.getpid()
-            self._drawn, self._used, self._given = np.empty(0), 0, 0
-        self._given += size
+            self._drawn, self._used, self._ahead = np.empty(0), 0, 1
         if size > len(self._drawn) - self._used:
-            ahead = min(self._given - size, self.MOST)
-            if size >= ahead:
+            if size > self.MOST:
                 return law.rounded(size, words)
             self._used = len(self._drawn)  # an interrupt from here on leaves an empty reserve
-            self._drawn = law.rounded(ahead, words)
-            self._used = 0
+            self._drawn = law.rounded(max(size, min(self._ahead * size, self.MOST)), words)
+            self._used, self._ahead = 0, 2 * self._ahead
         start, stop = self._used, self._used + size
         self._used = stop  # first of all: an interrupt may waste samples, never repeat them
         samples = self._drawn[start:stop].copy()

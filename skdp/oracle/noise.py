@@ -92,7 +92,7 @@ class NoiseSource(ABC):
 
     @abstractmethod
     def laplace(self, scale: float, size: Size) -> Array:
-        """Draw round(scale * L), L with density exp(-|x|)/2: the std is sqrt(2) times ``scale``.
+        """Draw round(scale * L), L with density ``exp(-|x|)/2``: its std is sqrt(2) ``scale``.
 
         Parameters
         ----------

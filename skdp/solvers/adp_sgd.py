@@ -28,8 +28,9 @@ class AdaptiveNoiseSGD(Solver):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps, at least 1.
-    learning_rate : float, StepSchedule, AdaptiveStep or "auto", default="auto"
-        Step sizes. ``PolynomialStep``: ``initial / sqrt(a + c t)``. ``SquareRootDecayStep``:
+    learning_rate : float, str, tuple (str, dict), StepSchedule, AdaptiveStep, default="auto"
+        Step sizes; by name, too: "polynomial", or ``("adaptive", {"growth": 0.01})`` with
+        arguments. ``PolynomialStep``: ``initial / sqrt(a + c t)``. ``SquareRootDecayStep``:
         ``initial - k sqrt(t)``, down to ``final``. ``AdaptiveStep``: by the norms of the noisy
         gradients. "auto" is a ``PolynomialStep`` whose last step is half as long as the first.
     {batch_size}
@@ -123,9 +124,10 @@ class AdaptiveNoiseSGD(Solver):
 
     def _expected_sizes(self) -> Array:
         """Return the step sizes, or those to which the noise of an adaptive step is matched."""
-        if isinstance(self.learning_rate, steps.AdaptiveStep):
-            return self.learning_rate.expected_sizes(self.max_iter)
-        return steps.step_sizes(self.learning_rate, self.max_iter)
+        rule = steps.step_schedule(self.learning_rate)
+        if isinstance(rule, steps.AdaptiveStep):
+            return rule.expected_sizes(self.max_iter)
+        return steps.step_sizes(rule, self.max_iter)
 
     def _noises(self) -> Array:
         return steps.relative_noise(
@@ -135,7 +137,7 @@ class AdaptiveNoiseSGD(Solver):
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
         expected, noises = self._expected_sizes(), self._noises()
-        rule = self.learning_rate
+        rule = steps.step_schedule(self.learning_rate)
         adaptive = steps.AdaptiveSizes(rule) if isinstance(rule, steps.AdaptiveStep) else None
         clips = ClipTracker(self.clip_norm, noises)
         average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)

@@ -18,7 +18,8 @@ clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
 averaging : {"last", "tail", "random"} or "auto", default="auto"
     Which iterate is returned; "tail" is the mean of the last half, "random" a uniformly random
     iterate, whose expected squared gradient is what theory bounds where the problem is not convex
-    (Wang, Ye, Xu 2017, Thm 6.3).
+    (Wang, Ye, Xu 2017, Thm 6.3). "gd" draws among the points at which gradients were taken, as the
+    theorem does, others among those after a step.
 curvature : float or "auto", default="auto"
     Largest eigenvalue of the mean loss's second derivative: a public guess.
 kappa : float or "auto", default="auto"

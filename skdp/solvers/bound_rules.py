@@ -11,6 +11,7 @@ with momentum on a penalised problem they are a guide.
 """
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,21 @@ from skdp import planning
 from skdp._numbers import is_real, require, shown
 from skdp.solvers import checks
 from skdp.solvers.base import Problem, Public
-from skdp.solvers.defaults import expected_row_norm
-from skdp.steps import ExponentialNoise, MomentumNoise, StepMatchedNoise, clip_norms
+from skdp.solvers.defaults import count_within, expected_row_norm
+from skdp.steps import (
+    NOISE_SCHEDULES,
+    ExponentialNoise,
+    MomentumNoise,
+    StepMatchedNoise,
+    clip_norms,
+)
+
+# Names of noise schedules that follow the solver's momentum and condition number.
+FOLLOWING = ("exponential", "momentum", "momentum_two_phase")
+# So many times the steps without momentum deserve a warning.
+MANY = 10
+# Most steps of a random iterate's run; each is a pass over the rows.
+MOST_STEPS = 100_000
 
 
 def bound_rules(
@@ -47,14 +61,98 @@ def bound_rules(
     if kappa is None:
         if gap is None:
             return {}
+        if solver.averaging == "random":
+            return _random_iterate(solver, public, problem, values, gap)
         raise _refusal(solver, "initial_gap goes with condition_number, which is None")
     _require_bounded_steps(solver)
     smoothness = assumed_curvature(public, problem)
     rule, pace = _steps(solver, kappa, smoothness)
     if gap is not None and public.is_noisy and checks.is_auto(solver.max_iter):
         alpha = _noise(solver, public, smoothness, gap, values)
-        rule["max_iter"] = _best_number(solver, alpha, kappa, rule["noise_schedule"], pace)
+        schedule = rule["noise_schedule"]
+        rule["max_iter"] = _best_number(solver, alpha, kappa, schedule, pace)
+        if rule["momentum"] > 0:
+            plain = planning.number_of_steps(alpha, kappa, "dynamic")
+            if rule["max_iter"] > MANY * plain:
+                warnings.warn(
+                    f"solver {solver.name!r}: the bounds with momentum={rule['momentum']:g} ask "
+                    f"for {rule['max_iter']} steps of {rule['learning_rate']:.3g}, as they allow "
+                    f"short steps only; without momentum they ask for {plain}, which was better "
+                    "wherever it was tried. Set momentum=0, or max_iter and learning_rate.",
+                    UserWarning,
+                    stacklevel=2,
+                )
     return rule
+
+
+def _random_iterate(
+    solver: Any, public: Public, problem: Problem, values: dict[str, Any], gap: float
+) -> dict[str, Any]:
+    """Return the values of Wang, Ye, Xu (2017, Thm 6.3), which needs no condition number."""
+    smoothness = assumed_curvature(public, problem)
+    rule: dict[str, Any] = {"momentum": 0.0, "noise_schedule": "uniform"}
+    rule["learning_rate"] = 1 / smoothness
+    if public.is_noisy:
+        alpha = _noise(solver, public, smoothness, gap, values)
+        rule["max_iter"] = count_within(1 / math.sqrt(alpha), (1, MOST_STEPS))
+    return rule
+
+
+def named_noise(solver: Any, public: Public, problem: Problem) -> Any:
+    """Return the noise schedule of a resolved solver; names follow its momentum and kappa."""
+    schedule = solver.noise_schedule
+    if not (isinstance(schedule, str) and schedule in FOLLOWING):
+        return schedule
+    gamma = ExponentialNoise().gamma
+    kappa = _guess(solver, "condition_number", 1.0)
+    if kappa is not None:
+        rule, _ = _steps(solver, kappa, assumed_curvature(public, problem))
+        gamma = rule["noise_schedule"].gamma
+    if schedule == "exponential":
+        return ExponentialNoise(gamma)
+    return NOISE_SCHEDULES[schedule](gamma=gamma, beta=float(solver.momentum))
+
+
+# ------------------------------------------------------------------ variance reduction
+
+
+def svrg_rule(
+    solver: Any, public: Public, problem: Problem, clip_norm: float, doubling: bool
+) -> dict[str, Any]:
+    """Return epochs, steps and their size by Wang, Ye, Xu (2017, Thms 4.2 and 4.4).
+
+    *SVRG.* An epoch halves the excess where eq. (4) holds, which with ``a = 8 eta L`` asks for
+
+        m >= (8 kappa / (a (1 - a)) + a / (1 - a)) / (1/2 - a / (1 - a)),   a < 1/3,
+
+    (so that steps are below 1/(24 L); the 1/(12 L) of the theorem cannot satisfy it): the a with
+    the fewest steps m is taken, and as many epochs as bring the excess to its noise, ``log2`` of 1
+    over ``2 kappa alpha``. *SVRG++.* Steps of 1/(13 L), m = kappa, which bounds L times the squared
+    distance over twice the gap, and ``log2`` of 1 over ``sqrt(alpha)`` epochs.
+    """
+    kappa = _guess(solver, "condition_number", 1.0)
+    gap = _guess(solver, "initial_gap", 0.0)
+    if (kappa is None) != (gap is None):
+        raise _refusal(solver, "condition_number and initial_gap go together")
+    if kappa is None or gap is None:
+        return {}
+    smoothness = assumed_curvature(public, problem)
+    budget = (public.mu / public.sensitivity_factor) ** 2
+    size = math.prod(public.shape)
+    alpha = planning.noise_constant(size, clip_norm, budget, smoothness, public.n_rows, gap)
+    if doubling:
+        inner, rate = math.ceil(kappa), 1 / (13 * smoothness)
+        epochs = math.ceil(math.log2(max(2.0, alpha**-0.5)))
+        total = (2 ** (epochs + 1) - 2) * inner
+    else:
+        a = np.linspace(0.01, 0.33, 321)
+        odds = a / (1 - a)
+        lengths = (8 * kappa / (a * (1 - a)) + odds) / (0.5 - odds)
+        inner = math.ceil(float(lengths.min())) + 1
+        rate = float(a[lengths.argmin()]) / (8 * smoothness)
+        epochs = math.ceil(math.log2(max(2.0, 1 / (2 * kappa * alpha))))
+        total = epochs * inner
+    return {"inner_steps": inner, "learning_rate": rate, "max_iter": total}
 
 
 def assumed_curvature(public: Public, problem: Problem) -> float:
@@ -156,6 +254,8 @@ def _noise(
 def _best_number(solver: Any, alpha: float, kappa: float, best: Any, pace: dict[str, float]) -> int:
     """Return the number of steps that minimises the bound for the solver's noise schedule."""
     schedule = best if checks.is_auto(solver.noise_schedule) else solver.noise_schedule
+    if isinstance(schedule, str) and schedule in FOLLOWING:
+        schedule = ExponentialNoise(best.gamma) if schedule == "exponential" else best
     follows = isinstance(schedule, StepMatchedNoise) and schedule.steps is None
     if follows or (isinstance(schedule, str) and schedule == "step_matched"):
         schedule = "uniform"  # all steps have the same size

@@ -1,6 +1,6 @@
 """Gradient descent on noisy, clipped mean gradients: proximal, projected, with momentum."""
 
-from typing import Any
+from typing import Any, Self
 
 from skdp import steps
 from skdp._numbers import Array, shown
@@ -8,7 +8,7 @@ from skdp.oracle import GaussianNoise, LastIterate
 from skdp.solvers import checks, defaults
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.batches import check_batches, samplers
-from skdp.solvers.bound_rules import bound_rules
+from skdp.solvers.bound_rules import bound_rules, named_noise
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 
 RELEASES = ("all", "last")
@@ -27,14 +27,17 @@ class GradientDescent(Solver):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps, at least 1.
-    learning_rate : float, StepSchedule or "auto", default="auto"
-        Step size.
+    learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
+        Step size, or a schedule: its name ("polynomial"), its name and arguments
+        (``("polynomial", {"a": 50.0})``), or the object.
     momentum : float or "auto", default="auto"
         In [0, 1); 0 is none.
     {batch_size}
     {sampling}
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
-        Noise of the steps relative to each other.
+        Noise of the steps relative to each other. Names take arguments as those of step sizes do:
+        ``("exponential", {"gamma": 0.9})``. "exponential", "momentum" and "momentum_two_phase"
+        without arguments follow ``momentum``, and ``condition_number`` if it is given.
     {clip_norm}
     momentum_kind : {"heavy_ball", "averaged"}, default="heavy_ball"
         Polyak's heavy ball, or the bias-corrected average of gradients; both with unit gain.
@@ -50,9 +53,11 @@ class GradientDescent(Solver):
     condition_number, initial_gap : float or None, default=None
         Public guesses, both or neither, of kappa (M/mu, with mu the strong convexity or the
         constant of Polyak and Lojasiewicz) and of the objective's excess over its minimum at the
-        start. With them "auto" follows the utility bounds: the ``max_iter`` that minimises
-        the bound for the ``noise_schedule``, steps of 1/M, exponential noise, no momentum,
-        and the last iterate. See the notes.
+        start. M is the solver's own: the loss's curvature times the squared bound on rows with
+        their constant feature, 4 times as large and more as that of the data, and mu is that of the
+        data: so this kappa is larger than theirs. With them "auto" follows the utility bounds: the
+        ``max_iter`` that minimises the bound for the ``noise_schedule``, steps of 1/M, exponential
+        noise, no momentum, and the last iterate. See the notes.
     mechanism : {"auto", "gaussian", "laplace"}, default="auto"
         Law of the noise; "auto" is Laplace if delta is 0, else Gaussian. With Laplace noise
         ``clip_norm`` bounds gradients in L1 norm.
@@ -62,8 +67,10 @@ class GradientDescent(Solver):
     ``condition_number`` and ``initial_gap`` with ``noise_schedule="uniform"`` give DP-GD under the
     condition of Polyak and Lojasiewicz (Wang, Ye, Xu 2017, Thm 6.2), and with momentum and
     ``momentum_kind="averaged"`` private gradient descent with momentum (Hong, Wang, Zhou 2022, Thm
-    4.8). The bounds assume that no gradient is clipped. There are none for batches, hidden
-    iterates, averages of iterates and the heavy ball, which are refused.
+    4.8). ``initial_gap`` alone with ``averaging="random"`` gives the steps of 1/M and their number
+    by Wang, Ye, Xu (2017, Thm 6.3), for problems that need not be convex. The bounds assume that no
+    gradient is clipped. There are none for batches, hidden iterates, averages of iterates and the
+    heavy ball, which are refused.
 
     With ``release="last"`` the noise that a budget requires stops growing with the number of steps
     (Bok, Su, Altschuler 2024): for a penalty of strength lambda, next to the mean loss, at about
@@ -149,7 +156,8 @@ class GradientDescent(Solver):
         thresholds = "smooth_penalty" not in problem.provides
         if values["averaging"] == "tail" and thresholds and "quadratic_loss" in problem.provides:
             values["averaging"] = "sparse"
-        if (self.condition_number is None) != (self.initial_gap is None):
+        random = self.averaging == "random" and self.condition_number is None
+        if (self.condition_number is None) != (self.initial_gap is None) and not random:
             raise ValueError("solver 'gd' takes condition_number and initial_gap together or not.")
         if laplace and self.condition_number is not None:
             raise ValueError(
@@ -157,6 +165,11 @@ class GradientDescent(Solver):
                 "mechanism='laplace', which delta=0 asks for. Solver 'nesterov' has such a bound."
             )
         return values | bound_rules(self, public, problem, values)
+
+    def resolve(self, public: Public, problem: Problem) -> Self:
+        resolved = super().resolve(public, problem)
+        resolved.noise_schedule = named_noise(resolved, public, problem)
+        return resolved
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.interval("momentum", self.momentum, low=0.0, below=1.0)
@@ -220,8 +233,10 @@ class GradientDescent(Solver):
             gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
             if oracle.is_rehearsal:
                 continue  # what is asked does not depend on where
+            before = point
             point = oracle.problem.prox(point - size * momentum.direction(gradient), size)
-            average.add(point)
+            # The theorem on a random iterate is about the points whose gradients were taken.
+            average.add(before if self.averaging == "random" else point)
             slopes.add(gradient)
         if oracle.is_rehearsal:
             return Solution(point, n_steps)

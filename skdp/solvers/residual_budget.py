@@ -1,7 +1,7 @@
 """Gradient descent that requests budget step by step, and stops when too little is left."""
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from skdp import steps
 from skdp._numbers import Array, is_real, require
 from skdp.solvers import checks
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
-from skdp.solvers.bound_rules import bound_rules
+from skdp.solvers.bound_rules import bound_rules, named_noise
 from skdp.solvers.defaults import descent_defaults
 
 # Rounding error of the budget that is left, as a fraction of the budget.
@@ -105,6 +105,11 @@ class ResidualBudget(Solver):
         given = checks.given_steps(self.max_iter, self.learning_rate)
         values = {**descent_defaults(public, problem, *given), "momentum_kind": "heavy_ball"}
         return values | bound_rules(self, public, problem, values)
+
+    def resolve(self, public: Public, problem: Problem) -> Self:
+        resolved = super().resolve(public, problem)
+        resolved.noise_schedule = named_noise(resolved, public, problem)
+        return resolved
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.interval("momentum", self.momentum, low=0.0, below=1.0)

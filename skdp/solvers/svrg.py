@@ -13,6 +13,7 @@ from skdp.oracle import GaussianNoise, SVRGPass, noisy_gradient
 from skdp.solvers import checks, defaults
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.batches import batch_rate, check_batches, samplers
+from skdp.solvers.bound_rules import svrg_rule
 from skdp.steps import ClippingRule, clip_norms
 
 # Fewest and most inner steps.
@@ -55,6 +56,11 @@ class VarianceReduced(Solver):
     snapshot_noise : {"once", "fresh"}, default="once"
         "fresh" draws new noise on the snapshot in every step, as printed in the paper: at equal
         cost the average has the same noise, and each step more.
+    condition_number, initial_gap : float or None, default=None
+        Public guesses, both or neither, of kappa and of the excess at the start, as for "gd". With
+        them "auto" is what the paper's theorems ask for: steps of the size and number of Thm 4.2
+        for "svrg" (some 200 kappa a short epoch), and of Thm 4.4 for "svrg++". These are far more
+        steps than the defaults take.
 
     References
     ----------
@@ -74,6 +80,8 @@ class VarianceReduced(Solver):
         difference_clip: float | str = "auto",
         snapshot_share: float | str = "auto",
         snapshot_noise: str = "once",
+        condition_number: float | None = None,
+        initial_gap: float | None = None,
     ) -> None:
         self.max_iter = max_iter
         self.inner_steps = inner_steps
@@ -84,6 +92,8 @@ class VarianceReduced(Solver):
         self.difference_clip: Any = difference_clip
         self.snapshot_share: Any = snapshot_share
         self.snapshot_noise = snapshot_noise
+        self.condition_number = condition_number
+        self.initial_gap = initial_gap
 
     @abstractmethod
     def _epochs(self) -> Iterator[int]:
@@ -105,8 +115,10 @@ class VarianceReduced(Solver):
         if not is_real(clip):
             clip = defaults.descent_defaults(public, problem)["clip_norm"]
         max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
+        rule = svrg_rule(self, public, problem, float(clip), isinstance(self, SVRGPlusPlus))
         if max_iter is None:
-            max_iter = defaults.count_within(distance / (size or longest), STEPS)
+            wanted = defaults.count_within(distance / (size or longest), STEPS)
+            max_iter = rule.get("max_iter", wanted)
         rows = max(MIN_ROWS, round(SHARE_OF_ROWS * public.n_rows))
         return {
             "max_iter": max_iter,
@@ -116,6 +128,7 @@ class VarianceReduced(Solver):
             "clip_norm": clip,
             "difference_clip": min(2.0 * float(clip), LARGEST_CLIP),
             "snapshot_share": 0.5,
+            **{name: rule[name] for name in rule if name != "max_iter"},
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:

@@ -51,6 +51,8 @@ from skdp.steps.schedules import (
     PolynomialStep,
     SquareRootDecayStep,
     StepSchedule,
+    is_named,
+    step_schedule,
     step_sizes,
 )
 
@@ -91,6 +93,7 @@ __all__ = [
     "cost_power",
     "flattening_horizon",
     "influence_to_noise",
+    "is_named",
     "least_noise_effect",
     "noise_effect",
     "noise_multipliers",
@@ -99,5 +102,6 @@ __all__ = [
     "sampled_laplace_factor",
     "sampled_laplace_noise",
     "stages",
+    "step_schedule",
     "step_sizes",
 ]

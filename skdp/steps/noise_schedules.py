@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._numbers import Array, is_integer, is_real, require, shown
 from skdp.steps.influence import NoiseSchedule, influence_to_noise, positive_numbers
-from skdp.steps.schedules import PolynomialStep, StepSchedule, step_sizes
+from skdp.steps.schedules import PolynomialStep, StepSchedule, schedule_by_name, step_sizes
 
 
 def powers(gamma: float, n_steps: int) -> Array:
@@ -289,7 +289,7 @@ class CustomNoise(NoiseSchedule):
         return logs
 
 
-NOISE_SCHEDULES: dict[str, Callable[[], NoiseSchedule]] = {
+NOISE_SCHEDULES: dict[str, Callable[..., NoiseSchedule]] = {
     "custom": CustomNoise,
     "exponential": ExponentialNoise,
     "momentum": MomentumNoise,
@@ -308,7 +308,7 @@ def relative_noise(
 
     Parameters
     ----------
-    schedule : str, NoiseSchedule or array of shape (n_steps,)
+    schedule : str, tuple (str, dict), NoiseSchedule or array of shape (n_steps,)
     n_steps : int
     law : {"gaussian", "laplace"}, default="gaussian"
         Law of the noise.
@@ -320,14 +320,13 @@ def relative_noise(
     ValueError
         If the name is unknown, or the numbers are not ``n_steps`` positive ones.
     """
-    if isinstance(schedule, str):
-        if schedule not in NOISE_SCHEDULES:
-            known = ", ".join(repr(name) for name in ["auto", *sorted(NOISE_SCHEDULES)])
-            raise ValueError(
-                f"noise_schedule must be one of {known}, a NoiseSchedule or an array of relative "
-                f"noise; got {shown(schedule)}."
-            )
-        schedule = NOISE_SCHEDULES[schedule]()
+    if isinstance(schedule, str) and schedule not in NOISE_SCHEDULES:
+        known = ", ".join(repr(name) for name in ["auto", *sorted(NOISE_SCHEDULES)])
+        raise ValueError(
+            f"noise_schedule must be one of {known}, a NoiseSchedule or an array of relative "
+            f"noise; got {shown(schedule)}."
+        )
+    schedule = schedule_by_name("noise_schedule", NOISE_SCHEDULES, schedule)
     if isinstance(schedule, StepMatchedNoise) and schedule.steps is None and sizes is not None:
         positive = positive_numbers(sizes, n_steps, "learning_rate")
         return influence_to_noise(2 * np.log(positive), law)

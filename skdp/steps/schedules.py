@@ -1,13 +1,15 @@
 """Step sizes: fixed schedules, and sizes that follow the norms of earlier noisy gradients."""
 
+import inspect
 import math
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, is_real, require, shown
+from skdp._numbers import Array, is_integer, is_real, require, shown
 
 
 class StepSchedule(BaseEstimator):
@@ -146,6 +148,10 @@ class AdaptiveStep(BaseEstimator):
         Guess of the growth of ``b**2`` in a step; not negative.
     debias : bool, default=True
         Whether the expected square of the noise is subtracted.
+    reset : int or None, default=None
+        With a number P, the weight of step t is ``max(weight / ((t mod P) + 1), 1)`` for t = 0, 1,
+        ...: it falls within an epoch of P steps and starts anew with the next (Sec. 6.2, with
+        P = 195).
     """
 
     def __init__(
@@ -156,6 +162,7 @@ class AdaptiveStep(BaseEstimator):
         least: float = 1e-3,
         growth: float = 1.0,
         debias: bool = True,
+        reset: int | None = None,
     ) -> None:
         self.initial = initial
         self.first = first
@@ -163,6 +170,7 @@ class AdaptiveStep(BaseEstimator):
         self.least = least
         self.growth = growth
         self.debias = debias
+        self.reset = reset
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
@@ -174,6 +182,14 @@ class AdaptiveStep(BaseEstimator):
             value = getattr(self, name)
             holds = is_real(value) and 0 <= value < math.inf
             require(f"AdaptiveStep: {name}", value, "not be negative", holds)
+        holds = self.reset is None or (is_integer(self.reset) and self.reset >= 1)
+        require("AdaptiveStep: reset", self.reset, "be None or an integer, at least 1", holds)
+
+    def weight_of(self, step: int) -> float:
+        """Return the weight of a step; the first has number 0."""
+        if self.reset is None:
+            return float(self.weight)
+        return max(float(self.weight) / (step % self.reset + 1), 1.0)
 
     def expected_sizes(self, n_steps: int) -> Array:
         """Sizes of the steps 1..n_steps if the guess ``growth`` were right."""
@@ -189,6 +205,7 @@ class AdaptiveSizes:
     def __init__(self, rule: AdaptiveStep) -> None:
         self._rule = rule
         self._squared = float(rule.first) ** 2
+        self._step = 0
 
     def next(self, gradient: Array, noise_std: float) -> float:
         """Return the size of the next step, given its noisy gradient.
@@ -201,25 +218,88 @@ class AdaptiveSizes:
             square = float(np.sum(gradient * gradient))
         if rule.debias:
             square -= gradient.size * noise_std**2
-        self._squared += max(rule.weight * square, rule.least)
+        self._squared += max(rule.weight_of(self._step) * square, rule.least)
+        self._step += 1
         return float(rule.initial / math.sqrt(self._squared))
 
 
+STEP_SCHEDULES: dict[str, Callable[..., StepSchedule | AdaptiveStep]] = {
+    "adaptive": AdaptiveStep,
+    "constant": ConstantStep,
+    "inverse_square_root": InverseSquareRootStep,
+    "linear_decay": LinearDecayStep,
+    "polynomial": PolynomialStep,
+    "square_root_decay": SquareRootDecayStep,
+}
+
+
+def is_named(given: Any) -> bool:
+    """Whether this is a name, or a pair of a name and a dict of arguments."""
+    if isinstance(given, tuple | list) and len(given) == 2:
+        return isinstance(given[0], str) and isinstance(given[1], dict)
+    return isinstance(given, str)
+
+
+def schedule_by_name(parameter: str, kinds: Mapping[str, Callable[..., Any]], given: Any) -> Any:
+    """Turn a name, or a name and arguments, into a schedule; return what is neither as it is.
+
+    Parameters
+    ----------
+    parameter : str
+        For messages.
+    kinds : dict of str to callable
+    given : str, tuple (str, dict) or any
+        ``"polynomial"``, or ``("polynomial", {"a": 50.0})``.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or takes no such argument.
+    """
+    if not is_named(given):
+        return given
+    name, arguments = (given, {}) if isinstance(given, str) else given
+    if name not in kinds:
+        known = ", ".join(repr(word) for word in ["auto", *sorted(kinds)])
+        raise ValueError(f"{parameter} must be one of {known}, or an object; got {shown(name)}.")
+    allowed = inspect.signature(kinds[name]).parameters
+    unknown = sorted(set(arguments) - set(allowed))
+    if unknown:
+        raise ValueError(
+            f"{parameter}: {name!r} takes {', '.join(allowed) or 'no arguments'}; got "
+            f"{', '.join(map(shown, unknown))}."
+        )
+    return kinds[name](**arguments)
+
+
+def step_schedule(given: Any) -> Any:
+    """Return the schedule that ``learning_rate`` names, or what it is if it is no name.
+
+    Examples
+    --------
+    >>> from skdp.steps import step_schedule
+    >>> step_schedule(("polynomial", {"a": 50.0}))
+    PolynomialStep(a=50.0)
+    """
+    return schedule_by_name("learning_rate", STEP_SCHEDULES, given)
+
+
 def step_sizes(schedule: Any, n_steps: int) -> Array:
-    """Turn a number or a schedule into an array of ``n_steps`` positive step sizes.
+    """Turn a number, a name or a schedule into an array of ``n_steps`` positive step sizes.
 
     Raises
     ------
     ValueError
         If it is neither, or a size is not positive and finite.
     """
+    schedule = step_schedule(schedule)
     if isinstance(schedule, StepSchedule):
         sizes = np.asarray(schedule.sizes(n_steps), dtype=np.float64)
     elif is_real(schedule):
         sizes = np.full(n_steps, float(schedule))
     else:
         raise ValueError(
-            "learning_rate must be 'auto', a positive number or a StepSchedule; got "
+            "learning_rate must be 'auto', a positive number, a name or a StepSchedule; got "
             f"{shown(schedule)}."
         )
     if sizes.shape != (n_steps,) or not ((sizes > 0) & np.isfinite(sizes)).all():

@@ -142,7 +142,7 @@ def test_bits_that_depend_on_nothing_secret_are_found(monkeypatch):
 
 def test_a_report_is_text_html_and_json():
     report = audit.replay(skdp.DPRidge(**FEW))
-    assert str(report).startswith("replay of DPRidge on 22 pairs: nothing beyond")
+    assert str(report).startswith("replay of DPRidge on 23 pairs: nothing beyond")
     assert "<td>gradient</td>" in report._repr_html_()
     found = json.loads(json.dumps(report.to_dict()))
     assert found["ok"] is True

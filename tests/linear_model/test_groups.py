@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import skdp
 from grouped import ASKED_BY, PAIRS, grouped_data
@@ -16,9 +17,13 @@ from replays import ESTIMATORS
 from skdp.linear_model import parts
 from skdp.linear_model._estimator import PrivateEstimatorMixin
 from skdp.linear_model.grouping import GroupLabels, without_row_counts
+from skdp.oracle import GaussianNoise, NoisyStatistic
+from skdp.oracle.releases import base as release_base
+from skdp.oracle.releases.scores import TableCounts
 from skdp.oracle.sources.groups import GroupedSource
 from skdp.oracle.sources.memory import MemorySource
 from skdp.preprocessing import DPStandardScaler
+from skdp.solvers import GradientDescent
 
 SEEDED = {"noise_source": "seeded", "random_state": 3}
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -247,11 +252,48 @@ def test_totals_do_not_mix_units(rng):
         skdp.total_privacy(*models, delta=1e-6)
 
 
+GROUP_STATISTICS = {
+    "BinCounts", "DirectionalSum", "GradientCount", "GradientDifference", "GradientSum", "GramSum",
+    "LargestEigenvalue", "MagnitudeCounts", "NewtonDirection", "ResidualCount", "ResidualSquares",
+    "ShrunkGradientSum", "SmallestEigenvalue", "SquaredNormSum",
+}  # fmt: skip
+
+
+def test_a_statistic_takes_groups_only_if_it_says_so():
+    """Each of these is replayed with groups; a new one is refused until it multiplies its rows."""
+    audited = [cls for cls in release_base._AUDITED if issubclass(cls, release_base.Statistic)]
+    assert {cls.__name__ for cls in audited if cls.takes_groups} == GROUP_STATISTICS
+    assert not release_base.Statistic.takes_groups
+
+
+def test_other_statistics_are_not_answered(rng):
+    class Asks(GradientDescent):
+        def solve(self, oracle):
+            count = NoisyStatistic(TableCounts(0, np.zeros(1)), GaussianNoise())
+            oracle.ask(count)
+            return super().solve(oracle)
+
+    X, y, _, labels = grouped_data("ridge", rng)
+    assert skdp.DPRidge(solver=Asks()).fit(X, y).privacy_.releases[-2].kind == "table"
+    with pytest.raises(ValueError, match=r"'table' release is for single rows.*Nothing was"):
+        skdp.DPRidge(solver=Asks()).fit(X, y, groups=labels)
+
+
+@pytest.mark.parametrize(
+    "model", [skdp.DPElasticNet(0.1), skdp.DPLasso(0.1), skdp.DPHuberRegressor()], ids=str
+)
+@pytest.mark.parametrize("rows_per_group", [None, 3])
+def test_other_estimators(rng, model, rows_per_group):
+    X, y, w, labels = grouped_data("ridge", rng)
+    model = clone(model).set_params(rows_per_group=rows_per_group).fit(X, y, w, groups=labels)
+    assert (model.privacy_.unit, model.privacy_.n_groups) == ("group", len(set(labels)))
+
+
 def test_objective_perturbation_refuses(rng):
     X, y, _, labels = grouped_data("logistic", rng)
     budget = skdp.PrivacyBudget(3.0, 1e-6)
     model = skdp.DPLogisticRegression(solver="objective_perturbation", budget=budget)
-    with pytest.raises(ValueError, match=r"rank one.*Nothing was released"):
+    with pytest.raises(ValueError, match=r"single rows.*Nothing was released"):
         model.fit(X, y, groups=labels)
     assert budget.n_fits == 0
 

@@ -57,7 +57,10 @@ def ends_of_fits(n_rows, is_sparse, limits, is_mutant=False):
 
 @pytest.mark.parametrize(
     ("n_rows", "is_sparse", "limits"),
-    [(100_000, False, [5, 10, 20, 50, 80, 90, 100, 400]), (40_000, True, [30, 50, 70, 80, 400])],
+    [
+        (100_000, False, [5, 10, 20, 50, 80, 90, 100, 400]),
+        (40_000, True, [2, 5, 10, 20, 30, 50, 400]),
+    ],
     ids=["dense", "sparse"],
 )
 def test_a_fit_that_lacks_memory_costs_nothing(n_rows, is_sparse, limits):

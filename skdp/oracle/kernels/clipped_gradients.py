@@ -20,7 +20,6 @@ def clipped_gradients(
     loss: Loss,
     point: Array,
     clip_norm: float,
-    precise: bool = False,
     anchor: Array | None = None,
 ) -> Array:
     """Sum over records of the gradient in the parameter, each clipped to L2 norm ``clip_norm``.
@@ -35,8 +34,6 @@ def clipped_gradients(
     loss : Loss
     point : array of shape (n_parameters, n_outputs)
     clip_norm : float
-    precise : bool, default=False
-        Take margins and residuals in float64 for float32 rows, too.
     anchor : array of shape (n_parameters, n_outputs), optional
         Sum differences instead: of the gradient at ``point`` and that at ``anchor``.
 
@@ -46,7 +43,7 @@ def clipped_gradients(
     """
     total = np.zeros(point.shape)
     for block in records.cached_blocks():
-        residuals = weighted_residuals(block, loss, point, precise, anchor)
+        residuals = weighted_residuals(block, loss, point, anchor)
         clip_l2(residuals, clip_norm, block.inverse_norms)
         block.scaled_by_group(residuals)
         _accumulate(block, residuals, total)
@@ -81,43 +78,41 @@ def weighted_residuals(
     block: Records,
     loss: Loss,
     point: Array,
-    precise: bool = False,
     anchor: Array | None = None,
 ) -> Array:
     """Residuals of a block at a point, or their differences from those at the anchor, weighted."""
-    dtype = np.float64 if precise else block.X.dtype
     with np.errstate(over="ignore", invalid="ignore"):
-        residuals = residuals_at(block, loss, point, dtype)
+        residuals = residuals_at(block, loss, point)
         if anchor is not None:
-            residuals = residuals - residuals_at(block, loss, anchor, dtype)
+            residuals = residuals - residuals_at(block, loss, anchor)
         if block.weights is not None:
             residuals *= block.weights[:, None]
     return residuals if np.isfinite(residuals).all() else np.nan_to_num(residuals)
 
 
-def residuals_at(block: Records, loss: Loss, point: Array, dtype: Any) -> Array:
-    """Residuals of a block of rows at a point, taken in ``dtype`` and returned in float64."""
+def residuals_at(block: Records, loss: Loss, point: Array) -> Array:
+    """Residuals of a block of rows, in float64, at a point."""
     n_features, n_outputs = block.n_features, point.shape[1]
-    coef = np.ascontiguousarray(point[:n_features], dtype=dtype)
+    coef = np.ascontiguousarray(point[:n_features])
     if n_outputs == 1:
         coef = coef[:, 0]  # matrix times vector is quicker than times a matrix of one column
     margins = block.products(coef).reshape(-1, n_outputs)
     if block.shrink is not None:
         margins *= block.shrink[:, None]
     if block.constant:
-        margins += (block.constant * point[-1]).astype(dtype)
+        margins += block.constant * point[-1]
     residuals: Array = loss.residual(margins, block.targets, out=margins)
-    return residuals.astype(np.float64, copy=False)
+    return residuals
 
 
 def _accumulate(block: Records, residuals: Array, total: Array) -> None:
-    """Add rows times residuals to the total, in float64 also for float32 rows: it is charged."""
+    """Add rows times residuals to the total, in float64 also for float32 rows."""
     n_features = block.n_features
     if block.constant:
         total[-1] += block.constant * residuals.sum(axis=0)
     if block.shrink is not None:
         residuals *= block.shrink[:, None]
-    columns = block.X.T.astype(np.float64, copy=False)
+    columns = block.X.T
     if residuals.shape[1] == 1:
         total[:n_features, 0] += columns @ residuals[:, 0]
     else:

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Mask
-from skdp.oracle.sources.records import Records
+from skdp.oracle.sources.records import Records, block_rows
 
 Counts = NDArray[Any]  # whole numbers, or sums of multipliers
 Places = Callable[[AnyArray, Any], NDArray[np.intp]]
@@ -86,38 +85,39 @@ def _counts(
     lookup: Callable[[int], Places],
 ) -> Counts:
     """Count the values of X, the targets, or both; ``lookup`` gets the first column's number."""
-    takes_part = None if records.weights is None else records.weights > 0
-    each = records.multipliers
-    found = []
-    if features:
-        found.append(_count(records.X, takes_part, each, n_bins, lookup(0)))
-    if targets:
-        first = records.n_features * features
-        found.append(_count(records.targets, takes_part, each, n_bins, lookup(first)))
-    return np.concatenate(found)
+    n_features = records.n_features * features
+    n_targets = records.targets.shape[1] if targets else 0
+    kind = np.int64 if records.multipliers is None else np.float64
+    total: Counts = np.zeros((n_features + n_targets, n_bins), dtype=kind)
+    if records.is_sparse:
+        step = block_rows(records.n_rows, records.n_features, is_sparse=True, is_copied=True)
+    else:
+        step = max(n_bins, BLOCK_VALUES // max(1, records.n_features))
+    for block in records.blocks(step):
+        takes_part = None if block.weights is None else block.weights > 0
+        each = block.multipliers
+        if features:
+            count = _count_sparse if block.is_sparse else _count
+            total[:n_features] += count(block.X, takes_part, each, n_bins, lookup(0))
+        if targets:
+            total[n_features:] += _count(
+                block.targets, takes_part, each, n_bins, lookup(n_features)
+            )
+    return total
 
 
 def _count(
-    X: Any, takes_part: Mask | None, each: Array | None, n_bins: int, places: Places
+    X: AnyArray, takes_part: Mask | None, each: Array | None, n_bins: int, places: Places
 ) -> Counts:
     """Count the rows that take part; each adds one, or its multiplier, to a bin of every column."""
-    if sparse.issparse(X):
-        return _count_sparse(X, takes_part, each, n_bins, places)
-    n_rows, n_columns = X.shape
-    total: Counts = np.zeros(n_columns * n_bins, dtype=np.int64 if each is None else np.float64)
-    first = n_bins * np.arange(n_columns)
-    step = max(n_bins, BLOCK_VALUES // max(1, n_columns))
-    for start in range(0, n_rows, step):
-        block = slice(start, min(start + step, n_rows))
-        values = X[block] if takes_part is None else X[block][takes_part[block]]
-        codes = places(values, slice(0, n_columns))
-        codes += first
-        shares = None
-        if each is not None:
-            taken = each[block] if takes_part is None else each[block][takes_part[block]]
-            shares = np.repeat(taken, n_columns)
-        total += np.bincount(codes.ravel(), shares, minlength=len(total))
-    return total.reshape(n_columns, n_bins)
+    values, n_columns = X if takes_part is None else X[takes_part], X.shape[1]
+    codes = places(values, slice(0, n_columns))
+    codes += n_bins * np.arange(n_columns)
+    shares = None
+    if each is not None:
+        shares = np.repeat(each if takes_part is None else each[takes_part], n_columns)
+    found = np.bincount(codes.ravel(), shares, minlength=n_columns * n_bins)
+    return np.asarray(found.reshape(n_columns, n_bins))
 
 
 def _count_sparse(

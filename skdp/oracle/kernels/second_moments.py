@@ -75,7 +75,7 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
         last *= factors[rows, None]
         # 2. The products.
         if block.is_sparse:
-            scaled = diagonal(weights) @ block.X.astype(np.float64, copy=False)
+            scaled = diagonal(weights) @ block.X
             total[:n_features, :n_features] += (scaled.T @ scaled).toarray()
             total[:n_features, n_features:] += scaled.T @ last
             total[n_features:, n_features:] += last.T @ last
@@ -229,7 +229,7 @@ def inverse_norms_in(records: Records, transform: Array) -> Array:
     n_features, found = records.n_features, []
     for block in records.float64_blocks():
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            moved = np.asarray(block.X.astype(np.float64, copy=False) @ transform[:n_features])
+            moved = np.asarray(block.X @ transform[:n_features])
             if block.shrink is not None:
                 moved *= block.shrink[:, None]
             if block.constant:
@@ -279,7 +279,7 @@ def accurate_gradients(records: Records, loss: Loss, point: Array, row_norm: flo
     most = np.full(records.n_rows, np.finfo(np.float64).max)
     total, lost = np.zeros(point.shape), np.zeros(point.shape)
     for block in records.having(factors * factors, most).blocks(FEW_ROWS):
-        few = clipped_gradients(block, loss, point, 1.0, precise=True)
+        few = clipped_gradients(block, loss, point, 1.0)
         after = total + few
         taken = after - total
         lost += (total - (after - taken)) + (few - taken)

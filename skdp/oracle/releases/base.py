@@ -81,6 +81,11 @@ class Release(ABC):
         """What it needs of the place where rows live, in the words of its sources."""
         return frozenset({REPEATABLE})
 
+    @property
+    def takes_groups(self) -> bool:
+        """Whether its proof holds, and its code allows, for groups of rows as records."""
+        return False
+
     @abstractmethod
     def parts(self) -> tuple[object, ...]:
         """Objects this release is made of; each of them must be audited, too."""
@@ -153,10 +158,14 @@ class Statistic(ABC):
         What is computed, in the words of the privacy statement.
     gradients : int
         Gradients that are taken of each record, for the count of a fit's cost.
+    takes_groups : bool
+        Whether its block function multiplies what a row adds by the row's multiplier. Where a
+        group of rows is a record, no other statistic is answered.
     """
 
     kind: ClassVar[str]
     gradients: ClassVar[int] = 1
+    takes_groups: ClassVar[bool] = False
 
     @abstractmethod
     def contribution(self, context: PublicContext, n_rows: int) -> Contribution:

@@ -28,6 +28,8 @@ SQUARE_BITS = 20  # squared norms are rounded to this many bits, so that their s
 class _Count(base.Statistic):
     """One number, exact in float64, that a record moves by at most 1."""
 
+    takes_groups: ClassVar[bool] = True
+
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         # A sum of at most 2**53 ones is exact: rounding adds nothing.
         return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
@@ -47,7 +49,7 @@ def count_short(
     found = 0.0
     for block in records.cached_blocks():
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            residuals = residuals_at(block, loss, point, block.X.dtype)
+            residuals = residuals_at(block, loss, point)
             if block.weights is not None:
                 residuals *= block.weights[:, None]
             limits = limit * block.inverse_norms if of_gradients else limit

@@ -47,7 +47,7 @@ def difference_steps(
     """
     public = context.public
     divisors = [item.divisor(public) for item in samplers]
-    largest = block_rows(rows.n_rows, public.n_features, 8, False)
+    largest = block_rows(rows.n_rows, public.n_features, is_sparse=False, is_copied=False)
     room = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // (8 * public.n_parameters)))
     at_once = max(1, min(int(room / max(divisors)), ROWS_AT_ONCE, 2**46 // public.n_rows))
     dense = not (rows.records.is_sparse or public.grouped) and public.n_outputs == 1
@@ -78,7 +78,7 @@ def _through_the_kernel(rows: MemorySource, indices: Indices, loss: Loss, anchor
         everyone = stop - first == rows.n_rows
         chosen = rows if everyone else rows.take(indices[first:stop])
         point = anchor + away.reshape(anchor.shape)
-        total = chosen.total(clipped_gradients, loss, point, bound, True, anchor)
+        total = chosen.total(clipped_gradients, loss, point, bound, anchor)
         np.multiply(total.ravel(), factor, out)
 
     return sum_up

@@ -137,6 +137,7 @@ class DirectionalSum(base.Statistic):
     with_shift: bool = False
     its_curvature: bool = True
     kind: ClassVar[str] = "calibration"
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         base.store_points(self, "point", "direction")

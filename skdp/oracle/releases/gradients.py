@@ -78,6 +78,7 @@ class GradientSum(base.Statistic):
     clip_norm: float
     order: int = 2
     kind: ClassVar[str] = "gradient"
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         base.store_points(self, "point")
@@ -155,7 +156,7 @@ class GradientDifference(base.Statistic):
     Sensitivity: with ``beta = curvature * row_norm**2`` and ``C = clip_norm``, a record adds
     ``v * min(1, bound / |v|)``, v its difference of gradients and
 
-        bound = min(C, beta * |point - anchor|),
+        ``bound = min(C, beta * |point - anchor|)``,
 
     over all ``d * K`` coordinates; a null record adds 0. The bound is a function of the solver's
     number, of `Public` and of the two points, which are post-processing of earlier answers, and it
@@ -187,6 +188,7 @@ class GradientDifference(base.Statistic):
     anchor: Array = field(repr=False)
     clip_norm: float
     kind: ClassVar[str] = "gradient_difference"
+    takes_groups: ClassVar[bool] = True
     gradients: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
@@ -207,4 +209,4 @@ class GradientDifference(base.Statistic):
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point", "anchor")
         loss, bound = context.problem.loss, self.bound(context)
-        return np.asarray(rows.total(clipped_gradients, loss, self.point, bound, True, self.anchor))
+        return np.asarray(rows.total(clipped_gradients, loss, self.point, bound, self.anchor))

@@ -68,6 +68,7 @@ class MagnitudeCounts(base.Statistic):
     targets: bool
     log_weights: tuple[int, ...]
     kind: ClassVar[str] = "magnitudes"
+    takes_groups: ClassVar[bool] = True
 
     def _weights(self, context: base.PublicContext) -> tuple[int, ...]:
         asked = _asked(context, self.features, self.targets)
@@ -112,6 +113,7 @@ class BinCounts(base.Statistic):
     n_bins: int
     log_weights: tuple[int, ...]
     kind: ClassVar[str] = "histograms"
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("low", "width"):

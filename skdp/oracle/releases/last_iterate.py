@@ -14,7 +14,7 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import NORM_SLACK, gradient_contribution, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise
-from skdp.oracle.sources.base import Source, require_kind
+from skdp.oracle.sources.base import IN_ONE_PLACE, REPEATABLE, Source, require_kind
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
@@ -89,6 +89,14 @@ class LastIterate(base.Release):
         base.store_bounds(self, "clip_norm")
         if self.n_steps < 1:
             raise ValueError(f"LastIterate: n_steps must be at least 1; got {self.n_steps!r}.")
+
+    @property
+    def takes_groups(self) -> bool:
+        return True
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({REPEATABLE, IN_ONE_PLACE})
 
     def parts(self) -> tuple[object, ...]:
         return (self.mechanism,)
@@ -248,7 +256,7 @@ class LastIterate(base.Release):
         point = context.public.starting_point
         for _ in range(self.n_steps):
             # 1. the whole step, point included, in units of the sum
-            total = rows.total(clipped_gradients, context.problem.loss, point, self.clip_norm, True)
+            total = rows.total(clipped_gradients, context.problem.loss, point, self.clip_norm)
             statistic = total - point / rate
             # 2. noise
             noisy = self.mechanism.add_noise(statistic, contribution, context.scale, noise_source)

@@ -49,6 +49,7 @@ class GramSum(base.Statistic):
     target_unit: float | None = None
     target_bound: float = math.inf
     kind: ClassVar[str] = "gram"
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         base.store_bounds(self, "row_norm")
@@ -149,6 +150,7 @@ class ShrunkGradientSum(base.Statistic):
     coordinates: Coordinates | None = field(default=None, repr=False)
     whole_records: bool = False
     kind: ClassVar[str] = "gradient"
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         base.store_points(self, "point")
@@ -235,6 +237,7 @@ class ResidualSquares(base.Statistic):
     point: Array = field(repr=False)
     bound: float
     kind: ClassVar[str] = "residual_squares"
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         base.store_points(self, "point")

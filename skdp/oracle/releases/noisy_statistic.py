@@ -42,6 +42,10 @@ class NoisyStatistic(base.Release):
     def needs(self) -> frozenset[str]:
         return frozenset({self.sampler.needs})
 
+    @property
+    def takes_groups(self) -> bool:
+        return self.statistic.takes_groups
+
     def parts(self) -> tuple[object, ...]:
         return self.statistic, self.mechanism, self.sampler
 

@@ -130,6 +130,15 @@ def count_cut(
 # ---------------------------------------------------------------- the statistics
 
 
+def _require_rows(record: object, context: base.PublicContext) -> None:
+    """Raise ValueError where a record is a group of rows, which these sums do not bound."""
+    if context.public.grouped:
+        raise ValueError(
+            f"{type(record).__name__}: bounds what a row adds, and here a record is a group of "
+            "rows. Nothing was released for it."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class _OfWhitenedRows(base.Statistic):
     """A statistic of the vectors ``f u`` and of the residuals at ``point``, for one output.
@@ -165,6 +174,7 @@ class _OfWhitenedRows(base.Statistic):
         The norms are those of the vectors as they were computed, so that rounding in ``T'z`` does
         not matter. See :func:`skdp.oracle.kernels.second_moments.gram_rounding`.
         """
+        _require_rows(self, context)
         public = context.public
         more = 2 * public.n_parameters + 8
         return moments.gram_rounding(n_rows, public.n_features, more, public.sparse)
@@ -251,6 +261,7 @@ class CutCount(_OfWhitenedRows):
     kind: ClassVar[str] = "cut_records"
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        _require_rows(self, context)
         return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
 
     def shape(self, context: base.PublicContext) -> tuple[int, ...]:
@@ -328,6 +339,7 @@ class CappedResiduals(base.Statistic):
         base.store_bounds(self, "bound")
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        _require_rows(self, context)
         slack = gradient_rounding(n_rows, context.public.n_features, 1, context.public.sparse)
         bound = self.bound * (1 + slack)
         return base.Contribution(bound, spread=2.0, size=1, total=n_rows * bound)

@@ -14,7 +14,13 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import GRID_BITS, GaussianNoise
-from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
+from skdp.oracle.sources.base import (
+    IN_ONE_PLACE,
+    REPEATABLE,
+    RepeatableSource,
+    Source,
+    require_kind,
+)
 from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
 OUTPUT_NOISE = 30.0  # relative to the noise on the objective, each in its own unit
@@ -86,6 +92,15 @@ class PerturbedMinimum(base.Release):
     def kind(self) -> str:
         return "perturbed_minimum"
 
+    @property
+    def takes_groups(self) -> bool:
+        return False  # the theorem takes a Hessian of rank one, and that of a group has not
+
+    @property
+    def needs(self) -> frozenset[str]:
+        # Its rounding is charged for the blocks of one process.
+        return frozenset({REPEATABLE, IN_ONE_PLACE})
+
     def parts(self) -> tuple[object, ...]:
         return ()
 
@@ -94,12 +109,6 @@ class PerturbedMinimum(base.Release):
     def event(self, context: base.PublicContext) -> ObjectivePerturbed:
         """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
         loss, public = context.problem.loss, context.public
-        if public.grouped:
-            raise ValueError(
-                "PerturbedMinimum: the theorem on objective perturbation takes a record whose "
-                "Hessian has rank one, and the loss of a group of rows has not. Choose another "
-                "solver, such as 'gd'. Nothing was released."
-            )
         if not isinstance(loss, Logistic) or public.n_outputs != 1:
             raise ValueError(
                 f"PerturbedMinimum is for the logistic loss; got {loss.name!r} with "

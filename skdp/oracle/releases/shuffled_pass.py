@@ -87,6 +87,10 @@ class ShuffledPass(base.Release):
     def needs(self) -> frozenset[str]:
         return frozenset({ORDERED})
 
+    @property
+    def takes_groups(self) -> bool:
+        return True
+
     def parts(self) -> tuple[object, ...]:
         return (self.mechanism,)
 

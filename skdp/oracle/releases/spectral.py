@@ -13,7 +13,13 @@ from skdp._numbers import Array
 from skdp.oracle.kernels import second_moments
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import BLOCK_BYTES, MAX_PARTS, PAIRED_SUMS, UNIT_ROUNDOFF
+from skdp.oracle.sources.records import (
+    BLOCK_BYTES,
+    COPIED_BYTES,
+    MAX_PARTS,
+    PAIRED_SUMS,
+    UNIT_ROUNDOFF,
+)
 
 MAX_GRAM_COLUMNS = 4000  # a Gram matrix of more takes over 128 MB and minutes for its eigenvalues
 
@@ -32,7 +38,8 @@ def eigenvalue_rounding(n_rows: int, n_parameters: int, grouped: bool = False) -
     """
     # With or without the constant among the parameters, and parts that end in shorter blocks.
     columns = max(n_parameters - 1, 1), n_parameters
-    most, fewest = (max(16, BLOCK_BYTES // (8 * n)) for n in columns)
+    most = max(16, BLOCK_BYTES // (8 * columns[0]))
+    fewest = max(16, COPIED_BYTES // (8 * columns[1]))  # rows that are copied on the way
     blocks = n_rows // fewest + 2 * MAX_PARTS + 2
     sums = PAIRED_SUMS + most if grouped else min(most, n_rows) + blocks
     terms = sums + 100 * n_parameters**2
@@ -56,7 +63,7 @@ class LargestEigenvalue(base.Statistic):
     Write G for the matrix without the record, R for the enforced bound on ``|z|``. By Weyl's
     inequality
 
-        lambda(G) <= lambda(G + z z') <= lambda(G) + |z|**2 <= lambda(G) + R**2,
+        ``lambda(G) <= lambda(G + z z') <= lambda(G) + |z|**2 <= lambda(G) + R**2``,
 
     so the answer lies in an interval of length ``R**2`` that the other records fix. Zero-out is
     within it: the null row is there (with the constant, whose square is counted in R**2; the
@@ -77,6 +84,7 @@ class LargestEigenvalue(base.Statistic):
 
     order: int = 2
     kind: ClassVar[str] = "largest_eigenvalue"
+    takes_groups: ClassVar[bool] = True
     gradients: ClassVar[int] = 0
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
@@ -120,6 +128,7 @@ class SmallestEigenvalue(base.Statistic):
 
     row_norm: float
     kind: ClassVar[str] = "smallest_eigenvalue"
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         base.store_bounds(self, "row_norm")
@@ -187,6 +196,7 @@ class NewtonDirection(base.Statistic):
     damping: float
     row_norm: float
     kind: ClassVar[str] = "newton_direction"
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         base.store_points(self, "point", "vector")

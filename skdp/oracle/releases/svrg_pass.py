@@ -103,6 +103,10 @@ class SVRGPass(base.Release):
     def needs(self) -> frozenset[str]:
         return frozenset({ADDRESSABLE})
 
+    @property
+    def takes_groups(self) -> bool:
+        return True
+
     def parts(self) -> tuple[object, ...]:
         samplers = self._samplers()
         snapshot = self.snapshot

@@ -21,7 +21,7 @@ from scipy import sparse
 from skdp._numbers import Array, Indices
 from skdp.oracle.sources.base import BlockFunction
 from skdp.oracle.sources.memory import Divisions, Map, MemorySource
-from skdp.oracle.sources.records import Records, grouped_part_rows
+from skdp.oracle.sources.records import Records, grouped_part_rows, slices
 
 # Shares of rows in their group are whole numbers of 2**-32 or, with millions of groups, of a larger
 # unit: sums of them are exact in float64, in any order.
@@ -114,7 +114,7 @@ class GroupBlock:
         if in_place:
             return _selecting(factors[order], order, edges, X) @ X
         # Copied in float64, row after row, a few groups at a time; none is cut in two.
-        found, start, most = [], 0, grouped_part_rows(X.shape[1], 8)
+        found, start, most = [], 0, grouped_part_rows(X.shape[1])
         while start < self.groups.n_groups:
             stop = int(np.searchsorted(edges, edges[start] + most, side="right")) - 1
             stop = max(stop, start + 1)
@@ -161,14 +161,15 @@ class GroupedSource(MemorySource):
         self.groups = groups
         self.n_rows = groups.n_groups
         self._divisions = Divisions(groups.n_groups)
-        n_rows, itemsize = records.n_rows, records.X.dtype.itemsize
-        step = grouped_part_rows(records.n_features, itemsize)
-        self._parts = [
-            slice(start, min(start + step, n_rows)) for start in range(0, max(n_rows, 1), step)
-        ]
+        step = grouped_part_rows(records.n_features)
+        self._parts = list(slices(0, records.n_rows, step)) or [slice(0, 0)]
 
     def _holding(self, records: Records, row_bound: float | None) -> GroupedSource:
         return GroupedSource(records, self.groups, row_bound, self._spread)
+
+    def _copies_fit(self, X: Any) -> bool:
+        """Standardise rows once, always: how many they are is private."""
+        return True
 
     def take(self, indices: Indices) -> GroupedSource:
         """Return the groups with these numbers, their rows copied."""
@@ -185,7 +186,7 @@ class GroupedSource(MemorySource):
         """
 
         def over(part: slice) -> Any:
-            return function(_part_of(self.records, part), *(one[part] for one in rows), *arguments)
+            return function(self.records[part], *(one[part] for one in rows), *arguments)
 
         return added_in_pairs(self._spread(over, self._parts))
 
@@ -201,7 +202,7 @@ class GroupedSource(MemorySource):
             return function(GroupBlock(self.records, groups), *rows, *arguments)
 
         n_numbers = self.records.n_parameters * max(1, *(one.shape[-1] for one in rows))
-        step = grouped_part_rows(n_numbers, 8)
+        step = grouped_part_rows(n_numbers)
         blocks = (self.groups.between(i, i + step) for i in range(0, max(self.n_rows, 1), step))
         return added_in_pairs(self._spread(over, list(blocks)))
 
@@ -211,22 +212,11 @@ class GroupedSource(MemorySource):
         if known is None or not all(map(operator.is_, known[0], arguments)):
 
             def over(part: slice) -> Array:
-                return np.asarray(function(_part_of(self.records, part), *arguments))
+                return np.asarray(function(self.records[part], *arguments))
 
             found = np.concatenate(list(self._spread(over, self._parts)))
             known = self._row_vectors[function] = arguments, found
         return known[1]
-
-
-def _part_of(records: Records, part: slice) -> Records:
-    """Return a part of the records; entries of CSR are views, too."""
-    if not records.is_sparse:
-        return records[part]
-    X = records.X
-    first, last = X.indptr[part.start], X.indptr[part.stop]
-    arrays = X.data[first:last], X.indices[first:last], X.indptr[part.start : part.stop + 1] - first
-    view = sparse.csr_array(arrays, shape=(part.stop - part.start, X.shape[1]), copy=False)
-    return records.beside(view, part)
 
 
 def added_in_pairs(parts: Iterable[Any]) -> Any:

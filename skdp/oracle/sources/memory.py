@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.scaling import Scaling
+from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.sources.base import (
     BlockFunction,
     InMemory,
@@ -25,7 +26,21 @@ from skdp.oracle.sources.base import (
     RepeatableSource,
     require_kind,
 )
-from skdp.oracle.sources.records import BLOCK_BYTES, MAX_PARTS, Records
+from skdp.oracle.sources.records import (
+    BLOCK_BYTES,
+    MAX_PARTS,
+    SPARSE_BLOCKS,
+    SPARSE_ROWS,
+    BlockMap,
+    Records,
+    csr_slice,
+    slices,
+)
+
+# Rows of so many bytes or fewer are standardised once, into a copy. Beyond, blocks are mapped in
+# every pass, which takes about as long as the rest of a pass.
+COPY_BYTES = 1 << 26
+SPARSE_COPY = 1 << 28  # bytes of sparse entries: to map those takes four times as long as the rest
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
@@ -62,9 +77,10 @@ class MemorySource(InMemory, OrderedSource):
         row_bound: float | None = None,
         constant: float = 1.0,
         spread: Map = map,
+        columns: BlockMap | None = None,
     ) -> Self:
         """Return a source of these rows; see `Records.of`."""
-        return cls(Records.of(X, targets, weights, row_bound, constant), row_bound, spread)
+        return cls(Records.of(X, targets, weights, row_bound, constant, columns), row_bound, spread)
 
     # ------------------------------------------------------------------ passes over all rows
 
@@ -89,34 +105,71 @@ class MemorySource(InMemory, OrderedSource):
         return known[1]
 
     def transformed(self, scaling: Scaling, row_bound: float | None) -> MemorySource:
-        """Return the rows mapped by public numbers, one by one, with another bound on them."""
+        """Return the rows mapped by public numbers, one by one, with another bound on them.
+
+        Where there are few they are copied; of many, blocks are mapped in every pass.
+        """
         old = self.records
-        X, targets = old.X, old.targets
+        X, targets, columns = old.stored, old.targets, old.columns
         if scaling.columns is not None:
-            X = scaling.columns.apply(X, self._spread, self._spare)
+            X, columns = old.X, None
+            if self._copies_fit(X):
+                X = self._standardised(scaling.columns, X, self._spare)
+            else:
+                columns = scaling.columns.for_type(np.float64)
             self._spare = None
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
-        records = Records.of(X, targets, old.weights, row_bound, old.constant)
+        records = Records.of(X, targets, old.weights, row_bound, old.constant, columns)
         mapped = self._holding(records, row_bound)
         # The ledger takes blocks asked for before and after for those of one partition.
         mapped._divisions = self._divisions
         return mapped
 
     def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> MemorySource:
-        """Return the rows mapped without a range or a bound, their constant feature of size 1."""
-        old, former = self.records, require_kind(instead_of, MemorySource).records.X
-        X, targets = old.X, old.targets
+        """Return the rows mapped without a range or a bound, their constant feature of size 1.
+
+        A copy of the rows that ``instead_of`` holds is overwritten: it is of no use afterwards.
+        """
+        old, former = self.records, require_kind(instead_of, MemorySource).records.stored
+        X, targets, columns = old.X, old.targets, None
         if scaling.columns is not None:
-            X = scaling.columns.apply(X, self._spread, None if former is old.X else former)
+            if self._copies_fit(X):
+                X = self._standardised(scaling.columns, X, None if former is X else former)
+            else:
+                columns = scaling.columns.for_type(np.float64)
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
         constant = float(old.constant != 0)
-        return self._holding(Records.of(X, targets, old.weights, None, constant), None)
+        records = Records.of(X, targets, old.weights, None, constant, columns)
+        return self._holding(records, None)
 
     def _holding(self, records: Records, row_bound: float | None) -> MemorySource:
         """Return a source of the same rows in another form."""
         return MemorySource(records, row_bound, self._spread)
+
+    def _copies_fit(self, X: Any) -> bool:
+        """Whether to standardise rows once, rather than in every pass.
+
+        A public matter of size; but for sparse rows, whose number of entries is not public: they
+        are standardised in float64 either way, so that it has no say in how sums are rounded.
+        """
+        if sparse.issparse(X):
+            return bool(8 * X.nnz <= SPARSE_COPY)
+        return bool(X.nbytes <= COPY_BYTES)
+
+    def _standardised(self, columns: Columns, X: Any, out: AnyArray | None) -> Any:
+        """Return a copy of the rows in units of their columns, dense ones in ``out`` if given."""
+        if not sparse.issparse(X):
+            return columns.apply(X, self._spread, out)
+        in_units, data = columns.for_type(np.float64), np.empty(X.nnz)
+
+        def over(part: slice) -> None:
+            for rows in slices(part.start, part.stop, SPARSE_ROWS):
+                in_units(csr_slice(X, rows), data[X.indptr[rows.start] : X.indptr[rows.stop]])
+
+        list(self._spread(over, self._parts))
+        return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
 
     def reserve(self, transformed: bool) -> None:
         """Take hold of the memory that a run is going to need, while nothing has been charged.
@@ -124,21 +177,25 @@ class MemorySource(InMemory, OrderedSource):
         Parameters
         ----------
         transformed : bool
-            Whether the rows are going to be standardised, which makes a copy of them.
+            Whether the rows are going to be standardised, which copies them if they are few.
 
         Raises
         ------
         MemoryError
             If there is not enough. A fit that ran out of memory later would have lost its budget.
         """
-        X, is_sparse = self.records.X, self.records.is_sparse
-        if transformed and not is_sparse:
+        X, is_sparse = self.records.stored, self.records.is_sparse
+        if transformed and not is_sparse and self._copies_fit(X):
             self._spare = np.empty(X.shape, dtype=X.dtype)
-        # Norms, factors and residuals of a whole pass; blocks of all threads; entries of a copy.
-        entries = 4 * len(X.data) if transformed and is_sparse else 0
+        # Norms, factors and residuals of a whole pass; blocks of all threads, sparse ones with
+        # several numbers for an entry.
         n_rows = self.records.n_rows
-        blocks = min(32 * BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
-        _try_to_allocate(8 * (8 * n_rows + blocks + entries))
+        if is_sparse:
+            copied = transformed and self._copies_fit(X)
+            blocks = 8 * MAX_PARTS * -(-X.nnz // SPARSE_BLOCKS) + X.nnz * copied
+        else:
+            blocks = min(32 * BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
+        _try_to_allocate(8 * (8 * n_rows + blocks))
 
     # ------------------------------------------------------------------ some of the rows
 

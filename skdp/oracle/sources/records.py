@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy import sparse
@@ -11,6 +11,9 @@ from scipy import sparse
 from skdp._numbers import AnyArray, Array, Indices
 
 BLOCK_BYTES = 1 << 22  # of a block of rows: threads that took less would queue for the interpreter
+# Of a block that is made float64, or standardised, on its way to the sums: it has to stay in a near
+# cache between being written and being read.
+COPIED_BYTES = 1 << 20
 PART_BYTES = 1 << 21  # of a part, which one thread takes as a whole; at least so many
 MAX_PARTS = 16
 # With groups, rows added up one after the other, at most: rounding grows with their number.
@@ -18,6 +21,9 @@ GROUPED_ROWS = 1 << 12
 # Additions of sums of parts in pairs, whatever number of parts a machine can hold, and of the two
 # blocks in a part.
 PAIRED_SUMS = 2 * 64 + 4
+# Sparse rows come in parts of at least so many rows, and of one for so many columns: each part adds
+# a sum as long as there are columns. Their copied blocks are at most so many.
+SPARSE_ROWS, COLUMNS_FOR_A_ROW, SPARSE_BLOCKS = 1 << 12, 32, 64
 UNIT_ROUNDOFF = 2.0**-53  # of float64
 # Quotients below this count as 0: numbers near the subnormal ones lose relative accuracy.
 LEAST_QUOTIENT = 2.0**-480
@@ -50,16 +56,25 @@ def canonical(X: Any) -> Any:
     return rows
 
 
+class BlockMap(Protocol):
+    """Maps rows by public numbers, each by itself."""
+
+    def __call__(self, X: Any, out: Array | None = None) -> Any:
+        """Return the mapped rows in float64: rows, or entries of sparse ones, go to ``out``."""
+
+
 @dataclass(frozen=True, eq=False)
 class Records:
     """Rows with their targets and every other fact about each of them.
 
     Row i stands for ``z_i = (shrink[i] * X[i], constant)``: scaled down to the bound on rows, with
-    one more feature of constant size.
+    one more feature of constant size. Rows that are to be standardised may be stored as they came:
+    `blocks` then maps a few of them at a time, so that no copy of all of them is needed.
 
     Attributes
     ----------
-    X : array or CSR of shape (n_rows, n_features), float32 or float64, finite
+    stored : array or CSR of shape (n_rows, n_features), float32 or float64, finite
+        X, or what ``columns`` makes X of.
     targets : array, first axis n_rows
         As the loss wants them.
     weights : array of shape (n_rows,) or None
@@ -70,17 +85,20 @@ class Records:
         One over the L2 norm of ``z_i``, as :func:`quotient` gives it.
     constant : float
         Size of the constant feature; 0 for none.
+    columns : BlockMap or None, default=None
+        What makes X of what is stored; None where that is X.
     multipliers : array of shape (n_rows,) or None
         Multiply what a record adds to a sum, after it was clipped: with groups, one over the number
         of rows of the record's group, rounded down to a multiple of a power of two.
     """
 
-    X: Any
+    stored: Any
     targets: AnyArray
     weights: Array | None
     shrink: Array | None
     inverse_norms: Array
     constant: float
+    columns: BlockMap | None = None
     multipliers: Array | None = None
 
     @classmethod
@@ -91,30 +109,36 @@ class Records:
         weights: Array | None = None,
         row_bound: float | None = None,
         constant: float = 1.0,
+        columns: BlockMap | None = None,
     ) -> Self:
         """Return the records of rows, none of them longer than ``row_bound``; X is not copied."""
         X = canonical(X)
-        norms = row_norms(X)
+        norms = row_norms(X, columns)
         shrink = None
         if row_bound is not None:
             shrink = np.minimum(1.0, quotient(row_bound, norms))
             norms = np.minimum(norms, row_bound)
         if constant:
             norms = np.hypot(norms, constant)
-        return cls(X, targets, weights, shrink, quotient(1.0, norms), constant)
+        return cls(X, targets, weights, shrink, quotient(1.0, norms), constant, columns)
 
     def __reduce__(self) -> Any:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
 
     @property
+    def X(self) -> Any:
+        """All rows at once, a copy where they are not stored as they count: take blocks."""
+        return self.stored if self.columns is None else self.columns(self.stored)
+
+    @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return int(self.X.shape[0])
+        return int(self.stored.shape[0])
 
     @property
     def n_features(self) -> int:
         """Number of columns of X."""
-        return int(self.X.shape[1])
+        return int(self.stored.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -124,19 +148,27 @@ class Records:
     @property
     def is_sparse(self) -> bool:
         """Whether X is a sparse matrix."""
-        return bool(sparse.issparse(self.X))
+        return bool(sparse.issparse(self.stored))
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether blocks are copies: of float32 rows, and of rows that are yet to be mapped."""
+        return self.columns is not None or self.stored.dtype != np.float64
 
     def __getitem__(self, rows: Any) -> Self:
-        """Return some records: views for a slice of dense rows, copies for indices."""
-        if isinstance(rows, slice) and rows.start == 0 and rows.stop >= self.n_rows:
+        """Return some records: views for a slice, copies, mapped where need be, for indices."""
+        stored, columns = self.stored, self.columns
+        if not isinstance(rows, slice):
+            stored = stored[rows] if columns is None else columns(stored[rows])
+            columns = None
+        elif rows.start == 0 and rows.stop >= self.n_rows:
             return self
-        return self.beside(self.X[rows], rows)
-
-    def beside(self, X: Any, rows: Any) -> Self:
-        """Return some records whose rows of X are at hand already."""
+        else:
+            stored = csr_slice(stored, rows) if self.is_sparse else stored[rows]
         return replace(
             self,
-            X=X,
+            stored=stored,
+            columns=columns,
             targets=self.targets[rows],
             weights=None if self.weights is None else self.weights[rows],
             shrink=None if self.shrink is None else self.shrink[rows],
@@ -154,22 +186,30 @@ class Records:
 
     def parts(self) -> list[slice]:
         """Divide the rows in parts that threads can take; see :func:`row_parts`."""
-        return row_parts(self.n_rows, self.n_features, self.X.dtype.itemsize, self.is_sparse)
+        return row_parts(self.n_rows, self.n_features, self.stored.dtype.itemsize, self.is_sparse)
 
     def blocks(self, n_rows: int) -> Iterator[Self]:
-        """Yield the records, ``n_rows`` at a time."""
-        for start in range(0, self.n_rows, max(1, n_rows)):
-            yield self[slice(start, min(start + max(1, n_rows), self.n_rows))]
+        """Yield the records, ``n_rows`` at a time, X in float64; each is valid until the next."""
+        buffer = None
+        for rows in slices(0, self.n_rows, max(1, n_rows)):
+            block = self[rows]
+            if block.is_copied:
+                if buffer is None and not self.is_sparse:
+                    buffer = np.empty_like(block.stored, dtype=np.float64)
+                X = in_float64(block.stored, block.columns, buffer)
+                block = replace(block, stored=X, columns=None)
+            yield block
 
     def cached_blocks(self) -> Iterator[Self]:
         """Yield blocks that stay in a cache between two products with them."""
         yield from self.blocks(
-            block_rows(self.n_rows, self.n_features, self.X.dtype.itemsize, self.is_sparse)
+            block_rows(self.n_rows, self.n_features, self.is_sparse, self.is_copied)
         )
 
     def float64_blocks(self) -> Iterator[Self]:
         """Yield blocks of which a dense copy in float64 stays in a cache."""
-        yield from self.blocks(max(16, BLOCK_BYTES // (8 * max(self.n_features, 1))))
+        n_bytes = COPIED_BYTES if self.is_copied else BLOCK_BYTES
+        yield from self.blocks(max(16, n_bytes // (8 * max(self.n_features, 1))))
 
     def margins(self, point: Array) -> Array:
         """Return ``z_i'point`` in float64; inf or nan where huge products overflow."""
@@ -205,8 +245,15 @@ class Records:
 
     def written_out(self, indices: Indices | None = None) -> Array:
         """Return ``z_i`` as a dense array of float64, for all rows or those of the indices."""
-        rows = self.X.toarray() if self.is_sparse else self.X
-        taken = rows if indices is None else np.take(rows, indices, axis=0)
+        if indices is None:
+            taken = self.X
+        elif self.is_sparse:
+            taken = self.stored[indices]
+        else:
+            taken = np.take(self.stored, indices, axis=0)
+        if indices is not None and self.columns is not None:
+            taken = self.columns(taken)
+        taken = taken.toarray() if self.is_sparse else taken
         shrink = self.shrink if indices is None or self.shrink is None else self.shrink[indices]
         vectors = np.empty((len(taken), self.n_parameters))
         with np.errstate(over="ignore", under="ignore"):
@@ -221,59 +268,111 @@ class Records:
 def row_parts(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> list[slice]:
     """Divide rows in parts that threads can take; shapes and types alone decide.
 
-    The same parts whatever the number of threads, so that a sum comes out the same, too. CSR stays
-    whole: slicing it would copy it.
+    The same parts whatever the number of threads, so that a sum comes out the same, too.
     """
-    n_bytes = n_rows * n_columns * itemsize
-    n_parts = 1 if is_sparse else min(max(1, n_bytes // PART_BYTES), MAX_PARTS)
+    if is_sparse:
+        n_parts = n_rows // max(SPARSE_ROWS, n_columns // COLUMNS_FOR_A_ROW)
+    else:
+        n_parts = n_rows * n_columns * itemsize // PART_BYTES
+    n_parts = min(max(1, n_parts), MAX_PARTS)
     edges = [n_rows * i // n_parts for i in range(n_parts + 1)]
     return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
 
 
-def block_rows(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> int:
-    """Return how many rows to take at once: shapes and types decide, never values."""
+def block_rows(n_rows: int, n_columns: int, is_sparse: bool, is_copied: bool) -> int:
+    """Return how many rows to take at once: shapes and types decide, never values.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+    is_sparse : bool
+    is_copied : bool
+        Whether blocks are made float64, or standardised, on the way.
+    """
     if is_sparse:
-        # Sliced CSR gains nothing from the cache; chunks only bound the copies of a cast.
-        return n_rows if itemsize == 8 else 1 << 16
-    return min(n_rows, max(16, BLOCK_BYTES // (max(n_columns, 1) * itemsize)))
+        # Sparse rows gain nothing from the cache; blocks only bound the copies.
+        return max(SPARSE_ROWS, -(-n_rows // SPARSE_BLOCKS)) if is_copied else max(1, n_rows)
+    n_bytes = COPIED_BYTES if is_copied else BLOCK_BYTES
+    return min(n_rows, max(16, n_bytes // (8 * max(n_columns, 1))))
 
 
 def longest_sum(n_rows: int, n_columns: int, is_sparse: bool, grouped: bool) -> int:
     """Return the most additions that a record goes through in a sum over all of them.
 
     They are those in its block, and of sums of blocks and parts, the larger number of those for
-    float32 and float64 rows. With groups the number of rows is private. Their source cuts parts of
-    a fixed size and adds them up in pairs (`skdp.oracle.sources.groups`), so the figure holds for
-    any number of rows.
+    rows that are copied on the way and for others. With groups the number of rows is private. Their
+    source cuts parts of a fixed size, each of them one block, and adds them up in pairs
+    (`skdp.oracle.sources.groups`), so the figure holds for any number of rows.
     """
     if grouped:
-        return grouped_part_rows(n_columns, 4) + PAIRED_SUMS
+        return grouped_part_rows(n_columns) + PAIRED_SUMS
     terms = 0
-    for itemsize in (4, 8):
-        rows = max(1, block_rows(n_rows, n_columns, itemsize, is_sparse))
+    for is_copied in (False, True):
+        rows = max(1, block_rows(n_rows, n_columns, is_sparse, is_copied))
         blocks = -(-n_rows // rows) + 2 * MAX_PARTS  # parts may end in shorter blocks
         terms = max(terms, rows + blocks)
     return terms
 
 
-def grouped_part_rows(n_columns: int, itemsize: int) -> int:
+def grouped_part_rows(n_columns: int) -> int:
     """Return the rows in a part where there are groups; their number has no say in it."""
-    return min(GROUPED_ROWS, max(16, BLOCK_BYTES // (max(n_columns, 1) * itemsize)))
+    return min(GROUPED_ROWS, max(16, COPIED_BYTES // (8 * max(n_columns, 1))))
 
 
-def row_norms(X: Any) -> Array:
-    """L2 norm of every row in float64; neither over- nor underflows on finite rows."""
-    norms = np.empty(X.shape[0])
-    for rows, block in _blocks_in_float64(X):
+def slices(start: int, stop: int, step: int) -> Iterator[slice]:
+    """Yield the slices of a range, ``step`` long but for the last."""
+    for first in range(start, stop, step):
+        yield slice(first, min(first + step, stop))
+
+
+def csr_slice(X: Any, rows: slice) -> Any:
+    """Return rows of a CSR matrix whose entries are views; indexing would copy them."""
+    first, last = X.indptr[rows.start], X.indptr[rows.stop]
+    entries = (
+        X.data[first:last],
+        X.indices[first:last],
+        X.indptr[rows.start : rows.stop + 1] - first,
+    )
+    return sparse.csr_array(entries, shape=(rows.stop - rows.start, X.shape[1]))
+
+
+def in_float64(X: Any, columns: BlockMap | None, buffer: Array | None) -> Any:
+    """Return rows mapped and in float64: dense ones in the first rows of the buffer."""
+    if sparse.issparse(X):
+        return X.astype(np.float64, copy=False) if columns is None else columns(X)
+    out = None if buffer is None else buffer[: len(X)]
+    if columns is not None:
+        return columns(X, out)
+    if out is None:
+        return X.astype(np.float64, copy=False)
+    np.copyto(out, X)
+    return out
+
+
+def row_norms(X: Any, columns: BlockMap | None = None) -> Array:
+    """L2 norm of every row, mapped if need be, in float64.
+
+    Neither over- nor underflows on finite rows.
+    """
+    norms, nothing = np.empty(X.shape[0]), np.empty(0)
+    start = 0
+    records = Records(X, nothing, None, None, nothing, 0.0, columns)
+    step = block_rows(records.n_rows, records.n_features, records.is_sparse, is_copied=True)
+    for part in records.blocks(step):
+        block, rows = part.stored, slice(start, start + part.n_rows)
+        start = rows.stop
         with np.errstate(over="ignore", under="ignore"):
             if sparse.issparse(block):
-                squares = np.asarray(block.multiply(block).sum(axis=1)).ravel()
-            else:
+                entries = np.square(block.data), block.indices, block.indptr
+                squares = sparse.csr_array(entries, shape=block.shape) @ np.ones(X.shape[1])
+            else:  # row after row, so that no sum over a row follows from its place
+                block = np.ascontiguousarray(block)
                 squares = np.einsum("ij,ij->i", block, block)
         norms[rows] = np.sqrt(squares)
     # Rows whose squares leave float64's range are taken again, divided by their largest entry.
     for i in np.flatnonzero(~((norms > 1e-140) & (norms < np.inf))):
-        row = np.abs((X[[i]].toarray()[0] if sparse.issparse(X) else X[i]).astype(np.float64))
+        taken = in_float64(X[[i]], columns, None)
+        row = np.abs(taken.toarray()[0] if sparse.issparse(taken) else taken[0])
         largest = row.max(initial=0.0)
         with np.errstate(over="ignore"):
             norms[i] = largest * np.sqrt(np.sum((row / largest) ** 2)) if largest > 0 else 0.0
@@ -282,27 +381,16 @@ def row_norms(X: Any) -> Array:
 
 def inverse_l1_norms(records: Records) -> Array:
     """One over the L1 norm of ``z_i``, as :func:`quotient` gives it."""
-    sums = np.empty(records.n_rows)
-    for rows, block in _blocks_in_float64(records.X):
+    sums, start = np.empty(records.n_rows), 0
+    for block in records.cached_blocks():
+        stop = start + block.n_rows
         with np.errstate(over="ignore"):
-            sums[rows] = np.asarray(np.abs(block).sum(axis=1)).ravel()
+            sums[start:stop] = np.asarray(np.abs(block.stored).sum(axis=1)).ravel()
+        start = stop
     if records.shrink is not None:
         # Rows too long to divide by count as null; their sum may be infinite.
         sums = np.where(records.shrink > 0, sums, 0.0) * records.shrink
     return quotient(1.0, sums + records.constant)
-
-
-def _blocks_in_float64(X: Any) -> Iterator[tuple[slice, Any]]:
-    """Yield slices and copies of blocks, small enough not to double the memory of float32 rows."""
-    n_rows, n_columns = X.shape
-    step = max(1, block_rows(n_rows, n_columns, 4, sparse.issparse(X)))
-    for start in range(0, n_rows, step):
-        rows = slice(start, min(start + step, n_rows))
-        block = X if rows.start == 0 and rows.stop >= n_rows else X[rows]
-        if sparse.issparse(X):
-            yield rows, block.astype(np.float64, copy=False)
-        else:  # row after row, so that no sum over a row follows from its place
-            yield rows, np.ascontiguousarray(block, dtype=np.float64)
 
 
 def quotient(bound: float, norms: Array) -> Array:

@@ -18,6 +18,16 @@ from skdp.planning.papers.printed import (
     printed_number_of_steps,
     relaxed_number_of_steps,
 )
+from skdp.planning.papers.printed_bounds import (
+    printed_adaptive_bounds,
+    printed_adp_bound,
+    printed_polynomial_bounds,
+    random_iterate_steps,
+    repetitions,
+    true_risk_by_stability,
+    true_risk_in_probability,
+)
+from skdp.planning.papers.printed_noise import PAPERS, PrintedNoise, printed_noise
 from skdp.planning.papers.quadratics import (
     heavy_ball_excess,
     heavy_ball_noise,
@@ -31,7 +41,9 @@ from skdp.planning.papers.retraining import (
 )
 
 __all__ = [
+    "PAPERS",
     "HeavyBallCertificate",
+    "PrintedNoise",
     "RetrainedInfluence",
     "batch_constant",
     "best_certificate",
@@ -43,10 +55,18 @@ __all__ = [
     "improvement_ratio",
     "influence_by_retraining",
     "plot_utility_bounds",
+    "printed_adaptive_bounds",
+    "printed_adp_bound",
     "printed_adp_noise",
     "printed_budget",
+    "printed_noise",
     "printed_number_of_steps",
+    "printed_polynomial_bounds",
     "quadratic_excess",
     "quadratic_influence",
+    "random_iterate_steps",
     "relaxed_number_of_steps",
+    "repetitions",
+    "true_risk_by_stability",
+    "true_risk_in_probability",
 ]

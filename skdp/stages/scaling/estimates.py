@@ -60,6 +60,7 @@ FILLED, MOST_FINE = 0.1, 1024
 NEAR = 0.5  # most width of the range of such a column, next to its distance from 0
 SPREAD_OUT = 3  # bins over which a column has to be spread for its size to be known
 LEAST_SIZE = 0.2  # of a shape, in bins
+COLUMNS_AT_ONCE = 256  # where a copy of all would be larger than the rows
 WIDE = 5.0  # least range in units of the size
 
 
@@ -153,8 +154,12 @@ def _inner(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]
 def _median_end(posterior: Array, ends: Indices) -> Indices:
     """Median, over the shapes that a column may have, of the bin in which they end."""
     order = np.argsort(ends, kind="stable")
-    reached = np.cumsum(posterior[:, order], axis=1) >= 0.5
-    return np.asarray(ends[order][np.argmax(reached, axis=1)])
+    found = np.empty(len(posterior), dtype=ends.dtype)
+    for start in range(0, len(posterior), COLUMNS_AT_ONCE):
+        columns = slice(start, start + COLUMNS_AT_ONCE)
+        reached = np.cumsum(posterior[columns, order], axis=1) >= 0.5
+        found[columns] = ends[order][np.argmax(reached, axis=1)]
+    return found
 
 
 def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Ranges:

@@ -182,12 +182,13 @@ def _likelihood(counts: Array, std: Array, n_rows: int, templates: Templates) ->
     return np.asarray(np.exp(fit, out=fit))
 
 
-def _common_prior(likelihood: Array, templates: Templates) -> Array:
-    """Prior with what the columns have in common: an empirical Bayes estimate.
+def _weigh_by_common_prior(likelihood: Array, templates: Templates) -> None:
+    """Multiply likelihoods by a prior with what columns have in common: empirical Bayes.
 
     Columns share how often each kind of shape and each place occur, the two on their own, as there
     are too many shapes to count each of them. Each column gets a prior of its own, without what
-    the column itself adds: otherwise a find in mere noise would vouch for itself.
+    the column itself adds: otherwise a find in mere noise would vouch for itself. Columns beyond
+    those that are looked at share one prior.
     """
     n_columns = len(likelihood)
     some = np.arange(0, n_columns, -(-n_columns // MOST_COLUMNS))
@@ -205,16 +206,14 @@ def _common_prior(likelihood: Array, templates: Templates) -> Array:
             known_kinds + np.maximum(of_kinds.sum(axis=0) - of_kinds, 0.0),
             known_places + np.maximum(of_places.sum(axis=0) - of_places, 0.0),
         )
-    if n_columns == len(some):
-        return prior
-    result = np.empty(likelihood.shape)
-    result[:] = _product(
-        templates,
-        known_kinds + of_kinds.sum(axis=0, keepdims=True),
-        known_places + of_places.sum(axis=0, keepdims=True),
-    )
-    result[some] = prior
-    return result
+    among = among * prior
+    if n_columns > len(some):
+        likelihood *= _product(
+            templates,
+            known_kinds + of_kinds.sum(axis=0, keepdims=True),
+            known_places + of_places.sum(axis=0, keepdims=True),
+        )
+    likelihood[some] = among
 
 
 def _product(templates: Templates, of_kinds: Array, of_places: Array) -> Array:
@@ -232,7 +231,7 @@ def posterior_of(
     """Probability of every shape (column) for every column of the data (row)."""
     found = _likelihood(counts, std, n_rows, templates)
     if in_common and len(counts) > 1:
-        found *= _common_prior(found, templates)
+        _weigh_by_common_prior(found, templates)
     else:
         found *= templates.prior
     found /= found.sum(axis=1, keepdims=True)

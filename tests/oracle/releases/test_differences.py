@@ -55,7 +55,7 @@ def test_smoothness_bound_clips_nothing(rng, loss):
         point, anchor = points(rng, found, size)
         X = 10 * rng.standard_normal((N, D))
         rows = rows_for(found, rng, X)
-        free = rows.total(clipped_gradients, loss, point, 1e20, True, anchor)
+        free = rows.total(clipped_gradients, loss, point, 1e20, anchor)
         bounded = GradientDifference(point, anchor, 1e20).total(rows, found)
         np.testing.assert_allclose(bounded, free, rtol=1e-9, atol=1e-9 * size)
 

@@ -295,6 +295,8 @@ class NotToBeRead(RepeatableSource):
     def transformed(self, scaling, row_bound):
         raise AssertionError("another map was asked for")
 
+    unclipped = transformed
+
 
 def ask(statistic, loss):
     context = context_for(loss)

@@ -1,0 +1,47 @@
+"""
+How sure is a coefficient?
+==========================
+
+``inference="coefficients"`` sets a third of the budget aside for standard errors. They hold what
+other rows would have changed, and what other noise would have changed; see :doc:`/intervals`.
+"""
+
+import numpy as np
+import pandas as pd
+
+import skdp
+
+rng = np.random.default_rng(1)
+n = 20_000
+rows = pd.DataFrame(
+    {
+        "age": rng.uniform(20, 80, n),
+        "smoker": (rng.random(n) < 0.3).astype(float),
+        "income": np.exp(rng.normal(10.0, 0.5, n)),
+        "height": rng.normal(170.0, 10.0, n),
+    }
+)
+log_odds = 0.03 * (rows["age"] - 50) + 0.8 * rows["smoker"] - 1.0e-5 * rows["income"]
+ill = rng.random(n) < 1 / (1 + np.exp(-log_odds))
+
+# %%
+# The plan says beforehand whether the budget is likely to do. It reads no rows.
+
+model = skdp.DPLogisticRegression(classes=[False, True], epsilon=1.0, inference="coefficients")
+print(model.plan(n, 4).expectations[0])
+
+# %%
+# The column "privacy" is the share of the variance that is due to the noise.
+
+model.fit(rows, ill)
+print(model.summary())
+
+# %%
+# In the picture it is what the thin bar has more than the thick one. Units differ, so coefficients
+# are shown for a step of one standard size of each column.
+
+table = model.summary()
+sizes = np.append(model.scaling_.columns.size, 1.0)
+per_size = skdp.CoefficientDisplay(table.rescaled(sizes)).plot()
+per_size.ax_.set_xlabel("log odds for a step of one size of the column, 95% interval")
+per_size.figure_.tight_layout()

@@ -1,0 +1,222 @@
+"""Private cross-validation, with its honest price: each row is in all fits but one."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils import _safe_indexing as rows_of
+
+from skdp import accounting
+from skdp._numbers import is_integer, is_real, require
+from skdp.linear_model import parameters, parts
+from skdp.linear_model._estimator import noise_assumptions
+from skdp.metrics import Score, Scores, facts, questions
+from skdp.metrics.evaluation import PrivateScorer
+from skdp.model_selection import candidates
+from skdp.model_selection.holdout import random_split
+
+WHO = "dp_cross_validate"
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """Private scores of all folds, and their means.
+
+    Attributes
+    ----------
+    scores : dict of str to Score
+        The mean of each metric over the folds.
+    folds : tuple of Scores
+    estimators : tuple of estimator
+        The models, each fitted on all folds but one. Their ``privacy_`` is that of the whole, so
+        give `skdp.total_privacy` this object, not each of them.
+    privacy_ : PrivacyStatement
+    """
+
+    scores: Mapping[str, Score]
+    folds: tuple[Scores, ...] = field(repr=False)
+    estimators: tuple[Any, ...] = field(repr=False)
+    privacy_: accounting.PrivacyStatement = field(repr=False)
+
+    def __getitem__(self, name: str) -> Score:
+        return self.scores[name]
+
+
+def dp_cross_validate(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    metrics: Any = None,
+    *,
+    cv: int = 5,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    score_share: float = 0.1,
+    adjacency: str = "zero_out",
+    budget: Any = None,
+    target_range: Any = None,
+    noise_source: str = "system",
+    random_state: Any = None,
+) -> CrossValidation:
+    """Cross-validate a private estimator with private scores.
+
+    **A hold-out is nearly always better.** Each row takes part in ``cv - 1`` of the fits and in one
+    score, so each fit gets about ``1 / sqrt(cv - 1)`` of the budget in terms of noise: with five
+    folds, twice the noise. With `dp_train_test_split`, fit and score have the whole budget each.
+    It pays where rows are so few that a hold-out says nothing, and the models themselves are not
+    wanted.
+
+    Parameters
+    ----------
+    estimator : estimator of skdp, or Pipeline that ends in one
+        Its own epsilon, delta, adjacency, accountant and noise source are replaced.
+    X : array, sparse matrix or data frame of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+    metrics : str or iterable of str, default=None
+        Those of `skdp.metrics.evaluate` that are single numbers.
+    cv : int, default=5
+        Number of folds, at least 2, drawn at random without looking at labels.
+    epsilon : float, default=1.0
+        Privacy budget of all fits and scores together; positive.
+    delta : float, default=1e-6
+        In (0, 1).
+    score_share : float, default=0.1
+        Share of the scores in the squared Gaussian-DP parameter, in (0, 1).
+    adjacency, budget, target_range, noise_source, random_state
+        As for `skdp.model_selection.DPSearchCV`.
+
+    Returns
+    -------
+    CrossValidation
+
+    Raises
+    ------
+    ValueError
+        If a parameter, the estimator or the data is refused. Nothing is released then.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.model_selection import dp_cross_validate
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = DPLogisticRegression(classes=[0, 1])
+    >>> found = dp_cross_validate(model, X, y, "accuracy", epsilon=3.0)
+    >>> low, high = found["accuracy"].interval(0.95)
+    >>> found.privacy_.epsilon <= 3.0
+    True
+    """
+    parameters.check_budget(epsilon, delta)
+    require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
+    fine = is_real(score_share) and 0 < score_share < 1
+    require("score_share", score_share, "lie between 0 and 1", fine)
+    require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
+    part = parts.part_of(X, y)
+    n_rows, values = facts.read_rows(X, y)
+    require("cv", cv, f"be at most the number of rows, {n_rows}", cv <= n_rows)
+    # 1. What each fit and each score gets, and what they cost together.
+    relation = accounting.Adjacency.parse(adjacency)
+    mu = accounting.gaussian_mu(epsilon, delta) * math.sqrt(1 - candidates.MARGIN)
+    of_fit = candidates.Terms(
+        mu * math.sqrt((1 - score_share) / (cv - 1)), delta, str(relation), noise_source
+    )
+    of_score = candidates.Terms(mu * math.sqrt(score_share), delta, str(relation), noise_source)
+    statement = _statement(int(cv), of_fit, of_score, n_rows, epsilon)
+    # 2. The fits and scores, checked.
+    kind = "classifier" if is_classifier(estimator) else "regressor"
+    labels = np.unique(values) if is_classifier(estimator) else None
+    ready = candidates.prepared_candidate(WHO, estimator, {}, of_fit, labels)
+    n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1
+    n_outputs = 1 if labels is None else len(labels)
+    questions.metrics_of(kind, metrics, n_outputs)
+    sizes = [n_rows * (i + 1) // cv - n_rows * i // cv for i in range(cv)]
+    for size in set(sizes):
+        shape = n_rows - size, n_features, n_outputs
+        candidates.check_price(WHO, ready, of_fit, shape, target_range is not None)
+    scorer = PrivateScorer(
+        ready,
+        metrics,
+        epsilon=of_score.epsilon(),
+        delta=delta,
+        adjacency=str(relation),
+        accountant="gdp",
+        budget=budget,
+        target_range=target_range,
+        noise_source=noise_source,
+        random_state=random_state,
+    )
+    scorer.check_terms()
+    drawn_from = scorer.charge_as_a_whole(parts.placed(statement, part))
+    # 3. One fold after the other.
+    numbers = random_split(sizes, drawn_from)
+
+    def seeds() -> int:
+        return int(drawn_from.integers(2**31, 1)[0])
+
+    models, folds = [], []
+    with parts.charged_as_a_whole():
+        for fold in range(cv):
+            others = np.concatenate([rows for i, rows in enumerate(numbers) if i != fold])
+            model = clone(ready)
+            candidates.new_seeds(model, seeds)
+            model.fit(rows_of(X, others), rows_of(values, others))
+            judge = clone(scorer).set_params(model=model, budget=None)
+            if noise_source == "seeded":
+                judge.set_params(random_state=seeds())
+            rows = numbers[fold]
+            folds.append(judge.fit(rows_of(X, rows), rows_of(values, rows)).scores_)
+            models.append(model)
+    placed = parts.placed(statement, part)
+    for model in models:
+        for fit in candidates.private_fits(WHO, model):
+            fit.privacy_ = placed
+    scores = {name: _mean([fold[name] for fold in folds]) for name in folds[0]}
+    found = {name: score for name, score in scores.items() if score is not None}
+    return CrossValidation(found, tuple(folds), tuple(models), placed)
+
+
+def _statement(
+    cv: int, of_fit: candidates.Terms, of_score: candidates.Terms, n_rows: int, epsilon: float
+) -> accounting.PrivacyStatement:
+    """Return the price: what a row meets, which is all fits but one and one score."""
+    relation = accounting.Adjacency.parse(of_fit.adjacency)
+    records = []
+    for kind, count, terms in (("fit without a fold", cv - 1, of_fit), ("scores", 1, of_score)):
+        noise = 0.0 if math.isinf(terms.mu) else 1 / terms.mu
+        event = accounting.Gaussian(noise, spread=1.0)
+        records.append(accounting.ReleaseRecord(kind, count, noise, event))
+    whole = accounting.Composed(tuple((record.event, record.count) for record in records))
+    spent, accountant = accounting.price(whole, of_fit.delta, relation)
+    said = (
+        f"One record is one row; the number of rows, n = {n_rows}, is public, and so are the "
+        "number of columns and the labels.",
+        f"Rows were divided in {cv} folds at random. A row is in {cv - 1} of the {cv} fits and in "
+        "one of the scores: these are listed.",
+        "Every step before the estimator that is not private learns nothing from rows.",
+        *noise_assumptions(of_fit.noise_source, epsilon),
+    )
+    return accounting.PrivacyStatement(
+        epsilon=spent,
+        delta=of_fit.delta,
+        adjacency=str(relation),
+        accountant=accountant,
+        releases=tuple(records),
+        assumptions=said,
+        noise_source="none" if math.isinf(epsilon) else of_fit.noise_source,
+        n_rows=n_rows,
+    )
+
+
+def _mean(scores: list[Any]) -> Score | None:
+    """Return the mean of a score over folds; None for matrices and curves."""
+    first = scores[0]
+    if not isinstance(first, Score):
+        return None
+    size = len(scores)
+    value = first.sign * sum(score.value for score in scores) / size
+    noise = sum(score.noise_std**2 for score in scores) / size**2
+    sampling = math.sqrt(sum(score.sampling_std**2 for score in scores)) / size
+    return Score(first.name, value, 1.0, (noise, 0.0, 0.0), sampling, first.limits, first.sign)

@@ -1,0 +1,137 @@
+"""Ridge regression for many penalties, and their scores, from noisy second moments of folds."""
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdp._numbers import Array, is_integer, is_real, require
+from skdp.oracle import Block, GaussianNoise, GramSum, NoisyStatistic, unpack_gram
+from skdp.oracle.public import TARGET_RANGE
+from skdp.solvers import checks, defaults
+from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+
+# Room in the bound on a record for its target, in units of the target.
+TARGET_SIZE = 1.5
+
+
+class FoldMoments(Solver):
+    """Second moments of disjoint folds: fits and scores for any number of penalties at one price.
+
+    The Gram matrix of columns and targets is released for each fold. A row is in one fold, so that
+    all of them cost no more than one (parallel composition), and the rest is free: the fit for each
+    penalty from the sum of the other folds, its squared error on the fold that was left out, the
+    penalty with the least, and the fit on all folds. The price is accuracy: the sum of k
+    folds has sqrt(k) times the noise of one release about all rows.
+
+    Parameters
+    ----------
+    alphas : sequence of float or None, default=None
+        Penalties to choose among, in scikit-learn's scale. None takes that of the problem.
+    n_folds : int, default=3
+        At least 2.
+    row_norm : float or "auto", default="auto"
+        Records longer than this, targets included, are shrunk to it.
+
+    Notes
+    -----
+    On top of each penalty comes the ridge ``std * sqrt(2 p)``, with std the noise on an entry: with
+    less, noise alone decides about directions that the rows hardly have.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp import DPRidge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPRidge(solver="fold_moments").fit(X, y)
+    >>> [(release.kind, release.count) for release in model.privacy_.releases][-3:]
+    [('gram', 1), ('gram', 1), ('gram', 1)]
+    """
+
+    name = "fold_moments"
+    purpose = "For DPRidgeCV: many penalties and their scores from one release; 'gd' fits better."
+    needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
+    max_columns = defaults.GRAM_COLUMNS
+    exact_options: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, *, alphas: Any = None, n_folds: int = 3, row_norm: Any = "auto") -> None:
+        self.alphas = alphas
+        self.n_folds = n_folds
+        self.row_norm = row_norm
+
+    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+        room = TARGET_SIZE * math.sqrt(public.n_outputs)
+        return {"row_norm": math.hypot(defaults.gram_row_norm(public, 1.0), room)}
+
+    def check_values(self, public: Public, problem: Problem) -> None:
+        checks.positive(row_norm=self.row_norm)
+        fine = is_integer(self.n_folds) and self.n_folds >= 2
+        require("n_folds", self.n_folds, "be an integer of at least 2", fine)
+        if self.alphas is not None:
+            check_alphas(self.alphas)
+
+    def solve(self, oracle: Oracle) -> Solution:
+        public, outputs = oracle.public, oracle.public.n_outputs
+        unit = defaults.target_unit(public)
+        bound = TARGET_RANGE * unit if public.is_noisy else math.inf
+        # 1. A release for each fold.
+        size, moments, std = public.n_parameters, [], 0.0
+        n_folds = min(self.n_folds, public.n_rows)
+        for fold in range(n_folds):
+            release = NoisyStatistic(
+                GramSum(self.row_norm, unit, bound),
+                GaussianNoise(),
+                Block(0, n_folds, fold),
+            )
+            moments.append(unpack_gram(oracle.ask(release), size + outputs))
+            std = oracle.std(release)
+        # 2. Fits for all penalties, and their errors on the folds that were left out.
+        whole = np.sum(moments, axis=0)
+        penalties = self._penalties(oracle.problem, public)
+        noise = std * math.sqrt(n_folds)
+        errors = np.zeros(len(penalties))
+        if len(penalties) > 1:
+            for left_out in moments:
+                for place, penalty in enumerate(penalties):
+                    coef = _minimum(whole - left_out, penalty, noise, size)
+                    errors[place] += _squared_error(left_out, coef)
+        # 3. The best one on all folds.
+        path = np.array([unit * _minimum(whole, penalty, noise, size) for penalty in penalties])
+        best = int(np.argmin(errors))
+        found = {"best": best, "errors": unit**2 * errors / public.n_rows, "path": path}
+        return Solution(path[best], 1, found=found)
+
+    def _penalties(self, problem: Problem, public: Public) -> list[Array]:
+        """Hessians of the penalties."""
+        if self.alphas is None:
+            return [defaults.penalty_hessian(problem, public)]
+        free = np.ones(public.n_parameters)
+        if public.has_intercept:
+            free[-1] = 0.0
+        return [np.diag(float(alpha) * free) for alpha in self.alphas]
+
+
+def check_alphas(alphas: Any) -> None:
+    """Raise ValueError unless these are penalties, at least one of them."""
+    try:
+        fine = len(alphas) > 0 and all(is_real(a) and 0 <= a < math.inf for a in alphas)
+    except TypeError:
+        fine = False
+    require("alphas", alphas, "be a sequence of finite numbers, at least 0", fine)
+
+
+def _minimum(moments: Array, penalty: Array, noise: float, size: int) -> Array:
+    """Least squares from noisy moments of columns and targets, shape (size, n_outputs)."""
+    ridge = noise * math.sqrt(2 * size)
+    values, vectors = np.linalg.eigh(moments[:size, :size] + penalty)
+    floor = max(ridge, 1e-13 * abs(float(values[-1])), 1e-300)
+    lifted = np.maximum(values + ridge, floor)
+    return np.asarray(vectors @ ((vectors.T @ moments[:size, size:]) / lifted[:, None]))
+
+
+def _squared_error(moments: Array, coef: Array) -> float:
+    """Sum of squared residuals over a fold, from its noisy moments: unbiased, maybe negative."""
+    size = len(coef)
+    explained = 2 * np.vdot(coef, moments[:size, size:])
+    predicted = np.vdot(coef, moments[:size, :size] @ coef)
+    return float(np.trace(moments[size:, size:]) - explained + predicted)

@@ -1,0 +1,120 @@
+"""Ridge by noisy folds: right without noise, one price for any number of penalties."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import skdp
+from replays import data_for, each_row_once, neighbours
+from skdp.accounting import Adjacency
+from skdp.solvers.fold_moments import FoldMoments
+
+ALPHAS = (0.1, 10.0, 1000.0)
+
+
+def exact(X, y, **options):
+    model = skdp.DPRidgeCV(ALPHAS, epsilon=math.inf, scaling="none", **options)
+    with pytest.warns(skdp.PrivacyWarning, match="epsilon=inf"):
+        model.fit(X, y)
+    return model
+
+
+@pytest.mark.parametrize("n_targets", [0, 2])
+def test_without_noise_it_is_ridge(regression, n_targets):
+    X, y = regression
+    y = y if n_targets == 0 else np.column_stack([y, 2 - y])
+    model = exact(X, y)
+    for alpha, coef in zip(ALPHAS, model.path_, strict=True):
+        np.testing.assert_allclose(coef, Ridge(alpha).fit(X, y).coef_, atol=1e-8)
+    best = Ridge(model.alpha_).fit(X, y)
+    np.testing.assert_allclose(model.coef_, best.coef_, atol=1e-8)
+    np.testing.assert_allclose(model.intercept_, best.intercept_, atol=1e-8)
+    assert model.cv_errors_.argmin() == ALPHAS.index(model.alpha_)
+    # Folds are random, but errors on hundreds of rows are not far from those of other folds.
+    folds = np.array_split(np.random.default_rng(0).permutation(len(y)), 3)
+    for alpha, error in zip(ALPHAS, model.cv_errors_, strict=True):
+        squares = 0.0
+        for rows in folds:
+            others = np.setdiff1d(np.arange(len(y)), rows)
+            fitted = Ridge(alpha).fit(X[others], y[others])
+            squares += ((fitted.predict(X[rows]) - y[rows]) ** 2).sum()
+        assert error == pytest.approx(squares / len(y), rel=0.1)
+
+
+def test_errors_are_in_units_of_the_targets(rng):
+    X = rng.standard_normal((20_000, 3))
+    y = 500 + 100 * (X @ [1.0, 1.0, 0.0] + rng.standard_normal(20_000))
+    model = skdp.DPRidgeCV(ALPHAS, epsilon=10.0, noise_source="seeded", random_state=0).fit(X, y)
+    assert model.alpha_ < 1000
+    assert model.cv_errors_[0] == pytest.approx(100**2, rel=0.1)
+    assert model.score(X, y) > 0.6
+
+
+def test_any_number_of_penalties_costs_the_same(regression):
+    few = skdp.DPRidgeCV((1.0,)).fit(*regression)
+    many = skdp.DPRidgeCV(np.geomspace(0.01, 100, 30)).fit(*regression)
+    assert few.privacy_.releases == many.privacy_.releases
+    assert [release.kind for release in many.privacy_.releases[-3:]] == ["gram"] * 3
+    assert many.privacy_.epsilon <= 1.0
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_nothing_but_releases(replay, rng, adjacency):
+    def make():
+        options = {"noise_source": "seeded", "random_state": 0}
+        return skdp.DPRidgeCV(ALPHAS, adjacency=str(adjacency), scaling="none", **options)
+
+    X, y = data_for("ridge", rng)
+    for data, neighbour in neighbours("ridge", X, y, adjacency, each_row_once("ridge")):
+        replay.check(make, data, neighbour, adjacency)
+
+
+def mutant_exact_errors_choose(monkeypatch):
+    """The penalty is chosen by errors on the rows themselves."""
+    solve = FoldMoments.solve
+
+    def peeking(self, oracle):
+        found = solve(self, oracle)
+        if oracle.is_rehearsal:
+            return found
+        targets = oracle._source.records.targets
+        return skdp.oracle.Solution(
+            found.coef, 1, found={**found.found, "best": int(abs(targets).max() > 10)}
+        )
+
+    monkeypatch.setattr(FoldMoments, "solve", peeking)
+
+
+def test_a_mutant_is_caught(replay, leak, rng, monkeypatch):
+    mutant_exact_errors_choose(monkeypatch)
+    with pytest.raises(leak):
+        test_nothing_but_releases(replay, rng, Adjacency.REPLACE_ONE)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"alphas": ()}, {"alphas": 1.0}, {"alphas": (-1.0,)}, {"n_folds": 1}, {"alphas": (math.inf,)}],
+    ids=str,
+)
+def test_refused(regression, options):
+    with pytest.raises(ValueError, match=r"(alphas|n_folds) must be"):
+        skdp.DPRidgeCV(**options).fit(*regression)
+
+
+PER_RECORD = "A record of weight 2 is not two records: see test_sklearn_contract.py."
+
+
+@parametrize_with_checks(
+    [skdp.DPRidgeCV(epsilon=50.0, noise_source="seeded", random_state=0)],
+    expected_failed_checks=lambda estimator: {
+        f"check_sample_weight_equivalence_on_{kind}_data": PER_RECORD
+        for kind in ("dense", "sparse")
+    },
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)

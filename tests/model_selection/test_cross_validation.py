@@ -1,0 +1,133 @@
+"""Private cross-validation: its price, its means, and that no row scores a model that saw it."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.accounting import Adjacency, GDPAccountant
+from skdp.linear_model.base import DPLinearModel
+from skdp.metrics.evaluation import PrivateScorer
+from skdp.model_selection import cross_validation, dp_cross_validate
+from skdp.oracle import Plan
+
+RIDGE = partial(skdp.DPRidge, scaling="none", max_iter=3, target_bound=5.0)
+seeded = partial(dp_cross_validate, noise_source="seeded", random_state=0)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_it_is_charged_once(regression, adjacency):
+    with skdp.PrivacyBudget(1.0, 1e-6, str(adjacency)) as budget:
+        found = dp_cross_validate(RIDGE(), *regression, cv=4, adjacency=str(adjacency))
+        assert budget.n_fits == 1
+        assert 0.999 < budget.spent <= 1.0
+    assert [(line.kind, line.count) for line in found.privacy_.releases] == [
+        ("fit without a fold", 3),
+        ("scores", 1),
+    ]
+    total = skdp.total_privacy(found, delta=1e-6).epsilon
+    assert total == pytest.approx(found.privacy_.epsilon)
+
+
+def check_price_and_rows(monkeypatch, X, y):
+    """What a row meets costs what was charged, and no model scores what it has seen."""
+    X = X.copy()
+    X[:, 4] = np.arange(len(y)) / len(y)  # tells rows apart
+    met, seen = np.zeros(len(y)), []
+    statement, fit, score = Plan.statement, DPLinearModel._fit, PrivateScorer.fit
+    state = {}
+
+    def stated(self, *arguments):
+        found = statement(self, *arguments)
+        state["cost"] = GDPAccountant().mu(found.event, Adjacency.ZERO_OUT) ** 2
+        return found
+
+    def numbers(X):
+        return np.rint(X[:, 4] * len(y)).astype(int)
+
+    def fitted(self, X, *arguments, **checks):
+        done = fit(self, X, *arguments, **checks)
+        met[numbers(X)] += state["cost"]
+        seen.append(set(numbers(X)))
+        return done
+
+    def scored(self, X, y):
+        done = score(self, X, y)
+        met[numbers(X)] += state["cost"]
+        assert not seen[-1] & set(numbers(X)), "a model scored what it had seen"
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cross_validation.candidates, "check_price", lambda *arguments: None)
+        patch.setattr(Plan, "statement", stated)
+        patch.setattr(DPLinearModel, "_fit", fitted)
+        patch.setattr(PrivateScorer, "fit", scored)
+        found = seeded(RIDGE(), X, y, cv=5)
+    charged = GDPAccountant().mu(found.privacy_.event, Adjacency.ZERO_OUT) ** 2
+    assert met.max() <= charged * (1 + 1e-9), "a row meets more than was charged"
+    assert met.min() >= charged * (1 - 1e-4)
+
+
+def test_price_and_rows(regression, monkeypatch):
+    check_price_and_rows(monkeypatch, *regression)
+
+
+def mutant_each_fit_gets_the_whole_budget(monkeypatch):
+    terms = cross_validation.candidates.Terms
+    monkeypatch.setattr(terms, "epsilon", lambda self, n_fits=1: 1.0)
+
+
+def mutant_folds_overlap(monkeypatch):
+    split = cross_validation.random_split
+
+    def overlapping(sizes, drawn_from):
+        first, second, *others = split(sizes, drawn_from)
+        return [np.append(first, second[0]), second, *others]
+
+    monkeypatch.setattr(cross_validation, "random_split", overlapping)
+
+
+@pytest.mark.parametrize("mutant", [mutant_each_fit_gets_the_whole_budget, mutant_folds_overlap])
+def test_mutants_are_caught(regression, monkeypatch, mutant):
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError, match=r"meets more|had seen"):
+        check_price_and_rows(monkeypatch, *regression)
+
+
+def test_means_over_folds(classification):
+    X, y = classification
+    model = skdp.DPLogisticRegression(max_iter=5)
+    names = ["accuracy", "neg_log_loss", "confusion_matrix"]
+    found = seeded(model, X, y, names, cv=3, epsilon=30.0)
+    assert list(found.scores) == names[:2]
+    assert found["accuracy"].value == pytest.approx(
+        np.mean([fold["accuracy"].value for fold in found.folds])
+    )
+    each = [fold["neg_log_loss"].noise_std for fold in found.folds]
+    assert found["neg_log_loss"].noise_std == pytest.approx(math.hypot(*each) / 3)
+    assert found["neg_log_loss"].value < 0 < found["accuracy"].value
+    assert len(found.estimators) == 3
+
+
+@pytest.mark.parametrize(
+    ("message", "options"),
+    [
+        ("cv must be", {"cv": 1}),
+        ("cv must be at most", {"cv": 401}),
+        ("score_share must", {"score_share": 1.0}),
+        ("delta must be above 0", {"delta": 0.0}),
+        ("epsilon must be", {"epsilon": 0.0}),
+        ("metrics of a regressor must be", {"metrics": "accuracy"}),
+        ("adjacency must be", {"adjacency": "other"}),
+        ("estimator must be", {"estimator": PrivateScorer(None)}),
+    ],
+)
+def test_refused_before_the_charge(regression, message, options):
+    with skdp.PrivacyBudget(5.0, 1e-6, allow_seeded_noise=True) as budget:
+        with pytest.raises(ValueError, match=message):
+            seeded(**{"estimator": RIDGE(), "X": regression[0], "y": regression[1], **options})
+        assert budget.spent == 0

@@ -1,0 +1,101 @@
+"""Rows that are standardised a block at a time count as a standardised copy of them does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skdp.objective import Logistic, SquaredError
+from skdp.oracle import Columns, Scaling
+from skdp.oracle.kernels import clipped_gradients as gradients
+from skdp.oracle.kernels import histograms, second_moments
+from skdp.oracle.sources import memory, records
+from skdp.oracle.sources.memory import MemorySource
+
+N_ROWS, N_COLUMNS = 300, 5
+
+
+def sources(rng, monkeypatch, dtype, is_sparse, size=1.0):
+    """The same standardised rows, mapped in every pass and copied beforehand."""
+    monkeypatch.setattr(records, "COPIED_BYTES", 8 * N_COLUMNS * 40)  # several blocks
+    monkeypatch.setattr(records, "SPARSE_ROWS", 40)
+    X = (size * rng.standard_normal((N_ROWS, N_COLUMNS))).astype(dtype)
+    X[rng.random(X.shape) < 0.3] = 0
+    centre = np.zeros(N_COLUMNS) if is_sparse else size * rng.standard_normal(N_COLUMNS)
+    columns = Columns(
+        *np.array([-1.5, 1.5])[:, None] * np.full(N_COLUMNS, size),
+        centre,
+        size * np.ones(N_COLUMNS) / 3,
+    )
+    held = sparse.csr_array(X) if is_sparse else X
+    weights, targets = rng.random(N_ROWS), (X[:, :1] > 0).astype(dtype)
+    found = []
+    for most in (0, 1 << 30):
+        monkeypatch.setattr(memory, "COPY_BYTES", most)
+        monkeypatch.setattr(memory, "SPARSE_COPY", most)
+        rows = MemorySource.of(held, targets, weights, None, 0.5)
+        found.append(rows.transformed(Scaling(columns), 2.0))
+    assert [rows.records.columns is None for rows in found] == [False, True]
+    return found
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_statistic_is_that_of_a_copy(rng, monkeypatch, dtype, is_sparse):
+    lazy, copied = sources(rng, monkeypatch, dtype, is_sparse)
+    tolerance = 1e-12 if dtype is np.float64 or is_sparse else 1e-5
+    point = rng.standard_normal((N_COLUMNS + 1, 1))
+    turned = rng.standard_normal((N_COLUMNS + 1, N_COLUMNS + 1))
+    asked = [
+        (gradients.clipped_gradients, (Logistic(), point, 0.3)),
+        (second_moments.plain_gram, ()),
+        (second_moments.bounded_gram, (0.8,)),
+        (second_moments.bounded_hessian, (Logistic(), point, 0.8)),
+        (second_moments.shrunk_gradients, (SquaredError(), point, 0.5, 0.3)),
+        (second_moments.accurate_gradients, (Logistic(), point, 0.8)),
+        (histograms.bin_counts, (True, True, np.full(6, -9.0), np.full(6, 2.5), 8)),
+    ]
+    for function, arguments in asked:
+        found, expected = (rows.total(function, *arguments) for rows in (lazy, copied))
+        np.testing.assert_allclose(
+            found, expected, rtol=tolerance, atol=tolerance, err_msg=function.__name__
+        )
+    for function, arguments in (
+        (records.inverse_l1_norms, ()),
+        (second_moments.inverse_norms_in, (turned,)),
+    ):
+        found, expected = (rows.per_row(function, *arguments) for rows in (lazy, copied))
+        np.testing.assert_allclose(found, expected, rtol=tolerance)
+    chosen = np.array([3, 7, 250])
+    for rows in (lazy, copied):
+        np.testing.assert_allclose(
+            rows.take(chosen).records.written_out(), rows.records.written_out(chosen)
+        )
+    np.testing.assert_allclose(
+        lazy.records.written_out(chosen), copied.records.written_out(chosen), rtol=tolerance
+    )
+
+
+def test_how_sparse_rows_are_kept_does_not_show(rng, monkeypatch):
+    """Their number of entries, which decides it, is not public."""
+    lazy, copied = sources(rng, monkeypatch, np.float32, is_sparse=True)
+    assert (lazy.records.X != copied.records.X).nnz == 0
+    assert np.array_equal(lazy.records.inverse_norms, copied.records.inverse_norms)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_huge_rows_stay_finite(rng, monkeypatch, is_sparse):
+    lazy, copied = sources(rng, monkeypatch, np.float64, is_sparse, size=1e307)
+    assert np.isfinite(lazy.records.X.data if is_sparse else lazy.records.X).all()
+    np.testing.assert_allclose(lazy.records.inverse_norms, copied.records.inverse_norms)
+
+
+def test_no_copy_of_many_rows_is_made(rng, monkeypatch):
+    """The very array that was given is what passes read."""
+    X = rng.standard_normal((1000, 4))
+    monkeypatch.setattr(memory, "COPY_BYTES", X.nbytes - 1)
+    unit = np.ones(4)
+    rows = MemorySource.of(X, np.zeros((1000, 1)))
+    rows.reserve(transformed=True)
+    assert rows.transformed(Scaling(Columns(-unit, unit, 0 * unit, unit)), 1.0).records.stored is X
