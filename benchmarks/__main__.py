@@ -106,7 +106,7 @@ def main() -> None:
             cases=names or ["gd, 1 step"],
         )  # fmt: skip
     elif kind == "bugs":
-        bugs.run(arguments.output or RESULTS / "bugs.csv", command, names)
+        bugs.run(arguments.output or RESULTS / "bugs.csv", names)
     elif kind == "noise":
         noise.run()
     elif kind == "fuzz":

@@ -464,7 +464,7 @@ def contract_alarm(name):
     return failed[0].split()[1] if failed else ""
 
 
-def run(output, command, names=()):
+def run(output, names=()):
     """Seed every bug and write down who raised the alarm."""
     rows = []
     for name in names or BUGS:
@@ -475,7 +475,6 @@ def run(output, command, names=()):
         print(rows[-1], flush=True)
     if output is not None:
         with output.open("w", newline="", encoding="utf-8") as file:
-            file.write(f"# {command}\n")
             writer = csv.writer(file)
             writer.writerow(["bug", "replay", "canaries", "contract"])
             writer.writerows(rows)
