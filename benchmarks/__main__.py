@@ -20,7 +20,6 @@ from pathlib import Path
 
 from benchmarks import (
     audit,
-    bugs,
     fuzz,
     held_out,
     held_out_verdict,
@@ -106,7 +105,7 @@ def main() -> None:
             cases=names or ["gd, 1 step"],
         )  # fmt: skip
     elif kind == "bugs":
-        bugs.run(arguments.output or RESULTS / "bugs.csv", names)
+        bug_table.run(arguments.output or RESULTS / "bugs.csv", names)
     elif kind == "noise":
         noise.run()
     elif kind == "fuzz":
