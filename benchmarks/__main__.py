@@ -3,7 +3,8 @@
 python -m benchmarks utility [DATA SET ...]   accuracy at a given budget, merged into utility.csv
 python -m benchmarks verdict                  what utility.csv says about the aims
 python -m benchmarks speed                    ratios, measured in one run
-python -m benchmarks groups                   the price of protecting groups of rows, groups.csv
+python -m benchmarks groups [KIND ...]        the price of protecting groups of rows, groups.csv;
+                                              kinds: simulated, real, time
 python -m benchmarks held_out [DATA SET ...]  accuracy on data sets from two packages, held_out.csv,
                                               and what it says about the aims
 python -m benchmarks cases [CASE ...]         generated data with ugly columns and targets: raw and
@@ -25,11 +26,13 @@ from pathlib import Path
 
 from benchmarks import (
     audit,
+    bugs,
     fuzz,
     groups,
     held_out,
     held_out_verdict,
     inference,
+    noise,
     selection,
     speed,
     table,
@@ -139,7 +142,7 @@ def main() -> None:
         minutes = 10.0 if arguments.minutes is None else arguments.minutes
         inference.run(RESULTS / "inference.csv", command, arguments.runs, minutes)
     elif kind == "groups":
-        groups.run(arguments.output or RESULTS / "groups.csv", command, arguments.runs)
+        groups.run(arguments.output or RESULTS / "groups.csv", command, arguments.runs, names)
     elif kind == "selection":
         output = arguments.output or RESULTS / "selection.csv"
         epsilons, runs = arguments.epsilon, arguments.runs
@@ -151,6 +154,10 @@ def main() -> None:
             arguments.output or RESULTS / "audit.csv", command, 2 * arguments.runs,
             cases=names or ["gd, 1 step"],
         )  # fmt: skip
+    elif kind == "bugs":
+        bugs.run(arguments.output or RESULTS / "bugs.csv", command, names)
+    elif kind == "noise":
+        noise.run()
     elif kind == "fuzz":
         sys.exit(bool(fuzz.run(arguments.minutes or 60.0, arguments.seed, arguments.output)))
     elif kind == "verdict":

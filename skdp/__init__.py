@@ -18,10 +18,15 @@ from skdp.linear_model import (
     PrivacyWarning,
     SeededNoiseWarning,
 )
-from skdp.model_selection import PrivacyUtilityDisplay, privacy_of, total_privacy
+from skdp.linear_model.partitions import ParquetColumns
+from skdp.model_selection import Analysis, PrivacyUtilityDisplay, privacy_of, total_privacy
+from skdp.oracle.sources.partitioned import Chunks, Partitions
 from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
+from skdp.stages.public_sample import PublicSample
 
 __all__ = [
+    "Analysis",
+    "Chunks",
     "CoefficientDisplay",
     "DPElasticNet",
     "DPHuberRegressor",
@@ -33,11 +38,14 @@ __all__ = [
     "DPStandardScaler",
     "DPTabularPreprocessor",
     "NoiseWarning",
+    "ParquetColumns",
+    "Partitions",
     "PrivacyBudget",
     "PrivacyBudgetError",
     "PrivacyStatement",
     "PrivacyUtilityDisplay",
     "PrivacyWarning",
+    "PublicSample",
     "SeededNoiseWarning",
     "__version__",
     "privacy_of",

@@ -195,7 +195,7 @@ REFUSED = {
         lambda: LOGISTIC().fit_blocks([(X, Y)], n_samples=N, n_features=2), "DPLogisticRegression",
         "classes=",
     ),
-    "plan of rows": (lambda: RIDGE().plan(X, Y), "plan", "n_samples", "an integer"),
+    "plan of rows": (lambda: RIDGE().plan(X, Y), "plan", "an integer"),
     "plan of none": (lambda: RIDGE().plan(0, 3), "plan", "n_samples", "at least 1", "got 0"),
     "no total": (lambda: skdp.total_privacy(delta=1e-6), "total_privacy", "at least one fitted"),
     "total of unfitted": (

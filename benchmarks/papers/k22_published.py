@@ -1,13 +1,13 @@
 """[K22], Figures 3 and 4 in the set-up of the authors' own code, with the noise mended.
 
 Run `python -m benchmarks.papers.k22_published`; `figures`, `factors` or `bounds` after it runs one
-part, without writing; `again` judges the last run anew. The code that the paper links to fixes
-what the paper leaves open, and what
-`benchmarks.papers.k22` chose otherwise: rows are uniform in [0, 1]^20, not centred; labels are the
-signs of a linear function; all methods start at 10 times ones, far away; the first stage of MASG
-has ceil(2 sqrt(kappa) ln sqrt(kappa)) steps; the heavy ball has Nesterov's momentum. What stays:
-epsilon = 1, delta = 0, sensitivity 40, E_0 = 10, honest Laplace noise, L of other rows of the same
-law. "factors" changes rows and start one at a time, to show which of them decides.
+part, without writing; `again` judges the last run anew. The code that the paper links to fixes what
+the paper leaves open, and what `benchmarks.papers.k22` chose otherwise: rows are uniform in [0,
+1]^20, not centred; labels are the signs of a linear function; all methods start at 10 times ones,
+far away; the first stage of MASG has ceil(2 sqrt(kappa) ln sqrt(kappa)) steps; the heavy ball has
+Nesterov's momentum. What stays: epsilon = 1, delta = 0, sensitivity 40, E_0 = 10, honest Laplace
+noise, L of other rows of the same law. "factors" changes rows and start one at a time, to show
+which of them decides.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from skdp._numbers import shown
 from skdp.accounting import Adjacency, PrivacyStatement
-from skdp.accounting.statement import release_lines
+from skdp.accounting.release_lines import release_lines
 from skdp.linear_model import parameters, parts, tables
 from skdp.linear_model.budget import (
     PrivacyBudget,

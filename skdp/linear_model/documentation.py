@@ -78,12 +78,13 @@ scaling : {"auto", "private", "none"}, default="auto"
     Sparse columns are not centred, and nothing is without an intercept. "none" takes records as
     they are. "auto" is "none" with ``data_norm``, a constraint or ``delta=0``, and leaves columns
     alone where their histograms would drown in noise, by a rule in public facts.
-bounds : tuple (low, high), list of pairs, dict or None, default=None
+bounds : PublicSample, tuple (low, high), list of pairs, dict or None, default=None
     Public ends of the columns: ``(low, high)`` for all columns, each a number or one number for
     each column; a list with a pair for each column; or a dict with a pair for each column, by name
     in a data frame, by number else: ``{"age": (0, 120), ...}``. Two pairs for two columns can be
     read in two ways and are refused: number the columns. Columns are standardised by the ends,
-    values outside are clipped, and no budget is spent on it.
+    values outside are clipped, and no budget is spent on it. A `PublicSample` of rows that are not
+    private tells the sizes of columns better, and their second moments, too.
 inference : {"none", "coefficients"}, default="none"
     "coefficients" ends the fit with standard errors, intervals and p-values: a Newton step from the
     fitted coefficients that undoes their bias, with the covariance of rows and noise. See the page

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from scipy import sparse
+from sklearn import linear_model
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import is_real, shown
@@ -85,6 +86,7 @@ class DPElasticNet(DPLinearRegressor):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
@@ -112,6 +114,7 @@ class DPElasticNet(DPLinearRegressor):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose
@@ -132,6 +135,14 @@ class DPElasticNet(DPLinearRegressor):
 
     def _share_of_l1(self) -> float:
         return self.l1_ratio
+
+    def _plain_twin(self) -> Any:
+        ratio, intercept = self._share_of_l1(), self.fit_intercept
+        twin = linear_model.ElasticNet(self.alpha, l1_ratio=ratio, fit_intercept=intercept)
+        if ratio == 1:
+            twin = linear_model.Lasso(self.alpha, fit_intercept=intercept)
+        twin.n_iter_ = self.n_iter_
+        return twin
 
     def _penalty(self, n_rows: int) -> Penalty:
         strength, ratio = float(self.alpha), float(self._share_of_l1())
@@ -204,6 +215,7 @@ class DPLasso(DPElasticNet):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
@@ -230,6 +242,7 @@ class DPLasso(DPElasticNet):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose

@@ -79,6 +79,7 @@ class DPHuberRegressor(DPLinearRegressor):
         scaling: str = "auto",
         bounds: Any = None,
         fit_intercept: bool = True,
+        linear_predictions: bool = False,
         noise_source: str = "system",
         random_state: Any = None,
         verbose: int = 0,
@@ -106,6 +107,7 @@ class DPHuberRegressor(DPLinearRegressor):
         self.scaling = scaling
         self.bounds = bounds
         self.fit_intercept = fit_intercept
+        self.linear_predictions = linear_predictions
         self.noise_source = noise_source
         self.random_state = random_state
         self.verbose = verbose

@@ -13,11 +13,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skdp import objective
-from skdp._numbers import AnyArray, Array, Indices, is_integer, is_real, listed, shown
+from skdp._numbers import AnyArray, Array, is_integer, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.inference import mean_response
+from skdp.linear_model.labels import encode, sorted_labels, weights_by_label
+from skdp.linear_model.partitions import on_partitions
 from skdp.linear_model.units import Targets
 
 
@@ -147,7 +149,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
         coef_init: ArrayLike | None = None,
@@ -159,7 +161,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            float64 or float32; sparse input is used as CSR.
+            float64 or float32; sparse input is used as CSR. Or `Chunks` or other `Partitions`,
+            which hold y, too; or a dask array or data frame, y being one as well.
         y : array of shape (n_samples,)
             Labels.
         sample_weight : array of shape (n_samples,), float or None, default=None
@@ -222,6 +225,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups)
 
+    @on_partitions
     def decision_function(self, X: Any, return_std: bool = False) -> Any:
         """Return scores, positive for the second label where there are two.
 
@@ -244,6 +248,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         scores = self._linear_predictor(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @on_partitions
     def predict(self, X: Any) -> AnyArray:
         """Predict labels.
 
@@ -259,6 +264,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
+    @on_partitions
     def predict_proba(self, X: Any) -> Array:
         """Predict the probability of every label, in the order of ``classes_``.
 
@@ -275,6 +281,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             return np.column_stack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
 
+    @on_partitions
     def predict_log_proba(self, X: Any) -> Array:
         """Predict the logarithm of the probability of every label.
 
@@ -377,61 +384,3 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
 
 def _n_outputs(n_classes: int) -> int:
     return 1 if n_classes == 2 else n_classes
-
-
-def sorted_labels(declared: Any) -> AnyArray:
-    """Return sorted labels, from an array or any other collection, such as a set."""
-    if isinstance(declared, str | bytes) or not np.iterable(declared):
-        raise ValueError(f"classes must list the labels, as in [0, 1]; got {shown(declared)}.")
-    if not hasattr(declared, "__array__"):
-        declared = list(declared)
-    try:
-        return np.unique(np.asarray(declared))
-    except TypeError:
-        raise ValueError(
-            f"classes must list labels of one kind, all text or all numbers; got {shown(declared)}."
-        ) from None
-
-
-def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
-    """Return the declared labels, sorted, and the place of each label among them."""
-    classes = sorted_labels(declared)
-    kinds = [_kind(found) for found in (classes, labels)]
-    if len({*kinds, "objects"}) == 3:  # objects may be of any kind
-        raise ValueError(
-            f"classes are {kinds[0]} ({listed(classes.tolist())}), and the labels in y are "
-            f"{kinds[1]}. Declare the labels as they are in y. Nothing was released."
-        )
-    try:
-        codes = np.searchsorted(classes, labels)
-    except TypeError:  # objects of several kinds
-        codes = np.zeros(len(labels), dtype=np.intp)
-    codes[codes == len(classes)] = 0
-    if np.any(classes[codes] != labels):
-        raise ValueError(
-            "y holds a label that is not among the declared classes, "
-            f"{listed(classes.tolist(), 20)} ({kinds[0]}; the number 1 and the text '1' are "
-            "different labels). Nothing was released."
-        )
-    return classes, codes
-
-
-def _kind(labels: AnyArray) -> str:
-    """Say in a word what labels are; of the type of the array, not of any label."""
-    return {"U": "text", "S": "text", "O": "objects"}.get(labels.dtype.kind, "numbers")
-
-
-def weights_by_label(class_weight: Mapping[Any, float], classes: AnyArray) -> Array:
-    """Return the weight of each label, 1 where none is given."""
-    unknown = [label for label in class_weight if label not in set(classes.tolist())]
-    if unknown:
-        raise ValueError(f"class_weight names labels that are not among the classes: {unknown!r}.")
-    given = [class_weight.get(label, 1.0) for label in classes.tolist()]
-    if not all(is_real(weight) for weight in given):
-        raise ValueError(f"class_weight must map labels to numbers; got {shown(class_weight)}.")
-    weights = np.array(given, dtype=float)
-    if not ((weights >= 0) & np.isfinite(weights)).all():
-        raise ValueError(
-            f"class_weight must be finite and not negative; got {shown(class_weight)}."
-        )
-    return weights

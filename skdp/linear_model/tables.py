@@ -37,7 +37,7 @@ def column(X: Any, place: int) -> AnyArray:
     return np.asarray(X.iloc[:, place] if hasattr(X, "iloc") else X[names[place]])
 
 
-def kind_of(X: Any, place: int) -> str:
+def column_kind(X: Any, place: int) -> str:
     """Return "dates", "numbers", "text" or "objects" for a column, from its type alone."""
     dtype: Any = getattr(X, "dtype", None)
     if names_of(X) is not None:
@@ -59,7 +59,7 @@ def columns_of_dates(X: Any) -> list[Any]:
         return [0] if getattr(getattr(X, "dtype", None), "kind", "") in tuple("mM") else []
     if not hasattr(X, "dtypes"):
         return []
-    return [name for place, name in enumerate(names) if kind_of(X, place) == "dates"]
+    return [name for place, name in enumerate(names) if column_kind(X, place) == "dates"]
 
 
 def columns_of_text(X: Any) -> list[Any]:
@@ -70,7 +70,7 @@ def columns_of_text(X: Any) -> list[Any]:
     places = range(np.shape(X)[1]) if names is None else range(len(names))
     found = []
     for place in places:
-        if names is not None and kind_of(X, place) == "numbers":
+        if names is not None and column_kind(X, place) == "numbers":
             continue
         try:
             column(X, place).astype(np.float64)

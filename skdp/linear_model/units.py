@@ -156,7 +156,7 @@ def _in_dense_blocks(
     )
 
 
-def target_range(
+def range_of_targets(
     scaling: Scaling | None, target_bound: float | None, n_outputs: int
 ) -> tuple[Array, Array] | None:
     """Return the range of targets that is public, declared or found; None if there is none."""

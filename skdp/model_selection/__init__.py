@@ -1,5 +1,6 @@
 """Choose and judge: splits that are accounted for, what searches cost, score against budget."""
 
+from skdp.model_selection.analysis import Analysis
 from skdp.model_selection.cross_validation import CrossValidation, dp_cross_validate
 from skdp.model_selection.display import PrivacyUtilityDisplay
 from skdp.model_selection.holdout import DPHoldout, dp_train_test_split
@@ -8,6 +9,7 @@ from skdp.model_selection.search_price import privacy_of
 from skdp.model_selection.total import total_privacy
 
 __all__ = [
+    "Analysis",
     "CrossValidation",
     "DPHoldout",
     "DPSearchCV",

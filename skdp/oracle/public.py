@@ -31,6 +31,22 @@ WITHIN_GROUP = 0.1
 LARGEST_EPSILON, LEAST_DELTA = 1e4, 1e-12
 
 
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Second moments of standardised rows that are public.
+
+    Attributes
+    ----------
+    matrix : array of shape (n_features + 1, n_features + 1)
+        Mean of ``z z'`` over rows z with a last entry 1.
+    n_rows : int
+        Rows that they are a mean over.
+    """
+
+    matrix: Array
+    n_rows: int
+
+
 @dataclass(frozen=True)
 class Public:
     """Public facts about a fit; every default, bound and step size is a function of these.
@@ -67,6 +83,8 @@ class Public:
         What one record is: a row, or all rows with one label.
     rows_per_group : float or None
         Guess of how many rows a group has, made without looking at them; None for none.
+    moments : Moments or None
+        Second moments of standardised rows, where a public sample tells them.
     provides : frozenset of str
         What the place where the rows live can do, in the words of `skdp.oracle.sources.base`.
     start : tuple of tuple of float or None
@@ -87,6 +105,7 @@ class Public:
     sparse: bool = False
     weighted: bool = False
     share: float = 1.0
+    moments: Moments | None = None
     unit: str = "row"
     rows_per_group: float | None = None
     provides: frozenset[str] = IN_MEMORY

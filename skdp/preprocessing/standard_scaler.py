@@ -45,11 +45,12 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorM
         Privacy budget of one ``fit``; positive. inf adds no noise, for debugging on public data.
     delta : float, default=1e-6
         Probability, in (0, 1), with which the epsilon guarantee may fail.
-    bounds : tuple (low, high), list of pairs, dict or None, default=None
+    bounds : PublicSample, tuple (low, high), list of pairs, dict or None, default=None
         Public ends of the columns: ``(low, high)`` for all columns, each a number or one number for
         each column; a list with a pair for each column; or a dict with a pair for each column, by
         name in a data frame, by number else: ``{"age": (0, 120), ...}``. Columns are taken for
-        evenly spread between them, and no budget is spent.
+        evenly spread between them, and no budget is spent. A `PublicSample` of rows that are not
+        private tells sizes better.
     adjacency : {"zero_out", "replace_one"}, default="zero_out"
         Neighbouring data sets differ in one record, which is replaced by a null record or by any
         other.

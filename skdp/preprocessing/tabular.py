@@ -293,7 +293,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
                 )
         kinds = {}
         for place, name in enumerate(columns):
-            kind = tables.kind_of(X, place)
+            kind = tables.column_kind(X, place)
             kinds[name] = "date" if kind == "dates" else "number"
             if name in categories:
                 kinds[name] = "category"

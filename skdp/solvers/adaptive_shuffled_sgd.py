@@ -12,7 +12,7 @@ from skdp.solvers import checks
 from skdp.solvers.base import Oracle, Problem, Public, Solution
 from skdp.solvers.clip_tracker import count_ratio, noisy_count
 from skdp.solvers.defaults import UNCLIPPED, expected_row_norm, target_unit
-from skdp.solvers.one_pass import Guess, OnePassSolver, full_budget_noise
+from skdp.solvers.one_pass import MIN_BLOCKS, Guess, OnePassSolver, full_budget_noise
 from skdp.steps import AVERAGES, IterateAverage
 
 # The constant c in the number of blocks, c kappa ln n, which the theorem leaves open.
@@ -148,7 +148,6 @@ class AdaptiveShuffledSGD(OnePassSolver):
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         self._check_search()
         guess = Guess.of(public, problem, self.curvature, self.kappa, self.row_norm)
-        n_blocks, share = self._blocks(public, guess)
         reach = problem.loss.residual_bound
         clip_factor = self.clip_factor
         if checks.is_auto(clip_factor):
@@ -156,8 +155,11 @@ class AdaptiveShuffledSGD(OnePassSolver):
             if not public.is_noisy:
                 clip_factor = UNCLIPPED
         checks.positive(clip_factor=clip_factor)
-        batch = public.n_rows / n_blocks * (1 - share)
         alpha = clip_factor * full_budget_noise(public)
+        n_blocks, share = self._blocks(
+            public, guess, guess.rows_for_full_steps(public, problem, alpha)
+        )
+        batch = public.n_rows / n_blocks * (1 - share)
         return {
             "clip_factor": clip_factor,
             "max_iter": n_blocks,
@@ -169,10 +171,12 @@ class AdaptiveShuffledSGD(OnePassSolver):
             "kappa": guess.kappa,
         }
 
-    def _blocks(self, public: Public, guess: Guess) -> tuple[int, float]:
+    def _blocks(self, public: Public, guess: Guess, rows: float) -> tuple[int, float]:
         """Return the number of blocks, and the share of their rows that are counted.
 
-        Enough rows are counted for the count to stand out from its noise, but at most half.
+        Enough rows are counted for the count to stand out from its noise, but at most half. Fewer
+        and larger blocks are better than steps that are kept short by noise: so many short ones
+        would not get far. ``rows`` is how many it takes.
         """
         noise = full_budget_noise(public) * count_ratio(public)
         counted = COUNT_TO_NOISE * noise * math.sqrt(number_of_counts(self.search, self.resolution))
@@ -180,7 +184,8 @@ class AdaptiveShuffledSGD(OnePassSolver):
         n_blocks = self.max_iter
         if checks.is_auto(n_blocks):
             most = int(public.n_rows * MAX_COUNTED_SHARE / counted)
-            n_blocks = max(1, min(guess.n_blocks(public, BLOCKS), most))
+            full = max(MIN_BLOCKS, int(public.n_rows / (rows + counted)))
+            n_blocks = max(1, min(guess.n_blocks(public, BLOCKS), most, full))
         checks.count(max_iter=n_blocks)
         share = self.stat_share
         if checks.is_auto(share):

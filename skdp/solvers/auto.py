@@ -1,12 +1,13 @@
 """Choose the solver that ``solver="auto"`` stands for, by public facts alone.
 
 0. "adaptive_shuffled_sgd" for rows that arrive in blocks, and can be read only once.
-1. "gd" with delta = 0, weights, sparse X, groups with a guess of their rows, an L1 penalty, a
-   constraint, a loss that is not smooth, more than two classes, or more than 500 columns: the
-   others cannot solve these problems, or do it less well.
+1. "gd" with delta = 0, weights, sparse X, an L1 penalty, a constraint, a loss that is not smooth,
+   more than two classes, or more than 500 columns: the others cannot solve these problems, or do
+   it less well.
 2. "whitened" for squared error with one output and up to 100 columns where the signal-to-noise
    ratio a is at least ``2.5 sqrt(p)``, so that the Gram matrix stands out of its noise: as accurate
-   as "gd" or better, much better where columns are correlated.
+   as "gd" or better, much better where columns are correlated. Not for groups of rows with a guess
+   of their number, whose means "gd" can clip: less noise.
 3. "whitened" where a is at least 150: as accurate as "gd" there, in a tenth of the passes.
 4. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
 
@@ -77,9 +78,10 @@ def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | N
     if public.streamed:
         return "adaptive_shuffled_sgd"
     one_target = public.n_outputs == 1 and "quadratic_loss" in problem.provides
+    one_target &= not public.clips_means
     whitened = (
         "separable_loss" in problem.provides
-        and not (public.is_pure or public.weighted or public.sparse or public.clips_means)
+        and not (public.is_pure or public.weighted or public.sparse)
         and (ANY.holds(public) or (one_target and ONE_TARGET.holds(public)))
     )
     solver = REGISTRY["whitened"]

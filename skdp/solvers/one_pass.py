@@ -132,6 +132,16 @@ class Guess:
         wanted = max(MIN_BLOCKS, math.ceil(unit * self.kappa * math.log(max(public.n_rows, 2))))
         return min(wanted, public.n_rows)
 
+    def rows_for_full_steps(self, public: Public, problem: Problem, alpha: float) -> float:
+        """Return the rows of a block from which on stability limits a step, and not its noise.
+
+        That is where both limits of :meth:`step_size` agree: a root of a quadratic equation.
+        """
+        row = problem.loss.curvature * self.row_norm**2
+        noise = row * self.kappa * math.prod(public.shape) * alpha**2
+        middle = row - self.curvature
+        return (math.sqrt(middle**2 + 4 * self.curvature * noise) - middle) / (2 * self.curvature)
+
     def step_size(self, public: Public, problem: Problem, batch: float, alpha: float) -> float:
         """Return the size of a step on ``batch`` rows, with noise multiplier ``alpha``."""
         batch = max(1.0, batch)

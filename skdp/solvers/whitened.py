@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.oracle import Coordinates, GramSum, ShrunkGradientSum, unpack_gram
+from skdp.oracle.public import Moments
 from skdp.solvers import checks, defaults
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.defaults import UNBOUNDED, growth
@@ -182,9 +184,14 @@ class Whitened(Solver):
         n_rows, n_steps = public.n_rows, self.max_iter
         curvature = _typical_curvature(public, problem)
         # 1. The Gram matrix, and coordinates in which it is about the identity.
-        answer, std = oracle.with_share(GramSum(self.row_norm), self.gram_share)
         known = defaults.penalty_hessian(problem, public) / curvature
-        found = spectrum(unpack_gram(answer, public.n_parameters), std, known)
+        if public.moments is None:
+            answer, std = oracle.with_share(GramSum(self.row_norm), self.gram_share)
+            gram, left = unpack_gram(answer, public.n_parameters), 1 - self.gram_share
+        else:
+            gram, left = _known_gram(public, public.moments), 1.0
+            std = self._gram_std(public)
+        found = spectrum(gram, std, known)
         lifted = found.values + found.edge
         transform = found.vectors / np.sqrt(lifted)
         coordinates = Coordinates(transform)
@@ -192,7 +199,7 @@ class Whitened(Solver):
         expected = math.sqrt(float((found.values / lifted).sum()) / n_rows)
         row_norm = min(self.row_factor * expected, UNBOUNDED)
         # 3. Steps of one over the curvature.
-        share = (1 - self.gram_share) / n_steps
+        share = left / n_steps
         start = oracle.start()
         point = np.sqrt(lifted)[:, None] * (found.vectors.T @ start)
         velocity = np.zeros_like(point)
@@ -212,12 +219,29 @@ class Whitened(Solver):
         result = np.mean(kept, axis=0) if oracle.is_noisy else point
         return Solution(transform @ result, n_steps)
 
+    def _gram_std(self, public: Public) -> float:
+        """Return the noise that a released Gram matrix would have: directions below it are small.
+
+        What a public sample tells of them saves the budget, and is no reason to follow noise there.
+        """
+        if not public.is_noisy:
+            return 0.0
+        return float(self.row_norm**2 / (public.gradient_mu * math.sqrt(self.gram_share)))
+
     def _cap(self, at_zero: bool, problem: Problem) -> float:
         """Return the cap on residuals, which is less where all margins are zero."""
         reach = problem.loss.residual_bound
         if not at_zero or reach is None:
             return float(self.residual_bound)
         return min(float(self.residual_bound), _first_residual(problem) * (1 + 1e-6))
+
+
+def _known_gram(public: Public, moments: Moments) -> Array:
+    """Return the Gram matrix of the rows that a public sample suggests."""
+    size = np.ones(len(moments.matrix))
+    size[-1] = public.intercept_size
+    gram = moments.matrix * np.outer(size, size) * public.n_rows
+    return np.asarray(gram[: public.n_parameters, : public.n_parameters])
 
 
 def _rule(problem: Problem) -> StepRule:

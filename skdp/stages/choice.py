@@ -9,16 +9,21 @@ import numpy as np
 from skdp._numbers import Array, is_real, listed, shown
 from skdp.objective import Problem
 from skdp.oracle import Columns, Public, Scaling
-from skdp.oracle.public import TARGET_RANGE
+from skdp.oracle.public import TARGET_RANGE, Moments
+from skdp.oracle.sources.base import IN_ONE_PLACE
 from skdp.solvers.defaults import GRAM_COLUMNS
 from skdp.stages import correction
 from skdp.stages.inference.stage import InferenceStage
+from skdp.stages.public_sample import PublicSample
 from skdp.stages.recalibration import Recalibration
 from skdp.stages.scaling.shares import shares, whole_budget
 from skdp.stages.scaling.stage import ScalingStage
 
 CHOICES = ("auto", "private", "none")  # values of the parameters scaling and calibration
 INFERENCES = ("none", "coefficients")  # values of the parameter inference
+
+
+Declared = tuple[Array, Array] | PublicSample  # what is public of the columns
 
 
 def check_stages(
@@ -49,12 +54,14 @@ def check_stages(
 
 def declared_ends(
     bounds: Any, n_features: int | None = None, names: Sequence[str] | None = None
-) -> tuple[Array, Array]:
+) -> Declared:
     """Return the declared ends of columns, numbers or one number for each column.
+
+    A public sample is returned as it is, if it has these columns.
 
     Parameters
     ----------
-    bounds : tuple (low, high), sequence of pairs, or dict
+    bounds : tuple (low, high), sequence of pairs, dict, or PublicSample
         As the estimators take it.
     n_features : int or None, default=None
         Number of columns, if it is to agree.
@@ -66,6 +73,9 @@ def declared_ends(
     ValueError
         If the bounds are of another form, or can be read in two ways.
     """
+    if isinstance(bounds, PublicSample):
+        bounds.check(n_features, names)
+        return bounds
     pairs: Any = bounds
     if isinstance(bounds, Mapping):
         pairs = _pairs_in_order(bounds, n_features, names)
@@ -146,12 +156,12 @@ def _pairs_in_order(
     return np.array([pairs[name] for name in known])
 
 
-def declared_columns(
-    ends: tuple[Array, Array] | None, n_features: int, centred: bool
-) -> Columns | None:
-    """Columns between declared ends, taken for evenly spread; costs nothing."""
+def declared_columns(ends: Declared | None, n_features: int, centred: bool) -> Columns | None:
+    """Columns between declared ends, taken for evenly spread, or of a sample; costs nothing."""
     if ends is None:
         return None
+    if isinstance(ends, PublicSample):
+        return ends.columns(centred)
     low, high = (np.broadcast_to(end, n_features).astype(float) for end in ends)
     if not centred:
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
@@ -163,7 +173,7 @@ def declared_columns(
 def scaling_stage(
     who: str,
     scaling: str,
-    ends: tuple[Array, Array] | None,
+    ends: Declared | None,
     public: Public,
     problem: Problem,
     accountant: str = "auto",
@@ -194,17 +204,36 @@ def scaling_stage(
     asked = shares(public, *asks, insist=scaling == "private")
     if asked.share == 0 and columns is None and targets is None:
         return None
-    return ScalingStage(asked, centred, Scaling(columns, targets))
+    return ScalingStage(asked, centred, Scaling(columns, targets), said=_said_of(ends))
 
 
-def scaling_alone(public: Public, ends: tuple[Array, Array] | None) -> ScalingStage:
+def _said_of(ends: Declared | None) -> str:
+    """Return what the statement says of columns that are public."""
+    if isinstance(ends, PublicSample):
+        return (
+            f"Ranges, centres, sizes and second moments of columns come from {ends.n_rows} rows "
+            "that were declared public; values outside these ranges were clipped."
+        )
+    return "bounds were chosen without looking at the rows; values outside were clipped."
+
+
+def known_moments(ends: Declared | None, centred: bool) -> Moments | None:
+    """Return the second moments of standardised columns, None if they are not public."""
+    if not isinstance(ends, PublicSample):
+        return None
+    return Moments(ends.second_moments(centred), ends.n_rows)
+
+
+def scaling_alone(public: Public, ends: Declared | None) -> ScalingStage:
     """Return the stage that spends the whole budget on the columns, or none if they are known."""
     centred = not public.sparse
     columns = declared_columns(ends, public.n_features, centred)
     if columns is None:
         return ScalingStage(whole_budget(public), (centred, centred), standardises=False)
     shares_of_none = whole_budget(public, asked=False)
-    return ScalingStage(shares_of_none, known=Scaling(columns), standardises=False)
+    return ScalingStage(
+        shares_of_none, known=Scaling(columns), standardises=False, said=_said_of(ends)
+    )
 
 
 def calibration_stage(
@@ -305,6 +334,8 @@ def lacking_for_inference(
         return "Gaussian noise: delta > 0, and an accountant other than 'pure'"
     if public.streamed:
         return "rows that can be read more than once; fit_blocks reads them once"
+    if IN_ONE_PLACE not in public.provides and not public.streamed:
+        return "rows in memory; files and clusters are not supported yet"
     if public.grouped:
         return "rows as the unit of privacy; it cannot be had with groups yet"
     if adaptive:

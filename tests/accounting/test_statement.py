@@ -15,7 +15,7 @@ from skdp.accounting import (
     Shuffled,
     compose_statements,
 )
-from skdp.accounting.statement import ReleaseRecord, release_lines
+from skdp.accounting.release_lines import ReleaseRecord, release_lines
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
 G = Gaussian(2.0)

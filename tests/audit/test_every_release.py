@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.releases import OTHERS, PROOFS
+from docs import release_table
 from skdp import audit
 from skdp.linear_model import preparation
 from skdp.oracle.releases import base
@@ -28,3 +31,21 @@ def test_half_of_the_sensitivity_is_found(kind, adjacency, monkeypatch):
     PROOFS[kind].halve(monkeypatch)
     preparation._plans.clear()
     assert not audit.replay(estimator).ok
+
+
+def test_the_page_of_releases_is_up_to_date():
+    text = release_table.text()
+    page = Path(release_table.__file__).with_name("releases.inc").read_text(encoding="utf-8")
+    assert page.strip() == text.strip()
+    missing = [
+        kind.__name__ for kind in base._AUDITED if f"\n{kind.__name__}\n~" not in f"\n{page}"
+    ]
+    assert not missing
+
+
+def test_tests_that_are_named_exist():
+    root = Path(release_table.__file__).parents[1]
+    for name in OTHERS.values():
+        path, _, function = name.partition("::")
+        source = (root / path).read_text(encoding="utf-8")
+        assert f"def {function}" in source

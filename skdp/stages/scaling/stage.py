@@ -79,12 +79,15 @@ class ScalingStage(Stage):
         What is public already.
     standardises : bool
         Whether later stages get standardised records.
+    said : str
+        What the statement says of columns that are public.
     """
 
     shares: Shares
     centred: tuple[bool, bool] = (True, True)
     known: Scaling = field(default_factory=Scaling)
     standardises: bool = True
+    said: str = ""
 
     @property
     def share(self) -> float:  # type: ignore[override]
@@ -112,9 +115,7 @@ class ScalingStage(Stage):
                 "the histograms among its releases. Values outside their range are clipped."
             )
         if self.known.columns is not None:
-            said.append(
-                "bounds were chosen without looking at the rows; values outside were clipped."
-            )
+            said.append(self.said)
         return tuple(said)
 
     def find(self, oracle: Oracle) -> Scaling:

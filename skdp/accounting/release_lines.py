@@ -1,0 +1,136 @@
+"""Releases as a privacy statement lists them, and the lines that sum them up."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from skdp.accounting.events.base import Composed, Event, Wrapper, walk
+from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, Partition
+from skdp.accounting.events.last_iterate import HiddenIterates
+from skdp.accounting.events.sampling import Sampled, Selected, Shuffled
+
+DISJOINT = "disjoint blocks of rows"
+PART_OF_SPLIT = "part of a random split"
+# Added to statements in which releases on disjoint blocks are listed.
+NOT_ADDED = "Answers on disjoint blocks do not add up: a row pays for those it is in, no others."
+
+
+@dataclass(frozen=True)
+class ReleaseRecord:
+    """A run of equal releases: what was released, how many times, and with how much noise.
+
+    Attributes
+    ----------
+    kind : str
+        What was summed, such as "gradient".
+    count : int
+        Number of consecutive releases.
+    noise_multiplier : float
+        Noise standard deviation over the most that one record can contribute; nan for releases
+        that have no single figure.
+    event : Event
+        What an accountant prices: one of the ``count`` releases.
+    """
+
+    kind: str
+    count: int
+    noise_multiplier: float
+    event: Event = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ReleaseLine:
+    """One line of a statement: all releases that look alike, wherever they are in the sequence.
+
+    Attributes
+    ----------
+    what : str
+        The kind, and the number of steps in each release if there are several.
+    count : int
+    rows : str
+        Which rows are read, if not all of them.
+    noise : str
+        The noise multiplier.
+    """
+
+    what: str
+    count: int
+    rows: str
+    noise: str
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether a row is in some of the answers only, whatever the random draws."""
+        return self.rows.startswith(("disjoint", PART_OF_SPLIT))
+
+    def __str__(self) -> str:
+        rows = f" ({self.rows})" if self.rows else ""
+        return f"{self.count} x {self.what}{rows}, noise multiplier {self.noise}"
+
+
+def release_lines(records: Iterable[ReleaseRecord], unit: str = "row") -> list[ReleaseLine]:
+    """Summarise releases, one line for all that look alike; samples and blocks are of units."""
+    alike: dict[tuple[str, str, str], list[ReleaseRecord]] = {}
+    for record in records:
+        n_steps = _n_steps(record.event)
+        what = f"{record.kind} of {n_steps} steps" if n_steps > 1 else record.kind
+        key = what, _rows(record.event), f"{record.noise_multiplier:.6g}"
+        alike.setdefault(key, []).append(record)
+    lines = []
+    for (what, rows, noise), group in alike.items():
+        count = sum(record.count for record in group)
+        if rows == DISJOINT:
+            most = _most_of_one_row(group)
+            several = most < count * _n_steps(group[0].event)
+            rows = f"{DISJOINT}: a row is in at most {most}" if several else ""
+        lines.append(ReleaseLine(what, count, rows.replace("row", unit), noise))
+    return lines
+
+
+def _answers(event: Event) -> list[tuple[Event, int]]:
+    """Return the answers in an event, with counts; samples, blocks and passes stay whole."""
+    parts = walk(event, into=Composed)
+    return [(part, count) for part, count in parts if not isinstance(part, Composed)]
+
+
+def _n_steps(event: Event) -> int:
+    """Return the number of steps in a release; a step may consist of answers of different kinds."""
+    counts: Counter[type[Event]] = Counter()
+    for answer, count in _answers(event):
+        if isinstance(answer, Wrapper) and not isinstance(answer, Selected):
+            count *= answer.n_answers * _n_steps(answer.event)
+        counts[type(answer)] += count
+    return max(counts.values(), default=0)
+
+
+def _rows(event: Event) -> str:
+    """Describe the rows that all answers in an event read; "" where answers differ."""
+    found = {_rows_of_one(answer) for answer, _ in _answers(event)}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _rows_of_one(event: Event) -> str:
+    if isinstance(event, OnBlock) and event.partition.shared:
+        inside = _rows(event.event)
+        part = f"{PART_OF_SPLIT}, {event.block + 1} of {event.partition.n_blocks}"
+        return f"{part}: {inside}" if inside else part
+    if isinstance(event, OnBlock | DisjointPass | Shuffled | BallsAndBins):
+        return DISJOINT
+    if isinstance(event, Sampled):
+        return f"random samples of {100 * event.rate:.3g}% of the rows"
+    return "only the last point is shown" if isinstance(event, HiddenIterates) else ""
+
+
+def _most_of_one_row(records: Iterable[ReleaseRecord]) -> int:
+    """Return the largest number of the answers on disjoint blocks that one row can be in."""
+    passes = 0
+    blocks: dict[Partition, Counter[int]] = {}
+    for record in records:
+        for answer, count in _answers(record.event):
+            count *= record.count
+            if isinstance(answer, OnBlock):
+                times = count * _n_steps(answer.event)
+                blocks.setdefault(answer.partition, Counter())[answer.block] += times
+            else:
+                passes += count
+    return passes + sum(max(counts.values()) for counts in blocks.values())

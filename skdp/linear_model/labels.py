@@ -1,0 +1,67 @@
+"""Labels of a classifier: declared ones, their codes, and weights by label."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdp._numbers import AnyArray, Array, Indices, is_real, listed, shown
+
+
+def sorted_labels(declared: Any) -> AnyArray:
+    """Return sorted labels, from an array or any other collection, such as a set."""
+    if isinstance(declared, str | bytes) or not np.iterable(declared):
+        raise ValueError(f"classes must list the labels, as in [0, 1]; got {shown(declared)}.")
+    if not hasattr(declared, "__array__"):
+        declared = list(declared)
+    try:
+        return np.unique(np.asarray(declared))
+    except TypeError:
+        raise ValueError(
+            f"classes must list labels of one kind, all text or all numbers; got {shown(declared)}."
+        ) from None
+
+
+def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
+    """Return the declared labels, sorted, and the place of each label among them."""
+    classes = sorted_labels(declared)
+    kinds = [_kind(found) for found in (classes, labels)]
+    if len({*kinds, "objects"}) == 3:  # objects may be of any kind
+        raise ValueError(
+            f"classes are {kinds[0]} ({listed(classes.tolist())}), and the labels in y are "
+            f"{kinds[1]}. Declare the labels as they are in y. Nothing was released."
+        )
+    try:
+        codes = np.searchsorted(classes, labels)
+    except TypeError:  # objects of several kinds
+        codes = np.zeros(len(labels), dtype=np.intp)
+    codes[codes == len(classes)] = 0
+    if np.any(classes[codes] != labels):
+        raise ValueError(
+            "y holds a label that is not among the declared classes, "
+            f"{listed(classes.tolist(), 20)} ({kinds[0]}; the number 1 and the text '1' are "
+            "different labels). Nothing was released."
+        )
+    return classes, codes
+
+
+def _kind(labels: AnyArray) -> str:
+    """Say in a word what labels are; of the type of the array, not of any label."""
+    return {"U": "text", "S": "text", "O": "objects"}.get(labels.dtype.kind, "numbers")
+
+
+def weights_by_label(class_weight: Mapping[Any, float], classes: AnyArray) -> Array:
+    """Return the weight of each label, 1 where none is given."""
+    unknown = [label for label in class_weight if label not in set(classes.tolist())]
+    if unknown:
+        raise ValueError(f"class_weight names labels that are not among the classes: {unknown!r}.")
+    given = [class_weight.get(label, 1.0) for label in classes.tolist()]
+    if not all(is_real(weight) for weight in given):
+        raise ValueError(f"class_weight must map labels to numbers; got {shown(class_weight)}.")
+    weights = np.array(given, dtype=float)
+    if not ((weights >= 0) & np.isfinite(weights)).all():
+        raise ValueError(
+            f"class_weight must be finite and not negative; got {shown(class_weight)}."
+        )
+    return weights

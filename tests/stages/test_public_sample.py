@@ -1,0 +1,116 @@
+"""What public rows tell of columns: it costs nothing, and tells nothing of private ones."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+import skdp
+from replays import HOSTILE_ROWS, data_for, differing
+from skdp import PublicSample
+from skdp.accounting import Adjacency
+from skdp.oracle.public import LONG_ROW
+
+
+def correlated(rng, n_rows):
+    Z = rng.standard_normal((n_rows, 6)) + 2 * rng.standard_normal((n_rows, 1))
+    X = 10.0 ** np.arange(-3, 3) * (Z + 50)
+    return X, Z @ np.linspace(-1, 1, 6) + rng.standard_normal(n_rows)
+
+
+def test_columns_are_those_of_the_sample(rng):
+    X = 50 + 10.0 ** np.arange(-3, 3) * rng.uniform(-1, 1, (5000, 6))
+    sample = PublicSample(X)
+    found = sample.columns(centred=True)
+    assert (np.abs(found.centre - X.mean(axis=0)) < 0.05 * X.std(axis=0)).all()
+    np.testing.assert_allclose(found.size, X.std(axis=0), rtol=0.05)
+    assert (sample.columns(centred=False).centre == 0).all()
+    Z = found.apply(X)
+    assert np.linalg.norm(Z, axis=1).max() < LONG_ROW * np.sqrt(7)
+    Z = np.column_stack([Z, np.ones(5000)])
+    np.testing.assert_allclose(sample.second_moments(True), Z.T @ Z / 5000, atol=1e-12)
+
+
+def test_columns_of_one_value_have_a_size(rng):
+    X = np.column_stack([np.zeros(30), np.full(30, 7.0), rng.standard_normal(30)])
+    for centred in (True, False):
+        found = PublicSample(X).columns(centred)
+        assert (found.size > 0).all()
+        assert (found.low < found.high).all()
+
+
+def test_it_costs_nothing_and_is_said(rng):
+    X, y = correlated(rng, 3000)
+    bounds = PublicSample(X[:60])
+    model = skdp.DPLinearRegression(bounds=bounds, target_bound=20.0, random_state=0)
+    planned = model.plan(2940, 6)
+    fitted = model.fit(X[60:], y[60:])
+    assert fitted.privacy_.releases == planned.releases
+    assert {record.kind for record in planned.releases} == {"gradient", "calibration"}
+    assert sum("60 rows that were declared public" in text for text in planned.assumptions) == 1
+    assert fitted.solver_.name == "whitened"
+    np.testing.assert_array_equal(fitted.scaling_.columns.centre, bounds.columns(True).centre)
+
+
+def mean_score(X, y, **parameters):
+    model = skdp.DPLinearRegression(noise_source="seeded", **parameters)
+    fits = (clone(model).set_params(random_state=seed) for seed in range(5))
+    return np.mean([fit.fit(X[100:3000], y[100:3000]).score(X[3000:], y[3000:]) for fit in fits])
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3])
+def test_it_is_worth_more_than_it_takes(rng, epsilon):
+    X, y = correlated(rng, 6000)
+    with_sample = mean_score(X, y, epsilon=epsilon, bounds=PublicSample(X[:100]))
+    assert with_sample > mean_score(X, y, epsilon=epsilon)
+
+
+def test_of_sparse_columns_and_without_an_intercept(rng):
+    X, y = correlated(rng, 400)
+    for fit_intercept in (True, False):
+        model = skdp.DPRidge(
+            bounds=PublicSample(X[:50]), fit_intercept=fit_intercept, solver="whitened"
+        )
+        assert model.fit(X[50:], y[50:]).scaling_.columns is not None
+    found = skdp.DPRidge(bounds=PublicSample(X[:50])).fit(sparse.csr_array(X[50:]), y[50:])
+    assert (found.scaling_.columns.centre == 0).all()
+
+
+def test_it_holds_no_rows_and_is_cloned(rng):
+    X, _ = correlated(rng, 2000)
+    model = skdp.DPRidge(bounds=PublicSample(X))
+    assert len(pickle.dumps(model)) < 10_000
+    assert clone(model).bounds.n_rows == 2000
+    assert "2000 rows" in repr(model.bounds)
+
+
+def test_other_columns_are_refused(rng):
+    pandas = pytest.importorskip("pandas")
+    X, y = correlated(rng, 300)
+    with pytest.raises(ValueError, match=r"sample has 5 columns, and X has 6.*Nothing"):
+        skdp.DPRidge(bounds=PublicSample(X[:, :5])).fit(X, y)
+    frame = pandas.DataFrame(X, columns=list("abcdef"))
+    model = skdp.DPRidge(bounds=PublicSample(frame[:50]))
+    model.fit(frame, y)
+    with pytest.raises(ValueError, match=r"same order.*Nothing"):
+        model.fit(frame[list("bacdef")], y)
+    with pytest.raises(ValueError, match="not in X: 'a'"):
+        model.fit(frame.rename(columns={"a": "g"}), y)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_nothing_but_releases(replay, rng, adjacency):
+    X, y = data_for("linear", rng)
+    bounds = PublicSample(rng.standard_normal((40, 4)))
+
+    def model():
+        given = {"bounds": bounds, "solver": "whitened", "adjacency": str(adjacency)}
+        return skdp.DPRidge(noise_source="seeded", random_state=0, **given)
+
+    for place, row in enumerate(HOSTILE_ROWS):
+        data, neighbour = differing(X, y, adjacency, place, row, 1e12)
+        replay.check(model, data, neighbour, adjacency)
