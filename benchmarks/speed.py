@@ -220,7 +220,7 @@ def noise(repeats):
 
 
 def memory(n_rows):
-    """Peak of what a fit allocates beside its data, of which it copies some only if they are few."""
+    """Peak of what a fit allocates beside its data, which it copies only if they are few."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, 50))
     y = (X[:, 0] > 0).astype(int)
