@@ -18,12 +18,15 @@ from skdp.linear_model import (
     PrivacyWarning,
     SeededNoiseWarning,
 )
+from skdp.linear_model.partitions import ParquetColumns
 from skdp.model_selection import Analysis, PrivacyUtilityDisplay, privacy_of, total_privacy
+from skdp.oracle.sources.partitioned import Chunks, Partitions
 from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 from skdp.stages.public_sample import PublicSample
 
 __all__ = [
     "Analysis",
+    "Chunks",
     "CoefficientDisplay",
     "DPElasticNet",
     "DPHuberRegressor",
@@ -35,6 +38,8 @@ __all__ = [
     "DPStandardScaler",
     "DPTabularPreprocessor",
     "NoiseWarning",
+    "ParquetColumns",
+    "Partitions",
     "PrivacyBudget",
     "PrivacyBudgetError",
     "PrivacyStatement",

@@ -3,12 +3,13 @@
 import importlib
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse as scipy_sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, is_real, shown
@@ -23,11 +24,19 @@ from skdp.linear_model.grouping import (
 )
 from skdp.linear_model.inference import InferenceMixin, warn_about_inference
 from skdp.linear_model.parameters import check_counts
+from skdp.linear_model.partitions import Look, as_partitions, summaries
 from skdp.linear_model.preparation import PlannedModel
 from skdp.linear_model.streaming import BlockReader
 from skdp.linear_model.units import Targets, in_raw_units, joint_weights, scaled_scores
 from skdp.oracle import Solution
+from skdp.oracle.sources.base import PARTITIONED, STREAMED
 from skdp.oracle.sources.memory import Map, MemorySource
+from skdp.oracle.sources.partitioned import (
+    PartitionedSource,
+    Partitions,
+    Visit,
+    require_few_partitions,
+)
 from skdp.oracle.sources.stream import StreamSource
 
 
@@ -70,6 +79,13 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         # 1. Everything that can be refused without rows.
         who = type(self).__name__
         self._check_parameters()
+        partitions = as_partitions(who, X, y)
+        if partitions is not None:
+            if groups is not None:
+                raise ValueError(f"{who}: rows in partitions take no groups.")
+            return self._fit_partitions(
+                partitions, sample_weight, coef_init, intercept_init, checks
+            )
         part = parts.part_of(X, y)
         # 2. Validate the rows.
         grouped = None
@@ -110,6 +126,56 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
         # 5. Keep the answer; rows, oracle and generators end here.
         self._keep(solution, prepared, targets, statement)
+        return self
+
+    def _fit_partitions(
+        self,
+        partitions: Partitions,
+        sample_weight: Any,
+        coef_init: Any,
+        intercept_init: Any,
+        checks: dict[str, Any],
+    ) -> Self:
+        """Fit on rows that stay where they are: in files, or in other processes."""
+        who = type(self).__name__
+        if sample_weight is not None:
+            raise ValueError(f"{who}: rows in partitions take no sample_weight; use class_weight.")
+        # 1. A first pass checks the rows, as a fit in memory does.
+        twin = self._twin().set_params(budget=None, random_state=None, noise_source="system")
+        finds_labels = is_classifier(self) and twin.classes is None
+        seen = summaries(who, partitions, Look(twin, finds_labels, checks))
+        sizes, like = [one.n_rows for one in seen], seen[0]
+        if finds_labels:
+            twin.classes = np.unique(np.concatenate([one.labels for one in seen]))
+            twin._check_parameters()
+        declared = replace(twin._declared_targets(like.n_outputs), is_column=like.is_column)
+        # 2. The rest is that of any fit.
+        require_few_partitions(sizes, like.n_features, like.is_sparse)
+        prepared = self._prepare(
+            sum(sizes),
+            like.n_features,
+            declared.n_outputs,
+            like.is_sparse,
+            declared.weights is not None,
+            PARTITIONED,
+            names=like.names,
+            start=self._start(coef_init, intercept_init, like.n_features, declared.n_outputs),
+        )
+        public = prepared.public
+        read = BlockReader(twin, public, declared)
+        visit = Visit(read, public.row_bound, public.intercept_size * public.has_intercept)
+        solution, statement = self._carry_out(
+            prepared,
+            self._assumptions(prepared),
+            lambda spread: PartitionedSource(partitions, public.n_rows, visit, spread),
+            parts.part_of(),
+        )
+        self._keep(solution, prepared, declared, statement)
+        self.n_features_in_ = like.n_features
+        if like.names is not None:
+            self.feature_names_in_ = np.array(like.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
         return self
 
     def fit_blocks(
@@ -195,7 +261,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         weighted = declared.weights is not None
         shape = n_samples, n_features, declared.n_outputs, bool(sparse), weighted
         start = self._start(coef_init, intercept_init, n_features, declared.n_outputs)
-        prepared = self._prepare(*shape, streamed=True, start=start)
+        prepared = self._prepare(*shape, STREAMED, start=start)
         public = prepared.public
         reader = BlockReader(self._twin(), public, declared)
 

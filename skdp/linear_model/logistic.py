@@ -19,6 +19,7 @@ from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.inference import mean_response
 from skdp.linear_model.labels import encode, sorted_labels, weights_by_label
+from skdp.linear_model.partitions import on_partitions
 from skdp.linear_model.units import Targets
 
 
@@ -148,7 +149,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
         coef_init: ArrayLike | None = None,
@@ -160,7 +161,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            float64 or float32; sparse input is used as CSR.
+            float64 or float32; sparse input is used as CSR. Or `Chunks` or other `Partitions`,
+            which hold y, too; or a dask array or data frame, y being one as well.
         y : array of shape (n_samples,)
             Labels.
         sample_weight : array of shape (n_samples,), float or None, default=None
@@ -223,6 +225,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups)
 
+    @on_partitions
     def decision_function(self, X: Any, return_std: bool = False) -> Any:
         """Return scores, positive for the second label where there are two.
 
@@ -245,6 +248,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         scores = self._linear_predictor(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @on_partitions
     def predict(self, X: Any) -> AnyArray:
         """Predict labels.
 
@@ -260,6 +264,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
+    @on_partitions
     def predict_proba(self, X: Any) -> Array:
         """Predict the probability of every label, in the order of ``classes_``.
 
@@ -276,6 +281,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             return np.column_stack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
 
+    @on_partitions
     def predict_log_proba(self, X: Any) -> Array:
         """Predict the logarithm of the probability of every label.
 

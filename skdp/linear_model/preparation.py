@@ -31,7 +31,7 @@ from skdp.linear_model.parameters import (
 from skdp.linear_model.units import starting_point
 from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import Public, SolverStage, Stage, make_plan
-from skdp.oracle.sources.base import IN_MEMORY, STREAMED
+from skdp.oracle.sources.base import IN_MEMORY, PARTITIONED
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.auto import automatic_solver
 from skdp.stages import choice
@@ -161,7 +161,7 @@ class PlannedModel(PrivateEstimatorMixin):
         n_outputs: int,
         is_sparse: bool,
         weighted: bool,
-        streamed: bool = False,
+        provides: frozenset[str] = IN_MEMORY,
         names: Sequence[str] | None = None,
         start: Start | None = None,
         grouped: bool = False,
@@ -171,7 +171,7 @@ class PlannedModel(PrivateEstimatorMixin):
         ``names`` of columns, empty if they have none, are for ``bounds`` that name them.
         """
         ends = None if self.bounds is None else choice.declared_ends(self.bounds, n_features, names)
-        shape = n_rows, n_features, n_outputs, is_sparse, weighted, streamed, start, grouped
+        shape = n_rows, n_features, n_outputs, is_sparse, weighted, provides, start, grouped
         parameters = self.get_params(deep=False)
         planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
         try:
@@ -194,7 +194,7 @@ class PlannedModel(PrivateEstimatorMixin):
         n_outputs: int,
         is_sparse: bool,
         weighted: bool,
-        streamed: bool,
+        provides: frozenset[str],
         start: Start | None,
         grouped: bool,
     ) -> Prepared:
@@ -213,7 +213,7 @@ class PlannedModel(PrivateEstimatorMixin):
             weighted=weighted,
             unit="group" if grouped else "row",
             rows_per_group=self.rows_per_group,
-            provides=STREAMED if streamed else IN_MEMORY,
+            provides=provides,
         )
         public = replace(
             public, row_bound=public.long_row if self.data_norm is None else public.data_norm
@@ -234,11 +234,11 @@ class PlannedModel(PrivateEstimatorMixin):
             require_start(who, asked, problem, start[0])
         if public.clips_means and not asked.averages_groups(public.is_pure):
             public = replace(public, rows_per_group=None)
-        if streamed:
+        if public.streamed:
             require_one_pass(who, asked)
         # 1. Scaling comes first; the solver works on what it leaves.
         before = None
-        if not streamed:
+        if not public.streamed:
             before = choice.scaling_stage(who, self.scaling, ends, public, problem, self.accountant)
         scaled = public if before is None else before.public_after(public)
         # 2. Inference comes last, calibration before it; the solver gets what they leave.
@@ -338,6 +338,11 @@ class PlannedModel(PrivateEstimatorMixin):
                 "were scaled down to it, in fit and in predict; data_norm sets another bound."
             )
         found += noise_assumptions(self.noise_source, self.epsilon)
+        if public.provides == PARTITIONED:
+            found.append(
+                "Rows came in partitions; how they are divided does not depend on private values. "
+                "Whoever runs the passes over them, and carries their sums, is trusted."
+            )
         if public.streamed:
             found += [
                 f"Rows arrived block by block and were read once. n = {public.n_rows} was "

@@ -14,6 +14,7 @@ from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.inference import mean_response
+from skdp.linear_model.partitions import on_partitions
 from skdp.linear_model.units import Targets, range_of_targets
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 from skdp.oracle import Solution
@@ -25,7 +26,7 @@ class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
         coef_init: ArrayLike | None = None,
@@ -37,7 +38,8 @@ class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            float64 or float32; sparse input is used as CSR.
+            float64 or float32; sparse input is used as CSR. Or `Chunks` or other `Partitions`,
+            which hold y, too; or a dask array or data frame, y being one as well.
         y : array of shape (n_samples,) or (n_samples, n_targets)
             Several targets are one release of a matrix: the budget is not split.
         sample_weight : array of shape (n_samples,), float or None, default=None
@@ -65,6 +67,7 @@ class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         given = sample_weight, coef_init, intercept_init, groups
         return self._fit(X, y, *given, multi_output=True, y_numeric=True)
 
+    @on_partitions
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict targets.
 

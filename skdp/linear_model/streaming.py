@@ -42,6 +42,10 @@ class BlockReader:
             if not (is_pair and np.shape(block[0])[:1] == (0,)):
                 yield self._validated(block)
 
+    def __call__(self, X: Any, y: Any) -> Arrival:
+        """Return one block, validated."""
+        return self._validated((X, y))
+
     def nothing(self) -> Arrival:
         """Return an arrival of no rows."""
         shape = 0, self._public.n_features

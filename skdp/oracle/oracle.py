@@ -18,7 +18,13 @@ from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.samplers import Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.scaling import Columns, Scaling
-from skdp.oracle.sources.base import REPEATABLE, RepeatableSource, Source, require_kind
+from skdp.oracle.sources.base import (
+    REPEATABLE,
+    InMemory,
+    RepeatableSource,
+    Source,
+    require_kind,
+)
 
 
 class Oracle:
@@ -232,7 +238,7 @@ class Oracle:
         _require_plain(scaling)
         public = replace(self.public, row_bound=None, data_norm=None)
         if self._source is not None and self._given is not None:
-            given = require_kind(self._given, RepeatableSource)
+            given = require_kind(self._given, InMemory)
             used = require_kind(self._source, RepeatableSource)
             self._source = given.unclipped(scaling.unclipped, used)
         self.public = public

@@ -10,6 +10,7 @@ from skdp._numbers import Array, is_real, listed, shown
 from skdp.objective import Problem
 from skdp.oracle import Columns, Public, Scaling
 from skdp.oracle.public import TARGET_RANGE, Moments
+from skdp.oracle.sources.base import IN_ONE_PLACE
 from skdp.solvers.defaults import GRAM_COLUMNS
 from skdp.stages import correction
 from skdp.stages.inference.stage import InferenceStage
@@ -333,6 +334,8 @@ def lacking_for_inference(
         return "Gaussian noise: delta > 0, and an accountant other than 'pure'"
     if public.streamed:
         return "rows that can be read more than once; fit_blocks reads them once"
+    if IN_ONE_PLACE not in public.provides and not public.streamed:
+        return "rows in memory; files and clusters are not supported yet"
     if public.grouped:
         return "rows as the unit of privacy; it cannot be had with groups yet"
     if adaptive:

@@ -14,7 +14,7 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import NORM_SLACK, gradient_contribution, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise
-from skdp.oracle.sources.base import Source, require_kind
+from skdp.oracle.sources.base import IN_ONE_PLACE, REPEATABLE, Source, require_kind
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
@@ -93,6 +93,10 @@ class LastIterate(base.Release):
     @property
     def takes_groups(self) -> bool:
         return True
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({REPEATABLE, IN_ONE_PLACE})
 
     def parts(self) -> tuple[object, ...]:
         return (self.mechanism,)

@@ -14,7 +14,13 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import GRID_BITS, GaussianNoise
-from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
+from skdp.oracle.sources.base import (
+    IN_ONE_PLACE,
+    REPEATABLE,
+    RepeatableSource,
+    Source,
+    require_kind,
+)
 from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
 OUTPUT_NOISE = 30.0  # relative to the noise on the objective, each in its own unit
@@ -89,6 +95,11 @@ class PerturbedMinimum(base.Release):
     @property
     def takes_groups(self) -> bool:
         return False  # the theorem takes a Hessian of rank one, and that of a group has not
+
+    @property
+    def needs(self) -> frozenset[str]:
+        # Its rounding is charged for the blocks of one process.
+        return frozenset({REPEATABLE, IN_ONE_PLACE})
 
     def parts(self) -> tuple[object, ...]:
         return ()

@@ -18,9 +18,11 @@ BlockFunction = Callable[..., Any]
 REPEATABLE = "rows that can be read more than once"
 ADDRESSABLE = "rows that can be taken by number"
 ORDERED = "rows in an order that does not depend on them, cut in blocks"
+IN_ONE_PLACE = "rows in the memory of one process"
 
-IN_MEMORY = frozenset({REPEATABLE, ADDRESSABLE, ORDERED})
+IN_MEMORY = frozenset({REPEATABLE, ADDRESSABLE, ORDERED, IN_ONE_PLACE})
 STREAMED = frozenset({ORDERED})
+PARTITIONED = frozenset({REPEATABLE})
 
 Kind = TypeVar("Kind", bound="Source")
 
@@ -68,13 +70,6 @@ class RepeatableSource(Source):
     def transformed(self, scaling: Scaling, row_bound: float | None) -> RepeatableSource:
         """Return the rows mapped by public numbers, one by one, with another bound on them."""
 
-    @abstractmethod
-    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> RepeatableSource:
-        """Return the rows mapped without a range or a bound, their constant feature of size 1.
-
-        ``instead_of`` is what `transformed` returned: its memory is written over.
-        """
-
 
 class OrderedSource(Source):
     """Rows in an order that does not depend on what they hold.
@@ -104,6 +99,13 @@ class InMemory(RepeatableSource):
     """Rows whose records are at hand, all at once."""
 
     records: Records
+
+    @abstractmethod
+    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> RepeatableSource:
+        """Return the rows mapped without a range or a bound, their constant feature of size 1.
+
+        ``instead_of`` is what `transformed` returned: its memory is written over.
+        """
 
 
 def require_kind(source: Source, kind: type[Kind]) -> Kind:

@@ -35,7 +35,8 @@ OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the 
 # Columns may be alike if so many of them have sizes so far apart at most, that being a multiple of
 # the noise.
 NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
-HIDES_MEAN = 40.0  # most mean of such a column, in sizes, in units of the noise; 4 sizes at most
+# Most mean of such a column, in sizes, in units of the noise; and the limits of that in sizes.
+HIDES_MEAN, LEAST_SHOWN, MOST_HIDDEN = 40.0, 1.5, 4.0
 # Most size in bins of a column that shows one value only, and of one that does if its size is so
 # much smaller than that of others.
 LONE, NEARLY_LONE, SMALLER = 0.6, 1.5, 30.0
@@ -56,6 +57,7 @@ TRUSTED, ELSEWHERE = 0.09, 0.004
 # The widest window that is trusted should fill a tenth of the range, so that a wider column is seen
 # by the coarse bins of the next round.
 FILLED, MOST_FINE = 0.1, 1024
+NEAR = 0.5  # most width of the range of such a column, next to its distance from 0
 SPREAD_OUT = 3  # bins over which a column has to be spread for its size to be known
 LEAST_SIZE = 0.2  # of a shape, in bins
 COLUMNS_AT_ONCE = 256  # where a copy of all would be larger than the rows
@@ -68,6 +70,11 @@ class Ranges:
 
     low: Array
     high: Array
+
+    @property
+    def far_from_0(self) -> Mask:
+        """Which ranges are short next to their distance from 0: a long tail's are not."""
+        return self.high - self.low < NEAR * np.maximum(self.low, -self.high)
 
     def where(self, chosen: Mask, other: Ranges) -> Ranges:
         """Return the ranges, others for the chosen columns."""
@@ -193,8 +200,8 @@ def zoomed(
 ) -> Ranges:
     """Smaller ranges, where the bins that hold records are much fewer than there are.
 
-    A range that is smaller already is made smaller ``again`` only where it lies on one side of 0,
-    so that next to its offset its width is small: rare values far from common ones stay in it.
+    A range that is smaller already is made smaller ``again`` only where its width is small next to
+    its distance from 0: rare values far from common ones stay in it.
     """
     n_bins = counts.shape[1]
     found = _found(counts, std, n_rows, exact, in_common)
@@ -209,11 +216,10 @@ def zoomed(
     # Not beyond what numbers of this size can tell apart.
     farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
     smaller &= width > FINEST * farthest
+    closer = Ranges(ranges.low + start * width, ranges.low + stop * width)
     if again:
-        smaller &= (ranges.low > 0) | (ranges.high < 0)
-    low = np.where(smaller, ranges.low + start * width, ranges.low)
-    high = np.where(smaller, ranges.low + stop * width, ranges.high)
-    return Ranges(low, high)
+        smaller &= closer.far_from_0
+    return ranges.where(smaller, closer)
 
 
 def fine_bins(noise: float) -> int:
@@ -295,7 +301,7 @@ def columns_from(
         one = np.where(np.abs(mean) > half, np.abs(mean), 1.0)
         size = np.where(found.size > 0, found.size * width, one)
     elif in_common:
-        size = _of_lone_values(found, size, mean)
+        size = _of_lone_values(found, size, mean, ~ranges.far_from_0)
         # Differences that noise alone can make are not worth their harm.
         doubt = np.minimum(1.0, DOUBT * std / n_rows)
         usual = float(np.median(size))
@@ -321,12 +327,14 @@ def columns_from(
     return Columns(np.minimum(low, 0.0), np.maximum(high, 0.0), np.zeros(len(mean)), size)
 
 
-def _of_lone_values(found: Found, size: Array, mean: Array) -> Array:
+def _of_lone_values(found: Found, size: Array, mean: Array, may_be: Mask) -> Array:
     """Sizes, where a column that shows one value other than 0 is taken to be as wide as others.
 
     What it holds beside that value drowns in noise; the bin of one value says nothing of a size.
+    But a range that is short next to its distance from 0 was found by looking closer: its ends
+    tell of a size, and other values are clipped to them.
     """
-    lone = found.size <= LONE
+    lone = (found.size <= LONE) & may_be
     if lone.all():
         return size
     usual = float(np.median(size[~lone]))
@@ -337,7 +345,7 @@ def _of_lone_values(found: Found, size: Array, mean: Array) -> Array:
         lone |= near & (size < usual / NARROW)
     else:
         lone |= (found.size <= NEARLY_LONE) & (size < usual / SMALLER)
-    lone &= np.abs(mean) > 2 * size
+    lone &= (np.abs(mean) > 2 * size) & may_be
     # Where columns are not like each other, its size is taken from the value itself.
     return np.where(lone, np.maximum(size, usual if alike else OWN_VALUE * np.abs(mean)), size)
 
@@ -350,5 +358,6 @@ def _alike(mean: Array, size: Array, noise: float) -> Mask:
     apart = np.abs(np.log(size / np.median(size)))
     most = min(math.log(MOST_APART), APART * noise)
     # A mean that the counts show well is not for the noise to hide.
-    alike = (apart < most) & (np.abs(mean) < min(4.0, HIDES_MEAN * noise) * size)
+    hidden = min(max(HIDES_MEAN * noise, LEAST_SHOWN), MOST_HIDDEN)
+    alike = (apart < most) & (np.abs(mean) < hidden * size)
     return np.asarray(alike & (alike.mean() >= NEARLY_ALL))

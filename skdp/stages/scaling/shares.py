@@ -89,6 +89,9 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
 
     most = MOST_OF_COLUMNS if n_features <= MANY else MOST_OF_MANY
     of_features, feature_rounds = part(n_features, most, AMPLE, TOLERATED)
+    if not exact:
+        # More of them cost no more: their mean tells as much, and narrow columns get a round alone.
+        of_features = min(of_features, max(ROUNDS * n_features / (signal * WANTED) ** 2, LEAST))
     of_targets, target_rounds = part(
         n_targets, MOST_OF_TARGETS, AMPLE_FOR_TARGETS, TOLERATED_FOR_TARGETS
     )

@@ -140,7 +140,8 @@ class ScalingStage(Stage):
             if exact:
                 columns = _as_they_are(columns)
             elif is_features and centred:
-                columns = left_alone(columns, standard_columns(counts, std, n_rows))
+                standard = standard_columns(counts, std, n_rows) & ~state.ranges.far_from_0
+                columns = left_alone(columns, standard)
             if is_features:
                 scaling = replace(scaling, columns=columns)
             else:
@@ -164,7 +165,7 @@ class ScalingStage(Stage):
             closer = estimates.zoomed(*seen, exact, before, is_features, again=number > 2)
             if not exact:
                 found, narrow = estimates.narrowed(*seen, before)
-                narrow &= (before.low > 0) | (before.high < 0)
+                narrow &= found.far_from_0
                 closer = closer.where(narrow, found)
             state = state.within(closer)
         return state

@@ -1,0 +1,258 @@
+"""Fits on rows in partitions, and predictions on dask's: what is looked at before the charge."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._numbers import AnyArray
+from skdp.linear_model._estimator import without_cells
+from skdp.oracle.scaling import Map
+from skdp.oracle.sources.partitioned import Failure, Partitions
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is public about a partition: shapes, types, names; and labels, unless declared."""
+
+    n_rows: int
+    n_features: int
+    n_outputs: int
+    is_column: bool
+    is_sparse: bool
+    names: tuple[str, ...] | None
+    labels: AnyArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """The task of the first pass: check a partition as `fit` checks X and y, and sum nothing up.
+
+    Parameters
+    ----------
+    model : estimator
+        Without a generator and a budget; it is sent to where the rows are.
+    finds_labels : bool
+        Whether y holds labels that are not declared.
+    checks : dict
+        Of y, for scikit-learn.
+    """
+
+    model: Any
+    finds_labels: bool
+    checks: dict[str, Any]
+
+    def __call__(self, X: Any, y: Any) -> Summary | Failure:
+        try:
+            return self._summary(X, y)
+        except ValueError as refusal:  # which quotes no cell
+            return Failure(str(refusal))
+        except Exception as failure:
+            return Failure(f"a partition could not be read: {type(failure).__name__}.")
+
+    def _summary(self, X: Any, y: Any) -> Summary:
+        X, y = self.model._read("X or y", X, y, ensure_min_samples=0, **self.checks)
+        labels = None
+        if self.finds_labels:
+            with without_cells(type(self.model).__name__, "y"):
+                check_classification_targets(y)
+            labels = np.unique(y)
+        names = getattr(self.model, "feature_names_in_", None)
+        return Summary(
+            n_rows=X.shape[0],
+            n_features=X.shape[1],
+            n_outputs=1 if y.ndim == 1 else y.shape[1],
+            is_column=y.ndim == 1,
+            is_sparse=bool(sparse.issparse(X)),
+            names=None if names is None else tuple(names),
+            labels=labels,
+        )
+
+
+def summaries(who: str, partitions: Partitions, look: Look) -> list[Summary]:
+    """Return what is public about every partition, if all are alike.
+
+    Raises
+    ------
+    ValueError
+        If rows are refused, or partitions differ in their columns. Nothing is charged.
+    """
+    found: list[Summary] = []
+    for one in partitions.run(look):
+        if isinstance(one, Failure):
+            raise ValueError(one.message if who in one.message else f"{who}: {one.message}")
+        found.append(one)
+    kinds = {(one.n_features, one.n_outputs, one.is_column, one.is_sparse) for one in found}
+    if len(kinds) != 1 or len({one.names for one in found}) != 1:
+        raise ValueError(
+            f"{who}: partitions must be alike in the number, names and type of their columns and "
+            "targets. Nothing was released."
+        )
+    if not sum(one.n_rows for one in found):
+        raise ValueError(f"{who}: there are no rows. Nothing was released.")
+    return found
+
+
+class ParquetColumns:
+    """Columns of a Parquet file, which give rows as ``X[start:stop]``: for `skdp.Chunks`.
+
+    Needs pyarrow: ``pip install "skdp[arrow]"``.
+
+    Parameters
+    ----------
+    path : str or path
+        Row groups are read whole, so chunks should be at least as large as they are.
+    columns : list of str, or str
+        A list for X, whose columns are numbers; the name of one column for y.
+    """
+
+    def __init__(self, path: Any, columns: list[str] | str) -> None:
+        self._path, self._columns = path, columns
+        self._metadata = importlib.import_module("pyarrow.parquet").ParquetFile(path).metadata
+        groups = range(self._metadata.num_row_groups)
+        sizes = [self._metadata.row_group(group).num_rows for group in groups]
+        self._edges = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        n_rows = int(self._edges[-1])
+        self.shape = (n_rows,) if isinstance(columns, str) else (n_rows, len(columns))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> AnyArray:
+        """Return some rows."""
+        start, stop, _ = rows.indices(len(self))
+        first = int(np.searchsorted(self._edges, start, side="right")) - 1
+        last = max(first + 1, int(np.searchsorted(self._edges, stop, side="left")))
+        # Opened anew, as threads must not share one file; the metadata is not read again.
+        parquet = importlib.import_module("pyarrow.parquet")
+        names = [self._columns] if isinstance(self._columns, str) else list(self._columns)
+        with parquet.ParquetFile(self._path, metadata=self._metadata) as file:
+            table = file.read_row_groups(list(range(first, last)), columns=names)
+        table = table.slice(start - int(self._edges[first]), stop - start)
+        found = [table.column(name).to_numpy() for name in names]
+        return found[0] if isinstance(self._columns, str) else np.column_stack(found)
+
+
+# ---------------------------------------------------------------- dask
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of dask's; dask is not imported for it."""
+    return hasattr(X, "__dask_graph__") and type(X).__module__.partition(".")[0].startswith("dask")
+
+
+def as_partitions(who: str, X: Any, y: Any) -> Partitions | None:
+    """Return rows in partitions; None if X is of another kind.
+
+    Raises
+    ------
+    ValueError, ImportError
+        If they cannot be used. Nothing is charged.
+    """
+    if isinstance(X, Partitions):
+        if y is not None:
+            raise ValueError(f"{who}: {type(X).__name__} holds the targets, too; leave y out.")
+        return X
+    return DaskPartitions(who, X, y) if is_dask(X) else None
+
+
+class DaskPartitions(Partitions):
+    """Partitions of dask collections, kept by the workers from the first pass on.
+
+    Parameters
+    ----------
+    who : str
+        The estimator, for messages.
+    X : dask array or data frame
+    y : dask array, series or data frame
+        With the same partitions.
+    """
+
+    def __init__(self, who: str, X: Any, y: Any) -> None:
+        distributed = importlib.import_module("distributed")
+        delayed = importlib.import_module("dask").delayed
+        try:
+            self._client = distributed.get_client()
+        except ValueError:
+            raise ValueError(
+                f"{who}: dask collections need a cluster, or distributed.Client() for one on this "
+                "machine. Nothing was released."
+            ) from None
+        if not is_dask(y):
+            raise ValueError(f"{who}: with X from dask, y must be from dask, too.")
+        of_X, of_y = blocks_of(X), blocks_of(y)
+        if len(of_X) != len(of_y):
+            raise ValueError(
+                f"{who}: X has {len(of_X)} partitions and y has {len(of_y)}; rechunk one of them. "
+                "Nothing was released."
+            )
+        pairs = [delayed(_pair)(*both) for both in zip(of_X, of_y, strict=True)]
+        # What holds the rows is lost with a worker and made again from the graph.
+        self._pairs = self._client.compute(pairs)
+
+    def run(self, task: Callable[[Any, Any], Any], spread: Map = map) -> Iterator[Any]:
+        """Submit one task for each partition; answers come in the partitions' order."""
+        answers = self._client.map(_run, self._pairs, task=task, pure=False)
+        while answers:
+            # A few at once: each may be a matrix.
+            few, answers = answers[:32], answers[32:]
+            yield from self._client.gather(few)
+
+
+def _pair(X: Any, y: Any) -> tuple[Any, Any]:
+    return X, y
+
+
+def _run(pair: tuple[Any, Any], task: Callable[[Any, Any], Any]) -> Any:
+    return task(*pair)
+
+
+def blocks_of(collection: Any) -> list[Any]:
+    """Delayed partitions of a dask array or data frame, each with all columns."""
+    if getattr(collection, "numblocks", None) is not None and collection.ndim == 2:
+        collection = collection.rechunk({1: -1})
+    return list(np.asarray(collection.to_delayed(), dtype=object).ravel())
+
+
+def on_partitions(method: Method) -> Method:
+    """Let a method of X take dask collections: a dask array of its answers, not yet computed."""
+
+    @functools.wraps(method)
+    def wrapped(self: Any, X: Any, *options: Any, **named: Any) -> Any:
+        if not is_dask(X):
+            return method(self, X, *options, **named)
+        if options or named:
+            raise ValueError(f"{method.__name__}: a dask collection alone is taken, no options.")
+        delayed = importlib.import_module("dask").delayed
+        array = importlib.import_module("dask.array")
+        check_is_fitted(self)
+        # Of the right type and number of dimensions.
+        like = method(_without_names(self), np.zeros((1, self.n_features_in_)))
+        rows = getattr(X, "chunks", None)
+        sizes: Iterable[float] = (np.nan,) * len(blocks_of(X)) if rows is None else rows[0]
+        answers = [
+            array.from_delayed(
+                delayed(wrapped)(self, block), shape=(size, *like.shape[1:]), dtype=like.dtype
+            )
+            for size, block in zip(sizes, blocks_of(X), strict=True)
+        ]
+        return array.concatenate(answers, allow_unknown_chunksizes=True)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _without_names(model: Any) -> Any:
+    """Return a copy of a model that does not ask for names of columns."""
+    copy = object.__new__(type(model))
+    copy.__dict__.update({k: v for k, v in vars(model).items() if k != "feature_names_in_"})
+    return copy

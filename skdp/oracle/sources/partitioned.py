@@ -1,0 +1,232 @@
+"""Rows in partitions, which live in files or in other processes: what runs on each is a task.
+
+A task is sent to where the rows are; what comes back is a sum over them, raw, for the oracle to
+make noisy. So the channel and the other processes are part of what is trusted.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from skdp._numbers import AnyArray, Array
+from skdp.oracle.scaling import Map, Scaling
+from skdp.oracle.sources.base import BlockFunction, RepeatableSource
+from skdp.oracle.sources.records import MAX_PARTS, Records, block_rows
+
+# X, targets, weights or None, of what a partition holds.
+Read = Callable[[Any, Any], tuple[Any, AnyArray, Array | None]]
+
+
+SPENT = "The budget of this fit is spent."
+
+
+class Partitions(ABC):
+    """Rows in partitions, on each of which a task can be run.
+
+    A subclass says where they are: see "Rows on other machines" in the documentation. How rows are
+    divided has to be public: it must not depend on what private columns hold.
+    """
+
+    @abstractmethod
+    def run(self, task: Callable[[Any, Any], Any], spread: Map = map) -> Iterable[Any]:
+        """Return what a task makes of the rows of each partition, in the partitions' order.
+
+        Parameters
+        ----------
+        task : callable
+            ``task(X, y)`` returns a number, an array, or a small object; it can be pickled, depends
+            on its arguments alone, and never raises.
+        spread : callable, default=map
+            Maps a function over threads of this process, for partitions that are read by it.
+        """
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a task returns instead of raising: others would log its arguments, which are rows.
+
+    Attributes
+    ----------
+    message : str
+        Quotes no cell.
+    """
+
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class RowVector:
+    """A number for every row, made where the rows are whenever it is needed, and never sent."""
+
+    function: BlockFunction
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Visit:
+    """The task of a pass: make records of a partition's rows, and sum a function over them.
+
+    Parameters
+    ----------
+    read : callable
+        Checks rows and makes targets of y.
+    row_bound : float or None
+    constant : float
+    scaling : Scaling
+        How records are standardised.
+    function, arguments, vectors
+        As in `RepeatableSource.total`.
+    """
+
+    read: Read
+    row_bound: float | None
+    constant: float
+    scaling: Scaling = field(default_factory=Scaling)
+    function: BlockFunction | None = None
+    arguments: tuple[Any, ...] = ()
+    vectors: tuple[RowVector, ...] = ()
+
+    def __call__(self, X: Any, y: Any) -> Any:
+        try:
+            with np.errstate(all="ignore"):
+                return self._total(X, y)
+        except ValueError as refusal:  # by `read`, which quotes no cell
+            return Failure(str(refusal))
+        except Exception as failure:
+            return Failure(f"a partition could not be summed up: {type(failure).__name__}.")
+
+    def _total(self, X: Any, y: Any) -> Any:
+        X, targets, weights = self.read(X, y)
+        columns = self.scaling.columns
+        if self.scaling.targets is not None:
+            targets = self.scaling.targets.apply(targets)
+        in_units = None if columns is None else columns.for_type(np.float64)
+        records = Records.of(X, targets, weights, self.row_bound, self.constant, in_units)
+        assert self.function is not None
+        vectors = [one.function(records, *one.arguments) for one in self.vectors]
+        return self.function(records, *vectors, *self.arguments)
+
+
+class PartitionedSource(RepeatableSource):
+    """Rows in partitions: they can be passed over many times, and have no numbers.
+
+    Parameters
+    ----------
+    partitions : Partitions
+    n_rows : int
+    visit : Visit
+        How rows become records.
+    spread : callable, default=map
+        Maps a function over threads of this process.
+    """
+
+    def __init__(
+        self, partitions: Partitions, n_rows: int, visit: Visit, spread: Map = map
+    ) -> None:
+        self._partitions, self._visit, self._spread = partitions, visit, spread
+        self.n_rows = n_rows
+
+    def total(
+        self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
+    ) -> Any:
+        """Sum a function over the partitions, in their order, whichever is done first."""
+        task = replace(self._visit, function=function, arguments=arguments, vectors=rows)
+        total: Any = None
+        for found in self._answers(task):
+            if isinstance(found, Failure):
+                raise ValueError(f"{found.message.removesuffix(SPENT).strip()} {SPENT}")
+            total = found if total is None else total + found
+        return total
+
+    def _answers(self, task: Visit) -> Iterator[Any]:
+        try:
+            yield from self._partitions.run(task, self._spread)
+        except Exception as failure:
+            raise RuntimeError(
+                f"{type(self._partitions).__name__}: a pass over the rows failed with "
+                f"{type(failure).__name__}. {SPENT}"
+            ) from None
+
+    def per_row(self, function: BlockFunction, *arguments: Any) -> RowVector:
+        """Return what stands for a vector that stays with its rows."""
+        return RowVector(function, arguments)
+
+    def transformed(self, scaling: Scaling, row_bound: float | None) -> "PartitionedSource":
+        """Return the rows mapped by public numbers, in every pass, with another bound on them."""
+        visit = replace(self._visit, scaling=scaling, row_bound=row_bound)
+        return PartitionedSource(self._partitions, self.n_rows, visit, self._spread)
+
+
+class Chunks(Partitions):
+    """Rows outside of memory, a chunk of which is read at a time, in every pass of a fit.
+
+    Parameters
+    ----------
+    X : object with a ``shape`` (n_samples, n_features) that gives rows as ``X[start:stop]``
+        A `numpy.memmap`, a data set of h5py or zarr, a `ParquetColumns`, a class of your own. What
+        it gives is anything that `fit` takes as X.
+    y : array, or object that gives targets as ``y[start:stop]``
+    rows_at_once : int or None, default=None
+        Rows of a chunk. None: about 64 MB of them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from skdp import Chunks, DPRidge
+    >>> rng = np.random.default_rng(0)
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     X = np.memmap(file, np.float32, "w+", shape=(20_000, 3))
+    ...     X[:] = rng.standard_normal(X.shape)
+    ...     y = X @ [1.0, -1.0, 0.5] + 0.1 * rng.standard_normal(len(X))
+    ...     model = DPRidge().fit(Chunks(X, y, rows_at_once=5_000))
+    >>> model.coef_.round(1).tolist()
+    [1.0, -1.0, 0.5]
+    """
+
+    def __init__(self, X: Any, y: Any, rows_at_once: int | None = None) -> None:
+        shape: tuple[int, ...] = tuple(getattr(X, "shape", ()))
+        if len(shape) != 2 or not hasattr(X, "__getitem__"):
+            raise ValueError(
+                "Chunks: X must have a shape (n_samples, n_features) and give rows as "
+                f"X[start:stop]; got {type(X).__name__}."
+            )
+        if rows_at_once is None:
+            # So many blocks that the sums of chunks add next to nothing to rounding errors.
+            rows_at_once = MAX_PARTS * block_rows(2**62, int(shape[1]), False, is_copied=False)
+        if not rows_at_once >= 1:
+            raise ValueError(f"Chunks: rows_at_once must be at least 1; got {rows_at_once!r}.")
+        if len(y) != shape[0]:
+            raise ValueError(f"Chunks: X has {shape[0]} rows and y has {len(y)}.")
+        self._X, self._y = X, y
+        self._slices = [
+            slice(start, min(start + rows_at_once, shape[0]))
+            for start in range(0, shape[0], rows_at_once)
+        ]
+
+    def run(self, task: Callable[[Any, Any], Any], spread: Map = map) -> Iterable[Any]:
+        """Read the chunks, as many at a time as there are threads, and run the task on each."""
+        return spread(lambda rows: task(self._X[rows], self._y[rows]), self._slices)
+
+
+def require_few_partitions(sizes: list[int], n_features: int, is_sparse: bool) -> None:
+    """Raise ValueError if sums over partitions make more additions than rounding is charged for.
+
+    Those are as many as there are rows in a block, plus the blocks and ``2 * MAX_PARTS``; see
+    :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding`.
+    """
+    n_rows, allowed, made = sum(sizes), 0, 0
+    for is_copied in (False, True):
+        step = max(1, block_rows(n_rows, n_features, is_sparse, is_copied))
+        allowed = max(allowed, step - (-n_rows // step) + 2 * MAX_PARTS)
+        blocks = sum(-(-size // step) for size in sizes)
+        made = max(made, min(step, max(sizes)) + blocks + len(sizes))
+    if made > allowed:
+        raise ValueError(
+            f"{n_rows} rows in {len(sizes)} partitions are divided too finely for rounding errors "
+            "to stay within what noise is added for. Put several partitions together. Nothing was "
+            "released and nothing was charged."
+        )

@@ -1,0 +1,108 @@
+"""Fits and predictions on a cluster of two processes."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import skdp
+
+pytest.importorskip("dask.dataframe", reason="dask is not installed")
+distributed = pytest.importorskip("distributed", reason="dask's distributed is not installed")
+import dask.array  # noqa: E402
+import dask.dataframe  # noqa: E402
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((2000, 4))
+Y = X @ [1.0, -0.2, 5.0, 0.5] + RNG.standard_normal(2000)
+LABELS = np.array(["n", "p"])[(Y > 0).astype(int)]
+FRAME = pd.DataFrame(X, columns=list("abcd"))
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
+    with (
+        distributed.LocalCluster(**options, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def arrays(targets=Y, rows=X):
+    return dask.array.from_array(rows, chunks=(450, 3)), dask.array.from_array(targets, chunks=450)
+
+
+def seeded(model, **options):
+    return model(noise_source="seeded", random_state=3, **options)
+
+
+def test_arrays(client):
+    found = seeded(skdp.DPRidge).fit(*arrays())
+    expected = seeded(skdp.DPRidge).fit(X, Y)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
+    answer = found.predict(arrays()[0])
+    assert answer.shape == (2000,)
+    np.testing.assert_allclose(answer.compute(), found.predict(X))
+
+
+def test_data_frames(client):
+    frame = dask.dataframe.from_pandas(FRAME, npartitions=4)
+    labels = dask.dataframe.from_pandas(pd.Series(LABELS), npartitions=4)
+    found = seeded(skdp.DPLogisticRegression, solver="whitened").fit(frame, labels)
+    expected = seeded(skdp.DPLogisticRegression, solver="whitened").fit(FRAME, LABELS)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
+    assert list(found.feature_names_in_) == list("abcd")
+    for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+        answer = getattr(found, method)(frame)
+        assert dask.is_dask_collection(answer)
+        assert np.array_equal(answer.compute(), getattr(found, method)(FRAME))
+
+
+def test_a_worker_that_is_lost_costs_nothing_more(client):
+    """Its partitions are made again; noise is drawn once, here, for the sum of all."""
+    killed = []
+
+    class Once(skdp.DPRidge):
+        def _carry_out(self, prepared, assumptions, make_source):
+            def make(spread):
+                source = make_source(spread)
+                total = source._partitions.run
+
+                def run(task, spread):
+                    if not killed:
+                        killed.append(next(iter(client.run(os.getpid).values())))
+                        os.kill(killed[0], 9)
+                    return total(task, spread)
+
+                source._partitions.run = run
+                return source
+
+            return super()._carry_out(prepared, assumptions, make)
+
+        def _twin(self):
+            return skdp.DPRidge(**self.get_params(deep=False))
+
+    with skdp.PrivacyBudget(3.0, 1e-5, allow_seeded_noise=True) as budget:
+        found = seeded(Once).fit(*arrays())
+        assert budget.n_fits == 1
+    assert killed
+    np.testing.assert_allclose(found.coef_, seeded(skdp.DPRidge).fit(X, Y).coef_, rtol=1e-6)
+
+
+def test_bad_rows_are_refused_before_the_charge(client):
+    rows = X.copy()
+    rows[1500, 2] = np.nan
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match="missing values"):
+            skdp.DPRidge().fit(*arrays(rows=rows))
+        with pytest.raises(ValueError, match="from dask"):
+            skdp.DPRidge().fit(arrays()[0], Y)
+        with pytest.raises(ValueError, match="partitions"):
+            skdp.DPRidge().fit(arrays()[0], dask.array.from_array(Y, chunks=1000))
+        assert budget.n_fits == 0
+    logs = str(client.get_worker_logs())
+    assert "nan" not in logs.lower()

@@ -1,0 +1,203 @@
+"""Rows in files and elsewhere: fits are those of rows in memory, and refusals cost nothing."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import skdp
+from skdp.linear_model.partitions import ParquetColumns
+from skdp.oracle.sources.partitioned import require_few_partitions
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((2000, 4)) * [1.0, 5.0, 0.1, 2.0] + 1
+Y = X @ [1.0, -0.2, 5.0, 0.5] + RNG.standard_normal(2000)
+LABELS = np.array(["n", "p"])[(np.median(Y) < Y).astype(int)]
+SECRET = 123456.789
+
+
+class Sliced:
+    """Gives rows by slice alone, as files do."""
+
+    def __init__(self, rows):
+        self._rows, self.shape = rows, rows.shape
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, rows):
+        assert type(rows) is slice
+        return self._rows[rows]
+
+
+class Pickled(skdp.Partitions):
+    """Partitions elsewhere: what goes there and what comes back is pickled, last ones first."""
+
+    def __init__(self, *pairs, lost_after=10**6):
+        self._pairs, self.visits, self._lost_after = pairs, 0, lost_after
+
+    def _visit(self, task, pair):
+        self.visits += 1
+        if self.visits > self._lost_after:
+            raise ConnectionError(f"lost {SECRET}")
+        return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(*pair)))
+
+    def run(self, task, spread=map):
+        with ThreadPoolExecutor(1) as pool:
+            waiting = [pool.submit(self._visit, task, pair) for pair in reversed(self._pairs)]
+            return [one.result() for one in reversed(waiting)]
+
+
+def seeded(model, **options):
+    return model(noise_source="seeded", random_state=3, **options)
+
+
+CASES = {
+    "default": (skdp.DPRidge, {}, X, Y),
+    "float32": (skdp.DPRidge, {}, X.astype(np.float32), Y),
+    "sparse": (skdp.DPLinearRegression, {}, sparse.csr_array(X), Y),
+    "two targets": (skdp.DPLinearRegression, {}, X, np.c_[Y, -Y]),
+    "labels": (skdp.DPLogisticRegression, {}, X, LABELS),
+    "weights": (skdp.DPLogisticRegression, {"class_weight": {"n": 2.0}, "solver": "gd"}, X, LABELS),
+    "whitened": (skdp.DPLogisticRegression, {"solver": "whitened"}, X, LABELS),
+    "newton": (skdp.DPLogisticRegression, {"solver": "newton"}, X, LABELS),
+    "adaptive": (skdp.DPRidge, {"solver": "residual_budget"}, X, Y),
+    "pure": (skdp.DPRidge, {"delta": 0.0, "epsilon": 5.0}, X, Y),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", ["chunks", "elsewhere"])
+def test_a_fit_is_that_of_rows_in_memory(name, kind):
+    model, options, rows, targets = CASES[name]
+    if kind == "chunks":
+        held = skdp.Chunks(Sliced(rows), Sliced(targets), rows_at_once=700)
+    else:
+        edges = [0, 300, 1700, 2000]
+        parts = [slice(*pair) for pair in itertools.pairwise(edges)]
+        held = Pickled(*[(rows[part], targets[part]) for part in parts])
+    found = seeded(model, **options).fit(held)
+    expected = seeded(model, **options).fit(rows, targets)
+    tolerance = 1e-4 if name == "float32" else 1e-6
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=1e-4, atol=1e-4)
+    assert found.coef_.shape == expected.coef_.shape
+    assert found.privacy_.epsilon == expected.privacy_.epsilon
+    assert found.privacy_.releases == expected.privacy_.releases
+    assert any("partitions" in text for text in found.privacy_.assumptions)
+    assert not any("partitions" in text for text in expected.privacy_.assumptions)
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    assert (found.predict(rows).shape) == expected.predict(rows).shape
+
+
+def test_names_of_columns_are_kept():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = seeded(skdp.DPRidge).fit(Pickled((frame[:900], Y[:900]), (frame[900:], Y[900:])))
+    assert list(model.feature_names_in_) == list("abcd")
+    other = Pickled((frame[:900], Y[:900]), (frame[900:][list("abdc")], Y[900:]))
+    with pytest.raises(ValueError, match="alike"):
+        model.fit(other)
+
+
+REFUSED = {
+    "by number": ({"solver": "svrg"}, "taken by number"),
+    "in order": ({"solver": "shuffled_sgd"}, "order"),
+    "batches": ({"solver": "gd", "batch_size": 50}, "taken by number"),
+    "one place": ({"solver": "objective_perturbation"}, "one process"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_needs_more_is_refused_by_name_before_the_charge(name):
+    options, match = REFUSED[name]
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=match):
+            seeded(skdp.DPLogisticRegression, **options).fit(skdp.Chunks(X, LABELS))
+        assert budget.n_fits == 0
+
+
+def with_cell(value):
+    rows = X.astype(object if isinstance(value, str) else float)
+    rows[1500, 2] = value
+    return rows
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, f"x{SECRET}"])
+def test_bad_rows_are_refused_before_the_charge_and_not_quoted(value):
+    rows = Pickled(
+        (X[:1000], Y[:1000]),
+        (with_cell(f"x{value}" if type(value) is str else value)[1000:], Y[1000:]),
+    )
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match="DPRidge") as refusal:
+            skdp.DPRidge().fit(rows)
+        assert budget.n_fits == 0
+    assert str(SECRET) not in str(refusal.value)
+
+
+def test_a_pass_that_fails_has_spent_the_budget_and_says_so():
+    rows = Pickled((X[:1000], Y[:1000]), (X[1000:], Y[1000:]), lost_after=9)
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(RuntimeError, match="budget of this fit is spent") as failure:
+            skdp.DPRidge().fit(rows)
+        assert budget.n_fits == 1
+    assert str(SECRET) not in str(failure.value)
+    assert failure.value.__cause__ is None
+
+
+def test_rows_that_change_during_a_fit_are_refused():
+    rows = X.copy()
+
+    class Changing(Sliced):
+        reads = 0
+
+        def __getitem__(self, part):
+            Changing.reads += 1
+            found = self._rows[part].copy()
+            found[0, 0] = np.nan if Changing.reads > 4 else found[0, 0]
+            return found
+
+    with pytest.raises(ValueError, match="spent"):
+        skdp.DPRidge().fit(skdp.Chunks(Changing(rows), Y, 1000))
+
+
+def test_sums_make_no_more_additions_than_are_charged():
+    require_few_partitions([10_000] * 50, 20, False)
+    with pytest.raises(ValueError, match="too finely"):
+        require_few_partitions([1] * 300_000, 20, False)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (lambda: skdp.Chunks(Y, Y), "shape"),
+        (lambda: skdp.Chunks(X, Y[:-1]), "rows"),
+        (lambda: skdp.Chunks(X, Y, 0), "rows_at_once"),
+        (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), Y), "leave y out"),
+        (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), sample_weight=Y), "sample_weight"),
+        (lambda: skdp.DPLogisticRegression().fit(skdp.Chunks(X, 0 * Y)), "2 classes|at least 2"),
+    ],
+)
+def test_wrong_partitions_are_refused(given, match):
+    with pytest.raises(ValueError, match=match):
+        given()
+
+
+def test_parquet_files_are_read_by_row_groups(tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(target=LABELS)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=300, index=False)
+    columns = ParquetColumns(tmp_path / "rows.parquet", list("abcd"))
+    assert columns.shape == X.shape
+    for start, stop in ((0, 2000), (0, 1), (299, 301), (1999, 2000), (600, 900)):
+        assert np.array_equal(columns[start:stop], X[start:stop])
+    target = ParquetColumns(tmp_path / "rows.parquet", "target")
+    found = seeded(skdp.DPLogisticRegression).fit(skdp.Chunks(columns, target, 700))
+    expected = seeded(skdp.DPLogisticRegression).fit(X, LABELS)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
