@@ -63,7 +63,7 @@ def test_quick_run_prints_and_draws(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["picture.png"]
     for epsilon in demo.EPSILONS:
         assert len(re.findall(rf"^\w.*  {epsilon:g}  1e-06 ", done.stdout, re.MULTILINE)) == 3
-    for sentence in ("n = 426, is public", "Not part of the guarantee", "target_bound = 200"):
+    for sentence in ("n = 426, is public", "Not part of the guarantee"):
         assert sentence in done.stdout
     assert "100%" in done.stderr
 
