@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchmarks import (
     audit,
+    bug_table,
     fuzz,
     held_out,
     held_out_verdict,
