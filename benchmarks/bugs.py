@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from skdp import accounting
 from skdp.accounting.events import Gaussian
 from skdp.linear_model import _estimator as path
 from skdp.linear_model import base, logistic
-from skdp.oracle import Oracle, noise
+from skdp.oracle import Oracle, noise, session
 from skdp.oracle.exact_sampling import SystemWords
 from skdp.oracle.kernels import clipped_gradients as kernels
 from skdp.oracle.noise import SystemSource
@@ -249,8 +250,6 @@ def epochs_as_one(patch):
     original = samplers.Block.event
 
     def event(self, inner, public):
-        from dataclasses import replace
-
         found = original(self, inner, public)
         return replace(found, partition=Partition(0, found.partition.n_blocks))
 
@@ -278,10 +277,6 @@ def nothing_audited(patch):
 
 @bug("budget turned into half of the noise", one_step)
 def half_calibrated(patch):
-    from dataclasses import replace
-
-    from skdp.oracle import session
-
     original = session.accounting.calibrate
 
     def calibrate(*given, **named):
