@@ -26,6 +26,7 @@ from pathlib import Path
 
 from benchmarks import (
     audit,
+    bug_table,
     fuzz,
     groups,
     held_out,
