@@ -26,7 +26,7 @@ from pathlib import Path
 
 from benchmarks import (
     audit,
-    bugs,
+    bug_table,
     fuzz,
     groups,
     held_out,
@@ -155,7 +155,7 @@ def main() -> None:
             cases=names or ["gd, 1 step"],
         )  # fmt: skip
     elif kind == "bugs":
-        bugs.run(arguments.output or RESULTS / "bugs.csv", command, names)
+        bug_table.run(arguments.output or RESULTS / "bugs.csv", names)
     elif kind == "noise":
         noise.run()
     elif kind == "fuzz":

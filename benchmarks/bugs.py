@@ -1,23 +1,19 @@
-"""Seeded bugs, and which check raises the alarm: replay, canaries, or tests of the contract."""
+"""Seeded bugs: one function each, which breaks privacy by pytest's monkeypatch."""
 
 from __future__ import annotations
 
-import csv
-import subprocess
-import sys
 import warnings
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
-import pytest
 
 import skdp
 from benchmarks.releases import PROOFS
-from skdp import accounting, audit
+from skdp import accounting
 from skdp.accounting.events import Gaussian
 from skdp.linear_model import _estimator as path
-from skdp.linear_model import base, logistic, preparation
-from skdp.oracle import Oracle, noise
+from skdp.linear_model import base, logistic
+from skdp.oracle import Oracle, noise, session
 from skdp.oracle.exact_sampling import SystemWords
 from skdp.oracle.kernels import clipped_gradients as kernels
 from skdp.oracle.noise import SystemSource
@@ -26,16 +22,6 @@ from skdp.oracle.releases import gradients, mechanisms, samplers, step_noise
 from skdp.oracle.sources.memory import MemorySource
 
 STEP = {"solver": "gd", "scaling": "none"}
-CONTRACT = [
-    "tests/oracle/test_boundary.py",
-    "tests/oracle/test_noise.py",
-    "tests/oracle/releases/test_samplers.py",
-    "tests/oracle/releases/test_rounding.py",
-    "tests/accounting/test_pairs.py",
-    "tests/accounting/test_events.py",
-    "tests/accounting/test_vectors.py",
-]
-N_FITS = 400
 
 
 def one_step(adjacency="zero_out", **parameters):
@@ -264,8 +250,6 @@ def epochs_as_one(patch):
     original = samplers.Block.event
 
     def event(self, inner, public):
-        from dataclasses import replace
-
         found = original(self, inner, public)
         return replace(found, partition=Partition(0, found.partition.n_blocks))
 
@@ -293,10 +277,6 @@ def nothing_audited(patch):
 
 @bug("budget turned into half of the noise", one_step)
 def half_calibrated(patch):
-    from dataclasses import replace
-
-    from skdp.oracle import session
-
     original = session.accounting.calibrate
 
     def calibrate(*given, **named):
@@ -415,70 +395,3 @@ in_fit("coefficients polished without noise", after=_set(
     coef_=lambda s, rows, y: s.coef_ + 1e-9 * rows.mean()))  # fmt: skip
 in_fit("intercept from the mean of the rows", after=_set(
     intercept_=lambda s, rows, y: s.intercept_ - rows.mean(0) @ s.coef_.ravel()))  # fmt: skip
-
-
-def alarm(name):
-    """Seed a bug; return the alarms of replay and canaries."""
-    _, seed, estimator = BUGS[name]
-    warnings.simplefilter("ignore")
-    found = []
-    with pytest.MonkeyPatch.context() as patch:
-        preparation._plans.clear()
-        seed(patch)
-        for adjacency in ("zero_out", "replace_one"):
-            report = audit.replay(estimator(adjacency))
-            found += [finding.text for finding in report.findings]
-        canary = False
-        try:
-            suited = estimator("replace_one")
-            shown = audit.canaries(suited, n_fits=N_FITS, confidence=0.999)
-            canary = not shown.ok
-        except Exception as error:
-            print(f"  {name}: no canaries, {type(error).__name__}: {error}", file=sys.stderr)
-    return (found[0] if found else ""), canary
-
-
-class Seeded:
-    """Seeds a bug in a run of pytest."""
-
-    def __init__(self, name):
-        self.name = name
-
-    @pytest.fixture(autouse=True)
-    def seeded(self, monkeypatch):
-        BUGS[self.name][1](monkeypatch)
-
-
-def contract_alarm(name):
-    """Return the first test of the contract that fails with a bug; "" if none does."""
-    code = (
-        "import sys, pytest; from benchmarks.bugs import Seeded, CONTRACT; "
-        "sys.exit(pytest.main(['-x', '-q', '-p', 'no:cacheprovider', *CONTRACT], "
-        f"plugins=[Seeded({name!r})]))"
-    )
-    root = Path(__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False
-    )
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0].split()[1] if failed else ""
-
-
-def run(output, command, names=()):
-    """Seed every bug and write down who raised the alarm."""
-    rows = []
-    for name in names or BUGS:
-        told, canary = alarm(name)
-        # The contract's tests take longer; they are asked where the audits are silent.
-        test = "" if told or canary else contract_alarm(name)
-        rows.append([BUGS[name][0], told, "alarm" if canary else "", test])
-        print(rows[-1], flush=True)
-    if output is not None:
-        with output.open("w", newline="", encoding="utf-8") as file:
-            file.write(f"# {command}\n")
-            writer = csv.writer(file)
-            writer.writerow(["bug", "replay", "canaries", "contract"])
-            writer.writerows(rows)
-    silent = [row[0] for row in rows if not any(row[1:])]
-    print(f"{len(rows)} bugs, {len(silent)} unnoticed: {', '.join(silent)}")
-    return rows

@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse as scipy_sparse
 from scipy.special import ndtr
 from sklearn.base import clone, is_classifier
-from sklearn.utils.validation import has_fit_parameter
 
 from skdp._numbers import AnyArray, Array
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.audit import bounds
 from skdp.audit.canary_report import CanaryReport, Claim
 from skdp.audit.neighbours import labels_of
-from skdp.audit.replaying import audited_clone, relation_of
+from skdp.audit.replaying import audited_clone, relation_of, takes_weights
 from skdp.model_selection import total_privacy
 
 N_ROWS, N_FEATURES = 100, 1  # of made-up data; what one record shows does not depend on them
@@ -186,7 +185,6 @@ def _data(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is fitted without, and with, the record."""
     relation = relation_of(estimator)
-    weighted = has_fit_parameter(estimator, "sample_weight")
     made_up = X is None
     targets = _targets(estimator, y)
     if made_up:
@@ -194,6 +192,7 @@ def _data(
         y = np.resize(np.asarray(targets), N_ROWS) if is_classifier(estimator) else np.zeros(N_ROWS)
     X = np.array(X.toarray() if scipy_sparse.issparse(X) else X, dtype=np.float64)
     y = np.array(y)
+    weighted = takes_weights(estimator, X, y)
     if record is None:
         row = np.zeros(X.shape[1])
         row[0] = LONG

@@ -78,7 +78,7 @@ def replay(
     if X is None:
         X, y = pairs.made_up_data(estimator)
     relation = relation_of(plain)
-    weighted = _takes_weights(plain, X, y, groups)
+    weighted = takes_weights(plain, X, y, groups)
     if neighbours is None:
         neighbours = pairs.hostile_pairs(plain, X, y, relation, groups, weighted, thorough)
     watch = Watch()
@@ -122,7 +122,7 @@ def relation_of(estimator: Any) -> Adjacency:
     return Adjacency.parse(found.pop())
 
 
-def _takes_weights(estimator: Any, X: Any, y: Any, groups: Any) -> bool:
+def takes_weights(estimator: Any, X: Any, y: Any, groups: Any = None) -> bool:
     """Whether ``fit`` takes weights, tried on the data; also imports what fits import at first."""
     data = {
         "X": X,

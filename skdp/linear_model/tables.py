@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices, Mask, listed
 
@@ -19,6 +20,34 @@ def refuse_lazy(who: str, X: Any) -> None:
             f"{who}: X is a {type(X).__name__}, which holds no rows yet; pass X.collect(). Nothing "
             "was released."
         )
+
+
+def as_table(who: str, X: Any) -> Any:
+    """Return a data frame as it is, anything else as an array with rows and columns.
+
+    Raises
+    ------
+    ValueError
+        If it is lazy or sparse, has no rows or columns, or not two dimensions.
+    """
+    refuse_lazy(who, X)
+    if sparse.issparse(X):
+        raise ValueError(f"{who}: sparse input is not supported; pass X.toarray().")
+    X = np.asarray(X) if names_of(X) is None else X
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise ValueError(f"{who}: Complex data not supported; X must hold real numbers.")
+    shape = X.shape
+    if len(shape) != 2:
+        raise ValueError(
+            f"{who}: X must be a data frame or have two dimensions, rows and columns; got "
+            f"{len(shape)}. Reshape your data: X.reshape(-1, 1) if there is one column."
+        )
+    for count, what in zip(shape, ("sample", "feature"), strict=True):
+        if count < 1:
+            raise ValueError(
+                f"{who}: 0 {what}(s) (shape={shape}) while a minimum of 1 is required."
+            )
+    return X
 
 
 def names_of(X: Any) -> list[Any] | None:

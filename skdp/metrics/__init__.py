@@ -1,6 +1,15 @@
 """Private scores of fitted models on private rows."""
 
+from skdp.metrics.displays import ScoreCurveDisplay, ScoreMatrixDisplay
 from skdp.metrics.evaluation import evaluate
 from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix, Scores
 
-__all__ = ["Score", "ScoreCurve", "ScoreMatrix", "Scores", "evaluate"]
+__all__ = [
+    "Score",
+    "ScoreCurve",
+    "ScoreCurveDisplay",
+    "ScoreMatrix",
+    "ScoreMatrixDisplay",
+    "Scores",
+    "evaluate",
+]

@@ -66,7 +66,8 @@ def momentum_step_limit(beta: float, gamma: float) -> float:
     """Return the largest eta0 for which the bound with momentum holds, for steps of ``eta0/(2M)``.
 
     ``8 / (sqrt(1 + 64 beta gamma (gamma-beta)**-2 (1-beta)**-3) + 1)`` (Hong, Wang, Zhou 2022,
-    Thm 4.6).
+    Thm 4.6). The example that the paper gives, ``eta0 <= 0.98`` for beta = 0.9 and gamma = 0.99,
+    contradicts it: the formula gives 0.0030.
 
     Parameters
     ----------

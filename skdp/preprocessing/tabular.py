@@ -147,7 +147,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
             If a parameter or a column is refused. Nothing is released then.
         """
         self._check_parameters()
-        columns = self._columns(X, reset=True)
+        X, columns = self._table(X, reset=True)
         kinds = self._kinds(X, columns)
         numbers = [name for name in columns if kinds[name] != "category"]
         table = self._numbers(X, columns, kinds)  # refuses text, in fit as in transform
@@ -216,7 +216,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
         array of shape (n_samples, n_columns)
         """
         check_is_fitted(self, "kinds_")
-        columns = self._columns(X, reset=False)
+        X, columns = self._table(X, reset=False)
         numbers = iter(self._numbers(X, columns, self.kinds_).T)
         found: list[Array] = []
         for place, name in enumerate(columns):
@@ -261,19 +261,11 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
 
     # ------------------------------------------------------------------ columns
 
-    def _columns(self, X: Any, reset: bool) -> list[Any]:
-        """Return the names of the columns, or their numbers."""
-        who = type(self).__name__
-        tables.refuse_lazy(who, X)
-        if tables.names_of(X) is None and np.ndim(X) != 2:
-            raise ValueError(
-                f"{who}: X must be a data frame or have two dimensions, rows and columns; got "
-                f"{np.ndim(X)}. Reshape your data: X.reshape(-1, 1) if there is one column."
-            )
+    def _table(self, X: Any, reset: bool) -> tuple[Any, list[Any]]:
+        """Return the table, and the names of its columns or their numbers."""
+        X = tables.as_table(type(self).__name__, X)
         validate_data(self, X, reset=reset, skip_check_array=True)
-        if len(X) < 1:
-            raise ValueError(f"{who}: X holds 0 samples; at least 1 is needed.")
-        return list(getattr(self, "feature_names_in_", range(X.shape[1])))
+        return X, list(getattr(self, "feature_names_in_", range(X.shape[1])))
 
     def _kinds(self, X: Any, columns: list[Any]) -> dict[Any, str]:
         """Say how each column is read, from its type and what was declared."""

@@ -14,7 +14,7 @@ from skdp.oracle import Oracle, Public, Solution, Stage, TableCounts, UnitSum
 LARGEST_LOG_ODDS, FINE_CELLS = 8.0, 512
 FINE_SHARE = 0.2  # of the first table, of what both get
 FINE_EDGES = np.linspace(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, FINE_CELLS - 1)
-LEAST_BINS, MOST_BINS = 14, 200
+LEAST_BINS, MOST_BINS = 24, 200
 
 
 @dataclass(frozen=True)

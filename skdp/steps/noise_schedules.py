@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._numbers import Array, is_integer, is_real, require, shown
 from skdp.steps.influence import NoiseSchedule, influence_to_noise, positive_numbers
-from skdp.steps.schedules import PolynomialStep, StepSchedule, schedule_by_name, step_sizes
+from skdp.steps.schedules import (
+    PolynomialStep,
+    StepSchedule,
+    is_named,
+    schedule_by_name,
+    step_sizes,
+)
 
 
 def powers(gamma: float, n_steps: int) -> Array:
@@ -320,11 +326,12 @@ def relative_noise(
     ValueError
         If the name is unknown, or the numbers are not ``n_steps`` positive ones.
     """
-    if isinstance(schedule, str) and schedule not in NOISE_SCHEDULES:
+    name = schedule if isinstance(schedule, str) or not is_named(schedule) else schedule[0]
+    if isinstance(name, str) and name not in NOISE_SCHEDULES:
         known = ", ".join(repr(name) for name in ["auto", *sorted(NOISE_SCHEDULES)])
         raise ValueError(
             f"noise_schedule must be one of {known}, a NoiseSchedule or an array of relative "
-            f"noise; got {shown(schedule)}."
+            f"noise; got {shown(name)}."
         )
     schedule = schedule_by_name("noise_schedule", NOISE_SCHEDULES, schedule)
     if isinstance(schedule, StepMatchedNoise) and schedule.steps is None and sizes is not None:

@@ -260,8 +260,11 @@ def schedule_by_name(parameter: str, kinds: Mapping[str, Callable[..., Any]], gi
         return given
     name, arguments = (given, {}) if isinstance(given, str) else given
     if name not in kinds:
-        known = ", ".join(repr(word) for word in ["auto", *sorted(kinds)])
-        raise ValueError(f"{parameter} must be one of {known}, or an object; got {shown(name)}.")
+        known = ", ".join(repr(word) for word in sorted(kinds))
+        raise ValueError(
+            f"{parameter} must be 'auto', a positive number, a schedule or the name of one "
+            f"({known}); got {shown(name)}."
+        )
     allowed = inspect.signature(kinds[name]).parameters
     unknown = sorted(set(arguments) - set(allowed))
     if unknown:
@@ -299,7 +302,7 @@ def step_sizes(schedule: Any, n_steps: int) -> Array:
         sizes = np.full(n_steps, float(schedule))
     else:
         raise ValueError(
-            "learning_rate must be 'auto', a positive number, a name or a StepSchedule; got "
+            "learning_rate must be 'auto', a positive number, a StepSchedule or its name; got "
             f"{shown(schedule)}."
         )
     if sizes.shape != (n_steps,) or not ((sizes > 0) & np.isfinite(sizes)).all():

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
+import math
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from benchmarks import inference
 from benchmarks.inference import Cell
 
+ROOT = Path(__file__).parents[2]
 KINDS = sorted({(problem, *one) for problem, some in inference.DESIGNS.items() for one in some})
 
 
@@ -56,3 +61,30 @@ def test_all_of_it_once(tmp_path):
     assert text[0] == "# a command"
     assert text[1].split(",") == list(inference.COLUMNS)
     assert len(text) == 4
+
+
+@pytest.fixture(scope="module")
+def page():
+    spec = importlib.util.spec_from_file_location("page", ROOT / "docs" / "intervals_table.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_that_of_the_results(page):
+    """If not: python docs/intervals_table.py > docs/intervals_table.inc."""
+    written = (ROOT / "docs" / "intervals_table.inc").read_text(encoding="utf-8")
+    assert written == page.text(*page.read())
+
+
+def test_the_results_cover_at_their_level(page):
+    """Of cells whose coefficients are well determined, up to the error of so few runs."""
+    _, lines = page.read()
+    judged = 0
+    for line in lines:
+        if not line["coverage_middle"] or float(line["relative_error"]) > 0.35:
+            continue
+        error = 0.22 / math.sqrt(float(line["runs"]) * float(line["d"]))
+        assert 0.93 - 4 * error - 0.01 < float(line["coverage"]) <= 1, line
+        judged += 1
+    assert judged > 50

@@ -60,6 +60,7 @@ SOLVERS = [
     ("adassp", "linear", "zero_out", "auto", {}),
     ("adp_sgd", "logistic", "replace_one", "auto", {}),
     ("boosted_ssp", "ridge", "zero_out", "none", {}),
+    ("fold_moments", "ridge", "replace_one", "auto", {}),
     ("gd", "three classes", "zero_out", "auto", {}),
     ("gd", "linear", "replace_one", "none", {}),
     ("heavy_ball", "ridge", "replace_one", "auto", {}),

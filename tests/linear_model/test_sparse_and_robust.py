@@ -9,6 +9,8 @@ from sklearn.linear_model import ElasticNet, Lasso
 from sklearn.preprocessing import StandardScaler
 
 import skdp
+from replays import data_for, each_row_once, neighbours
+from skdp.accounting import Adjacency
 from skdp.objective import L1, L2, Huber
 from skdp.objective import ElasticNet as ElasticNetPenalty
 
@@ -149,3 +151,23 @@ def test_what_cannot_be_is_refused_before_anything_is_released(model, message, a
     with pytest.raises(ValueError, match=message):
         model.fit(X, X[:, 0])
     assert not asked
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("model", [skdp.DPLasso, skdp.DPElasticNet, skdp.DPHuberRegressor])
+def test_nothing_but_releases(replay, rng, model, adjacency):
+    """With scaling, on which units of the penalty depend, and with thresholds in the end."""
+    X, y = data_for("ridge", rng)
+
+    def make():
+        return model(
+            alpha=0.1,
+            solver="gd",
+            max_iter=12,
+            adjacency=str(adjacency),
+            noise_source="seeded",
+            random_state=0,
+        )
+
+    for data, neighbour in neighbours("ridge", X, y, adjacency, each_row_once("ridge")):
+        replay.check(make, data, neighbour, adjacency)

@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import skdp
 from skdp.accounting import Adjacency
@@ -221,6 +222,16 @@ def test_a_pickle_holds_no_rows():
     table = skdp.DPTabularPreprocessor(CATEGORIES, impute="median").fit(frame.drop(columns="ill"))
     assert len(pickle.dumps(table)) < 5000
     assert pickle.loads(pickle.dumps(table)).fill_values_ == table.fill_values_
+
+
+@parametrize_with_checks(
+    [
+        skdp.DPTabularPreprocessor(),
+        skdp.DPTabularPreprocessor(impute="median", noise_source="seeded", random_state=0),
+    ]
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
 
 
 # ---------------------------------------------------------------- refusals

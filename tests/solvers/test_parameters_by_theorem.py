@@ -229,7 +229,7 @@ def test_noise_and_adaptive_steps_by_name():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("polynomal", "must be one of 'auto', 'adaptive', 'constant'"),
+        ("polynomal", r"or the name of one \('adaptive', 'constant'"),
         (("polynomial", {"b": 1.0}), "'polynomial' takes initial, a, c; got 'b'"),
     ],
 )

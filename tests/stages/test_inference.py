@@ -224,8 +224,11 @@ def test_the_expected_error_is_near_what_comes_out(rng, kind, n, d, epsilon):
     public = Public(n, d, 1, Adjacency.ZERO_OUT, epsilon, 1e-6)
     expected = Bounds.of(public, Problem(loss, NoPenalty()), 1 / 3).relative_error
     X = rng.standard_normal((n, d))
-    y = X @ np.full(d, d**-0.5) + rng.standard_normal(n)
-    y = (y > 0).astype(int) if kind == "logistic" else y / np.sqrt(2)
+    y = X @ np.full(d, d**-0.5)
+    if kind == "logistic":
+        y = (y + rng.logistic(size=n) > 0).astype(int)
+    else:
+        y = (y + rng.standard_normal(n)) / np.sqrt(2)
     found = fitted(kind, X, y, epsilon=epsilon, scaling="none").inference_.relative_error
     assert expected == pytest.approx(np.median(found), rel=0.4, abs=0.05)
 

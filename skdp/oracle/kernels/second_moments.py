@@ -3,11 +3,12 @@
 import functools
 
 import numpy as np
+from scipy import sparse
 
 from skdp._numbers import Array, Indices
 from skdp.objective import Loss
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
-from skdp.oracle.sources.records import MAX_PARTS, UNIT_ROUNDOFF, Records, diagonal, quotient
+from skdp.oracle.sources.records import MAX_PARTS, UNIT_ROUNDOFF, Records, quotient
 
 FEW_ROWS = 1 << 9  # added up at once where a sum has to be accurate
 # Squares of larger numbers leave float64's range, and 0 times inf would be nan.
@@ -75,7 +76,8 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
         last *= factors[rows, None]
         # 2. The products.
         if block.is_sparse:
-            scaled = diagonal(weights) @ block.X
+            shape = block.n_rows, block.n_rows
+            scaled = sparse.dia_array((weights[np.newaxis], [0]), shape=shape) @ block.X
             total[:n_features, :n_features] += (scaled.T @ scaled).toarray()
             total[:n_features, n_features:] += scaled.T @ last
             total[n_features:, n_features:] += last.T @ last

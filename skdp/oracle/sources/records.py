@@ -11,9 +11,9 @@ from scipy import sparse
 from skdp._numbers import AnyArray, Array, Indices
 
 BLOCK_BYTES = 1 << 22  # of a block of rows: threads that took less would queue for the interpreter
-# Of a block that is made float64, or standardised, on its way to the sums: it has to stay in a near
-# cache between being written and being read.
-COPIED_BYTES = 1 << 20
+COPIED_BYTES = (
+    1 << 20
+)  # of a block that is written and read on the way to the sums, in a near cache
 PART_BYTES = 1 << 21  # of a part, which one thread takes as a whole; at least so many
 MAX_PARTS = 16
 # With groups, rows added up one after the other, at most: rounding grows with their number.
@@ -350,12 +350,8 @@ def in_float64(X: Any, columns: BlockMap | None, buffer: Array | None) -> Any:
 
 
 def row_norms(X: Any, columns: BlockMap | None = None) -> Array:
-    """L2 norm of every row, mapped if need be, in float64.
-
-    Neither over- nor underflows on finite rows.
-    """
-    norms, nothing = np.empty(X.shape[0]), np.empty(0)
-    start = 0
+    """L2 norm of every row, mapped if need be; neither over- nor underflows on finite rows."""
+    norms, nothing, start = np.empty(X.shape[0]), np.empty(0), 0
     records = Records(X, nothing, None, None, nothing, 0.0, columns)
     step = block_rows(records.n_rows, records.n_features, records.is_sparse, is_copied=True)
     for part in records.blocks(step):
@@ -402,8 +398,3 @@ def quotient(bound: float, norms: Array) -> Array:
         result = np.minimum(bound / norms, np.finfo(np.float64).max)
     result[~(result >= LEAST_QUOTIENT)] = 0.0  # not a number counts as too long, too
     return result
-
-
-def diagonal(entries: Array) -> Any:
-    """Square sparse array with ``entries`` on its diagonal."""
-    return sparse.dia_array((entries[np.newaxis], [0]), shape=(len(entries), len(entries)))

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from skdp.accounting import Adjacency, Composed, Gaussian, GDPAccountant
+from skdp.accounting import (
+    Adjacency,
+    Composed,
+    FixedSizeSampled,
+    Gaussian,
+    GDPAccountant,
+    PoissonSampled,
+)
 from skdp.objective import SquaredError
 from skdp.oracle import AllRows, Bin, Block, FixedSize, Poisson, Public, noise_source
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
@@ -50,6 +59,26 @@ def test_blocks_of_an_epoch_are_a_partition(kind, rows):
 def test_epochs_are_divided_anew(rows):
     source = noise_source(None)
     assert drawn(Block(0, 2, 0), rows, source) != drawn(Block(1, 2, 0), rows, source)
+
+
+@pytest.mark.parametrize("kind", [Block, Bin])
+def test_epochs_are_charged_one_by_one(kind):
+    """A record may lie in the costliest block of each; blocks of one epoch cost as much as one."""
+    accountant = GDPAccountant()
+
+    def mu(*places):
+        events = [kind(epoch, 4, index).event(Gaussian(1.0), PUBLIC) for epoch, index in places]
+        return accountant.mu(Composed.of(events), Adjacency.ZERO_OUT)
+
+    assert mu((0, 0), (0, 1), (0, 2)) == pytest.approx(mu((0, 0)))
+    assert mu((0, 0), (1, 1)) == pytest.approx(2**0.5 * mu((0, 0)))
+
+
+def test_samples_are_charged_at_the_rate_at_which_they_are_drawn():
+    step = Gaussian(1.0)
+    assert Poisson(0.25).event(step, PUBLIC) == PoissonSampled(0.25, step)
+    exchanged = replace(PUBLIC, adjacency=Adjacency.REPLACE_ONE)
+    assert FixedSize(7).event(step, exchanged) == FixedSizeSampled(7, N, step)
 
 
 def test_an_epoch_cannot_be_divided_twice(rows):

@@ -99,7 +99,7 @@ def test_parts_of_a_row_do_not_follow_from_its_place(rng, form, loss, n_features
         elif form == "sparse":
             rows = sparse.csr_array(rows)
         source = source_of(rows, targets[first:], np.unique(codes[first:], return_inverse=True)[1])
-        residuals = source.per_row(residuals_at, loss, point, rows.dtype)
+        residuals = source.per_row(residuals_at, loss, point)
         norms = source.records.inverse_norms[:, None]
         margins = source.per_row(Records.margins, point)
         return np.column_stack([residuals, norms, margins])
