@@ -39,7 +39,6 @@ sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
-    "ignore_pattern": r"/(?!plot_)[^/]*\.py$",  # scripts that need a cluster, or processes
     "within_subsection_order": "FileNameSortKey",
     "doc_module": ("skdp",),
     "reference_url": {"skdp": None},

@@ -1,4 +1,8 @@
-"""Fit on rows that live in other processes: all that a source of partitions has to offer.
+"""
+Fit on rows that live in other processes
+========================================
+
+All that a source of partitions has to offer.
 
 Each process holds one partition; a task goes there, and a sum comes back. Spark, Ray or any other
 engine that can run a function where rows are needs the same 20 lines.
