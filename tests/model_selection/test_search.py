@@ -24,7 +24,7 @@ from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPSearchCV, candidates, search
 from skdp.oracle import Plan, noise_source
 
-RIDGE = partial(skdp.DPRidge, scaling="none", solver="gd", max_iter=3, target_bound=5.0)
+RIDGE = partial(skdp.DPRidge, scaling="none", max_iter=3, target_bound=5.0)
 GRID = {"alpha": [0.1, 1.0, 10.0]}
 
 
@@ -34,7 +34,7 @@ def seeded(estimator=None, grid=GRID, seed=0, **options):
 
 
 def test_it_finds_what_is_plainly_better(regression, classification):
-    X, y = regression[0], regression[1] + 2.0  # an intercept is needed
+    X, y = regression[0], regression[1] + 2.0  # which needs an intercept
     grid = {"alpha": [0.1, 1e7], "fit_intercept": [True, False]}
     found = seeded(grid=grid, epsilon=50.0, n_candidates=20).fit(X, y)
     assert found.best_params_ == {"alpha": 0.1, "fit_intercept": True}
