@@ -117,7 +117,7 @@ class DPRidgeCV(DPLinearRegressor):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # scikit-learn's checks ask for R^2 of 0.5 on 200 rows: too few for noisy folds at epsilon 1.
+        # scikit-learn's checks ask for R² of 0.5 on 200 rows: too few for noisy folds at epsilon 1
         tags.regressor_tags.poor_score = True
         return tags
 
