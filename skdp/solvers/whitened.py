@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._numbers import Array
+from skdp._numbers import Array, is_integer
 from skdp.oracle import Coordinates, GramSum, ShrunkGradientSum, unpack_gram
 from skdp.oracle.public import Moments
 from skdp.solvers import checks, defaults
@@ -163,6 +163,10 @@ class Whitened(Solver):
         else:
             residual_bound = reach * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
         steps, momentum = rule.pace(public) if noisy else (EXACT_STEPS, rule.momentum)
+        if is_integer(self.max_iter):
+            # Velocity takes about 1 / (1 - momentum) steps to build up: a short run has no use for
+            # more than it can reach in a quarter of its steps.
+            momentum = min(momentum, max(0.0, 1 - 4 / max(self.max_iter, 1)))
         return {
             "max_iter": steps,
             "momentum": momentum,

@@ -185,7 +185,7 @@ def test_statement(regression):
     budget = PrivacyBudget(3.0, DELTA)
     assert budget.statement.releases == ()
     assert budget.spent == budget.statement.epsilon == 0.0
-    models = [RIDGE(max_iter=7, budget=budget).fit(*regression) for _ in range(2)]
+    models = [RIDGE(solver="gd", max_iter=7, budget=budget).fit(*regression) for _ in range(2)]
     total = skdp.total_privacy(*models, delta=DELTA)
     statement = budget.statement
     assert (statement.epsilon, statement.releases) == (total.epsilon, total.releases)

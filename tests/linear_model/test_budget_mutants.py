@@ -20,7 +20,7 @@ from skdp.linear_model import budget as budgets
 from skdp.linear_model.budget import PrivacyBudget
 from skdp.oracle.oracle import Oracle
 
-RIDGE = partial(skdp.DPRidge, scaling="none")
+RIDGE = partial(skdp.DPRidge, scaling="none", solver="gd")
 
 
 def check_overspending(data, asked):

@@ -13,9 +13,7 @@ from skdp.accounting import gaussian_epsilon
 
 def test_statement(case):
     estimator, X, y = case
-    model = estimator(
-        epsilon=0.7, delta=1e-7, max_iter=20, scaling="none", noise_source="seeded", random_state=0
-    ).fit(X, y)
+    model = estimator(solver="gd", epsilon=0.7, delta=1e-7, max_iter=20, scaling="none").fit(X, y)
     statement = model.privacy_
     assert 0.7 * (1 - 1e-6) <= statement.epsilon <= 0.7
     assert (statement.delta, statement.adjacency, statement.accountant) == (1e-7, "zero_out", "gdp")
@@ -38,7 +36,7 @@ def test_statement(case):
 def test_replace_one_needs_twice_the_noise(case):
     estimator, X, y = case
     noise = [
-        estimator(adjacency=adjacency, max_iter=9, scaling="none")
+        estimator(adjacency=adjacency, solver="gd", max_iter=9, scaling="none")
         .fit(X, y)
         .privacy_.releases[0]
         .noise_multiplier
@@ -93,7 +91,7 @@ def test_a_careless_delta_warns(case):
 
 def test_total_privacy_of_two_fits_is_one_of_both(case):
     estimator, X, y = case
-    models = [estimator(max_iter=5, scaling="none").fit(X, y) for _ in range(2)]
+    models = [estimator(solver="gd", max_iter=5, scaling="none").fit(X, y) for _ in range(2)]
     total = skdp.total_privacy(*models, delta=1e-6)
     (record,) = models[0].privacy_.releases
     by_hand = gaussian_epsilon(math.sqrt(10) / record.noise_multiplier, 1e-6)
@@ -114,7 +112,7 @@ def test_total_privacy_refuses_what_does_not_add_up(case):
 
 def test_auto_values_are_reported(case):
     estimator, X, y = case
-    model = estimator(max_iter=17).fit(X, y)
+    model = estimator(solver="gd", max_iter=17).fit(X, y)
     assert model.n_iter_ == model.solver_.max_iter == 17
     assert model.solver_.clip_norm > 0
     assert model.max_iter == 17

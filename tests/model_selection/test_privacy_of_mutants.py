@@ -18,7 +18,7 @@ import skdp
 from composition import DELTA, together
 from skdp.model_selection import search_price, searched
 
-RIDGE = partial(skdp.DPRidge, scaling="none")
+RIDGE = partial(skdp.DPRidge, scaling="none", solver="gd")
 
 
 def check_grid_search(data):

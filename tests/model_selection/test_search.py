@@ -34,7 +34,7 @@ def seeded(estimator=None, grid=GRID, seed=0, **options):
 
 
 def test_it_finds_what_is_plainly_better(regression, classification):
-    X, y = regression
+    X, y = regression[0], regression[1] + 2.0  # which needs an intercept
     grid = {"alpha": [0.1, 1e7], "fit_intercept": [True, False]}
     found = seeded(grid=grid, epsilon=50.0, n_candidates=20).fit(X, y)
     assert found.best_params_ == {"alpha": 0.1, "fit_intercept": True}

@@ -188,3 +188,12 @@ def test_auto_reaches_the_estimators(rng):
         noise_source="seeded", random_state=0, clip_norm=1.0, scaling="none"
     )
     assert model.fit(X, X[:, 0] > 0).solver_.name == "gd"
+
+
+@pytest.mark.parametrize("epsilon", [10.0, 50.0])
+def test_a_few_steps_are_not_slowed_down_by_momentum(regression, epsilon):
+    """A large budget asks for momentum, which three steps are too few to build up."""
+    X, y = regression
+    model = skdp.DPRidge(solver="whitened", max_iter=3, scaling="none", epsilon=epsilon)
+    assert model.fit(X, y).solver_.momentum == 0.0
+    assert model.score(X, y) > 0.9

@@ -116,7 +116,7 @@ def test_estimators_hand_on_the_kind_of_momentum(rng):
     X = rng.standard_normal((100, 2))
     model = skdp.DPRidge(solver="gd", momentum_kind="averaged", max_iter=5)
     assert model.fit(X, X[:, 0]).solver_.momentum_kind == "averaged"
-    with pytest.raises(ValueError, match="has no momentum_kind; it has"):
+    with pytest.raises(ValueError, match=r"has no momentum_kind\. It has"):
         skdp.DPRidge(solver="svrg", momentum_kind="averaged").plan(100, 2)
 
 
