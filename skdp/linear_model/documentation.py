@@ -64,12 +64,18 @@ accountant : str, default="auto"
 budget : PrivacyBudget or None, default=None
     A budget that this fit shares with others: charged before the rows are used, and the fit is
     refused where it would overspend. Clones share it, too.
+"""
+
+CONSTRAINT = """
 constraint : {"l2_ball", "l1_ball", "box", "simplex"} or None, default=None
     Set that the coefficients, taken as one vector, have to lie in; it costs no budget. "box" bounds
     every coefficient by ``radius``, "simplex" asks for coefficients of at least 0 whose sum is
     ``radius``. The intercept is free.
 radius : float, default=1.0
     Size of the set; without a constraint it has no effect.
+"""
+
+COLUMNS = """
 scaling : {"auto", "private", "none"}, default="auto"
     Whether columns, and the targets of a regression, are standardised as part of the fit.
     "private" finds their ranges, centres and sizes by noisy histograms, which are paid for from
@@ -85,6 +91,9 @@ bounds : PublicSample, tuple (low, high), list of pairs, dict or None, default=N
     read in two ways and are refused: number the columns. Columns are standardised by the ends,
     values outside are clipped, and no budget is spent on it. A `PublicSample` of rows that are not
     private tells the sizes of columns better, and their second moments, too.
+"""
+
+INFERENCE = """
 inference : {"none", "coefficients"}, default="none"
     "coefficients" ends the fit with standard errors, intervals and p-values: a Newton step from the
     fitted coefficients that undoes their bias, with the covariance of rows and noise. See the page
@@ -93,6 +102,9 @@ inference : {"none", "coefficients"}, default="none"
 inference_share : float, default=1/3
     Share of the budget, in mu squared, that the inference gets of what scaling leaves; in (0, 1).
     More of it makes intervals narrower and ``coef_`` noisier.
+"""
+
+PREDICTIONS_AND_NOISE = """
 fit_intercept : bool, default=True
     Whether to fit an intercept; it is part of the same release.
 linear_predictions : bool, default=False
@@ -112,6 +124,9 @@ random_state : int, RandomState, Generator or None, default=None
     meta-estimator sets cannot make noise removable.
 verbose : int, default=0
     Above 0: print the plan before it is carried out.
+"""
+
+GROUPS = """
 rows_per_group : float or None, default=None
     For fits with ``groups``: a public guess of how many rows a group has, not taken from the data.
     With a guess above 1, solvers "gd", "adp_sgd" and the accelerated ones clip the mean gradient
@@ -124,6 +139,12 @@ coef_ : array of shape (n_features,) or (n_targets, n_features)
     Coefficients.
 intercept_ : float or array of shape (n_targets,)
     Intercept, 0.0 if ``fit_intercept`` is False.
+"""
+
+PREDICTION_RANGE = """
+prediction_range_ : tuple of two arrays of shape (n_targets,), or None
+    Range of the targets: found privately by ``scaling``, or ``target_bound`` on both sides.
+    Predictions are clipped to it, unless ``linear_predictions`` is True.
 """
 
 FITTED = """
@@ -140,6 +161,13 @@ row_bound_ : float or None
     True, in predictions; of standardised rows, if they were.
 privacy_ : PrivacyStatement
     What was released, what it cost, and what was assumed.
+n_features_in_ : int
+    Number of columns.
+feature_names_in_ : array of shape (n_features,)
+    Column names, if X had any.
+"""
+
+FITTED_INFERENCE = """
 coef_debiased_ : array of the shape of ``coef_``
     With ``inference="coefficients"``, as what follows: the estimates that intervals are about. For
     predictions ``coef_`` is the better choice.
@@ -157,10 +185,6 @@ p_values_ : array of shape (n_features,)
     Two-sided, of coefficients of 0; nan where not determined.
 inference_ : CoefficientInference
     All of it in one object, with the shares of the variances that are due to privacy.
-n_features_in_ : int
-    Number of columns.
-feature_names_in_ : array of shape (n_features,)
-    Column names, if X had any.
 """
 
 REFERENCES = """
@@ -173,7 +197,14 @@ documented = fill(
     target_bound=TARGET_BOUND,
     correction=CORRECTION,
     terms=TERMS,
+    constraint=CONSTRAINT,
+    columns=COLUMNS,
+    inference=INFERENCE,
+    predictions_and_noise=PREDICTIONS_AND_NOISE,
+    groups=GROUPS,
     coefficients=COEFFICIENTS,
+    prediction_range=PREDICTION_RANGE,
     fitted=FITTED,
+    fitted_inference=FITTED_INFERENCE,
     references=REFERENCES,
 )

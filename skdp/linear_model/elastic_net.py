@@ -31,12 +31,17 @@ class DPElasticNet(DPLinearRegressor):
     {budget_and_steps}
     {target_bound}
     {terms}
+    {constraint}
+    {columns}
+    {predictions_and_noise}
+    {groups}
 
     Attributes
     ----------
     {coefficients}
     sparse_coef_ : sparse matrix of shape (1, n_features) or (n_targets, n_features)
         ``coef_`` without its zeros.
+    {prediction_range}
     {fitted}
 
     Notes
@@ -169,12 +174,17 @@ class DPLasso(DPElasticNet):
     {budget_and_steps}
     {target_bound}
     {terms}
+    {constraint}
+    {columns}
+    {predictions_and_noise}
+    {groups}
 
     Attributes
     ----------
     {coefficients}
     sparse_coef_ : sparse matrix of shape (1, n_features) or (n_targets, n_features)
         ``coef_`` without its zeros.
+    {prediction_range}
     {fitted}
 
     References

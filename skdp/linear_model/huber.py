@@ -33,10 +33,15 @@ class DPHuberRegressor(DPLinearRegressor):
     {budget_and_steps}
     {target_bound}
     {terms}
+    {constraint}
+    {columns}
+    {predictions_and_noise}
+    {groups}
 
     Attributes
     ----------
     {coefficients}
+    {prediction_range}
     {fitted}
 
     References

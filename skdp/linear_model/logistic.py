@@ -54,6 +54,11 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         that algorithm.
     {budget_and_steps}
     {terms}
+    {constraint}
+    {columns}
+    {inference}
+    {predictions_and_noise}
+    {groups}
 
     Attributes
     ----------
@@ -64,6 +69,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     intercept_ : array of shape (1,) or (n_classes,)
         Intercepts, 0 if ``fit_intercept`` is False.
     {fitted}
+    {fitted_inference}
 
     References
     ----------

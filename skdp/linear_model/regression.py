@@ -195,14 +195,18 @@ class DPLinearRegression(DPLinearRegressor):
     {target_bound}
     {correction}
     {terms}
+    {constraint}
+    {columns}
+    {inference}
+    {predictions_and_noise}
+    {groups}
 
     Attributes
     ----------
     {coefficients}
-    prediction_range_ : tuple of two arrays of shape (n_targets,), or None
-        Range of the targets: found privately by ``scaling``, or ``target_bound`` on both sides.
-        Predictions are clipped to it, unless ``linear_predictions`` is True.
+    {prediction_range}
     {fitted}
+    {fitted_inference}
 
     References
     ----------
@@ -296,14 +300,18 @@ class DPRidge(DPLinearRegressor):
     {target_bound}
     {correction}
     {terms}
+    {constraint}
+    {columns}
+    {inference}
+    {predictions_and_noise}
+    {groups}
 
     Attributes
     ----------
     {coefficients}
-    prediction_range_ : tuple of two arrays of shape (n_targets,), or None
-        Range of the targets: found privately by ``scaling``, or ``target_bound`` on both sides.
-        Predictions are clipped to it, unless ``linear_predictions`` is True.
+    {prediction_range}
     {fitted}
+    {fitted_inference}
 
     References
     ----------
@@ -315,8 +323,8 @@ class DPRidge(DPLinearRegressor):
     >>> from skdp import DPRidge
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = DPRidge(alpha=10.0, target_bound=350).fit(X, y)
-    >>> model.privacy_.releases[-1].kind
-    'gradient'
+    >>> model.privacy_.epsilon <= 1.0
+    True
     """
 
     def __init__(

@@ -104,8 +104,8 @@ def available(
     >>> fitting = skdp.solvers.available(skdp.DPLasso(momentum=0.5))
     >>> list(fitting)
     ['gd', 'residual_budget']
-    >>> fitting.others["newton"].startswith("solver 'newton' has no momentum; it has damping,")
-    True
+    >>> print(fitting.others["newton"].partition(".")[0])
+    solver 'newton' has no momentum
     """
     found = {name: cls.purpose for name, cls in sorted(REGISTRY.items())}
     others = {}

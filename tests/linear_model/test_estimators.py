@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import pickle
 import warnings
@@ -18,8 +19,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skdp
+from skdp._docstrings import section_of
 from skdp.solvers import GradientDescent
 from skdp.steps import CustomNoise, ExponentialNoise, GeometricClipping, InverseSquareRootStep
+
+MODELS = [
+    getattr(skdp, name) for name in skdp.__all__ if hasattr(getattr(skdp, name), "fit_blocks")
+]
 
 # ---------------------------------------------------------------- noise
 
@@ -138,10 +144,11 @@ def test_fitted_attributes_are_the_documented_ones(case):
         assert f"\n{name} : " in estimator.__doc__
 
 
-def test_every_parameter_is_documented():
-    for estimator in (skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression):
-        for name in estimator().get_params():
-            assert f"\n{name} : " in estimator.__doc__, name
+@pytest.mark.parametrize("estimator", MODELS, ids=lambda cls: cls.__name__)
+def test_the_documented_parameters_are_those_it_has(estimator):
+    assert list(section_of(estimator, "Parameters")) == list(
+        inspect.signature(estimator).parameters
+    )
 
 
 # ---------------------------------------------------------------- scikit-learn's machinery
