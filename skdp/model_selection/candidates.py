@@ -192,10 +192,15 @@ def prepared_candidate(
         known = fit.get_params(deep=False)
         if classes is not None and "classes" in known and fit.classes is None:
             given["classes"] = list(classes)
-        if "verbose" in known:
-            given["verbose"] = 0
         fit.set_params(**given)
-    return candidate
+    # What a step prints counts the runs. What a pipeline keeps on disk shows the losing ones, and
+    # lends the noise of one run to the next.
+    alone = {
+        name: type(value)() if isinstance(value, int) else None
+        for name, value in candidate.get_params().items()
+        if name.rpartition("__")[2] in ("verbose", "memory")
+    }
+    return candidate.set_params(**alone)
 
 
 def check_price(
