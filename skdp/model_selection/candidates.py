@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
@@ -201,6 +201,27 @@ def prepared_candidate(
         if name.rpartition("__")[2] in ("verbose", "memory")
     }
     return candidate.set_params(**alone)
+
+
+def check_rows(candidate: Any, X: Any) -> None:
+    """Raise ValueError for rows that an estimator refuses, before the charge.
+
+    What a pipeline makes of rows before its estimator reads them shows in its fit alone.
+    """
+    if isinstance(candidate, DPLinearModel):
+        clone(candidate)._read("X", X)
+
+
+def labels_of(who: str, estimator: Any, y: Any) -> Any:
+    """Return the sorted labels for a classifier, which are public; None for a regressor."""
+    if not is_classifier(estimator):
+        return None
+    try:
+        return np.unique(y)
+    except TypeError:
+        raise ValueError(
+            f"{who}: y holds labels of types that cannot be sorted together. Nothing was released."
+        ) from None
 
 
 def check_price(

@@ -198,7 +198,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         # 1. Candidates, each of them priced; the statement of the whole.
         pool = self._pool()
         terms, statement = self._priced(n_rows)
-        labels = np.unique(values) if is_classifier(self.estimator) else None
+        labels = candidates.labels_of(who, self.estimator, values)
         ready = [
             candidates.prepared_candidate(who, self.estimator, entry, terms, labels)
             for entry in pool
@@ -206,6 +206,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         shape = n_rows - n_scored, n_features, 1 if labels is None else len(labels)
         for candidate in ready:
             candidates.check_price(who, candidate, terms, shape, self.target_range is not None)
+        candidates.check_rows(ready[0], X)  # whether others refuse them does not depend on more
         # 2. One charge for all; then the runs.
         statement = parts.placed(statement, part)
         drawn_from = self.charge_as_a_whole(statement)
