@@ -9,9 +9,14 @@ import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import check_array
 
 from skdp import accounting
-from skdp.linear_model._estimator import PrivateEstimatorMixin, noise_assumptions
+from skdp.linear_model._estimator import (
+    PrivateEstimatorMixin,
+    noise_assumptions,
+    without_cells,
+)
 from skdp.linear_model.base import DPLinearModel
 from skdp.model_selection.total import reads_rows
 
@@ -203,13 +208,20 @@ def prepared_candidate(
     return candidate.set_params(**alone)
 
 
-def check_rows(candidate: Any, X: Any) -> None:
+def check_rows(who: str, candidate: Any, X: Any, y: Any) -> None:
     """Raise ValueError for rows that an estimator refuses, before the charge.
 
-    What a pipeline makes of rows before its estimator reads them shows in its fit alone.
+    What a pipeline makes of X before its estimator reads it shows in its fit alone.
     """
     if isinstance(candidate, DPLinearModel):
         clone(candidate)._read("X", X)
+    if not is_classifier(candidate):
+        with without_cells(who, "y"):
+            check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    elif not set(y.tolist()) <= set(np.asarray(private_fits(who, candidate)[-1].classes).tolist()):
+        raise ValueError(
+            f"{who}: y holds a label that is not among the declared classes. Nothing was released."
+        )
 
 
 def labels_of(who: str, estimator: Any, y: Any) -> Any:

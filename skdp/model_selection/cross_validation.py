@@ -131,6 +131,7 @@ def dp_cross_validate(
     kind = "classifier" if is_classifier(estimator) else "regressor"
     labels = candidates.labels_of(WHO, estimator, values)
     ready = candidates.prepared_candidate(WHO, estimator, {}, of_fit, labels)
+    candidates.check_rows(WHO, ready, X, values)
     n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1
     n_outputs = 1 if labels is None else len(labels)
     questions.metrics_of(kind, metrics, n_outputs)
@@ -151,7 +152,6 @@ def dp_cross_validate(
         random_state=random_state,
     )
     scorer.check_terms()
-    candidates.check_rows(ready, X)
     drawn_from = scorer.charge_as_a_whole(parts.placed(statement, part))
     # 3. One fold after the other.
     numbers = random_split(sizes, drawn_from)

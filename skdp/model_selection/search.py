@@ -203,10 +203,10 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
             candidates.prepared_candidate(who, self.estimator, entry, terms, labels)
             for entry in pool
         ]
+        candidates.check_rows(who, ready[0], X, values)
         shape = n_rows - n_scored, n_features, 1 if labels is None else len(labels)
         for candidate in ready:
             candidates.check_price(who, candidate, terms, shape, self.target_range is not None)
-        candidates.check_rows(ready[0], X)  # whether others refuse them does not depend on more
         # 2. One charge for all; then the runs.
         statement = parts.placed(statement, part)
         drawn_from = self.charge_as_a_whole(statement)

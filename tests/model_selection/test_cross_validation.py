@@ -136,7 +136,7 @@ def test_refused_before_the_charge(regression, message, options):
 
 
 def search(model, X, y):
-    return DPSearchCV(model, {"fit_intercept": [True, False]}).fit(X, y)
+    return DPSearchCV(model, {}).fit(X, y)
 
 
 @pytest.mark.parametrize("bad", [np.nan, "cell"])
@@ -150,6 +150,22 @@ def test_rows_are_refused_before_the_charge(regression, run, bad):
             run(skdp.DPRidge(), X, y)
         assert budget.spent == 0
     assert "'cell'" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("run", [dp_cross_validate, search])
+@pytest.mark.parametrize("bad", [np.nan, 12345.0])
+def test_targets_are_refused_before_the_charge(regression, classification, run, bad):
+    with skdp.PrivacyBudget(5.0, 1e-6) as budget:
+        for model, (X, y) in (
+            (skdp.DPRidge(), regression),
+            (skdp.DPLogisticRegression(classes=[0, 1]), classification),
+        ):
+            y = y.astype(float)
+            y[7] = np.nan if isinstance(model, skdp.DPRidge) else bad
+            with pytest.raises(ValueError, match=r"y holds .* Nothing was released") as refusal:
+                run(make_pipeline(FunctionTransformer(), model), X, y)
+            assert "12345" not in str(refusal.value)
+        assert budget.spent == 0
 
 
 @pytest.mark.parametrize("run", [dp_cross_validate, search])
