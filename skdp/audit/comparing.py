@@ -160,12 +160,16 @@ class Watch:
         relation : Adjacency
             How the two data sets differ.
         """
+        with np.errstate(over="ignore", invalid="ignore"):  # of a statistic that has no bound
+            self._compare(name, first, second, relation)
+
+    def _compare(self, name: str, first: Recording, second: Recording, relation: Adjacency) -> None:
         self._names.append(name)
         found = [*self._courses(first, second)]
         if not found and first.error is None:
             found += self._statistics(name, first, second, relation)
             found += _differences(first, second)
-            found += _as_charged(first)
+            found += [*_as_charged(first), *_noise_that_came_again(first)]
         elif not found:
             self._refused.append(name)
         self.findings += [Finding(name, text) for text in found]
@@ -292,6 +296,19 @@ def _noise_of(charged: Charged, event: Any) -> Iterator[str]:
         yield f"a {charged.kind} release has less noise than was charged"
 
 
+def _noise_that_came_again(recording: Recording) -> Iterator[str]:
+    """Yield noise that one fit has drawn twice, at any distance: samples are drawn ahead."""
+    seen = set()
+    for charged in recording.charged:
+        for answer in charged.answers:
+            # Chance repeats so many digits of so many numbers less than once in 1e15 pairs.
+            start = answer.noise[:4].round(4) if answer.std > 0 else np.empty(0)
+            if len(start) == 4 and start.tobytes() in seen:
+                yield "the noise of one answer came again in another one"
+                return
+            seen.add(start.tobytes())
+
+
 class _Noise:
     """Noise as it was drawn, in standard deviations: its size, and whether it came twice."""
 
@@ -305,6 +322,8 @@ class _Noise:
             if not answer.std > 0:
                 continue
             noise = answer.noise
+            if not np.isfinite(noise).all():  # a finding of its own; a nan would hide all others
+                continue
             self._n += noise.size
             self._squares += float((noise**2).sum())
             self._fourths += noise.size * (5.0 if answer.order == 1 else 2.0)

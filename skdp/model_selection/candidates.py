@@ -224,7 +224,7 @@ def check_rows(who: str, candidate: Any, X: Any, y: Any) -> None:
         )
 
 
-def labels_of(who: str, estimator: Any, y: Any) -> Any:
+def public_labels(who: str, estimator: Any, y: Any) -> Any:
     """Return the sorted labels for a classifier, which are public; None for a regressor."""
     if not is_classifier(estimator):
         return None

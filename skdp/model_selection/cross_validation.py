@@ -129,7 +129,7 @@ def dp_cross_validate(
     statement = _statement(int(cv), of_fit, of_score, n_rows, epsilon)
     # 2. The fits and scores, checked.
     kind = "classifier" if is_classifier(estimator) else "regressor"
-    labels = candidates.labels_of(WHO, estimator, values)
+    labels = candidates.public_labels(WHO, estimator, values)
     ready = candidates.prepared_candidate(WHO, estimator, {}, of_fit, labels)
     candidates.check_rows(WHO, ready, X, values)
     n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1

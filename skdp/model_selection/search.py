@@ -198,7 +198,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         # 1. Candidates, each of them priced; the statement of the whole.
         pool = self._pool()
         terms, statement = self._priced(n_rows)
-        labels = candidates.labels_of(who, self.estimator, values)
+        labels = candidates.public_labels(who, self.estimator, values)
         ready = [
             candidates.prepared_candidate(who, self.estimator, entry, terms, labels)
             for entry in pool
