@@ -148,6 +148,7 @@ class Watch:
         self._names: list[str] = []
         self._refused: list[str] = []
         self._noise: dict[str, _Noise] = {}
+        self._drawn: dict[bytes, Recording] = {}  # secure noise, by its first digits
 
     def compare(self, name: str, first: Recording, second: Recording, relation: Adjacency) -> None:
         """Compare a recording with its repetition on the neighbour.
@@ -169,7 +170,7 @@ class Watch:
         if not found and first.error is None:
             found += self._statistics(name, first, second, relation)
             found += _differences(first, second)
-            found += [*_as_charged(first), *_noise_that_came_again(first)]
+            found += [*_as_charged(first), *self._noise_that_came_again(first)]
         elif not found:
             self._refused.append(name)
         self.findings += [Finding(name, text) for text in found]
@@ -190,6 +191,24 @@ class Watch:
             tuple(self._names),
             tuple(self._refused),
         )
+
+    def _noise_that_came_again(self, recording: Recording) -> Iterator[str]:
+        """Yield noise drawn twice, at any distance; from a seed, other fits draw it rightly."""
+        statement = getattr(recording.model, "privacy_", None)
+        secure = getattr(statement, "noise_source", "seeded") == "system"
+        drawn: dict[bytes, Recording] = {}
+        for answer in itertools.chain(*(charged.answers for charged in recording.charged)):
+            # Chance repeats so many digits of so many numbers less than once in 1e15 pairs.
+            start = answer.noise[:4].round(4) if answer.std > 0 else np.empty(0)
+            if len(start) < 4:
+                continue
+            key = start.tobytes()
+            if key in drawn or (secure and self._drawn.get(key, recording) is not recording):
+                yield "the noise of one answer came again in another one"
+                return
+            drawn[key] = recording
+        if secure:
+            self._drawn.update(drawn)
 
     @staticmethod
     def _courses(first: Recording, second: Recording) -> Iterator[str]:
@@ -294,19 +313,6 @@ def _noise_of(charged: Charged, event: Any) -> Iterator[str]:
     said = sorted(part.noise_multiplier / part.sensitivity(adjacency) for part in listed)
     if any(a < b * (1 - TOLERANCE) for a, b in itertools.zip_longest(found, said)):
         yield f"a {charged.kind} release has less noise than was charged"
-
-
-def _noise_that_came_again(recording: Recording) -> Iterator[str]:
-    """Yield noise that one fit has drawn twice, at any distance: samples are drawn ahead."""
-    seen = set()
-    for charged in recording.charged:
-        for answer in charged.answers:
-            # Chance repeats so many digits of so many numbers less than once in 1e15 pairs.
-            start = answer.noise[:4].round(4) if answer.std > 0 else np.empty(0)
-            if len(start) == 4 and start.tobytes() in seen:
-                yield "the noise of one answer came again in another one"
-                return
-            seen.add(start.tobytes())
 
 
 class _Noise:
