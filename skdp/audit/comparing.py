@@ -150,6 +150,7 @@ class Watch:
         self._refused: list[str] = []
         self._noise: dict[str, _Noise] = {}
         self._fits = _Repetition()
+        self._drawn: dict[bytes, Recording] = {}  # secure noise, by its first digits
 
     def compare(self, name: str, first: Recording, second: Recording, relation: Adjacency) -> None:
         """Compare a recording with its repetition on the neighbour.
@@ -162,12 +163,16 @@ class Watch:
         relation : Adjacency
             How the two data sets differ.
         """
+        with np.errstate(over="ignore", invalid="ignore"):  # of a statistic that has no bound
+            self._compare(name, first, second, relation)
+
+    def _compare(self, name: str, first: Recording, second: Recording, relation: Adjacency) -> None:
         self._names.append(name)
         found = [*self._courses(first, second)]
         if not found and first.error is None:
             found += self._statistics(name, first, second, relation)
             found += _differences(first, second)
-            found += _as_charged(first)
+            found += [*_as_charged(first), *self._noise_that_came_again(first)]
         elif not found:
             self._refused.append(name)
         self.findings += [Finding(name, text) for text in found]
@@ -193,6 +198,24 @@ class Watch:
             tuple(self._names),
             tuple(self._refused),
         )
+
+    def _noise_that_came_again(self, recording: Recording) -> Iterator[str]:
+        """Yield noise drawn twice, at any distance; from a seed, other fits draw it rightly."""
+        statement = getattr(recording.model, "privacy_", None)
+        secure = getattr(statement, "noise_source", "seeded") == "system"
+        drawn: dict[bytes, Recording] = {}
+        for answer in itertools.chain(*(charged.answers for charged in recording.charged)):
+            # Chance repeats so many digits of so many numbers less than once in 1e15 pairs.
+            start = answer.noise[:4].round(4) if answer.std > 0 else np.empty(0)
+            if len(start) < 4:
+                continue
+            key = start.tobytes()
+            if key in drawn or (secure and self._drawn.get(key, recording) is not recording):
+                yield "the noise of one answer came again in another one"
+                return
+            drawn[key] = recording
+        if secure:
+            self._drawn.update(drawn)
 
     @staticmethod
     def _courses(first: Recording, second: Recording) -> Iterator[str]:
@@ -333,6 +356,8 @@ class _Noise:
             if not answer.is_noisy:
                 continue
             noise = answer.noise
+            if not np.isfinite(noise).all():  # a finding of its own; a nan would hide all others
+                continue
             self._n += noise.size
             self._squares += float((noise**2).sum())
             self._fourths += noise.size * (5.0 if answer.order == 1 else 2.0)

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from skdp._numbers import is_real
 from skdp.accounting import Event, OnBlock, Partition, PrivacyStatement
 
 # A part of a split, or of a split of a part: from the outermost split to the innermost.
@@ -47,14 +48,14 @@ def part_of(*arrays: Any) -> Part:
     Parameters
     ----------
     *arrays
-        X and y of a fit; None is left out.
+        X, y and weights of a fit; None is left out, and so is a number.
     """
     around = _inside.get()
-    found = {_remembered(array) for array in arrays if array is not None}
+    found = {_remembered(array) for array in arrays if not (array is None or is_real(array))}
     if len(found) == 1 and around == next(iter(found))[: len(around)]:
         return found.pop()
-    # What is not remembered is of the part around; what is must not be of another one.
-    agree = all(own[: len(around)] == around[: len(own)] for own in found)
+    # What is not remembered is of the part around; what is must not be of another one, or of more.
+    agree = all(not own or own[: len(around)] == around for own in found)
     return around if agree else ()
 
 

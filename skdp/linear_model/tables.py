@@ -61,6 +61,8 @@ def names_of(X: Any) -> list[Any] | None:
 def column(X: Any, place: int) -> AnyArray:
     """Return a column of a data frame or array as an array."""
     names = names_of(X)
+    if sparse.issparse(X):
+        return np.asarray(X.tocsc()[:, [place]].toarray()[:, 0])
     if names is None:
         return np.asarray(X)[:, place]
     return np.asarray(X.iloc[:, place] if hasattr(X, "iloc") else X[names[place]])

@@ -172,7 +172,7 @@ class PrivateScorer(PrivateEstimatorMixin):
     def fit(self, X: Any, y: Any, sample_weight: Array | None = None) -> Self:
         """Score the model; rows whose weight is 0 are null records, all others count as one."""
         names = self._check_parameters()
-        part = parts.part_of(X, y)
+        part = parts.part_of(X, y, sample_weight)
         n_rows, values = facts.read_rows(X, y)
         question = self._question(names, X, values, n_rows)
         prepared = self._prepare(question, n_rows)

@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import check_array
 
 from skdp import accounting
-from skdp.linear_model._estimator import PrivateEstimatorMixin, noise_assumptions
+from skdp.linear_model._estimator import (
+    PrivateEstimatorMixin,
+    noise_assumptions,
+    without_cells,
+)
 from skdp.linear_model.base import DPLinearModel
 from skdp.model_selection.total import reads_rows
 
@@ -192,10 +197,43 @@ def prepared_candidate(
         known = fit.get_params(deep=False)
         if classes is not None and "classes" in known and fit.classes is None:
             given["classes"] = list(classes)
-        if "verbose" in known:
-            given["verbose"] = 0
         fit.set_params(**given)
-    return candidate
+    # What a step prints counts the runs. What a pipeline keeps on disk shows the losing ones, and
+    # lends the noise of one run to the next.
+    alone = {
+        name: type(value)() if isinstance(value, int) else None
+        for name, value in candidate.get_params().items()
+        if name.rpartition("__")[2] in ("verbose", "memory")
+    }
+    return candidate.set_params(**alone)
+
+
+def check_rows(who: str, candidate: Any, X: Any, y: Any) -> None:
+    """Raise ValueError for rows that an estimator refuses, before the charge.
+
+    What a pipeline makes of X before its estimator reads it shows in its fit alone.
+    """
+    if isinstance(candidate, DPLinearModel):
+        clone(candidate)._read("X", X)
+    if not is_classifier(candidate):
+        with without_cells(who, "y"):
+            check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    elif not set(y.tolist()) <= set(np.asarray(private_fits(who, candidate)[-1].classes).tolist()):
+        raise ValueError(
+            f"{who}: y holds a label that is not among the declared classes. Nothing was released."
+        )
+
+
+def public_labels(who: str, estimator: Any, y: Any) -> Any:
+    """Return the sorted labels for a classifier, which are public; None for a regressor."""
+    if not is_classifier(estimator):
+        return None
+    try:
+        return np.unique(y)
+    except TypeError:
+        raise ValueError(
+            f"{who}: y holds labels of types that cannot be sorted together. Nothing was released."
+        ) from None
 
 
 def check_price(

@@ -96,6 +96,8 @@ def dp_cross_validate(
     ------
     ValueError
         If a parameter, the estimator or the data is refused. Nothing is released then.
+    RuntimeError
+        If a fit or a score fails. The budget is spent.
 
     Examples
     --------
@@ -127,8 +129,9 @@ def dp_cross_validate(
     statement = _statement(int(cv), of_fit, of_score, n_rows, epsilon)
     # 2. The fits and scores, checked.
     kind = "classifier" if is_classifier(estimator) else "regressor"
-    labels = np.unique(values) if is_classifier(estimator) else None
+    labels = candidates.public_labels(WHO, estimator, values)
     ready = candidates.prepared_candidate(WHO, estimator, {}, of_fit, labels)
+    candidates.check_rows(WHO, ready, X, values)
     n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1
     n_outputs = 1 if labels is None else len(labels)
     questions.metrics_of(kind, metrics, n_outputs)
@@ -156,19 +159,26 @@ def dp_cross_validate(
     def seeds() -> int:
         return int(drawn_from.integers(2**31, 1)[0])
 
-    models, folds = [], []
-    with parts.charged_as_a_whole():
-        for fold in range(cv):
-            others = np.concatenate([rows for i, rows in enumerate(numbers) if i != fold])
-            model = clone(ready)
-            candidates.new_seeds(model, seeds)
-            model.fit(rows_of(X, others), rows_of(values, others))
-            judge = clone(scorer).set_params(model=model, budget=None)
-            if noise_source == "seeded":
-                judge.set_params(random_state=seeds())
-            rows = numbers[fold]
-            folds.append(judge.fit(rows_of(X, rows), rows_of(values, rows)).scores_)
-            models.append(model)
+    models: list[Any] = []
+    folds: list[Any] = []
+    try:
+        with parts.charged_as_a_whole():
+            for fold in range(cv):
+                others = np.concatenate([rows for i, rows in enumerate(numbers) if i != fold])
+                model = clone(ready)
+                candidates.new_seeds(model, seeds)
+                model.fit(rows_of(X, others), rows_of(values, others))
+                judge = clone(scorer).set_params(model=model, budget=None)
+                if noise_source == "seeded":
+                    judge.set_params(random_state=seeds())
+                rows = numbers[fold]
+                folds.append(judge.fit(rows_of(X, rows), rows_of(values, rows)).scores_)
+                models.append(model)
+    except (ValueError, TypeError, ArithmeticError) as reason:  # a fit says nothing was charged
+        raise RuntimeError(
+            f"{WHO}: a fit or a score failed with {type(reason).__name__}. The budget of this "
+            "cross-validation is spent. Fit the estimator by itself, to see why."
+        ) from None
     placed = parts.placed(statement, part)
     for model in models:
         for fit in candidates.private_fits(WHO, model):

@@ -198,11 +198,12 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         # 1. Candidates, each of them priced; the statement of the whole.
         pool = self._pool()
         terms, statement = self._priced(n_rows)
-        labels = np.unique(values) if is_classifier(self.estimator) else None
+        labels = candidates.public_labels(who, self.estimator, values)
         ready = [
             candidates.prepared_candidate(who, self.estimator, entry, terms, labels)
             for entry in pool
         ]
+        candidates.check_rows(who, ready[0], X, values)
         shape = n_rows - n_scored, n_features, 1 if labels is None else len(labels)
         for candidate in ready:
             candidates.check_price(who, candidate, terms, shape, self.target_range is not None)

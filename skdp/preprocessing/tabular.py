@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._numbers import AnyArray, Array, is_real, listed, require
 from skdp.accounting import Adjacency, PrivacyStatement
-from skdp.linear_model import tables
+from skdp.linear_model import parts, tables
 from skdp.linear_model._estimator import (
     Prepared,
     PrivateEstimatorMixin,
@@ -147,6 +147,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
             If a parameter or a column is refused. Nothing is released then.
         """
         self._check_parameters()
+        part = parts.part_of(X)
         X, columns = self._table(X, reset=True)
         kinds = self._kinds(X, columns)
         numbers = [name for name in columns if kinds[name] != "category"]
@@ -165,7 +166,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
                 return source
 
             said = (*self._assumptions(n_rows, n_features), *prepared.stages[0].assumptions())
-            solution, self.privacy_ = self._carry_out(prepared, said, rows)
+            solution, self.privacy_ = self._carry_out(prepared, said, rows, part)
             assert solution.scaling is not None
             assert solution.scaling.columns is not None
             medians = solution.scaling.columns.centre.tolist()

@@ -7,12 +7,14 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import skdp
 from skdp.accounting import Adjacency, GDPAccountant
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.model_selection import cross_validation, dp_cross_validate
+from skdp.model_selection import DPSearchCV, cross_validation, dp_cross_validate
 from skdp.oracle import Plan
 
 RIDGE = partial(skdp.DPRidge, scaling="none", max_iter=3, target_bound=5.0)
@@ -131,3 +133,63 @@ def test_refused_before_the_charge(regression, message, options):
         with pytest.raises(ValueError, match=message):
             seeded(**{"estimator": RIDGE(), "X": regression[0], "y": regression[1], **options})
         assert budget.spent == 0
+
+
+def search(model, X, y):
+    return DPSearchCV(model, {}).fit(X, y)
+
+
+@pytest.mark.parametrize("bad", [np.nan, "cell"])
+@pytest.mark.parametrize("run", [dp_cross_validate, search])
+def test_rows_are_refused_before_the_charge(regression, run, bad):
+    X, y = regression
+    X = X.astype(object)
+    X[7, 2] = bad
+    with skdp.PrivacyBudget(5.0, 1e-6) as budget:
+        with pytest.raises(ValueError, match=r"Nothing was released") as refusal:
+            run(skdp.DPRidge(), X, y)
+        assert budget.spent == 0
+    assert "'cell'" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("run", [dp_cross_validate, search])
+@pytest.mark.parametrize("bad", [np.nan, 12345.0])
+def test_targets_are_refused_before_the_charge(regression, classification, run, bad):
+    with skdp.PrivacyBudget(5.0, 1e-6) as budget:
+        for model, (X, y) in (
+            (skdp.DPRidge(), regression),
+            (skdp.DPLogisticRegression(classes=[0, 1]), classification),
+        ):
+            y = y.astype(float)
+            y[7] = np.nan if isinstance(model, skdp.DPRidge) else bad
+            with pytest.raises(ValueError, match=r"y holds .* Nothing was released") as refusal:
+                run(make_pipeline(FunctionTransformer(), model), X, y)
+            assert "12345" not in str(refusal.value)
+        assert budget.spent == 0
+
+
+@pytest.mark.parametrize("run", [dp_cross_validate, search])
+def test_labels_that_cannot_be_sorted(classification, run):
+    X, y = classification
+    y = y.astype(object)
+    y[3] = "cell"
+    with pytest.raises(ValueError, match=r"cannot be sorted together. Nothing was released"):
+        run(skdp.DPLogisticRegression(), X, y)
+
+
+def test_a_failure_after_the_charge_says_so(regression):
+    """What a pipeline hands on is first read by its estimator, once the folds are charged."""
+    X, y = regression
+    X = X.copy()
+    X[7, 2] = 12345.0
+
+    def fails(X):
+        return np.where(X == 12345.0, np.nan, X)
+
+    model = make_pipeline(FunctionTransformer(fails), skdp.DPRidge())
+    with skdp.PrivacyBudget(5.0, 1e-6) as budget:
+        with pytest.raises(RuntimeError, match="cross-validation is spent") as refusal:
+            dp_cross_validate(model, X, y, cv=2)
+        assert budget.spent > 0
+    assert refusal.value.__suppress_context__
+    assert "Nothing was released" not in str(refusal.value)

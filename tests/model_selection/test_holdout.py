@@ -69,6 +69,37 @@ def test_a_part_can_be_split(regression):
     assert total(first, second, scores.privacy_, whole) == pytest.approx(together(1, 0.5), rel=1e-6)
 
 
+def test_weights_are_of_the_part_or_the_fit_is_not(regression):
+    """Weights of the rows of the other part would let those have a say in this fit."""
+    X, y = regression
+    split = dp_train_test_split(X, y, np.linspace(0.5, 2.0, len(y)), test_size=0.5)
+    X_train, X_test, y_train, y_test, own, others = split
+    model = FIT().fit(X_test, y_test)
+    for weights in (own, None, 2.0):
+        found = FIT().fit(X_train, y_train, sample_weight=weights)
+        assert total(model, found) == pytest.approx(1.0, rel=1e-6)
+    for weights in (others, own.copy()):
+        found = FIT().fit(X_train, y_train, sample_weight=weights)
+        assert total(model, found) == pytest.approx(together(1, 1), rel=1e-6)
+
+
+def test_more_than_the_part_around_is_all_of_the_rows(regression):
+    """What is fitted inside of a part of a part may still reach for the whole of the outer one."""
+    outer = DPHoldout(*regression)
+    inner = DPHoldout(outer.X_train, outer.y_train)
+
+    class Greedy:
+        def fit(self, X, y):
+            self.found = FIT().fit(outer.X_train, outer.y_train)
+            return self
+
+    greedy = inner.fit(Greedy()).found
+    with parts.inside(inner._parts[1]):
+        other = FIT().fit(inner.X_test, inner.y_test)
+    assert total(greedy, other) == pytest.approx(together(1, 1), rel=1e-6)
+    assert total(inner.fit(FIT()), other) == pytest.approx(1.0, rel=1e-6)
+
+
 def test_passes_over_blocks_of_a_part(regression):
     """Blocks inside of a part, each drawn anew in every fit."""
     X_train, X_test, y_train, y_test = dp_train_test_split(*regression)
@@ -88,6 +119,8 @@ def test_pipelines_of_a_holdout(regression):
     # Outside of it a pipeline makes arrays that nobody knows.
     model.fit(holdout.X_train, holdout.y_train)
     assert total(model, scores.privacy_) == pytest.approx(together(1, 1), rel=1e-6)
+    medians = holdout.fit(skdp.DPTabularPreprocessor(impute="median"))
+    assert total(medians, scores.privacy_) == pytest.approx(1.0, rel=1e-6)
     with pytest.raises(TypeError, match="holds rows"):
         pickle.dumps(holdout)
     assert "300 rows to fit on, 100 to score on" in repr(holdout)

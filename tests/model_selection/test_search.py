@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skdp
@@ -266,6 +266,25 @@ def check_runs_keep_to_their_price(monkeypatch, data):
 
 def test_losers_leave_nothing(regression, monkeypatch):
     check_losers_leave_nothing(monkeypatch, regression)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_nothing_printed_or_cached_counts_the_runs(regression, tmp_path, capsys, nested):
+    """A cache would keep losers, too, and give a scaler's noise to the next run once more."""
+    model = Pipeline(
+        [("same", FunctionTransformer()), ("scale", skdp.DPStandardScaler()), ("fit", RIDGE())],
+        verbose=True,
+        memory=str(tmp_path),
+    )
+    grid = {"fit__alpha": [0.1, 1.0], "fit__verbose": [1]}
+    if nested:
+        model = Pipeline([("inner", model)], verbose=True)
+        grid = {f"inner__{name}": values for name, values in grid.items()}
+    found = seeded(model, grid, n_candidates=5).fit(*regression)
+    assert capsys.readouterr().out == ""
+    assert list(tmp_path.rglob("*")) == []
+    assert model.verbose is True, "the estimator that was given stays as it is"
+    assert found.best_estimator_.verbose is False
 
 
 def test_runs_keep_to_their_price(regression, monkeypatch):

@@ -142,7 +142,9 @@ class MemorySource(InMemory, OrderedSource):
             targets = scaling.targets.apply(targets)
         constant = float(old.constant != 0)
         records = Records.of(X, targets, old.weights, None, constant, columns)
-        return self._holding(records, None)
+        found = self._holding(records, None)
+        found._divisions = self._divisions  # as in `transformed`
+        return found
 
     def _holding(self, records: Records, row_bound: float | None) -> MemorySource:
         """Return a source of the same rows in another form."""

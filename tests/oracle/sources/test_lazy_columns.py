@@ -10,7 +10,9 @@ from skdp.objective import Logistic, SquaredError
 from skdp.oracle import Columns, Scaling
 from skdp.oracle.kernels import clipped_gradients as gradients
 from skdp.oracle.kernels import histograms, second_moments
+from skdp.oracle.noise import SystemSource
 from skdp.oracle.sources import memory, records
+from skdp.oracle.sources.groups import GroupedSource, Groups
 from skdp.oracle.sources.memory import MemorySource
 
 N_ROWS, N_COLUMNS = 300, 5
@@ -99,3 +101,20 @@ def test_no_copy_of_many_rows_is_made(rng, monkeypatch):
     rows = MemorySource.of(X, np.zeros((1000, 1)))
     rows.reserve(transformed=True)
     assert rows.transformed(Scaling(Columns(-unit, unit, 0 * unit, unit)), 1.0).records.stored is X
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_division_outlives_every_change_of_form(rng, grouped):
+    """The ledger takes blocks with equal numbers for the same ones, before `unclip` and after."""
+    X, targets = rng.standard_normal((N_ROWS, N_COLUMNS)), np.zeros((N_ROWS, 1))
+    given = MemorySource.of(X, targets)
+    if grouped:
+        given = GroupedSource(given.records, Groups.of(np.arange(N_ROWS) // 2, N_ROWS // 2))
+    ones = np.ones(N_COLUMNS)
+    scaling = Scaling(Columns(-ones, ones, 0 * ones, ones))
+    draws = SystemSource()
+    scaled = given.transformed(scaling, None)
+    first = scaled.shuffled_block(0, 3, 0, draws)
+    plain = given.unclipped(scaling, scaled)
+    assert np.array_equal(plain.shuffled_block(0, 3, 0, draws), first)
+    assert not np.isin(plain.shuffled_block(0, 3, 1, draws), first).any()
