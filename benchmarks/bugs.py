@@ -60,11 +60,11 @@ def in_fit(what, before=None, after=None, estimator=three_steps):
     def seed(patch):
         original = base.DPLinearModel._fit
 
-        def fit(self, X, y, sample_weight, **checks):
+        def fit(self, X, y, *given, **checks):
             rows = np.clip(np.asarray(X.toarray() if hasattr(X, "toarray") else X), -1e9, 1e9)
             if before is not None:
                 X = before(self, X, rows, y) if before(self, X, rows, y) is not None else X
-            original(self, X, y, sample_weight, **checks)
+            original(self, X, y, *given, **checks)
             if after is not None:
                 after(self, rows, y)
             return self
@@ -362,14 +362,14 @@ def classes_from_rows(patch):
 def refusal_of_a_record(patch):
     original = path.PrivateEstimatorMixin._carry_out
 
-    def carry_out(self, prepared, assumptions, make_source):
+    def carry_out(self, prepared, assumptions, make_source, *given):
         def checked(spread):
             source = make_source(spread)
             if np.abs(source.records.X).max() > 1e4:
                 raise ValueError("X holds outliers.")
             return source
 
-        return original(self, prepared, assumptions, checked)
+        return original(self, prepared, assumptions, checked, *given)
 
     patch.setattr(path.PrivateEstimatorMixin, "_carry_out", carry_out)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 import skdp
 from skdp.oracle import Solution
+from skdp.oracle.public import LONG_ROW
 from skdp.oracle.releases import (
     counts,
     directional,
@@ -18,8 +19,10 @@ from skdp.oracle.releases import (
     mechanisms,
     moments,
     noisy_statistic,
+    one_step,
     perturbed,
     samplers,
+    scores,
     shuffled_pass,
     spectral,
     svrg_pass,
@@ -51,6 +54,20 @@ class Asking(Solver):
         return Solution(oracle.start() + 1e-3 * np.tanh(answer.sum()), 1)
 
 
+def _whitened(kind, at, residual_bound=CLIP):
+    """In coordinates in which the longest records are longer than `ROW_NORM`, but not by much."""
+    longest = LONG_ROW * len(at) ** 0.5  # that fits take, without the intercept
+    coordinates = moments.Coordinates(np.eye(len(at)) * ROW_NORM / longest)
+    return kind(at, coordinates, ROW_NORM, residual_bound)
+
+
+def _sure(at):
+    """A point at which every record of class 0 is wrong, for sure."""
+    sure = np.zeros(at.shape)
+    sure[-1] = 1e3
+    return sure
+
+
 STATISTICS = {
     gradients.GradientSum: lambda at: gradients.GradientSum(at, CLIP),
     gradients.GradientDifference: lambda at: gradients.GradientDifference(at + 1.0, at, CLIP),
@@ -72,6 +89,13 @@ STATISTICS = {
     spectral.NewtonDirection: lambda at: spectral.NewtonDirection(
         at, np.eye(*at.shape, -3), 1e3, ROW_NORM
     ),
+    one_step.CappedHessian: lambda at: _whitened(one_step.CappedHessian, at, residual_bound=1.0),
+    one_step.ScoreSquares: lambda at: _whitened(one_step.ScoreSquares, at),
+    one_step.LogisticStep: lambda at: _whitened(one_step.LogisticStep, _sure(at)),
+    one_step.CappedResiduals: lambda at: one_step.CappedResiduals(at, CLIP),
+    one_step.CutCount: lambda at: _whitened(one_step.CutCount, at, residual_bound=1.0),
+    scores.UnitSum: lambda at: scores.UnitSum(0),
+    scores.TableCounts: lambda at: scores.TableCounts(0, np.array([-1.0, 1.0])),
 }
 
 

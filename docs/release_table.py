@@ -14,7 +14,7 @@ from benchmarks.releases import CLIP, OTHERS, PROOFS, ROW_NORM, STATISTICS
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Problem
 from skdp.oracle import Public
-from skdp.oracle.releases import base
+from skdp.oracle.releases import base, one_step
 
 PUBLIC = Public(60, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0)
 TEST = "tests/audit/test_every_release.py::test_half_of_the_sensitivity_is_found"
@@ -37,9 +37,17 @@ EXACT = {
     "LargestEigenvalue": (PUBLIC.row_norm or 0.0) ** 2,
     "SmallestEigenvalue": ROW_NORM**2,
     "NewtonDirection": _newton / (1e3 * (1e3 + _newton)),
+    "CappedHessian": ROW_NORM**2,
+    "ScoreSquares": (CLIP * ROW_NORM) ** 2,
+    "LogisticStep": one_step.GRADIENT_WEIGHT * ROW_NORM**2,
+    "CappedResiduals": CLIP,
+    "CutCount": 1.0,
+    "UnitSum": 1.0,
+    "TableCounts": 1.0,
 }
 TRIANGLE = "triangle inequality (Abadi et al. 2016, sec. 3.1)"
 ONE_CELL = "a record is in one cell of a histogram (Dwork, McSherry, Nissim, Smith 2006)"
+OUTER = "the outer product of a vector has its squared length for Frobenius norm"
 PARALLEL = "parallel composition (McSherry 2009, Thm 4)"
 THEOREMS = {
     "GradientSum": TRIANGLE,
@@ -52,7 +60,14 @@ THEOREMS = {
     "BinCounts": ONE_CELL,
     "SquaredNormSum": "a record adds a number in [0, 1]",
     "ResidualSquares": "a record adds a number in [0, bound squared]",
-    "GramSum": "the outer product of a vector has its squared length for Frobenius norm",
+    "GramSum": OUTER,
+    "CappedHessian": OUTER,
+    "ScoreSquares": OUTER,
+    "LogisticStep": f"the largest norm over a class's probability, in closed form; {TRIANGLE}",
+    "CappedResiduals": "a record adds a number in [-bound, bound]",
+    "CutCount": ONE_CELL,
+    "UnitSum": "a record adds a number in [-1, 1] (Dwork, McSherry, Nissim, Smith 2006, Prop. 1)",
+    "TableCounts": ONE_CELL,
     "LargestEigenvalue": "Weyl's inequality",
     "SmallestEigenvalue": "Weyl's inequality",
     "NewtonDirection": "Sherman-Morrison (Ganesh et al. 2023, Lemma 3.3)",

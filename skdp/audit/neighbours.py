@@ -125,6 +125,9 @@ def hostile_pairs(
             "long record for its opposite", 4, long, values[-1], 1.0, (-long, values[0])
         )
         yield make.pair("long record, other target", 4, long, values[-1], 1.0, (long, values[0]))
+        yield make.pair(
+            "long record for its opposite, same target", 4, long, values[0], 1.0, (-long, values[0])
+        )
         yield make.pair("long record for zeros", 4, long, values[-1], 1.0, (zeros, values[0]))
     # 4. All records in one direction, where sums are largest, and a record alone in its column.
     tiled = np.tile(1e3 * dense[:1], (len(dense), 1))

@@ -64,8 +64,9 @@ def replay(
     The report shows how far statistics moved, without noise. Use made-up or public rows: a report
     on private rows is not private.
 
-    It proves nothing about noise beyond its size and its independence from one answer to the next,
-    nor about records that it did not try; the proofs are in the docstrings of releases.
+    It proves nothing about noise beyond its size and its independence from one answer, and from one
+    fit, to the next, nor about records that it did not try; the proofs are in the docstrings of
+    releases.
 
     Examples
     --------

@@ -58,6 +58,12 @@ class Answer:
         return float(scale / self.sensitivity(adjacency))
 
     @property
+    def is_noisy(self) -> bool:
+        """Whether noise was added to finite numbers, so that it can be looked at."""
+        finite = np.isfinite(self.value).all() and np.isfinite(self.statistic).all()
+        return bool(self.std > 0 and finite)
+
+    @property
     def noise(self) -> Array:
         """The noise of this answer, in standard deviations."""
         drawn: Array = (self.value - self.statistic).ravel() / self.std

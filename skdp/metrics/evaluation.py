@@ -169,8 +169,8 @@ class PrivateScorer(PrivateEstimatorMixin):
         self.noise_source = noise_source
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, weights: Array | None = None) -> Self:
-        """Score the model; rows whose weight is 0 are null records."""
+    def fit(self, X: Any, y: Any, sample_weight: Array | None = None) -> Self:
+        """Score the model; rows whose weight is 0 are null records, all others count as one."""
         names = self._check_parameters()
         part = parts.part_of(X, y)
         n_rows, values = facts.read_rows(X, y)
@@ -180,7 +180,7 @@ class PrivateScorer(PrivateEstimatorMixin):
 
         def rows(spread: Map) -> MemorySource:
             source = MemorySource.of(
-                array, np.zeros((n_rows, 1)), weights, constant=0.0, spread=spread
+                array, np.zeros((n_rows, 1)), sample_weight, constant=0.0, spread=spread
             )
             source.reserve(transformed=False)
             return source

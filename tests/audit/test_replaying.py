@@ -137,7 +137,12 @@ def test_bits_that_depend_on_nothing_secret_are_found(monkeypatch):
             0, 2**64, n, dtype=np.uint64
         )
     )  # fmt: skip
-    assert not audit.replay(skdp.DPRidge(**FEW)).ok
+    assert "the noise of one fit came again in the next" in str(audit.replay(skdp.DPRidge(**FEW)))
+
+
+def test_a_seed_that_was_asked_for_may_repeat_its_noise():
+    report = audit.replay(skdp.DPRidge(**FEW, noise_source="seeded", random_state=0))
+    assert report.ok, report
 
 
 def test_a_report_is_text_html_and_json():

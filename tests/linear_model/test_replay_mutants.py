@@ -58,8 +58,8 @@ def mutant_weights_after_clipping(monkeypatch):
 def mutant_private_attribute(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, sample_weight, **checks):
-        original(self, X, y, sample_weight, **checks)
+    def fit(self, X, y, *given, **checks):
+        original(self, X, y, *given, **checks)
         self.solver_.notes = {"mean": np.clip(X, -1e9, 1e9).mean()}
         return self
 
@@ -69,10 +69,10 @@ def mutant_private_attribute(monkeypatch):
 def mutant_warning_about_the_rows(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, sample_weight, **checks):
+    def fit(self, X, y, *given, **checks):
         if np.abs(X).max() > 1000:
             warnings.warn("X has outliers", UserWarning, stacklevel=2)
-        return original(self, X, y, sample_weight, **checks)
+        return original(self, X, y, *given, **checks)
 
     monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
 
@@ -103,10 +103,10 @@ def mutant_mean_over_private_count(monkeypatch):
 def mutant_step_size_from_the_rows(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, sample_weight, **checks):
+    def fit(self, X, y, *given, **checks):
         self.max_iter = 12
         self.learning_rate = 1 / np.linalg.norm(np.where(np.abs(X) < 1e9, X, 1e9), 2) ** 2
-        return original(self, X, y, sample_weight, **checks)
+        return original(self, X, y, *given, **checks)
 
     monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
 
@@ -114,9 +114,9 @@ def mutant_step_size_from_the_rows(monkeypatch):
 def mutant_stopping_by_the_rows(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, sample_weight, **checks):
+    def fit(self, X, y, *given, **checks):
         self.max_iter = 5 + int(np.abs(X).max() > 100)
-        return original(self, X, y, sample_weight, **checks)
+        return original(self, X, y, *given, **checks)
 
     monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
 
@@ -124,8 +124,8 @@ def mutant_stopping_by_the_rows(monkeypatch):
 def mutant_polished_without_noise(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, sample_weight, **checks):
-        original(self, X, y, sample_weight, **checks)
+    def fit(self, X, y, *given, **checks):
+        original(self, X, y, *given, **checks)
         self.coef_ = self.coef_ + 1e-9 * np.clip(X, -1e9, 1e9).mean()
         return self
 
@@ -135,8 +135,8 @@ def mutant_polished_without_noise(monkeypatch):
 def mutant_centred_by_the_rows(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, sample_weight, **checks):
-        original(self, X, y, sample_weight, **checks)
+    def fit(self, X, y, *given, **checks):
+        original(self, X, y, *given, **checks)
         self.intercept_ = self.intercept_ - np.clip(X, -1e9, 1e9).mean(axis=0) @ self.coef_.ravel()
         return self
 
@@ -153,8 +153,8 @@ def mutant_classes_from_the_rows(monkeypatch):
 def mutant_score_kept(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, sample_weight, **checks):
-        original(self, X, y, sample_weight, **checks)
+    def fit(self, X, y, *given, **checks):
+        original(self, X, y, *given, **checks)
         self.loss_ = float(np.clip(X, -1e9, 1e9).sum())
         return self
 
