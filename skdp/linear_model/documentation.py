@@ -139,9 +139,6 @@ coef_ : array of shape (n_features,) or (n_targets, n_features)
     Coefficients.
 intercept_ : float or array of shape (n_targets,)
     Intercept, 0.0 if ``fit_intercept`` is False.
-"""
-
-PREDICTION_RANGE = """
 prediction_range_ : tuple of two arrays of shape (n_targets,), or None
     Range of the targets: found privately by ``scaling``, or ``target_bound`` on both sides.
     Predictions are clipped to it, unless ``linear_predictions`` is True.
@@ -203,7 +200,6 @@ documented = fill(
     predictions_and_noise=PREDICTIONS_AND_NOISE,
     groups=GROUPS,
     coefficients=COEFFICIENTS,
-    prediction_range=PREDICTION_RANGE,
     fitted=FITTED,
     fitted_inference=FITTED_INFERENCE,
     references=REFERENCES,

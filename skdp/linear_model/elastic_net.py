@@ -41,7 +41,6 @@ class DPElasticNet(DPLinearRegressor):
     {coefficients}
     sparse_coef_ : sparse matrix of shape (1, n_features) or (n_targets, n_features)
         ``coef_`` without its zeros.
-    {prediction_range}
     {fitted}
 
     Notes
@@ -184,7 +183,6 @@ class DPLasso(DPElasticNet):
     {coefficients}
     sparse_coef_ : sparse matrix of shape (1, n_features) or (n_targets, n_features)
         ``coef_`` without its zeros.
-    {prediction_range}
     {fitted}
 
     References

@@ -41,7 +41,6 @@ class DPHuberRegressor(DPLinearRegressor):
     Attributes
     ----------
     {coefficients}
-    {prediction_range}
     {fitted}
 
     References

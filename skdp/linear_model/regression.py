@@ -204,7 +204,6 @@ class DPLinearRegression(DPLinearRegressor):
     Attributes
     ----------
     {coefficients}
-    {prediction_range}
     {fitted}
     {fitted_inference}
 
@@ -309,7 +308,6 @@ class DPRidge(DPLinearRegressor):
     Attributes
     ----------
     {coefficients}
-    {prediction_range}
     {fitted}
     {fitted_inference}
 

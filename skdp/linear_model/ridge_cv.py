@@ -53,7 +53,6 @@ class DPRidgeCV(DPLinearRegressor):
         the noise; may be negative where noise is large.
     path_ : array of shape (n_alphas, n_features) or (n_alphas, n_targets, n_features)
         Coefficients for each penalty.
-    {prediction_range}
     {fitted}
 
     References
