@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 import skdp
@@ -99,6 +100,10 @@ REFUSED = {
     ),
     "adjacency typo": (
         fit(lambda: LOGISTIC(adjacency="add")), "adjacency", "'add'", "'zero_out', 'replace_one'",
+    ),
+    "text as targets, sparse rows": (
+        fit(RIDGE, (sparse.csr_array(X), LABELS.astype(object))), "DPRidge", "y holds text",
+        "numbers",
     ),
     "clip_norm": (fit(lambda: LOGISTIC(clip_norm=0)), "clip_norm", "positive", "0"),
     "momentum": (fit(lambda: LOGISTIC(momentum=1)), "momentum", "[0, 1)", "1"),
