@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,9 @@ from skdp.audit.comparing import Watch
 from skdp.audit.tape import Departed, record
 from skdp.linear_model import preparation
 from skdp.oracle.releases.perturbed import PerturbedMinimum
+
+# Benchmarks and the scripts of the documentation are not installed: they lie beside the tests.
+sys.path.append(str(Path(__file__).parents[1]))
 
 with contextlib.suppress(ImportError):  # its first import may warn, whatever the rows are
     import PLD_accounting  # noqa: F401
