@@ -51,6 +51,13 @@ class Report:
             self.skipped.append(f"{what}: {reason}")
             print(f"skipped {self.skipped[-1]}")
 
+    def run(self, parts, names, verdict, draw):
+        """Run the parts of these names, without writing; with no names, run all and write."""
+        for name in names or parts:
+            self.attempt(name, parts[name])
+        if not names:
+            self.finish(verdict(self), draw)
+
     def reload(self, *numbers):
         """Take the rows of the last complete run, to judge and draw them anew."""
         with (RESULTS / f"{self.name}.csv").open(newline="") as file:
