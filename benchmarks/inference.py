@@ -18,7 +18,6 @@ standard errors.
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 import time
@@ -30,6 +29,7 @@ import numpy as np
 from scipy.special import expit
 
 import skdp
+from benchmarks import results_file
 from benchmarks.table import mean_and_error
 from skdp.linear_model import SeededNoiseWarning
 
@@ -286,10 +286,9 @@ def verdict(path: Path) -> list[str]:
     Coverage is to lie in [.93, .97] where the relative error is at most 0.35, and in [.93, .985]
     up to 0.5; widths have aims at epsilon 1, for columns that are independent or 0/1.
     """
-    with path.open(encoding="utf-8") as file:
-        command = next(file).strip("# \n")
-        lines = [one for one in csv.DictReader(file) if one["coverage"]]
-    said = [f"{len(lines)} cells with determined coefficients, from {command}"]
+    commands, lines = results_file.read(path)
+    lines = [one for one in lines if one["coverage"]]
+    said = [f"{len(lines)} cells with determined coefficients, from {'; '.join(commands)}"]
     for low_error, high_error, most in ((0.0, 0.35, 0.97), (0.35, 0.5, 0.985)):
         some = [one for one in lines if low_error <= float(one["relative_error"]) < high_error]
         out = [one for one in some if not 0.93 <= float(one["coverage"]) <= most]
@@ -348,12 +347,8 @@ def _write_runs(folder: Path, cell: Cell, found: list[tuple]) -> None:
 
 def write(output: Path, command: str, lines: list[dict]) -> None:
     """Write the table, with the command that made it."""
-    with output.open("w", newline="", encoding="utf-8") as file:
-        file.write(f"# {command}\n")
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for one in lines:
-            writer.writerow({name: _text(one.get(name, "")) for name in COLUMNS})
+    texts = [{name: _text(one.get(name, "")) for name in COLUMNS} for one in lines]
+    results_file.write(output, [command], COLUMNS, texts)
 
 
 def _text(value) -> str:

@@ -22,7 +22,6 @@ Coverage and width are over determined coefficients; the others take all for det
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 import warnings
@@ -32,6 +31,7 @@ import numpy as np
 from scipy import stats
 
 import skdp
+from benchmarks import results_file
 from benchmarks.inference import DELTA, Cell, non_private_errors, simulate, truth
 from skdp import accounting
 
@@ -160,8 +160,4 @@ def run(output: Path, command: str, runs: int) -> None:
         ]  # fmt: skip
         for one in lines[-len(METHODS) :]:
             print(*one.values(), flush=True)
-        with output.open("w", newline="", encoding="utf-8") as file:
-            file.write(f"# {command}\n")
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(lines)
+        results_file.write(output, [command], COLUMNS, lines)

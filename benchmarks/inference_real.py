@@ -13,7 +13,6 @@ standardised by the table's own moments. "price" fits the sets of the accuracy p
 
 from __future__ import annotations
 
-import csv
 import warnings
 from contextlib import contextmanager
 from functools import cache
@@ -24,6 +23,7 @@ import pandas as pd
 from scipy.special import expit
 
 import skdp
+from benchmarks import results_file
 from benchmarks.registry import Unavailable, modules, shared_file
 from benchmarks.table import mean_and_error
 from skdp.stages.inference.stage import InferenceStage
@@ -224,8 +224,4 @@ def _written(output: Path, command: str, columns, lines) -> None:
         for one in lines
     ]  # fmt: skip
     print(*texts[-1].values(), flush=True)
-    with output.open("w", newline="", encoding="utf-8") as file:
-        file.write(f"# {command}\n")
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(texts)
+    results_file.write(output, [command], columns, texts)

@@ -12,7 +12,6 @@ possible, as noise leaves nothing to say; they are never wrong, so coverage may 
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 import warnings
@@ -23,6 +22,7 @@ from sklearn import metrics as plain
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import skdp
+from benchmarks import results_file
 from skdp.linear_model import SeededNoiseWarning
 from skdp.metrics import evaluate
 from skdp.metrics.scores import ScoreCurve, ScoreMatrix
@@ -145,7 +145,7 @@ def cells(names=()):
 
 def run(output: Path, command: str, runs: int, epsilons=EPSILONS, names=()) -> None:
     """Measure and write the table after every line; lines that it has are kept."""
-    lines = read(output)
+    lines = results_file.read(output)[1]
     for epsilon, (kind, n_rows, name) in itertools.product(epsilons, cells(names)):
         key = (f"{epsilon:g}", str(n_rows), kind, name)
         if any(tuple(line[part] for part in KEY) == key for line in lines):
@@ -153,23 +153,12 @@ def run(output: Path, command: str, runs: int, epsilons=EPSILONS, names=()) -> N
         found = measure(kind, n_rows, name, epsilon, runs)
         lines.append({part: _text(found[part]) for part in COLUMNS})
         print(*lines[-1].values(), flush=True)
-        with output.open("w", newline="", encoding="utf-8") as file:
-            file.write(f"# {command}\n")
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(lines)
-
-
-def read(path: Path) -> list[dict]:
-    """Return the lines of the file; none if there is no file."""
-    if not path.exists():
-        return []
-    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()[1:]))
+        results_file.write(output, [command], COLUMNS, lines)
 
 
 def verdict(path: Path) -> list[str]:
     """Say which lines miss the aim, allowing for silent intervals and for chance."""
-    missed, lines = [], read(path)
+    missed, lines = [], results_file.read(path)[1]
     for line in lines:
         chance = 2 * math.sqrt(0.05 * 0.95 / float(line["runs"]))
         most = max(BAND[1], LEVEL + float(line["silent"])) + chance

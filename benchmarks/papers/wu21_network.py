@@ -201,11 +201,7 @@ PARTS = {"curves": curves, "constant": constant, "tuning": tuning}
 
 
 def main(names):
-    report = Report("wu21_network")
-    for name in names or PARTS:
-        report.attempt(name, PARTS[name])
-    if not names:
-        report.finish(verdict(report), draw)
+    Report("wu21_network").run(PARTS, names, verdict, draw)
 
 
 if __name__ == "__main__":

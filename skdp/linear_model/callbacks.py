@@ -37,6 +37,7 @@ class CallbackMixin(_Support):
 
     _tells_steps = True  # False where the number of fits is secret
 
+    # mypy: scikit-learn's decorators have no types.
     @available_if(lambda self: _callback is not None and self._tells_steps)  # type: ignore[untyped-decorator]
     def set_callbacks(self, *callbacks: Any) -> Self:
         """Set callbacks, which are told after each release how far the fit is.

@@ -66,6 +66,25 @@ ESTIMATORS = {
     "ridge": make_ridge,
 }
 
+WITH_INFERENCE = {
+    "linear": skdp.DPLinearRegression,
+    "ridge": skdp.DPRidge,
+    "logistic": skdp.DPLogisticRegression,
+}
+
+
+def make_with_inference(kind, adjacency, **parameters):
+    """A model with intervals for its coefficients."""
+    if kind == "logistic":
+        parameters = {"classes": [0, 1], **parameters}
+    return WITH_INFERENCE[kind](
+        inference="coefficients",
+        adjacency=str(adjacency),
+        noise_source="seeded",
+        random_state=0,
+        **parameters,
+    )
+
 
 def data_for(kind, rng):
     X = rng.standard_normal((N_ROWS, 4))
