@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
-from skdp._numbers import shown
+from skdp._numbers import public_refusal, shown
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.release_lines import release_lines
 from skdp.linear_model import parameters, parts, tables
@@ -304,7 +304,8 @@ def without_cells(who: str, what: str, X: Any = None) -> Iterator[None]:
             why = (
                 "holds missing values (NaN): give each row a number, 0 for one that does not count"
             )
-        raise ValueError(f"{who}: {what} {why.rstrip('.')}. Nothing was released.") from None
+        said = f"{who}: {what} {why.rstrip('.')}. Nothing was released."
+        raise public_refusal(said) from None
 
 
 def refuse_tables(who: str, X: Any) -> None:
@@ -315,7 +316,7 @@ def refuse_tables(who: str, X: Any) -> None:
     tables.refuse_lazy(who, X)
     dates = tables.columns_of_dates(X)
     if dates:
-        raise ValueError(
+        raise public_refusal(
             f"{who}: X holds dates where numbers are needed, in {tables.columns_in_words(dates)}. "
             "Turn them into numbers, such as days since a day that you choose beforehand, or let "
             "skdp.DPTabularPreprocessor do it. Nothing was released."
