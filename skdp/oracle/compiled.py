@@ -50,8 +50,9 @@ def has_twin(module: str, is_exact: bool = False) -> Callable[[Function], Functi
     module : str
         Imported only when it is needed.
     is_exact : bool, default=False
-        Whether the twin's results are equal bit for bit. Once it is loaded it may then take smaller
-        blocks, too: what ran before in a process must not show in a result.
+        Whether the twin's results are equal, but for the sign of a 0, which no sum shows. Once it
+        is loaded it may then take smaller blocks, too: what ran before in a process must not show
+        in a result.
     """
 
     def decorate(function: Function) -> Function:
