@@ -1,5 +1,6 @@
 """Tables and their columns, of whatever library: names, kinds and types, no cells in messages."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,11 @@ def days_of(X: Any, place: int, origin: str) -> Array:
     if values.dtype.kind == "m":
         since = values
     else:
-        since = values.astype("datetime64[us]") - np.datetime64(origin)
+        # Cells with a time zone are taken in UTC. numpy warns once for each of them, which would
+        # tell how many there are.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            since = values.astype("datetime64[us]") - np.datetime64(origin)
     return np.where(np.isnat(since), np.nan, since / np.timedelta64(1, "D"))
 
 
