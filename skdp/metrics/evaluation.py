@@ -231,7 +231,7 @@ class PrivateScorer(PrivateEstimatorMixin):
             return questions.metrics_of(kind, self.metrics, 1)
         return questions.metrics_of(kind, self.metrics, len(self.model.classes_))
 
-    def _question(self, names: questions.Metrics, rows: facts.Rows) -> questions.Question:
+    def _question(self, names: questions.Metrics, rows: facts.Dataset) -> questions.Question:
         if facts.kind_of(self.model) == "regressor":
             ends = facts.target_range(self.model, self.target_range)
             return questions.of_regressor(self.model, names, rows, ends)

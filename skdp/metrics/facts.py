@@ -22,14 +22,15 @@ from skdp.oracle.sources.groups import Groups
 from skdp.stages.scores import LARGEST_LOG_ODDS
 
 WHO = "evaluate"
-# Rows of a group that are predicted in calls with a row of every group, at most; any further ones
-# in a call of their own. More of them waste calls where one group has many rows, fewer make more.
+# Calls that predict one row of every group; any further rows of a group have a call of their own.
+# With more, small groups are predicted over and over where one group is large; with fewer, more
+# groups need such a call.
 ROUNDS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows to be scored, and the groups that they belong to, if any.
+class Dataset:
+    """X and y to be scored or split, and the groups that the rows belong to, if any.
 
     Attributes
     ----------
@@ -50,15 +51,15 @@ class Rows:
         """Number of rows or, where there are some, of groups; public."""
         return self.n_rows if self.groups is None else self.groups.n_groups
 
-    def taken(self, numbers: Indices) -> dict[str, Any]:
-        """Return some rows by the names that ``fit`` has for them, groups by number."""
+    def subset(self, numbers: Indices) -> dict[str, Any]:
+        """Return some rows as arguments of ``fit``, by name; groups by number."""
         arrays = {"X": self.X, "y": self.y}
         if self.groups is not None:
             arrays["groups"] = self.groups.codes
         return {name: rows_of(array, numbers) for name, array in arrays.items()}
 
-    def told_by(self, say: Any) -> AnyArray:
-        """Return what a function says of each row: ``say(X)`` has one answer for each row of X.
+    def predicted_by(self, predict: Any) -> AnyArray:
+        """Return ``predict(X)``, which has one answer for each row of X.
 
         A product of matrices may add up a row in another order for another place or another number
         of rows. With groups the number of rows is private, and a group that has one row more would
@@ -68,7 +69,7 @@ class Rows:
         those that it lacks. Rows beyond `ROUNDS` in a group have a call of their own.
         """
         if self.groups is None:
-            return np.asarray(say(self.X))
+            return np.asarray(predict(self.X))
         X = np.asarray(self.X) if isinstance(self.X, list) else self.X
         groups = Groups.of(self.groups.codes, self.groups.n_groups)
         starts, sizes = groups.edges[:-1], np.diff(groups.edges)
@@ -80,7 +81,7 @@ class Rows:
             calls.append(groups.order[starts[group] + ROUNDS : groups.edges[group + 1]])
         found: AnyArray | None = None
         for rows in calls:
-            answer = np.asarray(say(rows_of(X, rows)))
+            answer = np.asarray(predict(rows_of(X, rows)))
             if answer.shape[:1] != (len(rows),):
                 return answer  # refused by whoever asked
             if found is None:
@@ -143,18 +144,18 @@ def kind_of(model: Any) -> str:
     )
 
 
-def predictions(model: Any, method: str, rows: Rows) -> AnyArray:
-    """Return what a model says of each row; it neither warns nor tells why it failed.
+def predictions(model: Any, method: str, rows: Dataset) -> AnyArray:
+    """Return the predictions of a model; no warning or message of its own comes through.
 
     Raises
     ------
     ValueError
-        If it fails, or says something else than one answer for each row.
+        If it fails, or does not give one answer for each row. The message quotes no row.
     """
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            found = rows.told_by(getattr(model, method))
+            found = rows.predicted_by(getattr(model, method))
     except Exception as reason:  # anyone's model fails in its own way, and may quote rows
         raise ValueError(
             f"{WHO}: {type(model).__name__}.{method} failed on these rows, with "
@@ -168,7 +169,7 @@ def predictions(model: Any, method: str, rows: Rows) -> AnyArray:
     return found
 
 
-def read_rows(X: Any, y: Any, groups: Any = None, who: str = WHO, **arrays: Any) -> Rows:
+def read_rows(X: Any, y: Any, groups: Any = None, who: str = WHO, **arrays: Any) -> Dataset:
     """Return the rows, y as a vector, and the groups that they belong to.
 
     Parameters
@@ -195,7 +196,7 @@ def read_rows(X: Any, y: Any, groups: Any = None, who: str = WHO, **arrays: Any)
             f"{WHO}: X has {n_rows} rows and y has {len(values)}; there must be as many, and at "
             "least one. Nothing was released."
         )
-    return Rows(X, values, n_rows)
+    return Dataset(X, values, n_rows)
 
 
 # ---------------------------------------------------------------- classifiers
@@ -217,7 +218,7 @@ def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
     return np.asarray(places, dtype=np.int64)
 
 
-def probabilities(model: Any, rows: Rows, n_classes: int) -> Array:
+def probabilities(model: Any, rows: Dataset, n_classes: int) -> Array:
     """Return the predicted probability of each class, each in [0, 1]."""
     if not hasattr(model, "predict_proba"):
         raise ValueError(
@@ -233,7 +234,7 @@ def probabilities(model: Any, rows: Rows, n_classes: int) -> Array:
     return np.asarray(np.clip(np.nan_to_num(found.astype(np.float64)), 0.0, 1.0))
 
 
-def ranking_scores(model: Any, rows: Rows, needs_probability: bool) -> Array:
+def ranking_scores(model: Any, rows: Dataset, needs_probability: bool) -> Array:
     """Return scores by which two classes are told apart: log-odds where there are probabilities."""
     if hasattr(model, "predict_proba") or needs_probability:
         positive = probabilities(model, rows, 2)[:, 1]

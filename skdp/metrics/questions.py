@@ -104,7 +104,7 @@ class Question:
     scores: Callable[[dict[str, Any]], dict[str, AnyScore]]
 
 
-def of_classifier(model: Any, names: Metrics, rows: facts.Rows, bound: float) -> Question:
+def of_classifier(model: Any, names: Metrics, rows: facts.Dataset, bound: float) -> Question:
     """Return what is asked for scores of a classifier.
 
     Parameters
@@ -112,7 +112,7 @@ def of_classifier(model: Any, names: Metrics, rows: facts.Rows, bound: float) ->
     model : fitted classifier
     names : dict of str to (str, int)
         Metrics that are asked for: what they are called here, and their sign.
-    rows : Rows
+    rows : Dataset
     bound : float
         On log losses.
     """
@@ -185,7 +185,7 @@ def of_classifier(model: Any, names: Metrics, rows: facts.Rows, bound: float) ->
 
 
 def of_regressor(
-    model: Any, names: Metrics, rows: facts.Rows, ends: tuple[float, float]
+    model: Any, names: Metrics, rows: facts.Dataset, ends: tuple[float, float]
 ) -> Question:
     """Return what is asked for scores of a regressor, targets being cut to a range.
 
