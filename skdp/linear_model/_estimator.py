@@ -181,8 +181,8 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
             rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
             plan, stages, problem = prepared.plan, prepared.stages, prepared.problem
             progress = Progress.of(self, plan, statement)
-            told = None if progress is None else progress.released
-            solution = run(plan, stages, public, problem, source, drawn_from, rng, told)
+            on_release = None if progress is None else progress.released
+            solution = run(plan, stages, public, problem, source, drawn_from, rng, on_release)
             source.finish()
             if progress is not None:
                 progress.ended()

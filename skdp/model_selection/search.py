@@ -136,7 +136,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
 
     accountant = "auto"
 
-    _tells_steps = False  # callbacks would be told how many runs there were
+    _n_fits_is_public = False  # callbacks would count the runs
 
     def __init__(
         self,
