@@ -37,6 +37,7 @@ class CallbackMixin(_Support):
 
     _n_fits_is_public = True  # False for private searches: callbacks would count their fits
 
+    # mypy: scikit-learn's decorators have no types.
     @available_if(lambda self: _callback is not None and self._n_fits_is_public)  # type: ignore[untyped-decorator]
     def set_callbacks(self, *callbacks: Any) -> Self:
         """Set callbacks, which are called after each release with how far the fit is.

@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from skdp._numbers import Array, is_integer, is_real, require, shown
+from skdp._numbers import (
+    LARGEST_BOUND,
+    LEAST_BOUND,
+    Array,
+    is_integer,
+    is_real,
+    require,
+    shown,
+)
 from skdp.objective import Box, Constraint, L1Ball, L2Ball, Problem, Simplex, Unconstrained
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.base import REGISTRY
-
-LEAST_BOUND, LARGEST_BOUND = 1e-50, 1e50  # of data_norm, target_bound and radius
-
 
 NOISE_SOURCES = ("system", "seeded")
 

@@ -74,7 +74,7 @@ def _fingerprint(steps: list[Any]) -> Any:
     steps = [type(one) if isinstance(one, DPLinearModel) else one for one in steps]
     try:
         return joblib.hash(steps)
-    except Exception:
+    except Exception:  # whatever someone's step raises when it is pickled
         return object()
 
 
@@ -89,7 +89,7 @@ def _try_steps(who: str, steps: list[tuple[str, Any]], X: Any, y: Any) -> None:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 X = clone(step).fit(X, y).transform(X)
-        except Exception as reason:
+        except Exception as reason:  # anyone's step fails in its own way, and may quote rows
             raise ValueError(
                 f"{who}: step {name!r} ({type(step).__name__}) of a candidate failed on these "
                 f"rows, with {type(reason).__name__}. Nothing was released."

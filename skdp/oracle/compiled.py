@@ -69,6 +69,7 @@ def has_twin(module: str, is_exact: bool = False) -> Callable[[Function], Functi
                         return found
             return function(rows, *arguments)
 
+        # mypy: no type says "has a shape as its first argument, and else takes what it is given".
         return faster_of_both  # type: ignore[return-value]
 
     return decorate
@@ -110,7 +111,7 @@ def _loaded(module: str) -> ModuleType | Exception:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = importlib.import_module(module)
-    except Exception as failure:
+    except Exception as failure:  # whatever numba raises where it cannot compile: numpy does
         return failure
     _is_loaded = True
     return found

@@ -43,17 +43,18 @@ def _compiled(*signatures: Any) -> Callable[[Loop], Loop]:
 
     def decorate(function: Loop) -> Loop:
         try:
-            found = _njit(list(signatures), cache=True, **_OPTIONS)(function)
+            found: Loop = _njit(list(signatures), cache=True, **_OPTIONS)(function)
         except (RuntimeError, OSError):
             found = _njit(list(signatures), **_OPTIONS)(function)
-        return found  # type: ignore[no-any-return]
+        return found
 
     return decorate
 
 
 def _inlined(function: Loop) -> Loop:
     """Compile as a part of the loops that call this."""
-    return _njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
+    compiled: Loop = _njit(**_OPTIONS)(function)
+    return compiled
 
 
 # ---------------------------------------------------------------- rows in units of their columns

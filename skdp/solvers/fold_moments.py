@@ -106,11 +106,10 @@ class FoldMoments(Solver):
         ]
         noise = std * math.sqrt(n_folds)
         errors = np.zeros(len(candidates))
-        if len(candidates) > 1:
-            for left_out in moments:
-                for place, candidate in enumerate(candidates):
-                    coef = _minimum(whole - left_out, *candidate, noise, size)
-                    errors[place] += _squared_error(left_out, coef)
+        for left_out in moments:
+            for place, candidate in enumerate(candidates):
+                coef = _minimum(whole - left_out, *candidate, noise, size)
+                errors[place] += _squared_error(left_out, coef)
         # 3. The best one on all folds.
         path = np.array(
             [unit * _minimum(whole, *candidate, noise, size) for candidate in candidates]
@@ -157,7 +156,8 @@ def check_column_sets(column_sets: Any, n_columns: int) -> None:
     except TypeError:
         fine = False
     what = (
-        f"be a sequence of sets of columns, by numbers from 0 to {n_columns - 1}, each of them once"
+        f"be a sequence of sets of columns, by numbers from 0 to {n_columns - 1} (or, of a data "
+        "frame, by names), each of them once, as in [[0, 1], [0]]"
     )
     require("column_sets", column_sets, what, fine)
 

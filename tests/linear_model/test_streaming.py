@@ -11,6 +11,7 @@ from scipy import sparse
 import skdp
 from replays import differing
 from skdp.accounting import Adjacency, DisjointPass
+from skdp.linear_model.streaming import BlockReader
 from skdp.oracle.releases import shuffled_pass
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
@@ -73,6 +74,42 @@ def test_how_rows_are_cut_into_blocks_does_not_matter(name):
     ]
     for other in fits[1:]:
         np.testing.assert_allclose(fits[0], other, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "csr"])
+@pytest.mark.parametrize("size", [20000, 3000])
+@pytest.mark.parametrize("solver", [ShuffledSGD(max_iter=1), *SOLVERS.values()], ids=str)
+def test_missing_rows_are_null_to_the_last_bit(monkeypatch, solver, size, kind):
+    """Neither the number of rows in a block, which decides whether compiled loops are worth it,
+    nor a start at which residuals are all rounding errors may tell rows that never arrive from
+    rows of zeros with weight 0.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20000, 8))
+    X[15000:] = 0.0
+    y = 1e12 * X[:, 0] + X[:, 1]
+    X = {"dense": np.asarray, "float32": np.float32, "csr": sparse.csr_array}[kind](X)
+    y = y.astype(X.dtype)
+    original = BlockReader.arrivals
+
+    def weighted(self, blocks):
+        for X, targets, _, groups in original(self, blocks):
+            yield X, targets, np.asarray(abs(X).sum(axis=1) > 0, dtype=float), groups
+
+    monkeypatch.setattr(BlockReader, "arrivals", weighted)
+    whole, short = (
+        linear(solver)
+        .fit_blocks(
+            in_blocks(X[:n], y[:n], size),
+            n_samples=20000,
+            n_features=8,
+            sparse=kind == "csr",
+            coef_init=np.array([1e12, *np.zeros(7)]),
+        )
+        .coef_
+        for n in (20000, 15000)
+    )
+    np.testing.assert_array_equal(whole, short)
 
 
 def test_labels_and_several_targets():
@@ -314,14 +351,15 @@ def peak(fit):
 def test_a_memory_map_is_not_copied(mapped, solver):
     X, y = mapped
     extra = {"max_iter": 3} if solver == "gd" else {}
-    linear(solver, **extra).fit(X[:500], y[:500])  # imports and caches
+    linear(solver, **extra).fit(X[:2000], y[:2000])  # imports, caches, compiled loops
     assert peak(lambda: linear(solver, **extra).fit(X, y)) < 0.65 * X.nbytes
 
 
 @pytest.mark.parametrize("solver", ["shuffled_sgd", "adaptive_shuffled_sgd"])
 def test_a_stream_holds_a_block_or_two(mapped, solver):
     X, y = mapped
-    linear(solver).fit_blocks(in_blocks(X[:500], y[:500], 99), n_samples=500, n_features=80)
+    linear(solver).fit_blocks(in_blocks(X[:2000], y[:2000], 99), n_samples=2000, n_features=80)
+    linear(solver).fit(X[:2000], y[:2000])  # loads compiled loops
     used = peak(
         lambda: linear(solver).fit_blocks(in_blocks(X, y, 2000), n_samples=len(y), n_features=80)
     )
