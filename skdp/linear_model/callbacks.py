@@ -12,7 +12,7 @@ from skdp import accounting
 from skdp.linear_model import parts
 from skdp.oracle import Entry, Plan
 
-HOOKS = "on_fit_task_begin", "on_fit_task_end"
+HOOKS = "on_fit_task_begin", "on_fit_task_end"  # scikit-learn's, that may ask for X and y
 PROGRESS_LINES = 10  # that a fit with verbose=2 prints, at most
 RELEASES_PER_LINE = 100  # where the number of releases is not known beforehand
 

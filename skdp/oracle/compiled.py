@@ -25,7 +25,7 @@ LEAST_NUMBERS = 1 << 17
 # for one more call.
 FEW_NUMBERS = 1 << 12
 
-LOOPS = "skdp.oracle.loops"
+LOOPS = "skdp.oracle.loops"  # the module that imports numba
 
 # Environment variable: "auto", or "never" for numpy alone. Read when skdp is imported.
 SWITCH = "SKDP_COMPILED"

@@ -15,7 +15,7 @@ from skdp.objective import Loss
 from skdp.oracle.compiled import has_twin
 from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, longest_sum
 
-TWINS = "skdp.oracle.kernels.twins"
+TWINS = "skdp.oracle.kernels.twins"  # imported where numba is installed
 
 
 @has_twin(TWINS)
