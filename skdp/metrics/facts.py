@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import AnyArray, Array, Indices, is_real, shown
+from skdp._numbers import AnyArray, Array, Indices, is_real, public_refusal, shown
 from skdp.linear_model._estimator import without_cells
 from skdp.linear_model.grouping import GroupLabels, without_row_counts
 from skdp.oracle.sources.groups import Groups
@@ -211,7 +211,7 @@ def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
         )
     places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
     if not (classes[places] == labels).all():
-        raise ValueError(
+        raise public_refusal(
             f"{WHO}: {what} holds a label that is none of the model's {len(classes)} classes. "
             "Declare all classes when the model is fitted (classes=...). Nothing was released."
         )
