@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 from skdp.linear_model._estimator import PrivateEstimatorMixin, without_cells
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.grouping import without_row_counts
-from skdp.metrics.facts import Dataset
+from skdp.metrics.dataset import Dataset
 from skdp.model_selection.candidates import last_step, private_fits
 
 
