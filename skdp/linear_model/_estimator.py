@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
-from skdp._numbers import shown
+from skdp._numbers import public_refusal, shown
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.release_lines import release_lines
 from skdp.linear_model import parameters, parts, tables
@@ -38,7 +38,8 @@ from skdp.oracle import (
 from skdp.oracle.session import Stages
 from skdp.oracle.sources.base import Source
 from skdp.oracle.sources.memory import Map, row_threads
-from skdp.oracle.sources.records import canonical, row_parts
+from skdp.oracle.sources.records import row_parts
+from skdp.oracle.sources.sparse_rows import canonical
 from skdp.solvers import Solver
 
 GENERATORS = (np.random.RandomState, np.random.Generator)
@@ -118,6 +119,11 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
     noise_source: str
     random_state: Any
 
+    @property
+    def _who(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
+
     # ------------------------------------------------------------------ check and read
 
     def _check_shared_parameters(self) -> None:
@@ -163,7 +169,7 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
         part : tuple of (Partition, int)
             The part of a random split, of the fit's own unit, that the rows are; () for all rows.
         """
-        who, public = type(self).__name__, prepared.public
+        who, public = self._who, prepared.public
         parameters.warn_about_budget(who, self.epsilon, self.delta, public.n_rows)
         parameters.warn_about_seed(who, self.noise_source, self.epsilon)
         self._warn_and_report(prepared)
@@ -188,12 +194,13 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
                 progress.ended()
         return solution, statement
 
-    def charge_as_a_whole(self, statement: PrivacyStatement) -> NoiseSource:
+    def charge_as_a_whole(self, statement: PrivacyStatement, who: str | None = None) -> NoiseSource:
         """Charge the budgets for several fits together, and return the source of their noise.
 
-        The fits themselves go into a block of `skdp.linear_model.parts.charged_as_a_whole`.
+        ``who`` is what messages call it. The fits themselves go into a block of
+        `skdp.linear_model.parts.charged_as_a_whole`.
         """
-        who = type(self).__name__
+        who = who or self._who
         n_records = statement.n_rows or statement.n_groups or 1
         parameters.warn_about_budget(who, self.epsilon, statement.delta, n_records)
         parameters.warn_about_seed(who, self.noise_source, self.epsilon)
@@ -204,7 +211,7 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
 
     def _warn_and_report(self, prepared: Prepared) -> None:
         """Say what a plan means before it is carried out."""
-        who = type(self).__name__
+        who = self._who
         if prepared.solver is not None:
             warn_about_noise(who, prepared.plan, prepared.public, prepared.problem)
         if getattr(self, "verbose", 0):
@@ -298,7 +305,8 @@ def without_cells(who: str, what: str, X: Any = None) -> Iterator[None]:
             why = (
                 "holds missing values (NaN): give each row a number, 0 for one that does not count"
             )
-        raise ValueError(f"{who}: {what} {why.rstrip('.')}. Nothing was released.") from None
+        said = f"{who}: {what} {why.rstrip('.')}. Nothing was released."
+        raise public_refusal(said) from None
 
 
 def refuse_tables(who: str, X: Any) -> None:
@@ -309,7 +317,7 @@ def refuse_tables(who: str, X: Any) -> None:
     tables.refuse_lazy(who, X)
     dates = tables.columns_of_dates(X)
     if dates:
-        raise ValueError(
+        raise public_refusal(
             f"{who}: X holds dates where numbers are needed, in {tables.columns_in_words(dates)}. "
             "Turn them into numbers, such as days since a day that you choose beforehand, or let "
             "skdp.DPTabularPreprocessor do it. Nothing was released."

@@ -19,8 +19,12 @@ from skdp.oracle.sources.groups import GroupedSource, Groups
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.records import Records
 
-# A number that stands by itself in a message of scikit-learn: of rows, perhaps.
-COUNT = re.compile(r"(?<![\w.])\d+(\.\d+)?(?!\w)")
+# A number that stands by itself in a message of scikit-learn: of rows, perhaps. Numbers of columns
+# are public, and so is advice that it gives to everybody.
+COUNT = re.compile(
+    r"(?P<public>\b\d+ feature|a minimum of 1 is|dim <= 2|\.reshape\((?:-1, 1|1, -1)\))"
+    r"|(?<![\w.])\d+(?:\.\d+)?(?!\w)"
+)
 NO_MEMORY = "{}: a fit of this size needs more memory than there is."
 
 
@@ -48,7 +52,8 @@ def without_row_counts(grouped: bool) -> Iterator[None]:
     """Let validation in the block neither tell nor warn how many rows there are.
 
     With groups that number is private. Refusals of scikit-learn quote shapes, and one of its
-    warnings compares the number of labels with that of rows.
+    warnings compares the number of labels with that of rows. So a number is hidden unless a
+    `public_refusal` says that it is public.
     """
     if not grouped:
         yield
@@ -58,7 +63,10 @@ def without_row_counts(grouped: bool) -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     except (ValueError, TypeError) as refusal:
-        raise type(refusal)(COUNT.sub("...", str(refusal))) from None
+        if vars(refusal).get("numbers_are_public"):
+            raise
+        shown = COUNT.sub(lambda found: found["public"] or "...", str(refusal))
+        raise type(refusal)(shown) from None
 
 
 class GroupLabels:

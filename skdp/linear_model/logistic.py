@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skdp import objective
-from skdp._numbers import AnyArray, Array, is_integer, is_real, require, shown
+from skdp._numbers import AnyArray, Array, is_integer, is_real, public_refusal, require, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
@@ -284,7 +284,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             check_classification_targets(labels)
             classes = np.unique(labels)
             if len(classes) < 2:
-                raise ValueError(
+                raise public_refusal(
                     "DPLogisticRegression needs at least 2 classes; the data holds one class only. "
                     "Nothing was released."
                 )

@@ -225,8 +225,7 @@ class PlannedModel(PrivateEstimatorMixin):
         public = replace(
             public, row_bound=public.long_row if self.data_norm is None else public.data_norm
         )
-        centred = public.has_intercept and not public.sparse
-        public = replace(public, moments=choice.known_moments(ends, centred))
+        public = replace(public, moments=choice.known_moments(ends, public.has_intercept))
         if start is not None:
             public = public.starting_at(*start)
         problem = Problem(

@@ -177,6 +177,10 @@ class PrivateScorer(PrivateEstimatorMixin):
         self.noise_source = noise_source
         self.random_state = random_state
 
+    @property
+    def _who(self) -> str:
+        return facts.WHO
+
     def fit(
         self, X: Any, y: Any, sample_weight: Array | None = None, *, groups: Any = None
     ) -> Self:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
-from skdp._numbers import AnyArray, Array, Indices, is_real, shown
+from skdp._numbers import AnyArray, Array, Indices, is_real, public_refusal, shown
 from skdp.metrics.dataset import Dataset
 from skdp.stages.scores import LARGEST_LOG_ODDS
 
@@ -107,7 +107,7 @@ def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
         )
     places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
     if not (classes[places] == labels).all():
-        raise ValueError(
+        raise public_refusal(
             f"{WHO}: {what} holds a label that is none of the model's {len(classes)} classes. "
             "Declare all classes when the model is fitted (classes=...). Nothing was released."
         )

@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
+from skdp._numbers import public_refusal
 from skdp.linear_model._estimator import PrivateEstimatorMixin, without_cells
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.grouping import without_row_counts
@@ -90,12 +91,12 @@ def _try_steps(who: str, steps: list[tuple[str, Any]], X: Any, y: Any) -> None:
                 warnings.simplefilter("ignore")
                 X = clone(step).fit(X, y).transform(X)
         except Exception as reason:  # anyone's step fails in its own way, and may quote rows
-            raise ValueError(
+            raise public_refusal(
                 f"{who}: step {name!r} ({type(step).__name__}) of a candidate failed on these "
                 f"rows, with {type(reason).__name__}. Nothing was released."
             ) from None
         if _num_samples(X) != n_rows:
-            raise ValueError(
+            raise public_refusal(
                 f"{who}: step {name!r} ({type(step).__name__}) of a candidate adds rows or leaves "
                 "some out, and y would not follow. Do that before. Nothing was released."
             )

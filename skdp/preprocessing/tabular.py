@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._numbers import AnyArray, Array, is_real, listed, require
+from skdp._numbers import AnyArray, Array, is_real, listed, public_refusal, require
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model import parts, tables
 from skdp.linear_model._estimator import (
@@ -284,7 +284,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
         ):
             unknown = [name for name in names if name not in columns]
             if unknown:
-                raise ValueError(
+                raise public_refusal(
                     f"{who}: {what} names columns that X does not have: {listed(unknown)}. X has "
                     f"{listed(columns)}."
                 )
@@ -299,7 +299,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
                 if kind == "objects":  # as pandas 2 has text: looked at for a refusal alone
                     kind = tables.kind_of_objects(X, place)
                 if (kind == "numbers" and any(is_text)) or (kind == "text" and not all(is_text)):
-                    raise ValueError(
+                    raise public_refusal(
                         f"{who}: column {name!r} holds {kind}, and the labels declared for it, "
                         f"{listed(labels)}, are of another kind. Declare them as they are in the "
                         "column. Nothing was released."
@@ -320,7 +320,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
             except (TypeError, ValueError):
                 texts.append(name)
         if texts:
-            raise ValueError(
+            raise public_refusal(
                 f"{who}: X holds text where numbers are needed, in "
                 f"{tables.columns_in_words(texts)}. Declare the labels of categories: "
                 f"categories={{{texts[0]!r}: [...]}}; turn dates into dates by "

@@ -366,11 +366,23 @@ def test_a_stream_holds_a_block_or_two(mapped, solver):
     assert used < 0.3 * X.nbytes
 
 
-def test_a_refused_block_says_that_the_budget_is_spent():
+@pytest.mark.parametrize(
+    "block",
+    [
+        (np.array([["a", "b"]], dtype=object), np.zeros(1)),
+        (np.array([[np.nan, 0.0]]), np.zeros(1)),
+        (np.zeros((1, 2)), np.array([np.inf])),
+        (np.zeros((1, 3)), np.zeros(1)),
+        (np.zeros((1, 2)), np.zeros(2)),
+        np.zeros((1, 2)),
+    ],
+    ids=["text", "nan", "infinite target", "columns", "lengths", "no pair"],
+)
+def test_a_refused_block_says_that_the_budget_is_spent(block):
     model = skdp.DPLinearRegression(noise_source="seeded", random_state=0)
-    blocks = [(np.array([["a", "b"]], dtype=object), np.zeros(1))]
-    with pytest.raises(ValueError, match="budget of this fit is spent"):
-        model.fit_blocks(blocks, n_samples=100, n_features=2)
+    with pytest.raises(ValueError, match=r"\bThe budget of this fit is spent\.$") as refusal:
+        model.fit_blocks([block], n_samples=100, n_features=2)
+    assert "Nothing was released" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("asked", [{"scaling": "private"}, {"bounds": (-1.0, 1.0)}], ids=str)

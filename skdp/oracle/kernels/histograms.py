@@ -93,11 +93,11 @@ def _counts(
     n_targets = records.targets.shape[1] if targets else 0
     kind = np.int64 if records.multipliers is None else np.float64
     total: Counts = np.zeros((n_features + n_targets, n_bins), dtype=kind)
-    if records.is_sparse:
+    if records.is_sparse and records.base is None and not records.loses_zeros:
         step = block_rows(records.n_rows, records.n_features, is_sparse=True, is_copied=True)
     else:
         step = max(n_bins, BLOCK_VALUES // max(1, records.n_features))
-    for block in records.blocks(step):
+    for block in records.blocks(step, dense=True):
         takes_part = None if block.weights is None else block.weights > 0
         each = block.multipliers
         if features:
