@@ -12,9 +12,8 @@ from skdp.linear_model import grouping, parts
 from skdp.linear_model._estimator import (
     Prepared,
     PrivateEstimatorMixin,
-    noise_assumptions,
-    unit_assumptions,
 )
+from skdp.linear_model.assumptions import noise_assumptions, unit_assumptions
 from skdp.metrics import facts, questions
 from skdp.metrics.dataset import Dataset, read_dataset
 from skdp.metrics.scores import Scores

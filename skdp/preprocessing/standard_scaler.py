@@ -14,9 +14,8 @@ from skdp.linear_model import parts
 from skdp.linear_model._estimator import (
     Prepared,
     PrivateEstimatorMixin,
-    noise_assumptions,
-    row_assumptions,
 )
+from skdp.linear_model.assumptions import noise_assumptions, row_assumptions
 from skdp.linear_model.grouping import (
     GroupLabels,
     rows_in_memory,

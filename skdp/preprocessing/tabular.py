@@ -13,8 +13,8 @@ from skdp.linear_model import parts, tables
 from skdp.linear_model._estimator import (
     Prepared,
     PrivateEstimatorMixin,
-    noise_assumptions,
 )
+from skdp.linear_model.assumptions import noise_assumptions
 from skdp.linear_model.parameters import check_counts
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, make_plan
