@@ -8,11 +8,8 @@ import numpy as np
 
 from skdp._numbers import Array, is_real, shown
 from skdp.accounting import Adjacency
-from skdp.linear_model import grouping, parts
-from skdp.linear_model._estimator import (
-    Prepared,
-    PrivateEstimatorMixin,
-)
+from skdp.linear_model import grouping, parts, refusals
+from skdp.linear_model._estimator import Prepared, PrivateEstimatorMixin
 from skdp.linear_model.assumptions import noise_assumptions, unit_assumptions
 from skdp.metrics import facts, questions
 from skdp.metrics.dataset import Dataset, read_dataset
@@ -190,8 +187,8 @@ class PrivateScorer(PrivateEstimatorMixin):
         labels = scored.groups
         is_grouped = labels is not None
         with (
-            grouping.without_sizes("evaluate", is_grouped),
-            grouping.without_row_counts(is_grouped),
+            refusals.without_sizes("evaluate", is_grouped),
+            refusals.without_row_counts(is_grouped),
         ):
             question = self._question(names, scored)
             array = question.facts.array

@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
-from skdp._numbers import AnyArray, Array, Indices, is_real, public_refusal, shown
+from skdp._numbers import AnyArray, Array, Indices, is_real, shown
+from skdp.linear_model.refusals import public_refusal
 from skdp.metrics.dataset import Dataset
 from skdp.stages.scores import LARGEST_LOG_ODDS
 
