@@ -13,9 +13,8 @@ from skdp.accounting import LABEL, Adjacency, PrivacyStatement
 from skdp.linear_model._estimator import (
     Prepared,
     PrivateEstimatorMixin,
-    noise_assumptions,
-    row_assumptions,
 )
+from skdp.linear_model.assumptions import noise_assumptions, row_assumptions
 from skdp.linear_model.inference import expectation, warn_about_inference
 from skdp.linear_model.noise_warning import expectations, warn_about_noise
 from skdp.linear_model.parameters import (

@@ -14,9 +14,8 @@ from sklearn.utils.validation import has_fit_parameter
 from skdp import accounting
 from skdp.linear_model._estimator import (
     PrivateEstimatorMixin,
-    noise_assumptions,
-    unit_assumptions,
 )
+from skdp.linear_model.assumptions import noise_assumptions, unit_assumptions
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.callbacks import without_callbacks
 from skdp.model_selection.total import any_part_reads_rows

@@ -11,8 +11,9 @@ from sklearn.base import clone, is_classifier
 from skdp import accounting
 from skdp._numbers import is_integer, is_real, require
 from skdp.linear_model import parameters, parts
-from skdp.linear_model._estimator import noise_assumptions, unit_assumptions
-from skdp.metrics import Score, Scores, facts, questions
+from skdp.linear_model.assumptions import noise_assumptions, unit_assumptions
+from skdp.metrics import Score, Scores, questions
+from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import candidates, row_checks
 from skdp.model_selection.holdout import random_split
@@ -121,7 +122,7 @@ def dp_cross_validate(
     require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
     unit = parts.unit_of(groups)
     part = parts.part_of(X, y, groups, unit=unit)
-    data = facts.read_rows(X, y, groups, WHO)
+    data = read_dataset(WHO, X, y, groups)
     n_records = data.n_records
     require("cv", cv, f"be at most the number of {unit}s, {n_records}", cv <= n_records)
     # 1. What each fit and each score gets, and what they cost together.

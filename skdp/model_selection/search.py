@@ -16,7 +16,7 @@ from skdp import accounting
 from skdp._numbers import Array, is_integer, shown
 from skdp.linear_model import parameters, parts
 from skdp.linear_model._estimator import PrivateEstimatorMixin
-from skdp.metrics import facts
+from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.questions import METRICS
 from skdp.model_selection import candidates, row_checks
@@ -197,7 +197,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         unit = parts.unit_of(groups)
         part = parts.part_of(X, y, groups, unit=unit)
         metric = self._check_parameters()
-        data = facts.read_rows(X, y, groups, who)
+        data = read_dataset(who, X, y, groups)
         n_records = data.n_records
         n_scored = scored_records(self.holdout, n_records, unit)
         n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1

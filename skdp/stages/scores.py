@@ -90,19 +90,20 @@ class ScoreStage(Stage):
             found[f"mean {column}"] = NoisyMean(float(answer[0]) / n_rows, std / n_rows)
         for column, n_cells, share in self.tables:
             edges = np.arange(1.0, n_cells) - 0.5
-            found[f"table {column}"] = _asked(oracle, TableCounts(column, edges), share)
+            found[f"table {column}"] = _noisy_table(oracle, TableCounts(column, edges), share)
         if self.ranking is not None:
             column, of_class, share = self.ranking
-            fine = _asked(oracle, TableCounts(column, FINE_EDGES), FINE_SHARE * share).counts[0]
+            table = _noisy_table(oracle, TableCounts(column, FINE_EDGES), FINE_SHARE * share)
+            fine = table.counts[0]
             edges = quantiles(fine, number_of_bins(oracle.public))
-            table = _asked(
+            table = _noisy_table(
                 oracle, TableCounts(column, edges, of_class, 2), (1 - FINE_SHARE) * share
             )
             found["ranking"] = replace(table, fine=fine)
         return replace(solution, found=found)
 
 
-def _asked(oracle: Oracle, statistic: TableCounts, share: float) -> NoisyTable:
+def _noisy_table(oracle: Oracle, statistic: TableCounts, share: float) -> NoisyTable:
     """Ask for a table; its cells are made to add up to n, which is public."""
     answer, std = oracle.with_share(statistic, share)
     answer = answer + (oracle.public.n_rows - answer.sum()) / answer.size
