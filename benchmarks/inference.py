@@ -39,9 +39,11 @@ EPSILONS = (0.3, 1.0, 3.0)
 CONDITIONS = ("raw", "standardised")
 RATES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 FEW = 10  # runs of a cell in which nothing is determined
-LARGE = 100_000  # rows of a cell that is run less often
-ROUNDS = ((40, 6), (100, 20), (400, 60))  # runs of small cells and of large ones, then of all
-# Most width at epsilon 1, that without privacy being 1: problem, columns, n, d, width.
+LARGE = 100_000  # rows from which a cell is run less often
+# Rounds of runs: how many runs a small cell and a large one have after each of them. In the last
+# round, which follows, every cell reaches the number that was asked for.
+ROUNDS = ((40, 6), (100, 20), (400, 60))
+# Aims at epsilon 1: problem, columns, n, d, largest width, where that without privacy is 1.
 WIDTHS = (
     ("linear", "normal", 100_000, 5, 1.2),
     ("linear", "normal", 100_000, 20, 1.2),
@@ -52,7 +54,7 @@ WIDTHS = (
     ("linear", "0/1", 10_000, 5, 3.0),
     ("logistic", "0/1", 10_000, 5, 3.0),
 )
-FOUND = ("z", "determined", "relative_error", "width", "naive")  # of each run
+FOUND = ("z", "determined", "relative_error", "width", "naive")  # what is kept of each run
 # Columns and errors, or columns and classes.
 DESIGNS = {
     "linear": [

@@ -28,7 +28,7 @@ from benchmarks.registry import Unavailable, modules, shared_file
 from benchmarks.table import mean_and_error
 from skdp.stages.inference.stage import InferenceStage
 
-# Rows that are drawn, of each table.
+# Numbers of rows that are drawn from each table.
 DRAWN = {
     "adult": (10_000, 48_842),
     "california_housing": (20_640,),
@@ -43,7 +43,7 @@ REAL = (
 )  # fmt: skip
 PRICED = ("adult", "bank", "california_housing", "diamonds", "bike")
 PRICE = ("data", "rows", "epsilon", "runs", "without", "loss", "loss_se", "most", "kept")
-MOST_LOSS = {True: 0.005, False: 0.01}  # of accuracy, of R2
+MOST_LOSS = {True: 0.005, False: 0.01}  # aims: of accuracy for classifiers, else of R2
 
 
 @cache

@@ -27,9 +27,10 @@ from skdp.linear_model import SeededNoiseWarning
 from skdp.metrics import evaluate
 from skdp.metrics.scores import ScoreCurve, ScoreMatrix
 
-LEVEL, BAND = 0.95, (0.93, 0.97)
+LEVEL, BAND = 0.95, (0.93, 0.97)  # of intervals; the coverage that is aimed at
 ROWS = (500, 3_000, 30_000)
 EPSILONS = (1.0, 0.3, 3.0)
+# Offsets of the margins of classes, which make them rare.
 CLASSES = {"even": (0.0,), "rare": (-3.0,), "very rare": (-5.0,), "three": (0.0, -1.0, -3.0)}
 OF_ALL = ("accuracy", "balanced_accuracy", "confusion_matrix", "log_loss")
 OF_TWO = (

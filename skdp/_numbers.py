@@ -56,16 +56,6 @@ def listed(names: Iterable[object], most: int = 10) -> str:
     return ", ".join(found[:most]) + (f" and {len(found) - most} more" if found[most:] else "")
 
 
-def public_refusal(message: str) -> ValueError:
-    """Return a ValueError whose numbers are all public: parameters, names and numbers of columns.
-
-    Numbers in other refusals are hidden where the number of rows is private.
-    """
-    refusal = ValueError(message)
-    vars(refusal)["numbers_are_public"] = True
-    return refusal
-
-
 def require(name: str, value: object, allowed: str, holds: bool) -> None:
     """Raise ValueError, "<name> must <allowed>; got <value>.", unless ``holds``."""
     if not holds:

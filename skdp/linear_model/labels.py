@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._numbers import AnyArray, Array, Indices, is_real, listed, public_refusal, shown
+from skdp._numbers import AnyArray, Array, Indices, is_real, listed, shown
+from skdp.linear_model.refusals import public_refusal
 
 
 def sorted_labels(declared: Any) -> AnyArray:

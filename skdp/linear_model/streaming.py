@@ -7,7 +7,8 @@ import numpy as np
 from scipy import sparse as scipy_sparse
 
 from skdp._numbers import AnyArray, Array
-from skdp.linear_model.grouping import GroupLabels, without_row_counts
+from skdp.linear_model.grouping import GroupLabels
+from skdp.linear_model.refusals import without_row_counts
 from skdp.linear_model.units import Targets
 from skdp.oracle import Public
 from skdp.oracle.sources.partitioned import SPENT

@@ -1,9 +1,9 @@
 """Choose the solver that ``solver="auto"`` stands for, by public facts alone.
 
 0. "adaptive_shuffled_sgd" for rows that arrive in blocks, and can be read only once.
-1. "gd" with delta = 0, weights, sparse X, an L1 penalty, a constraint, a loss that is not smooth,
-   more than two classes, or more than 500 columns: the others cannot solve these problems, or do
-   it less well.
+1. "gd" with delta = 0, weights, an L1 penalty, a constraint, a loss that is not smooth, more than
+   two classes, or more than 500 columns: the others cannot solve these problems, or do it less
+   well.
 2. "whitened" for squared error with one output and up to 100 columns where the signal-to-noise
    ratio a is at least ``2.5 sqrt(p)``, so that the Gram matrix stands out of its noise: as accurate
    as "gd" or better, much better where columns are correlated. Not for groups of rows with a guess
@@ -81,7 +81,7 @@ def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | N
     one_target &= not public.clips_means
     whitened = (
         "separable_loss" in problem.provides
-        and not (public.is_pure or public.weighted or public.sparse)
+        and not (public.is_pure or public.weighted)
         and (ANY.holds(public) or (one_target and ONE_TARGET.holds(public)))
     )
     solver = REGISTRY["whitened"]

@@ -196,7 +196,7 @@ class Whitened(Solver):
             gram, left = _known_gram(public, public.moments), 1.0
             std = 0.0
         found = spectrum(gram, std or self._gram_std(public), known)
-        lifted = found.values + found.edge
+        lifted = found.values + found.noise_norm
         transform = found.vectors / np.sqrt(lifted)
         coordinates = Coordinates(transform)
         # 2. The length to which rows are shrunk there, about their root mean square length.

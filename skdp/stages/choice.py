@@ -197,7 +197,7 @@ def scaling_stage(
             "accountant other than 'pure'. Declare bounds, or set scaling='none'. Nothing was "
             "released."
         )
-    centred = (public.has_intercept and not public.sparse, public.has_intercept)
+    centred = (public.has_intercept, public.has_intercept)
     columns, targets = declared_columns(ends, public.n_features, centred[0]), None
     is_regression = "quadratic_loss" in problem.provides
     if is_regression and public.target_bound is not None:

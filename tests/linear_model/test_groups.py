@@ -16,7 +16,8 @@ from grouped import ASKED_BY, PAIRS, grouped_data
 from replays import ESTIMATORS
 from skdp.linear_model import parts
 from skdp.linear_model._estimator import PrivateEstimatorMixin
-from skdp.linear_model.grouping import GroupLabels, without_row_counts
+from skdp.linear_model.grouping import GroupLabels
+from skdp.linear_model.refusals import without_row_counts
 from skdp.oracle import GaussianNoise, NoisyStatistic
 from skdp.oracle.releases import base as release_base
 from skdp.oracle.releases.scores import TableCounts

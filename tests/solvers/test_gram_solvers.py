@@ -148,7 +148,7 @@ def public(n_rows, n_features=50, **facts):
         (replace(public(1_000_000), n_outputs=3), Problem(SquaredError()), "whitened"),
         (replace(public(1_000_000), n_outputs=3), Problem(Multinomial(3)), "gd"),
         (public(100_000, epsilon=0.01), Problem(Logistic()), "gd"),
-        (public(100_000, sparse=True), Problem(Logistic()), "gd"),
+        (public(100_000, sparse=True), Problem(Logistic()), "whitened"),
         (public(100_000, weighted=True), Problem(Logistic()), "gd"),
         (public(10**8, 600), Problem(Logistic()), "gd"),
         (public(100_000), Problem(Logistic(), L1(0.1)), "gd"),

@@ -158,7 +158,7 @@ def bounded_hessian(
         factors = factors_within(row_norm, records.inverse_norms, _root_weights(records))
     curvatures = np.empty(records.n_rows)
     start = 0
-    for block in records.float64_blocks():
+    for block in records.cached_blocks():
         stop = start + block.n_rows
         margins = np.nan_to_num(block.margins(point[:, :1]))
         curvatures[start:stop] = loss.second_derivative(margins)[:, 0]
@@ -282,7 +282,7 @@ def accurate_gradients(records: Records, loss: Loss, point: Array, row_norm: flo
     factors = gentle_factors(records, row_norm)
     most = np.full(records.n_rows, np.finfo(np.float64).max)
     total, lost = np.zeros(point.shape), np.zeros(point.shape)
-    for block in records.having(factors * factors, most).blocks(FEW_ROWS):
+    for block in records.having(factors * factors, most).blocks(FEW_ROWS, dense=True):
         few = clipped_gradients(block, loss, point, 1.0)
         after = total + few
         taken = after - total

@@ -211,7 +211,7 @@ class ShrunkGradientSum(base.Statistic):
 def residual_squares(records: Records, loss: Loss, point: Array, bound: float) -> float:
     """Sum of squared residuals, each record's weighted and cut to ``bound**2``."""
     total = 0.0
-    for block in records.float64_blocks():
+    for block in records.cached_blocks():
         margins = block.margins(point)
         with np.errstate(over="ignore", invalid="ignore"):
             residuals = loss.residual(margins, block.targets)

@@ -207,6 +207,27 @@ def test_targets_and_weights_that_lie_elsewhere(compiled_twins, monkeypatch, rng
     assert np.array_equal(first, model.fit(X, move(y), move(weights)).coef_)
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sparse_rows_are_standardised_bit_for_bit(compiled_twins, monkeypatch, dtype, index):
+    worked = []
+    loops = importlib.import_module("skdp.oracle.loops")
+    twin = loops.compiled_standardise_entries
+    monkeypatch.setattr(
+        loops, "compiled_standardise_entries", lambda *a: worked.append(1) or twin(*a)
+    )
+    X = next(sources(dtype, monkeypatch)).records.X
+    rows = sparse.csr_array(X)
+    rows.indices, rows.indptr = rows.indices.astype(index), rows.indptr.astype(index)
+    low, size = np.array([-2.0, 0.5, -1e300]), np.array([3.0, 1e-3, 1e200])
+    for centre in (np.zeros(3), np.array([0.2, 1.0, 0.0])):
+        in_units = Columns(low, [9.0, 9.0, 1e300], centre, size).for_type(np.float64)
+        first, second = both_ways(lambda f=in_units: f(rows).data)
+        assert first.tobytes() == second.tobytes()
+        assert np.isfinite(first).all()
+    assert len(worked) == 2
+
+
 def test_exponentials(compiled_twins):
     """Within four units in the last place; cut where they leave the range; nan is small."""
     loops = importlib.import_module("skdp.oracle.loops")
@@ -279,7 +300,7 @@ from skdp.oracle import compiled
 X = np.random.default_rng(0).standard_normal((70_000, 2))
 model = skdp.DPRidge(solver="gd", max_iter=2, noise_source="seeded", random_state=0, delta=1e-7)
 model.fit(X, X[:, 0])
-print(compiled.is_worth(X.shape), "numba" in sys.modules)
+print(compiled.is_large(X.shape), "numba" in sys.modules)
 """
     environment = {name: value for name, value in os.environ.items() if name != compiled.SWITCH}
     if switch is not None:
