@@ -185,6 +185,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         *,
         sparse: bool = False,
         n_groups: int | None = None,
+        weighted: bool = False,
     ) -> PrivacyStatement:
         """Return the privacy statement of a fit that has not happened, without data.
 
@@ -202,7 +203,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes must be at least 2; got {shown(n_classes)}.")
         if declared is not None and n_classes != declared:
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
-        return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups)
+        return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups, weighted)
 
     @on_partitions
     def decision_function(self, X: Any, return_std: bool = False) -> Any:

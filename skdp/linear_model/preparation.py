@@ -132,11 +132,12 @@ class PlannedModel(PrivateEstimatorMixin):
         n_outputs: int,
         is_sparse: bool,
         n_groups: int | None,
+        weighted: bool,
     ) -> PrivacyStatement:
         self._check_parameters()
         check_counts("plan", n_features=n_features)
         n_records = planned_records(n_samples, n_groups)
-        weighted = getattr(self, "class_weight", None) is not None
+        weighted = bool(weighted) or getattr(self, "class_weight", None) is not None
         prepared = self._prepare(
             n_records, n_features, n_outputs, is_sparse, weighted, grouped=n_groups is not None
         )

@@ -54,8 +54,9 @@ def has_twin(module: str, is_exact: bool = False) -> Callable[[Function], Functi
     module : str
         Imported only when it is needed.
     is_exact : bool, default=False
-        Whether the twin's results are bit-identical. It then takes smaller blocks, too, once it is
-        loaded. Other twins must not: results would depend on what ran before in the process.
+        Whether the twin's results are bit-identical, but for the sign of a 0, which no sum shows.
+        It then takes smaller blocks, too, once it is loaded. Other twins must not: results would
+        depend on what ran before in the process.
     """
 
     def decorate(function: Function) -> Function:

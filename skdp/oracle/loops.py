@@ -32,7 +32,7 @@ def _array(kind: Any, n_dims: int, is_read: bool = True) -> Any:
 
 _f4, _f8 = types.float32, types.float64
 _rows, _vector, _result = _array(_f8, 2), _array(_f8, 1), _array(_f8, 1, is_read=False)
-_integer = types.int64
+_integer, _short = types.int64, types.int32
 
 
 def _compiled(*signatures: Any) -> Callable[[Loop], Loop]:
@@ -91,6 +91,36 @@ def compiled_standardise(
     if not (is_plain(X) and is_plain(out) and out.dtype == np.float64):
         return NotImplemented
     _standardise_all(X, low, high, centre, factor, out)
+    return out
+
+
+def _entries_signature(kind: Any, index: Any) -> Any:
+    return types.void(_array(kind, 1), _array(index, 1), *[_vector] * 4, _result)
+
+
+@_compiled(
+    *[_entries_signature(kind, index) for kind in (_f8, _f4) for index in (_short, _integer)]
+)
+def _standardise_entries(
+    values: Any, columns: Any, low: Any, high: Any, of_zero: Any, size: Any, out: Any
+) -> None:
+    for k in range(values.shape[0]):
+        j = columns[k]
+        out[k] = (min(max(values[k], low[j]), high[j]) - of_zero[j]) / size[j]
+
+
+def compiled_standardise_entries(
+    X: Any, low: AnyArray, high: AnyArray, of_zero: AnyArray, size: AnyArray, out: AnyArray
+) -> Any:
+    """Twin of `skdp.oracle.scaling.standardise_entries`."""
+    arrays = (X.data, X.indices, low, high, of_zero, size, out)
+    plain = all(
+        one.dtype.isnative and one.flags.c_contiguous and one.flags.aligned for one in arrays
+    )
+    known = X.data.dtype in (np.float64, np.float32) and X.indices.dtype in (np.int32, np.int64)
+    if not (plain and known and all(one.dtype == np.float64 for one in arrays[2:])):
+        return NotImplemented
+    _standardise_entries(*arrays)
     return out
 
 

@@ -167,22 +167,14 @@ class ColumnMap:
         return self._low, self._high, self._centre, self._factor
 
     def _sparse(self, X: Any, out: AnyArray | None) -> Any:
-        own = np.empty(len(X.data), self._dtype)
-
-        def of_entries(values: AnyArray) -> AnyArray:
-            # Indices are valid: with mode "raise" they would be checked by way of a copy.
-            return np.take(values, X.indices, mode="clip", out=own)
-
         data = np.empty(len(X.data), self._dtype) if out is None else out
-        np.maximum(X.data, of_entries(self._low), out=data)
-        np.minimum(data, of_entries(self._high), out=data)
-        if not self._columns.keeps_zeros:
-            data -= of_entries(np.clip(0, self._low, self._high))
-        with np.errstate(over="ignore", under="ignore"):
-            data /= of_entries(self._size)
+        of_zero = np.clip(np.zeros((), self._dtype), self._low, self._high)
+        standardise_entries(X, self._low, self._high, of_zero, self._size, data)
         if self._overflows:
             np.clip(data, -self._largest, self._largest, out=data)
-        return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+        rows = sparse.csr_array(X.shape, dtype=self._dtype)
+        rows.data, rows.indices, rows.indptr = data, X.indices, X.indptr
+        return rows
 
 
 @has_twin("skdp.oracle.loops", is_exact=True)
@@ -194,6 +186,28 @@ def standardise(
     with np.errstate(under="ignore"):
         out *= factor
     return out
+
+
+@has_twin("skdp.oracle.loops", is_exact=True)
+def standardise_entries(
+    X: Any, low: AnyArray, high: AnyArray, of_zero: AnyArray, size: AnyArray, out: AnyArray
+) -> None:
+    """Put ``(clip(x, low, high) - of_zero) / size`` into ``out`` for the entries x of CSR rows.
+
+    ``of_zero`` is what 0 is clipped to, so that an entry of 0 stays 0.
+    """
+    own = np.empty(len(X.data), out.dtype)
+
+    def of_entries(values: AnyArray) -> AnyArray:
+        # Indices are valid: with mode "raise" they would be checked by way of a copy.
+        return np.take(values, X.indices, mode="clip", out=own)
+
+    np.maximum(X.data, of_entries(low), out=out)
+    np.minimum(out, of_entries(high), out=out)
+    if of_zero.any():
+        out -= of_entries(of_zero)
+    with np.errstate(over="ignore", under="ignore"):
+        out /= of_entries(size)
 
 
 def _centred(X: AnyArray, low: AnyArray, high: AnyArray, centre: AnyArray, out: AnyArray) -> None:

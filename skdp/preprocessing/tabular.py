@@ -25,7 +25,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
 
     * Columns named in ``categories`` become a column of zeros and ones for each label, or one alone
       where there are two labels. A label that was not declared gets zeros everywhere.
-    * Columns of dates become days since ``origin``.
+    * Columns of dates become days since ``origin``, in UTC if they have a time zone.
     * All others are numbers. Missing numbers and dates are filled, and a column marks where.
 
     Nothing is learnt from the rows and no budget is spent, unless ``impute="median"``: then the

@@ -102,6 +102,17 @@ def check(replay, rng, kind, adjacency):
         replay.check(lambda: recording(kind, adjacency), data, neighbour, adjacency)
 
 
+@pytest.mark.parametrize("kind", ["logistic", "ridge"])
+def test_nothing_that_targets_decide_reaches_a_callback(replay, rng, kind):
+    """Features are public then, so that neighbours differ in a target."""
+    X, y = data_for(kind, rng)
+    for place, target in enumerate([0, 1] if kind == "logistic" else [1e300, -7.0]):
+        other = y.copy()
+        other[place] = target
+        differing = (X, y, None), (X, other, None)
+        replay.check(lambda: recording(kind, "label"), *differing, Adjacency.REPLACE_ONE)
+
+
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("kind", ["logistic", "ridge"])
 def test_nothing_that_rows_decide_reaches_a_callback(replay, rng, kind, adjacency):

@@ -11,6 +11,7 @@ from replays import (
     ASKED_BY,
     ESTIMATORS,
     N_ROWS,
+    N_STEPS,
     data_for,
     each_row_once,
     hostile_records,
@@ -67,15 +68,26 @@ def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
         replay.check(make, data, neighbour, adjacency)
 
 
+def make_huber(**parameters):
+    few = {"noise_source": "seeded", "random_state": 0, "max_iter": N_STEPS}
+    return skdp.DPHuberRegressor(**few, **parameters)
+
+
 @both
-@pytest.mark.parametrize("kind", ["logistic", "linear"])
-def test_with_compiled_loops(compiled_twins, replay, rng, kind, adjacency):
+@pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["Laplace", "Gaussian"])
+@pytest.mark.parametrize("kind", ["logistic", "linear", "huber"])
+def test_with_compiled_loops(compiled_twins, replay, rng, kind, delta, adjacency):
     """By default: histograms, scaling, gradients and what comes after them."""
     X, y = data_for(kind, rng)
+
+    def make():
+        made = {**ESTIMATORS, "huber": make_huber}[kind]
+        return made(solver="gd", delta=delta, adjacency=str(adjacency))
+
     for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind, turn=1)):
         for dtype in (np.float64, np.float32):
             pair = [(np.clip(Z, -1e30, 1e30).astype(dtype), t, w) for Z, t, w in (data, neighbour)]
-            replay.check(maker(kind, adjacency, "gd", scaling="auto"), *pair, adjacency)
+            replay.check(make, *pair, adjacency)
 
 
 @both

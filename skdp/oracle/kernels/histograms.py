@@ -50,7 +50,8 @@ def magnitudes(values: AnyArray, columns: Any = None) -> NDArray[np.intp]:
 def equal_bins(values: AnyArray, low: Array, width: Array, n_bins: int) -> NDArray[np.intp]:
     """Bin of every value between ``low`` and ``low + n_bins * width``, the outer ones open."""
     with np.errstate(over="ignore", invalid="ignore"):
-        places = (values - low) / width
+        places = values - low
+        places /= width
     # fmax and fmin take nan for the number beside it: every value has a bin.
     np.fmin(np.fmax(places, 0.0, out=places), n_bins - 1.0, out=places)
     return np.asarray(places.astype(np.intp))
@@ -136,7 +137,8 @@ def _count_sparse(
         values, columns = values[stored], columns[stored]
         shares = None if shares is None else shares[stored]
         whole = int(takes_part.sum()) if each is None else float(each[takes_part].sum())
-    codes = places(values, columns) + n_bins * columns.astype(np.intp)
+    codes = places(values, columns)
+    codes += n_bins * columns.astype(np.intp)
     total: Counts = np.bincount(codes, shares, minlength=n_columns * n_bins)
     total = total.reshape(n_columns, n_bins)
     # What is not stored is 0.

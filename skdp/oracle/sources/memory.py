@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import mmap
 import operator
 import threading
@@ -28,11 +29,12 @@ from skdp.oracle.sources.base import (
 )
 from skdp.oracle.sources.records import (
     BLOCK_BYTES,
+    COPIED_BYTES,
     MAX_PARTS,
-    SPARSE_BLOCKS,
     SPARSE_ROWS,
     BlockMap,
     Records,
+    block_rows,
     slices,
 )
 from skdp.oracle.sources.sparse_rows import base_of, csr_slice
@@ -40,7 +42,9 @@ from skdp.oracle.sources.sparse_rows import base_of, csr_slice
 # Rows of so many bytes or fewer are standardised once, into a copy. Beyond, blocks are mapped in
 # every pass, which takes about as long as the rest of a pass.
 COPY_BYTES = 1 << 26
-SPARSE_COPY = 1 << 28  # bytes of sparse entries: to map those takes four times as long as the rest
+# The same of the entries of sparse rows, in float64. To map those takes as long as the rest, or a
+# third of it where that is compiled.
+SPARSE_COPY = 1 << 24
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
@@ -199,11 +203,13 @@ class MemorySource(InMemory, OrderedSource):
         if transformed and not is_sparse and self._copies_fit(X):
             self._spare = np.empty(X.shape, dtype=X.dtype)
         # Norms, factors and residuals of a whole pass; blocks of all threads, sparse ones with
-        # several numbers for an entry.
+        # several numbers for an entry, or written out.
         n_rows = self.records.n_rows
         if is_sparse:
-            copied = transformed and self._copies_fit(X)
-            blocks = 8 * MAX_PARTS * -(-X.nnz // SPARSE_BLOCKS) + X.nnz * copied
+            at_once = min(1.0, block_rows(n_rows, X.shape[1], True, True) / max(n_rows, 1))
+            written = 3 * COPIED_BYTES // 8
+            blocks = len(self._parts) * (8 * math.ceil(X.nnz * at_once) + written)
+            blocks += X.nnz * (transformed and self._copies_fit(X))
         else:
             blocks = min(32 * BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
         _try_to_allocate(8 * (8 * n_rows + blocks), is_public=not is_sparse)

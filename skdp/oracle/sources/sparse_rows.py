@@ -46,14 +46,15 @@ def canonical(X: Any) -> Any:
 
 
 def csr_slice(X: Any, rows: slice) -> Any:
-    """Return rows of a CSR matrix whose entries are views; indexing would copy them."""
+    """Return rows of a CSR matrix whose entries are views.
+
+    Indexing would copy them, and so would scipy if it were handed a view of less than half.
+    """
     first, last = X.indptr[rows.start], X.indptr[rows.stop]
-    entries = (
-        X.data[first:last],
-        X.indices[first:last],
-        X.indptr[rows.start : rows.stop + 1] - first,
-    )
-    return sparse.csr_array(entries, shape=(rows.stop - rows.start, X.shape[1]))
+    found = sparse.csr_array((rows.stop - rows.start, X.shape[1]), dtype=X.dtype)
+    found.data, found.indices = X.data[first:last], X.indices[first:last]
+    found.indptr = X.indptr[rows.start : rows.stop + 1] - first
+    return found
 
 
 def base_of(zeros: Array, constant: float) -> Array | None:

@@ -19,7 +19,7 @@ from skdp.stages.scaling.templates import (
     Templates,
     bin_templates,
     magnitude_templates,
-    posterior_of,
+    posteriors_of,
 )
 
 STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise on a count
@@ -64,7 +64,6 @@ SPREAD_OUT = 3  # bins over which a column has to be spread for its size to be k
 IN_ONE_BIN = 0.8
 NEARBY = 10.0  # most distance from 0 of such a value, in usual sizes of the other columns
 LEAST_SIZE = 0.2  # of a shape, in bins
-COLUMNS_AT_ONCE = 256  # where a copy of all would be larger than the rows
 WIDE = 5.0  # least range in units of the size
 
 
@@ -88,15 +87,15 @@ class Ranges:
 
 
 def _standing_out(
-    counts: Array, std: Array, n_rows: int, shapes: Array, more: Array | float = 0.0
+    counts: Array, std: Array, n_rows: int, shapes: Array, n_counts: int, more: Array | float = 0.0
 ) -> Array:
     """Share of the records in each bin beyond the expected shape; 0 where noise can be the reason.
 
-    As many counts as there are, noise alone hardly exceeds the limit anywhere. The limit is higher
-    by ``more``, in units of the noise.
+    Of ``n_counts`` counts in all, noise alone makes hardly one exceed the limit. The limit is
+    higher by ``more``, in units of the noise.
     """
     rest = counts / n_rows - shapes
-    largest = np.sqrt(2 * np.log(counts.size)) + STANDS_OUT + more
+    largest = np.sqrt(2 * np.log(n_counts)) + STANDS_OUT + more
     rest[np.abs(rest) <= largest * (std[:, None] / n_rows)] = 0.0
     return rest
 
@@ -128,16 +127,20 @@ def denoised(
     in_common : bool
         Whether columns are likely to be like each other.
     """
-    posterior = posterior_of(counts, std, n_rows, templates, in_common)
-    shapes = posterior @ templates.shapes
-    found = np.maximum(shapes + _standing_out(counts, std, n_rows, shapes), 0.0)
-    found /= np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
     means, sizes = _moments(templates.shapes)
     sizes = np.maximum(sizes, LEAST_SIZE)
+    shapes = np.empty(counts.shape)
+    likely_mean, likely_size = np.empty(len(counts)), np.empty(len(counts))
+    for columns, posterior in posteriors_of(counts, std, n_rows, templates, in_common):
+        shapes[columns] = posterior @ templates.shapes
+        likely_mean[columns] = (posterior @ (means / sizes)) / (posterior @ (1 / sizes))
+        likely_size[columns] = np.exp(posterior @ np.log(sizes))
+    found = np.maximum(shapes + _standing_out(counts, std, n_rows, shapes, counts.size), 0.0)
+    found /= np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
     mixed_mean, mixed_size = _moments(shapes)
     mean, size = _moments(found)
-    mean += (posterior @ (means / sizes)) / (posterior @ (1 / sizes)) - mixed_mean
-    size *= np.exp(posterior @ np.log(sizes)) / np.maximum(mixed_size, LEAST_SIZE)
+    mean += likely_mean - mixed_mean
+    size *= likely_size / np.maximum(mixed_size, LEAST_SIZE)
     return DenoisedBins(found, mean, size)
 
 
@@ -158,25 +161,25 @@ def _inner(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]
 def _median_end(posterior: Array, ends: Indices) -> Indices:
     """Median, over the shapes that a column may have, of the bin in which they end."""
     order = np.argsort(ends, kind="stable")
-    found = np.empty(len(posterior), dtype=ends.dtype)
-    for start in range(0, len(posterior), COLUMNS_AT_ONCE):
-        columns = slice(start, start + COLUMNS_AT_ONCE)
-        reached = np.cumsum(posterior[columns, order], axis=1) >= 0.5
-        found[columns] = ends[order][np.argmax(reached, axis=1)]
-    return found
+    reached = posterior[:, order]
+    np.cumsum(reached, axis=1, out=reached)
+    return np.asarray(ends[order][np.argmax(reached >= 0.5, axis=1)])
 
 
 def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Ranges:
     """Ranges from counts of magnitudes: medians, since shapes of all sizes come into question."""
     templates = magnitude_templates()
-    posterior = posterior_of(counts, std, n_rows, templates, in_common)
-    first, last = (_median_end(posterior, ends) for ends in _inner(templates.shapes, TRIM))
-    likeliest = templates.shapes[np.argmax(posterior, axis=1)]
+    first, last = np.empty((2, len(counts)), dtype=np.intp)
+    beyond, ends = np.empty(counts.shape, dtype=bool), _inner(templates.shapes, TRIM)
     bins = np.arange(counts.shape[1])
-    away = np.maximum(first[:, None] - bins, bins - last[:, None])
-    more = np.clip(FARTHER * (away - 1), 0.0, MOST_FARTHER)
-    beyond = _standing_out(counts, std, n_rows, likeliest, more) > TRIM
-    n_bins, somewhere = beyond.shape[1], beyond.any(axis=1)
+    for columns, posterior in posteriors_of(counts, std, n_rows, templates, in_common):
+        first[columns], last[columns] = (_median_end(posterior, one) for one in ends)
+        away = np.maximum(first[columns][:, None] - bins, bins - last[columns][:, None])
+        more = np.clip(FARTHER * (away - 1), 0.0, MOST_FARTHER)
+        likeliest = templates.shapes[np.argmax(posterior, axis=1)]
+        seen = counts[columns], std[columns], n_rows
+        beyond[columns] = _standing_out(*seen, likeliest, counts.size, more) > TRIM
+    n_bins, somewhere = counts.shape[1], beyond.any(axis=1)
     lowest, highest = np.argmax(beyond, axis=1), n_bins - 1 - np.argmax(beyond[:, ::-1], axis=1)
     if exact:
         first, last = _inner(counts, 0.0)
@@ -185,10 +188,10 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
         last = np.where(somewhere, np.maximum(last, highest), last)
     # Noise may make the medians cross.
     first, last = np.minimum(first, last), np.maximum(first, last)
-    ends = 4.0 ** (np.arange(SIDE + 1) - STEPS)
+    sides = 4.0 ** (np.arange(SIDE + 1) - STEPS)
     # Zero has no width; negative bins run from large to small.
-    low = np.concatenate([-ends[:0:-1], [0.0], ends[:-1]])[first]
-    high = np.concatenate([-ends[-2::-1], [0.0], ends[1:]])[last]
+    low = np.concatenate([-sides[:0:-1], [0.0], sides[:-1]])[first]
+    high = np.concatenate([-sides[-2::-1], [0.0], sides[1:]])[last]
     flat = high <= low
     return Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
 

@@ -190,6 +190,14 @@ def test_no_record_adds_more_than_the_bound(X, y, w, point, base, clip_norm, row
         assert math.hypot(*total.ravel()) <= clip_norm * slack * (1 + 1e-15)
 
 
+def test_slices_of_rows_are_views(rng):
+    X = table(rng)
+    part = sparse_rows.csr_slice(X, slice(100, 130))
+    assert np.shares_memory(part.data, X.data)
+    assert np.shares_memory(part.indices, X.indices)
+    assert np.array_equal(part.toarray(), X[100:130].toarray())
+
+
 def test_parts_of_rows_are_not_longer_than_rounding_is_charged_for():
     """The worst row is its base's opposite: it leaves the constant alone."""
     base = np.array([0.6, 0.8]) * LONGEST_BASE * CONSTANT * (1 - 1e-15)
