@@ -300,7 +300,7 @@ from skdp.oracle import compiled
 X = np.random.default_rng(0).standard_normal((70_000, 2))
 model = skdp.DPRidge(solver="gd", max_iter=2, noise_source="seeded", random_state=0, delta=1e-7)
 model.fit(X, X[:, 0])
-print(compiled.is_worth(X.shape), "numba" in sys.modules)
+print(compiled.is_large(X.shape), "numba" in sys.modules)
 """
     environment = {name: value for name, value in os.environ.items() if name != compiled.SWITCH}
     if switch is not None:
