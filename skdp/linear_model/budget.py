@@ -273,8 +273,8 @@ class PrivacyBudget:
     ) -> accounting.PrivacyStatement:
         """Return the total with one more fit, or raise and leave everything as it was."""
         self._require_process(f"a fit of {who}")
-        plan = f"{who} asked for a fit of epsilon={asked.epsilon:.6g}, delta={asked.delta:.6g}"
-        end = "The fit was refused; nothing was released and nothing was charged."
+        plan = f"{who} asked for epsilon={asked.epsilon:.6g}, delta={asked.delta:.6g}"
+        end = "It was refused; nothing was released and nothing was charged."
         unit = (self._total or asked).unit
         if (asked.adjacency, asked.unit) != (self.adjacency, unit):
             raise PrivacyBudgetError(

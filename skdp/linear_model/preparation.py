@@ -13,9 +13,8 @@ from skdp.accounting import LABEL, Adjacency, PrivacyStatement
 from skdp.linear_model._estimator import (
     Prepared,
     PrivateEstimatorMixin,
-    noise_assumptions,
-    row_assumptions,
 )
+from skdp.linear_model.assumptions import noise_assumptions, row_assumptions
 from skdp.linear_model.inference import expectation, warn_about_inference
 from skdp.linear_model.noise_warning import expectations, warn_about_noise
 from skdp.linear_model.parameters import (
@@ -133,11 +132,12 @@ class PlannedModel(PrivateEstimatorMixin):
         n_outputs: int,
         is_sparse: bool,
         n_groups: int | None,
+        weighted: bool,
     ) -> PrivacyStatement:
         self._check_parameters()
         check_counts("plan", n_features=n_features)
         n_records = planned_records(n_samples, n_groups)
-        weighted = getattr(self, "class_weight", None) is not None
+        weighted = bool(weighted) or getattr(self, "class_weight", None) is not None
         prepared = self._prepare(
             n_records, n_features, n_outputs, is_sparse, weighted, grouped=n_groups is not None
         )

@@ -8,7 +8,7 @@
    ratio a is at least ``2.5 sqrt(p)``, so that the Gram matrix stands out of its noise: as accurate
    as "gd" or better, much better where columns are correlated. Not for groups of rows with a guess
    of their number, whose means "gd" can clip: less noise.
-3. "whitened" where a is at least 150: as accurate as "gd" there, in a tenth of the passes.
+3. "whitened" where a is at least 150: nearly as accurate as "gd", in a tenth of the passes.
 4. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
 
 a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Measurements are in

@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from grouped import group_neighbours, grouped_data
 from replays import data_for, each_row_once, neighbours
 from skdp.accounting import Adjacency
-from skdp.metrics import facts
+from skdp.metrics import dataset, facts
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.questions import METRICS
 from skdp.oracle import TableCounts, UnitSum
@@ -139,7 +139,7 @@ def test_what_a_model_warns_of_does_not_show(replay, rng, adjacency):
 
 
 def mutant_groups_are_asked_with_all_rows(monkeypatch):
-    monkeypatch.setattr(facts.Rows, "told_by", lambda self, say: np.asarray(say(self.X)))
+    monkeypatch.setattr(dataset.Dataset, "predicted_by", lambda self, predict: predict(self.X))
 
 
 def mutant_rows_of_a_group_count_as_one_each(monkeypatch):
@@ -147,7 +147,7 @@ def mutant_rows_of_a_group_count_as_one_each(monkeypatch):
 
 
 def mutant_scores_of_groups_are_divided_by_rows(monkeypatch):
-    monkeypatch.setattr(facts.Rows, "n_records", property(lambda self: self.n_rows))
+    monkeypatch.setattr(dataset.Dataset, "n_records", property(lambda self: self.n_rows))
 
 
 def mutant_shares_of_groups_are_rounded_up(monkeypatch):

@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 import skdp
 from skdp.accounting import Adjacency, GDPAccountant
 from skdp.linear_model.base import DPLinearModel
+from skdp.metrics import evaluate
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPSearchCV, cross_validation, dp_cross_validate
 from skdp.oracle import Plan
@@ -213,3 +214,16 @@ def test_a_failure_after_the_charge_says_so(regression, step):
     assert refusal.value.__suppress_context__
     assert "Nothing was released" not in str(refusal.value)
     assert "cell" not in str(refusal.value)
+
+
+def test_refusals_and_warnings_name_what_was_called(regression):
+    X, y = regression
+    model = skdp.DPRidge().fit(X, y)
+    budget = skdp.PrivacyBudget(0.1, 1e-6)
+    seeded = {"noise_source": "seeded", "random_state": 0}
+    for name, run in (("evaluate", evaluate), ("dp_cross_validate", dp_cross_validate)):
+        with pytest.raises(skdp.PrivacyBudgetError, match=rf"^{name} asked for epsilon=") as said:
+            run(model, X, y, budget=budget)
+        assert "PrivateScorer" not in str(said.value)
+        with pytest.warns(skdp.SeededNoiseWarning, match=rf"^{name}: "):
+            run(model, X, y, **seeded)

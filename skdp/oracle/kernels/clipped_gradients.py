@@ -16,7 +16,7 @@ from skdp.oracle.compiled import has_twin
 from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, longest_sum
 from skdp.oracle.sources.sparse_rows import growth_of_rounding
 
-TWINS = "skdp.oracle.kernels.twins"
+TWINS = "skdp.oracle.kernels.twins"  # imported where numba is installed
 
 
 @has_twin(TWINS)

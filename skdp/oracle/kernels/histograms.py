@@ -24,7 +24,7 @@ SIDE = 2 * STEPS
 N_MAGNITUDES = 2 * SIDE + 1  # negative from large to small, zero, positive from small to large
 
 BLOCK_VALUES = 1 << 18  # values to look up at once
-TWINS = "skdp.oracle.kernels.twins"
+TWINS = "skdp.oracle.kernels.twins"  # imported where numba is installed
 
 
 @functools.cache

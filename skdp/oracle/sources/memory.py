@@ -310,6 +310,12 @@ class Divisions:
         return order, edges
 
 
+NO_THREADS = (
+    "a fit of this size takes {} threads, and they could not be started, for want of memory most "
+    "likely. Lower OMP_NUM_THREADS. Nothing was released and nothing was charged."
+)
+
+
 def _try_to_allocate(n_bytes: int, is_public: bool) -> None:
     """Raise MemoryError if this much memory is not to be had; none is used.
 
@@ -368,5 +374,9 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
         with ThreadPoolExecutor(n_threads) as pool:
             # Threads start here, not at their first task: the budget is charged in between.
             together = threading.Barrier(n_threads)
-            list(pool.map(lambda _: together.wait(), range(n_threads)))
+            try:
+                list(pool.map(lambda _: together.wait(), range(n_threads)))
+            except RuntimeError as refusal:  # each needs memory for its stack
+                together.abort()
+                raise MemoryError(NO_THREADS.format(n_threads)) from refusal
             yield lambda function, parts: pool.map(_without_warnings(function), parts)
