@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 import skdp
-from grouped import ASKED_BY, PAIRS, grouped_data
-from replays import ESTIMATORS
+from grouped import PAIRS, grouped_data
+from replays import ASKED_BY, ESTIMATORS
 from skdp.linear_model import parts
 from skdp.linear_model._estimator import PrivateEstimatorMixin
 from skdp.linear_model.grouping import GroupLabels

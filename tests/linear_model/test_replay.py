@@ -8,6 +8,7 @@ from scipy import sparse
 
 import skdp
 from replays import (
+    ASKED_BY,
     ESTIMATORS,
     N_ROWS,
     N_STEPS,
@@ -16,31 +17,13 @@ from replays import (
     hostile_records,
     make_linear,
     neighbours,
+    takes,
 )
 from skdp.accounting import Adjacency
-from skdp.linear_model.parameters import constraint_set
-from skdp.objective import L2, Logistic, Multinomial, NoPenalty, Problem, SquaredError
-from skdp.solvers import GradientDescent, get_solver
+from skdp.solvers import GradientDescent
 
 # Solvers that need a strongly convex penalty, which "linear" has not: they refuse it.
 PENALISED = ("heavy_ball", "multistage_nesterov", "nesterov")
-# What a solver needs of a problem that the estimators do not have by themselves.
-ASKED_BY = {"accelerated_mirror_descent": {"constraint": "l1_ball", "radius": 2.0}}
-PROBLEMS = {
-    "logistic": (Logistic(), L2(0.1)),
-    "multinomial": (Multinomial(3), L2(0.1)),
-    "linear": (SquaredError(), NoPenalty()),
-    "ridge": (SquaredError(), L2(0.1)),
-}
-
-
-def takes(solver, kind):
-    """Whether a solver can do an estimator's problem; where not it says so, in its own tests."""
-    asked = ASKED_BY.get(solver, {})
-    wanted = constraint_set(asked.get("constraint"), asked.get("radius", 1.0))
-    return get_solver(solver).needs <= Problem(*PROBLEMS[kind], wanted).provides
-
-
 PAIRS = [
     (kind, solver)
     for kind in ESTIMATORS

@@ -9,37 +9,10 @@ import pytest
 from scipy import sparse
 
 import skdp
-from replays import differing
-from skdp.accounting import Adjacency, DisjointPass
+from skdp.accounting import DisjointPass
 from skdp.linear_model.streaming import BlockReader
-from skdp.oracle.releases import shuffled_pass
-from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
-
-W = np.array([1.0, -0.5, 0.25, 0.0])
-SOLVERS = {
-    "shuffled": ShuffledSGD(max_iter=9),
-    "single": ShuffledSGD(batch_size=1),
-    "adaptive": AdaptiveShuffledSGD(max_iter=9),
-    "private norm": AdaptiveShuffledSGD(max_iter=9, row_norm="private"),
-}
-
-
-def data(n=20000, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, 4))
-    return X, X @ W + 0.4 + 0.1 * rng.standard_normal(n)
-
-
-def in_blocks(X, y, size):
-    for start in range(0, X.shape[0], size):
-        yield X[start : start + size], y[start : start + size]
-
-
-def linear(solver="auto", **parameters):
-    return skdp.DPLinearRegression(
-        solver=solver, scaling="none", noise_source="seeded", random_state=0, **parameters
-    )
+from streams import SOLVERS, W, data, in_blocks, linear
 
 
 @pytest.mark.parametrize("kind", ["dense", "float32", "csr"])
@@ -251,77 +224,6 @@ def test_missing_rows_are_null_records(name):
 def test_blocks_that_are_not_as_declared_are_refused(block, said):
     with pytest.raises(ValueError, match=said):
         linear().fit_blocks(iter([block]), n_samples=300, n_features=4)
-
-
-# ---------------------------------------------------------------------- replay
-
-
-class OnBlocks:
-    """Fits as `fit` does, on blocks, for the replay harness."""
-
-    def __init__(self, model, size):
-        self._model, self._size = model, size
-
-    def fit(self, X, y):
-        self._model.fit_blocks(in_blocks(X, y, self._size), n_samples=len(y), n_features=X.shape[1])
-        vars(self).update({k: v for k, v in vars(self._model).items() if k.endswith("_")})
-        del self._model
-
-
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.parametrize("name", SOLVERS)
-def test_nothing_but_releases(replay, name, adjacency):
-    X, y = data(60)
-    for place, row, target in ((0, 1e5, -1e300), (31, 1e300, 1.0), (59, 5e-324, 1e12)):
-        there, other = differing(X, y, adjacency, place, row, target)
-        replay.check(
-            lambda: OnBlocks(
-                linear(SOLVERS[name], adjacency=str(adjacency), fit_intercept=False), 25
-            ),
-            there[:2],
-            other[:2],
-            adjacency,
-        )
-
-
-@pytest.mark.parametrize("name", ["single"])
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-def test_single_records_in_memory(replay, name, adjacency):
-    X, y = data(60)
-    for place, row, target in ((0, 1e5, -1e300), (31, 1e300, 1.0), (59, 5e-324, 1e12)):
-        replay.check(
-            lambda: linear(SOLVERS[name], adjacency=str(adjacency)),
-            *differing(X, y, adjacency, place, row, target),
-            adjacency,
-        )
-
-
-def test_replay_sees_less_noise_in_a_pass(replay, leak, monkeypatch):
-    """The mutant draws a pass with half the noise that was charged."""
-    original = GaussianNoise.std
-    monkeypatch.setattr(GaussianNoise, "std", lambda *args: 0.5 * original(*args))
-    X, y = data(60)
-    with pytest.raises(leak, match="less noise"):
-        replay.check(lambda: linear(SOLVERS["single"]), (X, y), (X, y), Adjacency.ZERO_OUT)
-
-
-def test_replay_sees_a_step_that_is_not_hidden(replay, leak, monkeypatch):
-    """The mutant adds what it is about to hide to the point as well."""
-    original = shuffled_pass.daxpy
-
-    def leaky(vector, onto, *rest):
-        if len(rest) == 2 and rest[1] < 0 and onto.shape == (5,):
-            onto += 1e-9 * np.clip(leaky.last, -1, 1)
-        leaky.last = vector.copy()
-        return original(vector, onto, *rest)
-
-    leaky.last = np.zeros(5)
-    monkeypatch.setattr(shuffled_pass, "daxpy", leaky)
-    X, y = data(60)
-    Z = X.copy()
-    Z[3] = 0.5
-    with pytest.raises(leak):
-        replay.check(lambda: linear(SOLVERS["single"]), (X, y), (Z, y), Adjacency.REPLACE_ONE)
 
 
 # ---------------------------------------------------------------------- memory

@@ -94,6 +94,16 @@ def test_without_noise_it_is_a_newton_step_of_the_logistic_loss(rng):
     assert model.intercept_std_error_ == pytest.approx(np.sqrt(sandwich[-1, -1]), rel=1e-6)
 
 
+def test_a_solution_that_is_far_off_is_mended(rng):
+    """By the steps ahead of the last: one step alone ended thirty standard errors off."""
+    slopes = np.array([0.5, 3.0])
+    X = np.column_stack([rng.standard_normal(200_000), rng.random(200_000) < 0.05])
+    y = rng.random(200_000) < 1 / (1 + np.exp(0.5 - X @ slopes))
+    model = fitted("logistic", X, y, scaling="none", data_norm=2.0, C=1e-4)
+    assert abs(model.coef_[0, 1] - 3.0) > 2.0
+    assert np.abs((model.coef_debiased_[0] - slopes) / model.coef_std_error_).max() < 4.0
+
+
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 def test_from_the_solution_without_noise_it_is_what_statistics_packages_say(rng):
     """Least squares with HC0 errors, and the maximum of the likelihood."""

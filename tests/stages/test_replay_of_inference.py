@@ -27,6 +27,8 @@ HOSTILE = [
     np.array([3.0, -4.0, 1.0, 9.0]),
 ]
 TARGETS = [-1e300, 1e12, -3.0, 1e308, 0.0, 1e-310, 7.0]
+# So few rows can afford them only with a budget that others cannot.
+STEPS_AHEAD = {"scaling": "none", "inference_share": 0.9, "epsilon": 300.0}
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 kinds = pytest.mark.parametrize("kind", WITH_INFERENCE)
 pytestmark = pytest.mark.usefixtures("weights_are_taken")
@@ -64,6 +66,7 @@ def neighbours(kind, X, y, adjacency, convert=lambda X: X):
         {"scaling": "none", "solver": "gd", "max_iter": 6},
         {"data_norm": 1.5, "epsilon": 20.0},
         {"bounds": (-3.0, 3.0), "inference_share": 0.9},
+        STEPS_AHEAD,
     ],
     ids=str,
 )
@@ -176,6 +179,18 @@ def mutant_bounds_from_the_rows(patch):
     patch.setattr(oracle.Oracle, "unclip", unclip)
 
 
+def mutant_steps_ahead_from_the_rows(patch):
+    original = InferenceStage._nearer
+
+    def nearer(self, oracle, point, *rest):
+        found = original(self, oracle, point, *rest)
+        if oracle._source is None:
+            return found
+        return found + 1e-9 * float(np.clip(oracle._source.records.X, -10, 10).mean())
+
+    patch.setattr(InferenceStage, "_nearer", nearer)
+
+
 def mutant_asked_twice(patch):
     original = InferenceStage.run
 
@@ -195,6 +210,7 @@ ONLY = {
     "mutant_intercept_not_capped": ["linear"],
     "mutant_squares_of_residuals_not_capped": ["linear"],
     "mutant_means_of_the_rows": ["linear"],
+    "mutant_steps_ahead_from_the_rows": ["logistic"],
 }
 # Under replace-one no record is null.
 CASES = [
@@ -210,10 +226,13 @@ CASES = [
 def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, kind, adjacency):
     X, y = data_for(kind, rng)
     MUTANTS[mutant](monkeypatch)
+    parameters = {"scaling": "none", "epsilon": 20.0}
+    if mutant == "mutant_steps_ahead_from_the_rows":
+        parameters = STEPS_AHEAD
     for data, neighbour in neighbours(kind, X, y, adjacency):
         try:
             replay.check(
-                lambda: make_with_inference(kind, adjacency, scaling="none", epsilon=20.0),
+                lambda: make_with_inference(kind, adjacency, **parameters),
                 data,
                 neighbour,
                 adjacency,
@@ -227,9 +246,9 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, kind, ad
 def test_shares_add_up_to_that_of_the_stage(adjacency):
     """In mu squared, next to what scaling leaves; the solver has the rest."""
     for kind in WITH_INFERENCE:
-        for share in (1 / 3, 0.1):
+        for share, n_rows in ((1 / 3, 1000), (0.1, 1000), (1 / 3, 100_000)):
             parameters = {"scaling": "none", "inference_share": share, "epsilon": 2.0}
-            statement = make_with_inference(kind, adjacency, **parameters).plan(1000, 4)
+            statement = make_with_inference(kind, adjacency, **parameters).plan(n_rows, 4)
             squares = [
                 record.count * record.event.mu(adjacency) ** 2 for record in statement.releases
             ]

@@ -16,8 +16,13 @@ from skdp.solvers.defaults import UNBOUNDED
 # with one, and for the logistic loss; besides, that of the count of cut records in each of them.
 SQUARED = {"gram": 0.10, "scale": 0.05, "gradient": 0.59, "hessian": 0.20, "squares": 0.05}
 SQUARED_INTERCEPT = {**SQUARED, "gradient": 0.49, "mean": 0.10}
-LOGISTIC = {"gram": 0.10, "step": 0.84, "squares": 0.05}
+# For the logistic loss the first line is taken where steps ahead of the last one can be afforded.
+LOGISTIC = {"gram": 0.10, "ahead": 0.04, "step": 0.76, "squares": 0.05}
+LOGISTIC_SCARCE = {"gram": 0.10, "step": 0.84, "squares": 0.05}
 COUNT_SHARE = 0.01
+# One Newton step of the logistic loss errs by the square of its length: from a solution whose rows
+# were shortened, which makes coefficients of rare 0/1 columns too large, it went far below them.
+N_STEPS_AHEAD = 2
 
 # A coefficient is determined where the noise on the Hessian changes its inverse by less than this,
 # relative to it. Intervals beyond it are still valid, and so wide that they say nothing.
@@ -70,12 +75,16 @@ class Bounds:
         Of residuals, in their standard deviations; for squared error.
     relative_error : float
         Expected relative error of the inverse Hessian, for uncorrelated columns of unit size.
+    shares : mapping
+        Of the releases of the stage in its mu squared, but for the count; "ahead" is that of each
+        of `N_STEPS_AHEAD`.
     """
 
     gram_norm: float
     row_norm: float
     residual_factor: float
     relative_error: float
+    shares: Mapping[str, float]
 
     @classmethod
     def of(cls, public: Public, problem: Problem, share: float) -> Self:
@@ -89,11 +98,25 @@ class Bounds:
         share : float
             Of the stage, in what scaling leaves of mu squared.
         """
+        if problem.loss.quadratic:
+            shares = SQUARED_INTERCEPT if public.has_intercept else SQUARED
+            return cls._with(shares, public, problem, share)
+        if public.is_noisy:
+            found = cls._with(LOGISTIC, public, problem, share)
+            # By itself a step ahead would have to be good enough to determine coefficients.
+            more = math.sqrt(LOGISTIC["step"] / LOGISTIC["ahead"])
+            if more * found.relative_error < MOST_RELATIVE_ERROR:
+                return found
+        return cls._with(LOGISTIC_SCARCE, public, problem, share)
+
+    @classmethod
+    def _with(
+        cls, shares: Mapping[str, float], public: Public, problem: Problem, share: float
+    ) -> Self:
         if not public.is_noisy:
-            return cls(UNBOUNDED, UNBOUNDED, UNBOUNDED, 0.0)
+            return cls(UNBOUNDED, UNBOUNDED, UNBOUNDED, 0.0, shares)
         size, n_rows = public.n_parameters, public.n_rows
         squared = problem.loss.quadratic
-        shares = shares_for(public, problem)
         mu = public.gradient_mu * math.sqrt(share)
         # 1. Lengths of rows.
         norm = math.sqrt(public.n_features)
@@ -136,14 +159,7 @@ class Bounds:
         curvature = SQUARED_CURVATURE if squared else LOGISTIC_CURVATURE
         curvature *= (typical / (typical + gram_noise)) ** (1 - 2 * LENGTHENING_POWER)
         row_norm = row_factor * math.sqrt(size)
-        return cls(gram_norm, row_norm, residual_factor, hessian_noise / curvature)
-
-
-def shares_for(public: Public, problem: Problem) -> Mapping[str, float]:
-    """Return the shares of the releases of the stage in its mu squared, but for the count."""
-    if not problem.loss.quadratic:
-        return LOGISTIC
-    return SQUARED_INTERCEPT if public.has_intercept else SQUARED
+        return cls(gram_norm, row_norm, residual_factor, hessian_noise / curvature, shares)
 
 
 def enough(public: Public, problem: Problem, share: float, name: str) -> float | None:

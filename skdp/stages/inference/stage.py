@@ -41,7 +41,7 @@ from skdp.oracle import (
     unpack_gram,
 )
 from skdp.solvers.defaults import UNBOUNDED, target_unit
-from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, Bounds, shares_for
+from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, N_STEPS_AHEAD, Bounds
 from skdp.steps.shrinkage import spectrum
 
 # Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
@@ -49,6 +49,9 @@ FIRST_RESIDUAL = 4.0  # cap of residuals whose variance is asked for, in target 
 LEAST_VARIANCE, MOST_VARIANCE = 0.02, 1.2  # of residuals, as caps take it, in squared target units
 MEAN_FACTOR = 10.0  # least cap of residuals for the intercept, in their standard deviations
 LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken for noise
+# In steps ahead of the last one eigenvalues of the Hessian grow by so many sizes of its noise: such
+# a step goes where the rows say something, and ends short of its aim rather than beyond.
+DAMPING = 2.5
 LARGEST_CONDITION = 1e8  # eigenvalues of a Hessian are at least its largest, over this
 
 
@@ -177,14 +180,13 @@ class InferenceStage(Stage):
         public, problem = oracle.public, oracle.problem
         n_rows, n_features, size = public.n_rows, public.n_features, public.n_parameters
         bounds = Bounds.of(public, problem, self.share)
-        shares = shares_for(public, problem)
         oracle.unclip(solution.scaling)
         point = solution.coef.copy()
         if public.has_intercept:
             point[-1] *= public.intercept_size  # the constant feature has size 1 from here on
 
         # 1. Coordinates in which rows are about as long in every direction.
-        answer, std = oracle.with_share(GramSum(bounds.gram_norm), self._part(shares["gram"]))
+        answer, std = oracle.with_share(GramSum(bounds.gram_norm), self._part(bounds, "gram"))
         gram, gram_std = unpack_gram(answer, size) / n_rows, std / n_rows
         found = spectrum(gram, gram_std)
         inflated = found.values + found.noise_norm
@@ -197,13 +199,14 @@ class InferenceStage(Stage):
             unit = target_unit(public) ** 2
             upper = max(variance + 2 * variance_std, LEAST_VARIANCE * unit)
             cap = bounds.residual_factor * math.sqrt(min(upper, MOST_VARIANCE * unit))
-            step = self._squared_step(oracle, point, coordinates, bounds.row_norm, cap)
+            step = self._squared_step(oracle, point, coordinates, bounds, cap)
         else:
             upper = variance = math.nan
             cap = 1.0 if oracle.is_noisy else UNBOUNDED
-            step = self._logistic_step(oracle, point, coordinates, bounds.row_norm, cap)
+            point = self._nearer(oracle, point, coordinates, bounds, cap)
+            step = self._logistic_step(oracle, point, coordinates, bounds, cap)
         count = CutCount(point, coordinates, bounds.row_norm, cap)
-        cut, _ = oracle.with_share(count, self._part(COUNT_SHARE))
+        cut, _ = oracle.with_share(count, self.share * COUNT_SHARE)
         share_cut = min(max(float(cut[0]) / n_rows, 0.0), 1.0)
         estimate = step.estimate(point[:, 0], n_features, share_cut)
 
@@ -212,7 +215,7 @@ class InferenceStage(Stage):
             means = np.where(np.abs(gram[-1, :-1]) > 2 * gram_std, gram[-1, :-1], 0.0)
             most = max(cap, MEAN_FACTOR * math.sqrt(upper)) if oracle.is_noisy else UNBOUNDED
             asked = CappedResiduals(estimate.coef[:, None], most)
-            answer, std = oracle.with_share(asked, self._part(shares["mean"]))
+            answer, std = oracle.with_share(asked, self._part(bounds, "mean"))
             # Residuals are predictions less targets.
             shift = -float(answer[0]) / n_rows
             spread = step.spread_of_means(variance) if public.grouped else variance
@@ -226,8 +229,8 @@ class InferenceStage(Stage):
             "a record's part was bounded by shortening its row and capping its residual.",
         )
 
-    def _part(self, share: float) -> float:
-        return self.share * share
+    def _part(self, bounds: Bounds, name: str) -> float:
+        return self.share * bounds.shares[name]
 
     def _residual_variance(
         self, oracle: Oracle, point: Array, bounds: Bounds
@@ -235,28 +238,22 @@ class InferenceStage(Stage):
         """Return the mean squared residual and its noise; large residuals are cut."""
         n_rows, public = oracle.public.n_rows, oracle.public
         most = FIRST_RESIDUAL * target_unit(public) if oracle.is_noisy else UNBOUNDED
-        share = self._part(shares_for(public, oracle.problem)["scale"])
-        answer, std = oracle.with_share(ResidualSquares(point, most), share)
+        asked = ResidualSquares(point, most)
+        answer, std = oracle.with_share(asked, self._part(bounds, "scale"))
         return float(answer[0]) / n_rows, std / n_rows
 
     def _squared_step(
-        self,
-        oracle: Oracle,
-        point: Array,
-        coordinates: Coordinates,
-        row_norm: float,
-        cap: float,
+        self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
     ) -> _Step:
-        n_rows, size = oracle.public.n_rows, oracle.public.n_parameters
-        shares = shares_for(oracle.public, oracle.problem)
+        n_rows, size, row_norm = oracle.public.n_rows, oracle.public.n_parameters, bounds.row_norm
         about = point, coordinates, row_norm, cap
         asked = ShrunkGradientSum(point, row_norm, cap, coordinates, whole_records=True)
-        gradient, gradient_std = oracle.with_share(asked, self._part(shares["gradient"]))
+        gradient, gradient_std = oracle.with_share(asked, self._part(bounds, "gradient"))
         hessian, hessian_std = oracle.with_share(
-            CappedHessian(*about), self._part(shares["hessian"])
+            CappedHessian(*about), self._part(bounds, "hessian")
         )
         squares, squares_std = oracle.with_share(
-            ScoreSquares(*about), self._part(shares["squares"])
+            ScoreSquares(*about), self._part(bounds, "squares")
         )
         return _Step(
             coordinates.matrix,
@@ -269,30 +266,55 @@ class InferenceStage(Stage):
             n_rows,
         )
 
+    def _nearer(
+        self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
+    ) -> Array:
+        """Return a point nearer to the zero of the estimating equation, by small shares.
+
+        Nothing is estimated here: the step that follows is valid from any point near enough, and
+        the law of its noise is that of fresh noise at a point that is given.
+        """
+        if "ahead" not in bounds.shares:
+            return point
+        size = oracle.public.n_parameters
+        for _ in range(N_STEPS_AHEAD):
+            about = point, coordinates, bounds.row_norm, cap
+            hessian, gradient, std, _ = self._joint(oracle, about, self._part(bounds, "ahead"))
+            values, vectors = np.linalg.eigh(hessian)
+            values = np.maximum(values, 0.0) + DAMPING * std * math.sqrt(2 * size)
+            step = (vectors / values) @ (vectors.T @ gradient)
+            point = point - (coordinates.matrix @ step)[:, None]
+        return point
+
+    def _joint(
+        self, oracle: Oracle, about: tuple[Array, Coordinates, float, float], share: float
+    ) -> tuple[Array, Array, float, float]:
+        """Return Hessian and gradient of the logistic loss, as means, and their noise."""
+        n_rows, size = oracle.public.n_rows, oracle.public.n_parameters
+        both, std = oracle.with_share(LogisticStep(*about), share)
+        unit = GRADIENT_WEIGHT * about[2]
+        hessian, gradient = unpack_gram(both[:-size], size) / n_rows, both[-size:] / (unit * n_rows)
+        return hessian, gradient, std / n_rows, std / (unit * n_rows)
+
     def _logistic_step(
-        self,
-        oracle: Oracle,
-        point: Array,
-        coordinates: Coordinates,
-        row_norm: float,
-        cap: float,
+        self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
     ) -> _Step:
         n_rows, size = oracle.public.n_rows, oracle.public.n_parameters
-        shares = shares_for(oracle.public, oracle.problem)
-        about = point, coordinates, row_norm, cap
-        both, std = oracle.with_share(LogisticStep(*about), self._part(shares["step"]))
-        squares, squares_std = oracle.with_share(
-            ScoreSquares(*about), self._part(shares["squares"])
+        about = point, coordinates, bounds.row_norm, cap
+        hessian, gradient, hessian_std, gradient_std = self._joint(
+            oracle, about, self._part(bounds, "step")
         )
-        unit = GRADIENT_WEIGHT * row_norm
+        squares, squares_std = oracle.with_share(
+            ScoreSquares(*about), self._part(bounds, "squares")
+        )
         return _Step(
             coordinates.matrix,
-            unpack_gram(both[:-size], size) / n_rows,
+            hessian,
             unpack_gram(squares, size) / n_rows,
-            both[-size:] / (unit * n_rows),
-            std / n_rows,
+            gradient,
+            hessian_std,
             squares_std / n_rows,
-            std / (unit * n_rows),
+            gradient_std,
             n_rows,
         )
 
