@@ -230,7 +230,7 @@ class PrivacyBudget:
         head = f"<PrivacyBudget: epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}"
         if self.process != process_id():
             return f"{head}, of another process>"
-        return f"{head}, {self.spent:.6g} spent by {_counted(self._n_fits)}>"
+        return f"{head}, {self.spent:.6g} spent by {self._n_fits} fit{'s' * (self._n_fits != 1)}>"
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>{self.statement._repr_html_()}"
@@ -307,8 +307,8 @@ class PrivacyBudget:
             raise PrivacyBudgetError(
                 f"{plan}, which would bring the total at delta={self.delta:g} to epsilon="
                 f"{total.epsilon:.6g}, but its budget allows {self.epsilon:.6g}, of which "
-                f"{self.spent:.6g} is spent by {_counted(self._n_fits)}. One more full-batch fit "
-                f"can ask for epsilon={left:.6g} at most. {end}"
+                f"{self.spent:.6g} is spent by {self._n_fits} fit{'s' * (self._n_fits != 1)}. One "
+                f"more full-batch fit can ask for epsilon={left:.6g} at most. {end}"
             )
         return total
 
@@ -317,10 +317,6 @@ class PrivacyBudget:
         self._total = total
         self._n_fits += 1
         self._seeds.update(() if seed is None else (seed,))
-
-
-def _counted(n_fits: int) -> str:
-    return "1 fit" if n_fits == 1 else f"{n_fits} fits"
 
 
 def _recall(
