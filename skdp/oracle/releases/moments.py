@@ -203,8 +203,10 @@ class ShrunkGradientSum(base.Statistic):
         )
         if transform is None:
             return np.asarray(rows.total(moments.shrunk_gradients, *arguments))
-        inverse = rows.per_row(moments.inverse_norms_in, transform)
-        total = rows.total(moments.shrunk_gradients_in, *arguments, rows=(inverse,))
+        shrinking = transform, self.row_norm, self.whole_records
+        limits = rows.per_row(moments.shrinking_factors, *shrinking)
+        loss, point, _, *others = arguments
+        total = rows.total(moments.shrunk_gradients_in, loss, point, *others, rows=(limits,))
         return np.asarray(transform.T @ total)
 
 

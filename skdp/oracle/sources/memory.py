@@ -71,6 +71,7 @@ class MemorySource(InMemory, OrderedSource):
         self._block: tuple[object, MemorySource] | None = None
         self._row_vectors: dict[BlockFunction, tuple[tuple[Any, ...], Array]] = {}
         self._spare: AnyArray | None = None
+        self._views: list[tuple[slice, Records]] | None = None  # of all parts, for many passes
 
     @classmethod
     def of(
@@ -90,11 +91,14 @@ class MemorySource(InMemory, OrderedSource):
 
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
         """Sum a function over parts of the rows, in their order, whichever is done first."""
+        if self._views is None:
+            self._views = [(part, self.records[part]) for part in self._parts]
 
-        def over(part: slice) -> Any:
-            return function(self.records[part], *(one[part] for one in rows), *arguments)
+        def over(view: tuple[slice, Records]) -> Any:
+            part, records = view
+            return function(records, *(one[part] for one in rows), *arguments)
 
-        return functools.reduce(operator.add, self._spread(over, self._parts))
+        return functools.reduce(operator.add, self._spread(over, self._views))
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
         """Return a number, or some, for every row, for `total`; the last ones are kept."""

@@ -16,6 +16,7 @@ from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
 from skdp.oracle.kernels.histograms import SIDE, STEPS
 from skdp.stages.scaling.templates import (
+    COLUMNS_AT_ONCE,
     Templates,
     bin_templates,
     magnitude_templates,
@@ -251,17 +252,13 @@ def narrowed(counts: Array, std: Array, n_rows: int, ranges: Ranges) -> tuple[Ra
     n_bins = counts.shape[1]
     width = (ranges.high - ranges.low) / n_bins
     farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    low, high = ranges.low.copy(), ranges.high.copy()
-    still = np.zeros(len(low), dtype=bool)
-    for column in np.flatnonzero(width > FINEST * farthest):
-        found = _window(counts[column], float(std[column]), n_rows)
-        if found is None:
-            continue
-        first, size = found
-        low[column] = ranges.low[column] + (first - size) * width[column]
-        high[column] = ranges.low[column] + (first + 2 * size) * width[column]
-        still[column] = size < SPREAD_OUT
-    return Ranges(low, high), still
+    first, size = np.zeros((2, len(counts)), dtype=np.intp)
+    wide = np.flatnonzero(width > FINEST * farthest)
+    for start in range(0, len(wide), COLUMNS_AT_ONCE):
+        some = wide[start : start + COLUMNS_AT_ONCE]
+        first[some], size[some] = _windows(counts[some], std[some], n_rows)
+    closer = Ranges(ranges.low + (first - size) * width, ranges.low + (first + 2 * size) * width)
+    return ranges.where(size > 0, closer), (size > 0) & (size < SPREAD_OUT)
 
 
 def single_valued(counts: Array, n_rows: int, ranges: Ranges) -> Mask:
@@ -278,20 +275,25 @@ def single_valued(counts: Array, n_rows: int, ranges: Ranges) -> Mask:
     return np.asarray(single & (distance < NEARBY * usual))
 
 
-def _window(counts: Array, std: float, n_rows: int) -> tuple[int, int] | None:
-    """Return the first bin and the number of bins of the smallest window that holds a column."""
-    sums = np.concatenate([[0.0], np.cumsum(counts)])
-    size = 1
-    while size < len(counts):
-        noise = std * math.sqrt(size) / n_rows
-        if noise > TRUSTED:
-            return None
-        held = (sums[size:] - sums[:-size]) / n_rows
-        first = int(np.argmax(held))
-        if held[first] >= 1 - ELSEWHERE - 2 * noise:
-            return first, size
-        size += 1
-    return None
+def _windows(counts: Array, std: Array, n_rows: int) -> tuple[Indices, Indices]:
+    """First bin and number of bins of the smallest window that holds each column; 0 for none."""
+    first, sizes = np.zeros((2, len(counts)), dtype=np.intp)
+    sums = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
+    places = np.arange(len(counts))  # of the columns whose window is still looked for
+    for size in range(1, counts.shape[1]):
+        noise = std[places] * math.sqrt(size) / n_rows
+        held = sums[:, size:] - sums[:, :-size]
+        held /= n_rows
+        fullest = np.argmax(held, axis=1)
+        is_it = held[np.arange(len(places)), fullest] >= 1 - ELSEWHERE - 2 * noise
+        is_it &= noise <= TRUSTED
+        first[places[is_it]], sizes[places[is_it]] = fullest[is_it], size
+        go_on = ~is_it & (noise <= TRUSTED)
+        if not go_on.all():
+            places, sums = places[go_on], sums[go_on]
+            if not len(places):
+                break
+    return first, sizes
 
 
 def _found(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> DenoisedBins:
