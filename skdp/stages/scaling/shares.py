@@ -7,7 +7,7 @@ from skdp.accounting import Gaussian
 from skdp.oracle import Public
 
 WANTED = 0.02  # noise on a count that is good enough, as a share of the rows
-LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.03, 0.2, 0.15
+LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.01, 0.2, 0.15
 # So many columns tell of each other, so that less of the budget will do.
 MANY, MOST_OF_MANY = 50, 0.06
 # Noise on a count, as a share of the rows, beyond which columns get fewer histograms; beyond which
