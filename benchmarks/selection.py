@@ -173,7 +173,7 @@ def _kept(output, runs):
 def _write(output, command, runs, delta, rows):
     with output.open("w", newline="", encoding="utf-8") as file:
         file.write(f"# made by: {command}; {runs} runs, delta {delta:g}\n")
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         for row in rows:
             writer.writerow({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
