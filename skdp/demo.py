@@ -224,9 +224,9 @@ def _without_numbers(text: str) -> str:
     return re.sub(r"\d[\d,.]*", "#", text)
 
 
-def _each_once(told: Iterable[warnings.WarningMessage]) -> list[str]:
+def _each_once(caught: Iterable[warnings.WarningMessage]) -> list[str]:
     """Return the texts of warnings, as lines of a list."""
-    texts = dict.fromkeys(str(warning.message) for warning in told)
+    texts = dict.fromkeys(str(warning.message) for warning in caught)
     return [
         textwrap.fill(text, 100, initial_indent="    - ", subsequent_indent="      ")
         for text in texts
@@ -355,11 +355,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             bar.update()
 
         # Warnings are part of the report, each once: among the lines of the bar they are not read.
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", NoiseWarning)
             results = measure(EXPERIMENTS, EPSILONS, repeats, advance)
     draw(results, options.output)
-    warned = "\n".join(["Warnings of the fits, each once", "", *_each_once(told)])
+    warned = "\n".join(["Warnings of the fits, each once", "", *_each_once(caught)])
     sections = [TITLE, table(results), _legend(results), warned, _privacy(results), NOT_INCLUDED]
     print("\n\n".join(sections))
     print(f"\nPicture: {options.output}  ({time.perf_counter() - start:.0f} s in all)")

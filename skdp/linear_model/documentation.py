@@ -233,7 +233,7 @@ sparse : bool, default=False
 n_groups : int or None, default=None
     Number of groups, if ``fit`` is going to get ``groups``.
 weighted : bool, default=False
-    Whether ``fit`` is going to get ``sample_weight``: it may take other steps then.
+    Whether ``fit`` is going to get ``sample_weight``: solver and stages may be others then.
 
 Returns
 -------

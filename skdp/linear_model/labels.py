@@ -27,7 +27,7 @@ def sorted_labels(declared: Any) -> AnyArray:
 def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     """Return the declared labels, sorted, and the place of each label among them."""
     classes = sorted_labels(declared)
-    kinds = [_kind(found) for found in (classes, labels)]
+    kinds = [type_in_a_word(found) for found in (classes, labels)]
     if len({*kinds, "objects"}) == 3:  # objects may be of any kind
         raise public_refusal(
             f"classes are {kinds[0]} ({listed(classes.tolist())}), and the labels in y are "
@@ -47,7 +47,7 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     return classes, codes
 
 
-def _kind(labels: AnyArray) -> str:
+def type_in_a_word(labels: AnyArray) -> str:
     """Say in a word what labels are; of the type of the array, not of any label."""
     return {"U": "text", "S": "text", "O": "objects"}.get(labels.dtype.kind, "numbers")
 

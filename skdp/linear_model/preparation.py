@@ -136,8 +136,9 @@ class PlannedModel(PrivateEstimatorMixin):
     ) -> PrivacyStatement:
         self._check_parameters()
         check_counts("plan", n_features=n_features)
+        require("weighted", weighted, "be True or False", isinstance(weighted, bool | np.bool_))
         n_records = planned_records(n_samples, n_groups)
-        weighted = bool(weighted) or getattr(self, "class_weight", None) is not None
+        weighted = weighted or getattr(self, "class_weight", None) is not None
         prepared = self._prepare(
             n_records, n_features, n_outputs, is_sparse, weighted, grouped=n_groups is not None
         )

@@ -76,6 +76,8 @@ def without_cells(who: str, what: str, X: Any = None) -> Iterator[None]:
         why = next((why for sign, why in UNUSABLE.items() if sign in message), None)
         if isinstance(refusal, OverflowError):
             why = "holds a number that is too large for float64"
+        elif why is None and type(refusal) not in (ValueError, TypeError):
+            why = "holds cells that are no numbers"  # a cell's own error, which may quote it
         if why is None:
             raise
         if X is not None and why == UNUSABLE["could not convert string"]:

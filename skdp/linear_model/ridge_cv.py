@@ -155,8 +155,9 @@ class DPRidgeCV(DPLinearRegressor):
 
     def _prepare(self, *shape: Any, **others: Any) -> Prepared:
         model = self
-        if _name_columns(self.column_sets):
-            # Plans are kept by parameters: names would mean other columns for another data frame.
+        if _are_names(self.column_sets):
+            # Plans are cached by parameter values, and the same names may be other columns in
+            # another data frame.
             model = copy(self)
             model.column_sets = self._numbered(others.get("names"))
         return super(DPRidgeCV, model)._prepare(*shape, **others)
@@ -215,7 +216,7 @@ class DPRidgeCV(DPLinearRegressor):
         self.path_ = path.reshape(*self.cv_errors_.shape, *path.shape[1:])
 
 
-def _name_columns(column_sets: Any) -> bool:
+def _are_names(column_sets: Any) -> bool:
     """Whether sets of columns hold names, not numbers."""
     try:
         names = [isinstance(i, str) for one in column_sets for i in one]

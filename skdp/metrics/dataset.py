@@ -74,7 +74,7 @@ class Dataset:
         for rows in calls:
             answer = np.asarray(predict(rows_of(X, rows)))
             if answer.shape[:1] != (len(rows),):
-                return answer  # refused by whoever asked
+                return answer  # which the caller refuses
             if found is None:
                 found = np.empty((self.n_rows, *answer.shape[1:]), dtype=answer.dtype)
             # Labels of other lengths, or numbers of another kind, need a wider type.

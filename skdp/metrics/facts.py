@@ -13,6 +13,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 from skdp._numbers import AnyArray, Array, Indices, is_real, shown
+from skdp.linear_model.labels import type_in_a_word
 from skdp.linear_model.refusals import public_refusal
 from skdp.metrics.dataset import Dataset
 from skdp.stages.scores import LARGEST_LOG_ODDS
@@ -103,8 +104,8 @@ def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
     """Return the number of each label in the sorted classes."""
     if (labels.dtype.kind in "biuf") != (classes.dtype.kind in "biuf"):
         raise ValueError(
-            f"{WHO}: {what} holds {labels.dtype} labels, the classes of the model are "
-            f"{classes.dtype}. Nothing was released."
+            f"{WHO}: {what} holds labels that are {type_in_a_word(labels)}; the classes of the "
+            f"model are {type_in_a_word(classes)}. Nothing was released."
         )
     places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
     if not (classes[places] == labels).all():

@@ -13,7 +13,7 @@ from skdp.oracle import Oracle, Public, Solution, Stage, TableCounts, UnitSum
 # largest log-odds, in steps of 1/32; its quantiles are the edges of the bins of a second one.
 # Choices of ours.
 LARGEST_LOG_ODDS, FINE_CELLS = 8.0, 512
-FINE_SHARE = 0.2  # that the first table gets of the share of both
+FINE_SHARE = 0.2  # part of the two tables' common share that goes to the first
 FINE_EDGES = np.linspace(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, FINE_CELLS - 1)
 # Fewest and most bins of the second table. The quantiles of few rows are noisy, and their bins
 # unequal, so that they hide more than equal ones: with 16 bins intervals of 400 heavy-tailed rows,

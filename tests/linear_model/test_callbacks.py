@@ -1,4 +1,4 @@
-"""Callbacks of scikit-learn: they are calls of steps and budget, and nothing that rows decide."""
+"""Callbacks of scikit-learn: they learn of steps and budget, and nothing that rows decide."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class StreamSource(OrderedSource):
         self._arrivals, self._make_source, self._nothing = arrivals, make_source, nothing
         self._left: Arrival | None = None
         self._gone = 0
-        self._dtype = nothing[0].dtype
+        self._dtype: Any = None
         self._block: tuple[object, MemorySource] | None = None
         self.n_rows = n_rows
 
@@ -114,25 +114,27 @@ class StreamSource(OrderedSource):
             missing -= _n_records(piece)
             pieces.append(piece)
         self._gone += count
-        if pieces:
-            self._dtype = pieces[-1][0].dtype
+        if pieces and self._dtype is None:
+            self._dtype = pieces[0][0].dtype
         is_grouped = self._nothing[3] is not None
         if not is_grouped:
-            # Weights even if all are 1: which code sums up must not tell whether rows are missing.
+            # Rows without weights are summed up by other code, which would show whether any are
+            # missing: so there are weights even where all are 1.
             pieces = [*map(_weighted, pieces), *self._null(missing)]
         return self._make_source(*_joined(pieces or [self._nothing]))
 
     def _null(self, count: int) -> list[Arrival]:
         """Return an arrival of so many null records, in a list that is empty if there are none.
 
-        They have the type of the rows before them: others would change how all are summed up.
+        They have the type of the first rows: another one would change how rows are summed up.
         """
         X, targets, _, _ = self._nothing
         if not count:
             return []
         rows = sparse.csr_array if sparse.issparse(X) else np.zeros
+        dtype = X.dtype if self._dtype is None else self._dtype
         no_targets = np.zeros((count, *targets.shape[1:]), dtype=targets.dtype)
-        return [(rows((count, X.shape[1]), dtype=self._dtype), no_targets, np.zeros(count), None)]
+        return [(rows((count, X.shape[1]), dtype=dtype), no_targets, np.zeros(count), None)]
 
 
 def _n_records(arrival: Arrival) -> int:
@@ -169,10 +171,16 @@ def _some(weights: Array | None, rows: Any) -> Array | None:
 
 
 def _joined(pieces: list[Arrival]) -> Arrival:
-    if len(pieces) == 1:
-        return pieces[0]
+    """Return one arrival of all, row after row in memory.
+
+    How rows lie there decides the order in which products add up their columns; left to what is
+    put together, it would depend on how many pieces there are.
+    """
     blocks, targets, weights, groups = zip(*pieces, strict=True)
-    X = sparse.vstack(blocks, format="csr") if sparse.issparse(blocks[0]) else np.vstack(blocks)
+    if sparse.issparse(blocks[0]):
+        X = blocks[0] if len(blocks) == 1 else sparse.vstack(blocks, format="csr")
+    else:
+        X = np.ascontiguousarray(blocks[0] if len(blocks) == 1 else np.vstack(blocks))
     joint = None if weights[0] is None else np.concatenate(weights)
     if groups[0] is None:
         return X, np.concatenate(targets), joint, None

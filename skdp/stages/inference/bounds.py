@@ -21,7 +21,8 @@ LOGISTIC = {"gram": 0.10, "ahead": 0.04, "step": 0.76, "squares": 0.05}
 LOGISTIC_SCARCE = {"gram": 0.10, "step": 0.84, "squares": 0.05}
 COUNT_SHARE = 0.01
 # One Newton step of the logistic loss errs by the square of its length: from a solution whose rows
-# were shortened, which makes coefficients of rare 0/1 columns too large, it went far below them.
+# were shortened, which makes coefficients of rare 0/1 columns too large, a single step ended far
+# below the true ones.
 N_STEPS_AHEAD = 2
 
 # A coefficient is determined where the noise on the Hessian changes its inverse by less than this,
@@ -103,7 +104,7 @@ class Bounds:
             return cls._with(shares, public, problem, share)
         if public.is_noisy:
             found = cls._with(LOGISTIC, public, problem, share)
-            # By itself a step ahead would have to be good enough to determine coefficients.
+            # Only if a release with their share alone would determine the coefficients.
             more = math.sqrt(LOGISTIC["step"] / LOGISTIC["ahead"])
             if more * found.relative_error < MOST_RELATIVE_ERROR:
                 return found

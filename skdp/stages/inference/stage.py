@@ -58,8 +58,8 @@ LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken 
 # would not be determined. It grows less certain, so the expected relative error is to be below the
 # second figure. The third is a range that is none.
 MOST_STRETCH, MOST_ERROR_TO_SHORTEN, NO_RANGE = 1.3, 0.1, 1e300
-# In steps ahead of the last one eigenvalues of the Hessian grow by so many sizes of its noise: such
-# a step goes where the rows say something, and ends short of its aim rather than beyond.
+# Damping of the steps before the last one: eigenvalues of their Hessian are raised by this multiple
+# of the spectral norm of its noise, so that no step is long where noise drowns the rows.
 DAMPING = 2.5
 LARGEST_CONDITION = 1e8  # eigenvalues of a Hessian are at least its largest, over this
 
@@ -212,7 +212,7 @@ class InferenceStage(Stage):
         else:
             upper = variance = math.nan
             cap = 1.0 if oracle.is_noisy else UNBOUNDED
-            point = self._nearer(oracle, point, coordinates, bounds, cap)
+            point = self._steps_ahead(oracle, point, coordinates, bounds, cap)
             step = self._logistic_step(oracle, point, coordinates, bounds, cap)
         count = CutCount(point, coordinates, bounds.row_norm, cap)
         cut, _ = oracle.with_share(count, self.share * COUNT_SHARE)
@@ -275,10 +275,10 @@ class InferenceStage(Stage):
             n_rows,
         )
 
-    def _nearer(
+    def _steps_ahead(
         self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
     ) -> Array:
-        """Return a point nearer to the zero of the estimating equation, by small shares.
+        """Take `N_STEPS_AHEAD` damped Newton steps towards the solution, from cheap releases.
 
         Nothing is estimated here: the step that follows is valid from any point near enough, and
         the law of its noise is that of fresh noise at a point that is given.
