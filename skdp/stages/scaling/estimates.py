@@ -36,8 +36,11 @@ OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the 
 # Columns may be alike if so many of them have sizes so far apart at most, that being a multiple of
 # the noise.
 NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
-# Most mean of such a column, in sizes, in units of the noise; and the limits of that in sizes.
+# Most mean of such a column, in sizes, in units of the noise; and the limits of that in sizes. From
+# the lower one on all of them are centred by the mean that they have in common.
 HIDES_MEAN, LEAST_SHOWN, MOST_HIDDEN = 40.0, 1.5, 4.0
+# From so many sizes on, columns that are alike are centred by the mean that they have in common.
+TOGETHER = 1.0
 # Most size in bins of a column that shows one value only, and of one that does if its size is so
 # much smaller than that of others.
 LONE, NEARLY_LONE, SMALLER = 0.6, 1.5, 30.0
@@ -340,8 +343,11 @@ def columns_from(
         size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
         mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
         alike = _alike(mean, size, float(np.mean(std)) / n_rows)
-        size = np.where(alike, np.median(np.hypot(mean, size)[alike]) if alike.any() else 1.0, size)
-        mean = np.where(alike, 0.0, mean)
+        if alike.any():
+            common, one_size = float(np.median(mean[alike])), float(np.median(size[alike]))
+            if abs(common) < LEAST_SHOWN * one_size:
+                common, one_size = 0.0, float(np.median(np.hypot(mean, size)[alike]))
+            mean, size = np.where(alike, common, mean), np.where(alike, one_size, size)
     else:
         mean = np.where(np.abs(mean) < OFF * (std / n_rows) * size, 0.0, mean)
     if not centred:
@@ -383,7 +389,7 @@ def _of_lone_values(found: DenoisedBins, size: Array, mean: Array, may_be: Mask)
 
 
 def _alike(mean: Array, size: Array, noise: float) -> Mask:
-    """Which columns get one size around 0: nearly all, if as far as the noise lets us see they may.
+    """Return which columns get one size and centre: nearly all, if for all we see they may.
 
     Where there is much noise that is better than a size of its own for each.
     """
