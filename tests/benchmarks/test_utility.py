@@ -306,5 +306,5 @@ def test_rows_of_a_part_take_the_place_of_those_before():
     former = [("fit", "1"), ("milliseconds", "2"), ("other fit", "3"), ("milliseconds", "4")]
     rows = [("other fit", "5"), ("milliseconds", "6"), ("new fit", "7"), ("milliseconds", "8")]
     assert speed.merged(former, rows) == [*former[:2], *rows]
-    with pytest.raises(SystemExit, match="speed has the parts .*memory.*1000x10"):
+    with pytest.raises(SystemExit, match=r"speed has the parts .*memory.*1000x10"):
         speed.run(None, "", True, ["memmory"])
