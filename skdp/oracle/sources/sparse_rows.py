@@ -15,7 +15,7 @@ from skdp._numbers import Array
 # Rows are taken apart if the base is no longer than this many times the constant feature, of which
 # every row has one. A part of a row, next to the whole, is then no longer than this and 1, so
 # rounding errors grow by a known factor. Ranges of columns keep nearly all bases well below it.
-LONGEST_BASE = 32.0
+LONGEST_BASE = 64.0
 
 
 def canonical(X: Any) -> Any:
