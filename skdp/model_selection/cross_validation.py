@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,12 +37,17 @@ class CrossValidation:
     """
 
     scores: Mapping[str, Score]
-    folds: tuple[Scores, ...] = field(repr=False)
-    estimators: tuple[Any, ...] = field(repr=False)
-    privacy_: accounting.PrivacyStatement = field(repr=False)
+    folds: tuple[Scores, ...]
+    estimators: tuple[Any, ...]
+    privacy_: accounting.PrivacyStatement
 
     def __getitem__(self, name: str) -> Score:
         return self.scores[name]
+
+    def __repr__(self) -> str:
+        cost = f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
+        head = f"<CrossValidation of {len(self.folds)} folds at {cost}>"
+        return "\n".join([head, *map(str, self.scores.values())])
 
 
 def dp_cross_validate(

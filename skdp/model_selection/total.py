@@ -118,7 +118,9 @@ def total_privacy(
             )
         statements += found.statements
         uncovered |= dict.fromkeys(found.uncovered)
-    stated = {statement.delta for statement in statements}
+    # A step that released nothing, such as a preprocessor with constants, states a delta of 0.
+    costly = [statement for statement in statements if statement.releases]
+    stated = {statement.delta for statement in costly or statements}
     if delta is None and len(stated) > 1:
         raise ValueError(
             f"total_privacy: the models state different deltas, {sorted(stated)}; pass the delta "

@@ -102,15 +102,26 @@ def check(replay, rng, kind, adjacency):
         replay.check(lambda: recording(kind, adjacency), data, neighbour, adjacency)
 
 
-@pytest.mark.parametrize("kind", ["logistic", "ridge"])
-def test_nothing_that_targets_decide_reaches_a_callback(replay, rng, kind):
+def check_targets(replay, rng, kind):
     """Features are public then, so that neighbours differ in a target."""
     X, y = data_for(kind, rng)
-    for place, target in enumerate([0, 1] if kind == "logistic" else [1e300, -7.0]):
+    for place, target in enumerate((1 - y[0], 1 - y[1]) if kind == "logistic" else (1e300, -7.0)):
         other = y.copy()
         other[place] = target
         differing = (X, y, None), (X, other, None)
         replay.check(lambda: recording(kind, "label"), *differing, Adjacency.REPLACE_ONE)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "ridge"])
+def test_nothing_that_targets_decide_reaches_a_callback(replay, rng, kind):
+    check_targets(replay, rng, kind)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "ridge"])
+def test_what_targets_decide_is_found(replay, leak, rng, monkeypatch, kind):
+    mutant_tells_what_rows_hold(monkeypatch)
+    with pytest.raises(leak, match="_skl_callbacks"):
+        check_targets(replay, rng, kind)
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)

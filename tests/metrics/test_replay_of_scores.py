@@ -170,7 +170,7 @@ def test_mutants_of_groups_are_caught(replay, leak, rng, monkeypatch, mutant):
 
 def mutant_edges_from_exact_counts(monkeypatch):
     """Bins at the exact quantiles of the rows' scores."""
-    asked = stage._asked
+    asked = stage._noisy_table
 
     def exact(oracle, statistic, share):
         found = asked(oracle, statistic, share)
@@ -179,7 +179,7 @@ def mutant_edges_from_exact_counts(monkeypatch):
         rows = statistic.total(oracle._source, oracle._context)
         return stage.NoisyTable(rows.reshape(1, -1), found.std, found.edges)
 
-    monkeypatch.setattr(stage, "_asked", exact)
+    monkeypatch.setattr(stage, "_noisy_table", exact)
 
 
 def mutant_records_counted_in_two_cells(monkeypatch):
@@ -203,7 +203,7 @@ def mutant_losses_without_a_bound(monkeypatch):
 
 def mutant_the_exact_number_of_rows_of_a_class(monkeypatch):
     """The denominators of rates are counted without noise."""
-    asked = stage._asked
+    asked = stage._noisy_table
 
     def exact(oracle, statistic, share):
         found = asked(oracle, statistic, share)
@@ -214,7 +214,7 @@ def mutant_the_exact_number_of_rows_of_a_class(monkeypatch):
         counts = found.counts + wrong[:, None] / found.counts.shape[1]
         return stage.NoisyTable(counts, found.std, found.edges, found.fine)
 
-    monkeypatch.setattr(stage, "_asked", exact)
+    monkeypatch.setattr(stage, "_noisy_table", exact)
 
 
 MUTANTS = {

@@ -227,3 +227,10 @@ def test_refusals_and_warnings_name_what_was_called(regression):
         assert "PrivateScorer" not in str(said.value)
         with pytest.warns(skdp.SeededNoiseWarning, match=rf"^{name}: "):
             run(model, X, y, **seeded)
+
+
+def test_it_shows_its_means(regression):
+    found = dp_cross_validate(skdp.DPRidge(), *regression, cv=2)
+    head, score = repr(found).splitlines()
+    assert head == "<CrossValidation of 2 folds at epsilon=0.999999, delta=1e-06>"
+    assert score == str(found["r2"])

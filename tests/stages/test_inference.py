@@ -13,6 +13,7 @@ from skdp.accounting import Adjacency
 from skdp.objective import Logistic, NoPenalty, Problem, SquaredError
 from skdp.oracle import Public, make_plan, noise_source, run
 from skdp.oracle.sources.memory import MemorySource
+from skdp.stages.inference import stage
 from skdp.stages.inference.bounds import Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
 
@@ -204,6 +205,22 @@ def test_long_tails_are_not_clipped_to_ranges(rng):
         low, high = model.conf_int(0.99).T
         covered.append((low < slopes) & (slopes < high))
     assert np.mean(covered) > 0.85
+
+
+def test_rare_values_keep_their_weight(rng, monkeypatch):
+    """A column that is 1 in few rows has a narrower interval, and the others as before."""
+    X = np.column_stack([rng.standard_normal((20_000, 3)), rng.random(20_000) < 0.02])
+    y = X @ [0.5, 0.0, -0.5, 1.0] + rng.standard_normal(20_000)
+    X *= [10.0, 0.2, 30.0, 1.0]
+
+    def errors():
+        return np.mean([fitted("linear", X, y, seed).coef_std_error_ for seed in range(6)], axis=0)
+
+    with_less = errors()
+    monkeypatch.setattr(stage, "MOST_STRETCH", 1.0)
+    ratios = with_less / errors()
+    np.testing.assert_allclose(ratios[:3], 1, atol=0.15)
+    assert ratios[3] < 0.85
 
 
 def test_what_the_rows_cannot_tell_is_not_determined(rng):

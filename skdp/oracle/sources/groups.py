@@ -132,7 +132,8 @@ class GroupBlock:
             stop = int(np.searchsorted(edges, edges[start] + most, side="right")) - 1
             stop = max(stop, start + 1)
             own = order[edges[start] : edges[stop]]
-            rows = records[own].stored.astype(np.float64)
+            some = records[own]
+            rows = (some.X if some.loses_zeros else some.stored).astype(np.float64)
             rows = rows if is_sparse else np.ascontiguousarray(rows)
             places = np.arange(len(own))
             chosen = _selecting(factors[own], places, edges[start : stop + 1] - edges[start], rows)

@@ -24,9 +24,9 @@ MAX_PARTS = 16
 GROUPED_ROWS = 1 << 12  # with groups, added up one after the other: rounding grows with them
 # Additions of sums of parts in pairs, however many a machine can hold, and of blocks in a part.
 PAIRED_SUMS = 2 * 64 + 4
-# Sparse rows come in parts of at least so many rows, and of one for so many columns: each part adds
-# a sum as long as there are columns, and so does each block. Blocks are at most so many.
-SPARSE_ROWS, COLUMNS_FOR_A_ROW, SPARSE_BLOCKS = 1 << 12, 32, 256
+# Sparse rows come in parts of so many rows or more, and of one for so many columns: each part, and
+# each block, adds a sum of all columns. Blocks are at most so many, until they have the most rows.
+SPARSE_ROWS, COLUMNS_FOR_A_ROW, SPARSE_BLOCKS, MOST_SPARSE_ROWS = 1 << 12, 32, 256, 1 << 16
 UNIT_ROUNDOFF = 2.0**-53  # of float64
 LEAST_QUOTIENT = 2.0**-480  # smaller ones count as 0: near subnormal numbers accuracy is lost
 
@@ -165,7 +165,9 @@ class Records:
         """Return some records: views for a slice, copies, mapped where need be, for indices."""
         stored, columns = self.stored, self.columns
         if not isinstance(rows, slice):
-            stored, columns = self._mapped(stored[rows]), None
+            stored = stored[rows]
+            if not self.loses_zeros:  # many rows that are written out are for blocks to map
+                stored, columns = self._mapped(stored), None
         elif rows.start == 0 and rows.stop >= self.n_rows:
             return self
         else:
@@ -265,15 +267,12 @@ class Records:
 
     def written_out(self, indices: Indices | None = None) -> Array:
         """Return ``z_i`` as a dense array of float64, for all rows or those of the indices."""
-        if indices is None:
-            taken = self.stored
-        elif self.is_sparse:
-            taken = self.stored[indices]
-        else:
-            taken = np.take(self.stored, indices, axis=0)
+        taken, shrink = self.stored, self.shrink
+        if indices is not None:
+            taken = taken[indices] if self.is_sparse else np.take(taken, indices, axis=0)
+            shrink = None if shrink is None else shrink[indices]
         taken = self._mapped(taken)
         taken = written_out(taken, self.base) if sparse.issparse(taken) else taken
-        shrink = self.shrink if indices is None or self.shrink is None else self.shrink[indices]
         vectors = np.empty((len(taken), self.n_parameters))
         with np.errstate(over="ignore", under="ignore"):
             if shrink is None:
@@ -310,7 +309,8 @@ def block_rows(n_rows: int, n_columns: int, is_sparse: bool, is_copied: bool) ->
     """
     if is_sparse:
         # Sparse rows gain nothing from the cache; blocks bound copies, and chains of additions.
-        return max(SPARSE_ROWS, n_columns // COLUMNS_FOR_A_ROW, -(-n_rows // SPARSE_BLOCKS))
+        rows = min(-(-n_rows // SPARSE_BLOCKS), MOST_SPARSE_ROWS)
+        return max(SPARSE_ROWS, n_columns // COLUMNS_FOR_A_ROW, rows)
     n_bytes = COPIED_BYTES if is_copied else BLOCK_BYTES
     return min(n_rows, max(16, n_bytes // (8 * max(n_columns, 1))))
 
@@ -326,9 +326,9 @@ def longest_sum(n_rows: int, n_columns: int, is_sparse: bool, grouped: bool) -> 
     """
     if grouped:
         return grouped_part_rows(n_columns) + PAIRED_SUMS
-    # Parts may end in shorter blocks.
+    # Parts may end in shorter blocks. A base adds a second sum for each block.
     sizes = block_sizes(n_rows, n_columns, is_sparse)
-    return max(rows + -(-n_rows // rows) + 2 * MAX_PARTS for rows in sizes)
+    return max(rows + (1 + is_sparse) * (-(-n_rows // rows) + 2 * MAX_PARTS) for rows in sizes)
 
 
 def block_sizes(n_rows: int, n_columns: int, is_sparse: bool) -> list[int]:

@@ -14,8 +14,9 @@ from skdp._numbers import Array
 
 # Rows are taken apart if the base is no longer than this many times the constant feature, of which
 # every row has one. A part of a row, next to the whole, is then no longer than this and 1, so
-# rounding errors grow by a known factor. Ranges of columns keep nearly all bases well below it.
-LONGEST_BASE = 64.0
+# rounding errors grow by a known factor. Others are written out, a block at a time. The base of
+# encoded categories is well below it: about as long as the root of the number of encoded columns.
+LONGEST_BASE = 8.0
 
 
 def canonical(X: Any) -> Any:
@@ -79,7 +80,8 @@ def growth_of_rounding() -> float:
     that of c d, and b times that of c. As ``|z| >= k`` and ``|b| <= L k``, both ``|c d| + |c b|``
     and hence the errors of the two sums, next to ``|c z|``, are at most
     ``(|z| + 2 |b|) / |z| <= 1 + 2 L``. Rows that are scaled down keep their constant, and their
-    base is scaled down with them.
+    base is scaled down with them. The second addition for each block is counted in
+    :func:`skdp.oracle.sources.records.longest_sum`.
     """
     return 1.0 + 2.0 * LONGEST_BASE
 

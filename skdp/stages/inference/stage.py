@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._numbers import Array
+from skdp.objective import Problem
 from skdp.oracle import (
     GRADIENT_WEIGHT,
     CappedHessian,
@@ -33,7 +34,9 @@ from skdp.oracle import (
     GramSum,
     LogisticStep,
     Oracle,
+    Public,
     ResidualSquares,
+    Scaling,
     ScoreSquares,
     ShrunkGradientSum,
     Solution,
@@ -42,6 +45,7 @@ from skdp.oracle import (
 )
 from skdp.solvers.defaults import UNBOUNDED, target_unit
 from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, N_STEPS_AHEAD, Bounds
+from skdp.stages.scaling.estimates import WIDE
 from skdp.steps.shrinkage import spectrum
 
 # Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
@@ -49,6 +53,11 @@ FIRST_RESIDUAL = 4.0  # cap of residuals whose variance is asked for, in target 
 LEAST_VARIANCE, MOST_VARIANCE = 0.02, 1.2  # of residuals, as caps take it, in squared target units
 MEAN_FACTOR = 10.0  # least cap of residuals for the intercept, in their standard deviations
 LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken for noise
+# Columns with rare large values are made shorter, by the square of how much farther their range
+# reaches than that of a usual column, up to so much: where it reached farther still the Hessian
+# would not be determined. It grows less certain, so the expected relative error is to be below the
+# second figure. The third is a range that is none.
+MOST_STRETCH, MOST_ERROR_TO_SHORTEN, NO_RANGE = 1.3, 0.1, 1e300
 # In steps ahead of the last one eigenvalues of the Hessian grow by so many sizes of its noise: such
 # a step goes where the rows say something, and ends short of its aim rather than beyond.
 DAMPING = 2.5
@@ -188,7 +197,7 @@ class InferenceStage(Stage):
         # 1. Coordinates in which rows are about as long in every direction.
         answer, std = oracle.with_share(GramSum(bounds.gram_norm), self._part(bounds, "gram"))
         gram, gram_std = unpack_gram(answer, size) / n_rows, std / n_rows
-        found = spectrum(gram, gram_std)
+        found = spectrum(gram, gram_std, _made_shorter(solution.scaling, bounds, public, problem))
         inflated = found.values + found.noise_norm
         length = float(np.mean(found.values / inflated)) ** -LENGTHENING_POWER
         coordinates = Coordinates(length * found.vectors / np.sqrt(inflated))
@@ -317,6 +326,28 @@ class InferenceStage(Stage):
             gradient_std,
             n_rows,
         )
+
+
+def _made_shorter(
+    scaling: Scaling | None, bounds: Bounds, public: Public, problem: Problem
+) -> Array | None:
+    """Return what to add to the Gram matrix, so that columns with rare large values get shorter.
+
+    A row with a 1 in a column that is nearly always 0 is many sizes long. It is shortened to the
+    bound, and with it all that it tells of the column. In coordinates where the column itself is
+    shorter, such a row keeps more of its weight, and the same noise moves the coefficient by less.
+    Whether there are such values, the released range of the column says.
+    """
+    scarce = bounds.relative_error > MOST_ERROR_TO_SHORTEN
+    if not problem.loss.quadratic or scaling is None or scaling.columns is None or scarce:
+        return None
+    columns = scaling.columns
+    reach = np.maximum(columns.centre - columns.low, columns.high - columns.centre)
+    stretch = np.clip(reach / (WIDE * columns.size), 1.0, MOST_STRETCH)
+    stretch[reach >= NO_RANGE] = 1.0
+    added = np.zeros(public.n_parameters)
+    added[: public.n_features] = stretch**4 - 1.0
+    return np.diag(added)
 
 
 def _with_intercept(

@@ -172,6 +172,17 @@ def _median_end(posterior: Array, ends: Indices) -> Indices:
     return np.asarray(ends[order][found])
 
 
+def magnitude_ends() -> tuple[Array, Array]:
+    """Return the lower and upper end of every bin of magnitudes: negative ones from large to small.
+
+    Zero has no width.
+    """
+    ends = 4.0 ** (np.arange(SIDE + 1) - STEPS)
+    low = np.concatenate([-ends[:0:-1], [0.0], ends[:-1]])
+    high = np.concatenate([-ends[-2::-1], [0.0], ends[1:]])
+    return low, high
+
+
 def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Ranges:
     """Ranges from counts of magnitudes: medians, since shapes of all sizes come into question."""
     templates = magnitude_templates()
@@ -194,10 +205,8 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
         last = np.where(somewhere, np.maximum(last, highest), last)
     # Noise may make the medians cross.
     first, last = np.minimum(first, last), np.maximum(first, last)
-    sides = 4.0 ** (np.arange(SIDE + 1) - STEPS)
-    # Zero has no width; negative bins run from large to small.
-    low = np.concatenate([-sides[:0:-1], [0.0], sides[:-1]])[first]
-    high = np.concatenate([-sides[-2::-1], [0.0], sides[1:]])[last]
+    lows, highs = magnitude_ends()
+    low, high = lows[first], highs[last]
     flat = high <= low
     return Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
 

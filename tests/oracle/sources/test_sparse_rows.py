@@ -168,6 +168,38 @@ def test_norms_are_never_too_small(X, base, is_central):
         )
 
 
+def test_what_rounding_takes_from_a_norm_is_given_back():
+    """All but a tiny part of the base is cancelled, and that part drowns in the difference."""
+    base = np.array([1 / 3, 0.7, 1e-9])
+    held = sparse.csr_array(([-1 / 3, -0.7], [0, 1], [0, 2]), shape=(1, 3))
+    assert records.row_norms(held, None, base)[0] >= 1e-9
+
+
+def test_rows_taken_by_number_are_written_out_in_blocks_only():
+    """All of a large batch at once would be as large as a dense table."""
+    moved = Columns(*np.array([-1, 1, 0.9, 0.01])[:, None] * np.ones(4))
+    held = sparse.csr_array(np.eye(50, 4))
+    given = MemorySource.of(held, np.zeros((50, 1))).transformed(Scaling(moved), None).records
+    assert given.loses_zeros
+    taken = given[np.arange(40)]
+    assert sparse.issparse(taken.stored)
+    np.testing.assert_array_equal(taken.X, given.X[:40])
+    blocks = [block.stored for block in taken.blocks(7)]
+    assert [len(block) for block in blocks] == [7] * 5 + [5]
+    assert all(isinstance(block, np.ndarray) for block in blocks)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_bounds_that_hold_0_are_no_reason_to_move_sparse_columns(is_sparse, rng):
+    """Most of their values are 0; those of years, say, are not."""
+    X = np.c_[rng.random((500, 2)) < 0.1, rng.integers(1990, 2020, 500)].astype(float)
+    model = skdp.DPRidge(noise_source="seeded", random_state=0)
+    model.set_params(bounds={0: (0, 1), 1: (-3, 1), 2: (1990, 2020)})
+    model.fit(sparse.csr_array(X) if is_sparse else X, X[:, 0])
+    expected = [0, 0, 2005] if is_sparse else [0.5, -1, 2005]
+    np.testing.assert_array_equal(model.scaling_.columns.centre, expected)
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     X=arrays(np.float64, (3, 2), elements=hostile | st.just(0.0)),
@@ -254,7 +286,7 @@ OTHERS = {
     "adassp": (skdp.DPLinearRegression, {"solver": "adassp"}),
     "svrg": (skdp.DPRidge, {"solver": "svrg", "max_iter": 50}),
     "in balls": (skdp.DPRidge, {"constraint": "l2_ball", "solver": "gd"}),
-    "pure": (skdp.DPLogisticRegression, {"delta": 0.0, "bounds": (-1.0, 60.0), "epsilon": 5.0}),
+    "pure": (skdp.DPLogisticRegression, {"delta": 0.0, "bounds": (-60.0, 60.0), "epsilon": 5.0}),
     "intervals": (skdp.DPLinearRegression, {"inference": "coefficients", "epsilon": 5.0}),
     "no noise": (skdp.DPRidge, {"epsilon": math.inf}),
     "no intercept": (skdp.DPRidge, {"fit_intercept": False}),
