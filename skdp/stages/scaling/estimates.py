@@ -68,6 +68,7 @@ SPREAD_OUT = 3  # bins over which a column has to be spread for its size to be k
 IN_ONE_BIN = 0.8
 NEARBY = 10.0  # most distance from 0 of such a value, in usual sizes of the other columns
 LEAST_SIZE = 0.2  # of a shape, in bins
+FEW_COLUMNS = 64  # of which a copy of all probabilities is made
 WIDE = 5.0  # least range in units of the size
 
 
@@ -165,9 +166,13 @@ def _inner(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]
 def _median_end(posterior: Array, ends: Indices) -> Indices:
     """Median, over the shapes that a column may have, of the bin in which they end."""
     order = np.argsort(ends, kind="stable")
-    reached = posterior[:, order]
-    np.cumsum(reached, axis=1, out=reached)
-    return np.asarray(ends[order][np.argmax(reached >= 0.5, axis=1)])
+    found = np.empty(len(posterior), dtype=np.intp)
+    for start in range(0, len(posterior), FEW_COLUMNS):
+        columns = slice(start, start + FEW_COLUMNS)
+        reached = posterior[columns][:, order]
+        np.cumsum(reached, axis=1, out=reached)
+        found[columns] = np.argmax(reached >= 0.5, axis=1)
+    return np.asarray(ends[order][found])
 
 
 def magnitude_ends() -> tuple[Array, Array]:
