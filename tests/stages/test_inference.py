@@ -13,6 +13,7 @@ from skdp.accounting import Adjacency
 from skdp.objective import Logistic, NoPenalty, Problem, SquaredError
 from skdp.oracle import Public, make_plan, noise_source, run
 from skdp.oracle.sources.memory import MemorySource
+from skdp.stages.inference import stage
 from skdp.stages.inference.bounds import Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
 
@@ -92,6 +93,16 @@ def test_without_noise_it_is_a_newton_step_of_the_logistic_loss(rng):
     sandwich = inverse @ (scores.T @ scores) @ inverse
     np.testing.assert_allclose(model.coef_covariance_, sandwich[:4, :4], rtol=1e-6)
     assert model.intercept_std_error_ == pytest.approx(np.sqrt(sandwich[-1, -1]), rel=1e-6)
+
+
+def test_from_a_solution_that_is_far_off_steps_ahead_come_near(rng):
+    """One step alone ended thirty standard errors off; two small ones do not arrive, either."""
+    slopes = np.array([0.5, 3.0])
+    X = np.column_stack([rng.standard_normal(200_000), rng.random(200_000) < 0.05])
+    y = rng.random(200_000) < 1 / (1 + np.exp(0.5 - X @ slopes))
+    model = fitted("logistic", X, y, scaling="none", data_norm=2.0, C=1e-4)
+    assert abs(model.coef_[0, 1] - 3.0) > 2.0
+    assert np.abs((model.coef_debiased_[0] - slopes) / model.coef_std_error_).max() < 4.0
 
 
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
@@ -194,6 +205,22 @@ def test_long_tails_are_not_clipped_to_ranges(rng):
         low, high = model.conf_int(0.99).T
         covered.append((low < slopes) & (slopes < high))
     assert np.mean(covered) > 0.85
+
+
+def test_rare_values_keep_their_weight(rng, monkeypatch):
+    """A column that is 1 in few rows has a narrower interval, and the others as before."""
+    X = np.column_stack([rng.standard_normal((20_000, 3)), rng.random(20_000) < 0.02])
+    y = X @ [0.5, 0.0, -0.5, 1.0] + rng.standard_normal(20_000)
+    X *= [10.0, 0.2, 30.0, 1.0]
+
+    def errors():
+        return np.mean([fitted("linear", X, y, seed).coef_std_error_ for seed in range(6)], axis=0)
+
+    with_less = errors()
+    monkeypatch.setattr(stage, "MOST_STRETCH", 1.0)
+    ratios = with_less / errors()
+    np.testing.assert_allclose(ratios[:3], 1, atol=0.15)
+    assert ratios[3] < 0.85
 
 
 def test_what_the_rows_cannot_tell_is_not_determined(rng):

@@ -37,6 +37,7 @@ CELLS = [
     ("logistic", "raw", "correlated", "even", 2_000, 5, 3.0, 1.3),
     ("logistic", "raw", "heavy", "even", 10_000, 5, 1.0, 1.5),
     ("logistic", "raw", "correlated", "rare", 10_000, 5, 1.0, 2.3),
+    ("logistic", "raw", "0/1", "even", 100_000, 5, 1.0, 1.35),
     ("logistic", "standardised", "normal", "even", 100_000, 5, 1.0, 1.2),
 ]
 

@@ -1,22 +1,18 @@
-"""Nothing but releases leaves an inference: replay on hostile neighbours, bounds, and mutants."""
+"""Nothing but releases leaves an inference: replay on hostile neighbours, and mutants."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-import skdp
-from skdp.accounting import Adjacency, Gaussian
-from skdp.objective import Logistic, NoPenalty, Problem, SquaredError
-from skdp.oracle import Coordinates, Public, oracle, unpack_gram
+from replays import WITH_INFERENCE, make_with_inference
+from skdp.accounting import Adjacency
+from skdp.oracle import oracle
 from skdp.oracle.releases import one_step
-from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource
-from skdp.stages import choice
 from skdp.stages.inference import stage
 from skdp.stages.inference.stage import InferenceStage
 
@@ -31,36 +27,11 @@ HOSTILE = [
     np.array([3.0, -4.0, 1.0, 9.0]),
 ]
 TARGETS = [-1e300, 1e12, -3.0, 1e308, 0.0, 1e-310, 7.0]
-MODELS = {
-    "linear": skdp.DPLinearRegression,
-    "ridge": skdp.DPRidge,
-    "logistic": skdp.DPLogisticRegression,
-}
+# So few rows can afford them, and columns that are made shorter, only with such a budget.
+STEPS_AHEAD = {"scaling": "private", "inference_share": 0.9, "epsilon": 500.0}
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-kinds = pytest.mark.parametrize("kind", MODELS)
-
-
-@pytest.fixture(autouse=True)
-def weights_are_taken(monkeypatch):
-    """A null record has weight 0, and fits with an inference refuse weights: not here."""
-    original = choice.lacking_for_inference
-
-    def lacking(public, *arguments):
-        return original(replace(public, weighted=False), *arguments)
-
-    monkeypatch.setattr(choice, "lacking_for_inference", lacking)
-
-
-def make(kind, adjacency, **parameters):
-    if kind == "logistic":
-        parameters = {"classes": [0, 1], **parameters}
-    return MODELS[kind](
-        inference="coefficients",
-        adjacency=str(adjacency),
-        noise_source="seeded",
-        random_state=0,
-        **parameters,
-    )
+kinds = pytest.mark.parametrize("kind", WITH_INFERENCE)
+pytestmark = pytest.mark.usefixtures("weights_are_taken")
 
 
 def data_for(kind, rng):
@@ -95,13 +66,16 @@ def neighbours(kind, X, y, adjacency, convert=lambda X: X):
         {"scaling": "none", "solver": "gd", "max_iter": 6},
         {"data_norm": 1.5, "epsilon": 20.0},
         {"bounds": (-3.0, 3.0), "inference_share": 0.9},
+        STEPS_AHEAD,
     ],
     ids=str,
 )
 def test_nothing_but_releases(replay, rng, kind, adjacency, parameters):
     X, y = data_for(kind, rng)
     for data, neighbour in neighbours(kind, X, y, adjacency):
-        replay.check(lambda: make(kind, adjacency, **parameters), data, neighbour, adjacency)
+        replay.check(
+            lambda: make_with_inference(kind, adjacency, **parameters), data, neighbour, adjacency
+        )
 
 
 @both
@@ -116,152 +90,7 @@ def test_sparse_rows(replay, rng, kind, adjacency, dtype):
         return sparse.csr_array(np.clip(X, -largest, largest).astype(dtype))
 
     for data, neighbour in neighbours(kind, X, y, adjacency, convert=convert):
-        replay.check(lambda: make(kind, adjacency), data, neighbour, adjacency)
-
-
-# ---------------------------------------------------------------- bounds that are attained
-
-
-def totals(statistic, problem, records, adjacency=Adjacency.ZERO_OUT):
-    """A statistic of each of several records (X, target, weight), over its sensitivity."""
-    public = Public(1, len(records[0][0]), 1, adjacency, 1.0, 1e-6, has_intercept=False)
-    context = PublicContext(public, problem, 1.0)
-    contribution = statistic.contribution(context, 1)
-    spread = Gaussian(1.0, contribution.spread).sensitivity(adjacency) * contribution.bound
-    found = []
-    for row, target, weight in records:
-        rows = MemorySource.of(
-            np.array([row], float), np.array([[float(target)]]), np.array([weight]), constant=0.0
-        )
-        found.append(statistic.total(rows, context) / spread)
-    return found
-
-
-def whitened(cls, point=(0.0, 0.0), row_norm=2.0, cap=1.5):
-    """A statistic in coordinates that are not those of the rows."""
-    turn = Coordinates(np.array([[3.0, 1.0], [0.0, 0.5]]))
-    return cls(np.array(point)[:, None], turn, row_norm, cap)
-
-
-NULL = ([0.0, 0.0], 0.0, 0.0)
-SQUARED = Problem(SquaredError(), NoPenalty(), fit_intercept=False)
-LOGISTIC = Problem(Logistic(), NoPenalty(), fit_intercept=False)
-
-
-def far(one, other):
-    return float(np.linalg.norm(one - other))
-
-
-@pytest.mark.parametrize(
-    ("statistic", "pair"),
-    [
-        # The residual of target 0 at point 0 is 0: a long row adds its outer product.
-        (whitened(one_step.CappedHessian), [([5.0, 0.0], 0.0, 1.0), ([0.0, 90.0], 0.0, 1.0)]),
-        (whitened(one_step.ScoreSquares), [([5.0, 0.0], 90.0, 1.0), ([0.0, 90.0], -900.0, 1.0)]),
-        (one_step.CappedResiduals(np.zeros((2, 1)), 3.0), [([0, 0], 5.0, 1), ([0, 0], -9.0, 1)]),
-        (whitened(one_step.CutCount), [([500.0, 0.0], 0.0, 1.0), NULL]),
-    ],
-    ids=lambda one: getattr(one, "kind", ""),
-)
-def test_bounds_are_attained_by_squared_error(statistic, pair):
-    one, other, null = totals(statistic, SQUARED, [*pair, NULL])
-    assert 0.99 < far(one, null) <= 1
-    # Directions that are orthogonal in whitened coordinates are sqrt(2) apart, targets 2.
-    one, other = totals(statistic, SQUARED, pair, Adjacency.REPLACE_ONE)
-    assert 0.8 < far(one, other) <= 1
-
-
-def test_the_bound_of_the_joint_release_is_attained():
-    """By a record that the model is sure about, and wrong; by two whose gradients are opposite."""
-    # In whitened coordinates the second column is half as long: these rows are as long as R.
-    statistic = whitened(one_step.LogisticStep, point=(1e5, 0.0))
-    wrong, opposite = ([1e-3, 4.0], 0.0, 1.0), ([1e-3, -4.0], 0.0, 1.0)
-    one, null = totals(statistic, LOGISTIC, [wrong, NULL])
-    assert 0.999 < far(one, null) <= 1
-    one, other = totals(statistic, LOGISTIC, [wrong, opposite], Adjacency.REPLACE_ONE)
-    assert 0.999 < far(one, other) <= 1
-
-
-def tightest(weight, margins):
-    """Largest norm of what a record as long as the bound adds, over the sensitivity."""
-    norms = []
-    for margin in margins:
-        statistic = whitened(one_step.LogisticStep, point=(0.0, margin), row_norm=0.5)
-        one, null = totals(statistic, LOGISTIC, [([0.0, 1.0], 1.0, weight), NULL])
-        norms.append(far(one, null))
-    return max(norms)
-
-
-@pytest.mark.parametrize(("weight", "least"), [(1.0, 0.999), (0.3, 0.2), (1e8, 0.999)])
-def test_the_joint_bound_holds_for_every_probability(weight, least):
-    """It is attained where q is 0, and nearly so where q is (3 - sqrt(5)) / 2."""
-    assert least < tightest(weight, np.linspace(-40, -6, 30)) <= 1
-    assert least < tightest(weight, np.linspace(-3, 6, 181)) <= 1
-
-
-def test_a_smaller_weight_of_the_gradient_is_caught(monkeypatch):
-    monkeypatch.setattr(one_step, "GRADIENT_WEIGHT", 0.299)
-    assert tightest(1.0, np.linspace(-3, 6, 181)) > 1
-
-
-def test_the_weight_of_the_gradient_is_the_least_that_will_do():
-    q = np.linspace(0, 1, 100_001)
-    least = math.sqrt(np.max(q * (1 - q) ** 2 / (2 - q)))
-    assert least == pytest.approx(math.sqrt((5 * math.sqrt(5) - 11) / 2), rel=1e-9)
-    assert least < one_step.GRADIENT_WEIGHT < 1.001 * least
-
-
-def test_the_statistics_are_what_they_say(rng):
-    """Against sums over records, written out."""
-    X, y = rng.standard_normal((50, 2)), rng.standard_normal(50)
-    point, transform = np.array([0.4, -0.2]), np.array([[3.0, 1.0], [0.0, 0.5]])
-    norm, cap = 2.0, 0.8
-    matrices, labels = {"hessian": 0.0, "score_squares": 0.0}, (y > 0).astype(float)
-    joint, cut = [0.0, 0.0], 0
-    for row, target, label in zip(X, y, labels, strict=True):
-        u = transform.T @ row
-        f = min(1.0, norm / np.linalg.norm(u))
-        r = f * (row @ point - target)
-        matrices["hessian"] += (abs(r) <= cap) * f**2 * np.outer(u, u)
-        matrices["score_squares"] += np.clip(r, -cap, cap) ** 2 * f**2 * np.outer(u, u)
-        cut += f < 1 or abs(r) > cap
-        q = 1 / (1 + np.exp(-row @ point))
-        joint[0] += q * (1 - q) * f**2 * np.outer(u, u)
-        joint[1] += f**2 * (q - label) * u
-    public = Public(50, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False)
-    rows = MemorySource.of(X, y[:, None], constant=0.0)
-    about = point[:, None], Coordinates(transform), norm, cap
-    context = PublicContext(public, SQUARED, 1.0)
-    for cls in (one_step.CappedHessian, one_step.ScoreSquares):
-        found = unpack_gram(cls(*about).total(rows, context), 2)
-        np.testing.assert_allclose(found, matrices[cls.kind], rtol=1e-12)
-    assert one_step.CutCount(*about).total(rows, context) == cut
-    rows = MemorySource.of(X, labels[:, None], constant=0.0)
-    both_sums = one_step.LogisticStep(*about).total(rows, PublicContext(public, LOGISTIC, 1.0))
-    np.testing.assert_allclose(unpack_gram(both_sums[:-2], 2), joint[0], rtol=1e-12)
-    unit = one_step.GRADIENT_WEIGHT * norm
-    np.testing.assert_allclose(both_sums[-2:] / unit, joint[1], rtol=1e-12)
-
-
-@pytest.mark.parametrize("row", [[1.7e308, 0.0], [1.7e308, -1.7e308]], ids=str)
-@pytest.mark.parametrize(
-    ("cls", "problem"),
-    [
-        (one_step.CappedHessian, SQUARED),
-        (one_step.ScoreSquares, SQUARED),
-        (one_step.LogisticStep, LOGISTIC),
-    ],
-    ids=lambda one: getattr(one, "__name__", ""),
-)
-def test_rows_beyond_the_range_of_numbers_add_nothing(cls, problem, row):
-    """In whitened coordinates they are infinite, and 0 times that would show they are there."""
-    (found,) = totals(whitened(cls, point=(1.0, 1.0)), problem, [(row, 1.0, 1.0)])
-    assert not found.any()
-
-
-def test_the_joint_release_is_for_the_logistic_loss():
-    with pytest.raises(ValueError, match="logistic loss alone"):
-        totals(whitened(one_step.LogisticStep), SQUARED, [NULL])
+        replay.check(lambda: make_with_inference(kind, adjacency), data, neighbour, adjacency)
 
 
 # ---------------------------------------------------------------- mutants
@@ -350,6 +179,18 @@ def mutant_bounds_from_the_rows(patch):
     patch.setattr(oracle.Oracle, "unclip", unclip)
 
 
+def mutant_steps_ahead_from_the_rows(patch):
+    original = InferenceStage._nearer
+
+    def nearer(self, oracle, point, *rest):
+        found = original(self, oracle, point, *rest)
+        if oracle._source is None:
+            return found
+        return found + 1e-9 * float(np.clip(oracle._source.records.X, -10, 10).mean())
+
+    patch.setattr(InferenceStage, "_nearer", nearer)
+
+
 def mutant_asked_twice(patch):
     original = InferenceStage.run
 
@@ -369,6 +210,7 @@ ONLY = {
     "mutant_intercept_not_capped": ["linear"],
     "mutant_squares_of_residuals_not_capped": ["linear"],
     "mutant_means_of_the_rows": ["linear"],
+    "mutant_steps_ahead_from_the_rows": ["logistic"],
 }
 # Under replace-one no record is null.
 CASES = [
@@ -384,10 +226,13 @@ CASES = [
 def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, kind, adjacency):
     X, y = data_for(kind, rng)
     MUTANTS[mutant](monkeypatch)
+    parameters = {"scaling": "none", "epsilon": 20.0}
+    if mutant == "mutant_steps_ahead_from_the_rows":
+        parameters = STEPS_AHEAD
     for data, neighbour in neighbours(kind, X, y, adjacency):
         try:
             replay.check(
-                lambda: make(kind, adjacency, scaling="none", epsilon=20.0),
+                lambda: make_with_inference(kind, adjacency, **parameters),
                 data,
                 neighbour,
                 adjacency,
@@ -400,10 +245,10 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, kind, ad
 @both
 def test_shares_add_up_to_that_of_the_stage(adjacency):
     """In mu squared, next to what scaling leaves; the solver has the rest."""
-    for kind in MODELS:
-        for share in (1 / 3, 0.1):
+    for kind in WITH_INFERENCE:
+        for share, n_rows in ((1 / 3, 1000), (0.1, 1000), (1 / 3, 100_000)):
             parameters = {"scaling": "none", "inference_share": share, "epsilon": 2.0}
-            statement = make(kind, adjacency, **parameters).plan(1000, 4)
+            statement = make_with_inference(kind, adjacency, **parameters).plan(n_rows, 4)
             squares = [
                 record.count * record.event.mu(adjacency) ** 2 for record in statement.releases
             ]

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._numbers import Array
+from skdp.objective import Problem
 from skdp.oracle import (
     GRADIENT_WEIGHT,
     CappedHessian,
@@ -33,7 +34,9 @@ from skdp.oracle import (
     GramSum,
     LogisticStep,
     Oracle,
+    Public,
     ResidualSquares,
+    Scaling,
     ScoreSquares,
     ShrunkGradientSum,
     Solution,
@@ -41,14 +44,24 @@ from skdp.oracle import (
     unpack_gram,
 )
 from skdp.solvers.defaults import UNBOUNDED, target_unit
-from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENED, Bounds, shares_for
+from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, N_STEPS_AHEAD, Bounds
+from skdp.stages.scaling.estimates import WIDE
 from skdp.steps.shrinkage import spectrum
 
-FIRST_RESIDUAL = 4.0  # cap of residuals for their scale, in target units
-LEAST_SCALE, MOST_SCALE = 0.02, 1.2  # of squared residuals, in squared target units
-MEAN_FACTOR = 10.0  # least cap of residuals for the intercept, in residual scales
-LEAST_WEIGHT = 0.25  # mean square of weights of rows, below which noise has buried it
-LARGEST_FACTOR = 1e8  # by which an inverse Hessian without noise may stretch
+# Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
+FIRST_RESIDUAL = 4.0  # cap of residuals whose variance is asked for, in target units
+LEAST_VARIANCE, MOST_VARIANCE = 0.02, 1.2  # of residuals, as caps take it, in squared target units
+MEAN_FACTOR = 10.0  # least cap of residuals for the intercept, in their standard deviations
+LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken for noise
+# Columns with rare large values are made shorter, by the square of how much farther their range
+# reaches than that of a usual column, up to so much: where it reached farther still the Hessian
+# would not be determined. It grows less certain, so the expected relative error is to be below the
+# second figure. The third is a range that is none.
+MOST_STRETCH, MOST_ERROR_TO_SHORTEN, NO_RANGE = 1.3, 0.1, 1e300
+# Damping of the steps before the last one: eigenvalues of their Hessian are raised by this multiple
+# of the spectral norm of its noise, so that no step is long where noise drowns the rows.
+DAMPING = 2.5
+LARGEST_CONDITION = 1e8  # eigenvalues of a Hessian are at least its largest, over this
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +143,7 @@ class _Step:
         size = len(start)
         values, vectors = np.linalg.eigh(self.hessian)
         largest = max(float(np.abs(values).max()), 1e-300)
-        least = largest / LARGEST_FACTOR
+        least = largest / LARGEST_CONDITION
         values = np.where(np.abs(values) > least, values, least)
         inverse = (vectors / values) @ vectors.T
         step = inverse @ self.gradient
@@ -145,9 +158,9 @@ class _Step:
         privacy = back @ noise @ back.T
         # 3. How far the noise of the Hessian changes its inverse. Directions in which rows do not
         #    vary at all are not determined without noise either.
-        edge = max(self.hessian_std * math.sqrt(2 * size), 10 * least)
-        ways = self.transform[:n_features]
-        error = edge * np.linalg.norm(ways @ inverse, axis=1) / np.linalg.norm(ways, axis=1)
+        noise_norm = max(self.hessian_std * math.sqrt(2 * size), 10 * least)
+        axes = self.transform[:n_features]
+        error = noise_norm * np.linalg.norm(axes @ inverse, axis=1) / np.linalg.norm(axes, axis=1)
         return DebiasedEstimate(
             coef=start - self.transform @ step,
             covariance=privacy + back @ sampling @ back.T,
@@ -176,42 +189,42 @@ class InferenceStage(Stage):
         public, problem = oracle.public, oracle.problem
         n_rows, n_features, size = public.n_rows, public.n_features, public.n_parameters
         bounds = Bounds.of(public, problem, self.share)
-        shares = shares_for(public, problem)
         oracle.unclip(solution.scaling)
         point = solution.coef.copy()
         if public.has_intercept:
             point[-1] *= public.intercept_size  # the constant feature has size 1 from here on
 
         # 1. Coordinates in which rows are about as long in every direction.
-        answer, std = oracle.with_share(GramSum(bounds.gram_norm), self._part(shares["gram"]))
+        answer, std = oracle.with_share(GramSum(bounds.gram_norm), self._part(bounds, "gram"))
         gram, gram_std = unpack_gram(answer, size) / n_rows, std / n_rows
-        found = spectrum(gram, gram_std)
-        inflated = found.values + found.edge
-        length = float(np.mean(found.values / inflated)) ** -LENGTHENED
+        found = spectrum(gram, gram_std, _made_shorter(solution.scaling, bounds, public, problem))
+        inflated = found.values + found.noise_norm
+        length = float(np.mean(found.values / inflated)) ** -LENGTHENING_POWER
         coordinates = Coordinates(length * found.vectors / np.sqrt(inflated))
 
         # 2. The step.
         if problem.loss.quadratic:
             variance, variance_std = self._residual_variance(oracle, point, bounds)
             unit = target_unit(public) ** 2
-            scale = max(variance + 2 * variance_std, LEAST_SCALE * unit)
-            cap = bounds.residual_factor * math.sqrt(min(scale, MOST_SCALE * unit))
-            step = self._squared_step(oracle, point, coordinates, bounds.row_norm, cap)
+            upper = max(variance + 2 * variance_std, LEAST_VARIANCE * unit)
+            cap = bounds.residual_factor * math.sqrt(min(upper, MOST_VARIANCE * unit))
+            step = self._squared_step(oracle, point, coordinates, bounds, cap)
         else:
-            scale = variance = math.nan
+            upper = variance = math.nan
             cap = 1.0 if oracle.is_noisy else UNBOUNDED
-            step = self._logistic_step(oracle, point, coordinates, bounds.row_norm, cap)
+            point = self._steps_ahead(oracle, point, coordinates, bounds, cap)
+            step = self._logistic_step(oracle, point, coordinates, bounds, cap)
         count = CutCount(point, coordinates, bounds.row_norm, cap)
-        cut, _ = oracle.with_share(count, self._part(COUNT_SHARE))
+        cut, _ = oracle.with_share(count, self.share * COUNT_SHARE)
         share_cut = min(max(float(cut[0]) / n_rows, 0.0), 1.0)
         estimate = step.estimate(point[:, 0], n_features, share_cut)
 
         # 3. Capped residuals move the intercept where errors are skewed: it gets its own answer.
         if problem.loss.quadratic and public.has_intercept:
             means = np.where(np.abs(gram[-1, :-1]) > 2 * gram_std, gram[-1, :-1], 0.0)
-            most = max(cap, MEAN_FACTOR * math.sqrt(scale)) if oracle.is_noisy else UNBOUNDED
+            most = max(cap, MEAN_FACTOR * math.sqrt(upper)) if oracle.is_noisy else UNBOUNDED
             asked = CappedResiduals(estimate.coef[:, None], most)
-            answer, std = oracle.with_share(asked, self._part(shares["mean"]))
+            answer, std = oracle.with_share(asked, self._part(bounds, "mean"))
             # Residuals are predictions less targets.
             shift = -float(answer[0]) / n_rows
             spread = step.spread_of_means(variance) if public.grouped else variance
@@ -225,8 +238,8 @@ class InferenceStage(Stage):
             "a record's part was bounded by shortening its row and capping its residual.",
         )
 
-    def _part(self, share: float) -> float:
-        return self.share * share
+    def _part(self, bounds: Bounds, name: str) -> float:
+        return self.share * bounds.shares[name]
 
     def _residual_variance(
         self, oracle: Oracle, point: Array, bounds: Bounds
@@ -234,28 +247,22 @@ class InferenceStage(Stage):
         """Return the mean squared residual and its noise; large residuals are cut."""
         n_rows, public = oracle.public.n_rows, oracle.public
         most = FIRST_RESIDUAL * target_unit(public) if oracle.is_noisy else UNBOUNDED
-        share = self._part(shares_for(public, oracle.problem)["scale"])
-        answer, std = oracle.with_share(ResidualSquares(point, most), share)
+        asked = ResidualSquares(point, most)
+        answer, std = oracle.with_share(asked, self._part(bounds, "scale"))
         return float(answer[0]) / n_rows, std / n_rows
 
     def _squared_step(
-        self,
-        oracle: Oracle,
-        point: Array,
-        coordinates: Coordinates,
-        row_norm: float,
-        cap: float,
+        self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
     ) -> _Step:
-        n_rows, size = oracle.public.n_rows, oracle.public.n_parameters
-        shares = shares_for(oracle.public, oracle.problem)
+        n_rows, size, row_norm = oracle.public.n_rows, oracle.public.n_parameters, bounds.row_norm
         about = point, coordinates, row_norm, cap
         asked = ShrunkGradientSum(point, row_norm, cap, coordinates, whole_records=True)
-        gradient, gradient_std = oracle.with_share(asked, self._part(shares["gradient"]))
+        gradient, gradient_std = oracle.with_share(asked, self._part(bounds, "gradient"))
         hessian, hessian_std = oracle.with_share(
-            CappedHessian(*about), self._part(shares["hessian"])
+            CappedHessian(*about), self._part(bounds, "hessian")
         )
         squares, squares_std = oracle.with_share(
-            ScoreSquares(*about), self._part(shares["squares"])
+            ScoreSquares(*about), self._part(bounds, "squares")
         )
         return _Step(
             coordinates.matrix,
@@ -268,32 +275,79 @@ class InferenceStage(Stage):
             n_rows,
         )
 
+    def _steps_ahead(
+        self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
+    ) -> Array:
+        """Take `N_STEPS_AHEAD` damped Newton steps towards the solution, from cheap releases.
+
+        Nothing is estimated here: the step that follows is valid from any point near enough, and
+        the law of its noise is that of fresh noise at a point that is given.
+        """
+        if "ahead" not in bounds.shares:
+            return point
+        size = oracle.public.n_parameters
+        for _ in range(N_STEPS_AHEAD):
+            about = point, coordinates, bounds.row_norm, cap
+            hessian, gradient, std, _ = self._joint(oracle, about, self._part(bounds, "ahead"))
+            values, vectors = np.linalg.eigh(hessian)
+            values = np.maximum(values, 0.0) + DAMPING * std * math.sqrt(2 * size)
+            step = (vectors / values) @ (vectors.T @ gradient)
+            point = point - (coordinates.matrix @ step)[:, None]
+        return point
+
+    def _joint(
+        self, oracle: Oracle, about: tuple[Array, Coordinates, float, float], share: float
+    ) -> tuple[Array, Array, float, float]:
+        """Return Hessian and gradient of the logistic loss, as means, and their noise."""
+        n_rows, size = oracle.public.n_rows, oracle.public.n_parameters
+        both, std = oracle.with_share(LogisticStep(*about), share)
+        unit = GRADIENT_WEIGHT * about[2]
+        hessian, gradient = unpack_gram(both[:-size], size) / n_rows, both[-size:] / (unit * n_rows)
+        return hessian, gradient, std / n_rows, std / (unit * n_rows)
+
     def _logistic_step(
-        self,
-        oracle: Oracle,
-        point: Array,
-        coordinates: Coordinates,
-        row_norm: float,
-        cap: float,
+        self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
     ) -> _Step:
         n_rows, size = oracle.public.n_rows, oracle.public.n_parameters
-        shares = shares_for(oracle.public, oracle.problem)
-        about = point, coordinates, row_norm, cap
-        both, std = oracle.with_share(LogisticStep(*about), self._part(shares["step"]))
-        squares, squares_std = oracle.with_share(
-            ScoreSquares(*about), self._part(shares["squares"])
+        about = point, coordinates, bounds.row_norm, cap
+        hessian, gradient, hessian_std, gradient_std = self._joint(
+            oracle, about, self._part(bounds, "step")
         )
-        unit = GRADIENT_WEIGHT * row_norm
+        squares, squares_std = oracle.with_share(
+            ScoreSquares(*about), self._part(bounds, "squares")
+        )
         return _Step(
             coordinates.matrix,
-            unpack_gram(both[:-size], size) / n_rows,
+            hessian,
             unpack_gram(squares, size) / n_rows,
-            both[-size:] / (unit * n_rows),
-            std / n_rows,
+            gradient,
+            hessian_std,
             squares_std / n_rows,
-            std / (unit * n_rows),
+            gradient_std,
             n_rows,
         )
+
+
+def _made_shorter(
+    scaling: Scaling | None, bounds: Bounds, public: Public, problem: Problem
+) -> Array | None:
+    """Return what to add to the Gram matrix, so that columns with rare large values get shorter.
+
+    A row with a 1 in a column that is nearly always 0 is many sizes long. It is shortened to the
+    bound, and with it all that it tells of the column. In coordinates where the column itself is
+    shorter, such a row keeps more of its weight, and the same noise moves the coefficient by less.
+    Whether there are such values, the released range of the column says.
+    """
+    scarce = bounds.relative_error > MOST_ERROR_TO_SHORTEN
+    if not problem.loss.quadratic or scaling is None or scaling.columns is None or scarce:
+        return None
+    columns = scaling.columns
+    reach = np.maximum(columns.centre - columns.low, columns.high - columns.centre)
+    stretch = np.clip(reach / (WIDE * columns.size), 1.0, MOST_STRETCH)
+    stretch[reach >= NO_RANGE] = 1.0
+    added = np.zeros(public.n_parameters)
+    added[: public.n_features] = stretch**4 - 1.0
+    return np.diag(added)
 
 
 def _with_intercept(

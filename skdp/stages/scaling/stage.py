@@ -84,7 +84,7 @@ class ScalingStage(Stage):
     shares : Shares
         What is asked for, and its budget.
     centred : tuple of bool
-        Whether to centre columns, and targets: not sparse ones, and none without an intercept.
+        Whether to centre columns, and targets: none without an intercept.
     known : Scaling
         What is public already.
     standardises : bool

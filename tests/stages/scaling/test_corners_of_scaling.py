@@ -20,9 +20,24 @@ from skdp.oracle.releases.base import NotAudited, PublicContext
 from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
 from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.sources.memory import MemorySource
+from skdp.stages.scaling import estimates, templates
 from skdp.stages.scaling.shares import shares
 
 HISTOGRAMS = ("magnitudes", "histograms")
+
+
+@pytest.mark.parametrize("in_common", [True, False])
+def test_how_many_columns_are_looked_at_together_does_not_show(in_common, monkeypatch, rng):
+    std, n_rows = np.full(100, 15.0), 1000
+    counts = rng.multinomial(n_rows, rng.dirichlet(np.full(81, 0.1), 100)) + rng.normal(0, 15, 81)
+    bins = rng.multinomial(n_rows, rng.dirichlet(np.full(16, 0.3), 100)) + rng.normal(0, 15, 16)
+    found = []
+    for at_once in (100, 33):
+        monkeypatch.setattr(templates, "COLUMNS_AT_ONCE", at_once)
+        ranges = estimates.coarse_ranges(counts, std, n_rows, False, in_common)
+        columns = estimates.columns_from(bins, std, n_rows, False, ranges, in_common, True)
+        found.append([ranges.low, ranges.high, columns.centre, columns.size])
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
 
 
 def test_the_share_does_not_depend_on_the_adjacency():

@@ -1,0 +1,205 @@
+"""Statistics of the one-step correction: their bounds are attained, and they are what they say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skdp.accounting import Adjacency, Gaussian
+from skdp.objective import Logistic, NoPenalty, Problem, SquaredError
+from skdp.oracle import Coordinates, Public, unpack_gram
+from skdp.oracle.releases import one_step
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.groups import GroupedSource, Groups
+from skdp.oracle.sources.memory import MemorySource
+from skdp.oracle.sources.records import Records
+
+
+def totals(statistic, problem, records, adjacency=Adjacency.ZERO_OUT):
+    """A statistic of each of several records (X, target, weight), over its sensitivity."""
+    public = Public(1, len(records[0][0]), 1, adjacency, 1.0, 1e-6, has_intercept=False)
+    context = PublicContext(public, problem, 1.0)
+    contribution = statistic.contribution(context, 1)
+    spread = Gaussian(1.0, contribution.spread).sensitivity(adjacency) * contribution.bound
+    found = []
+    for row, target, weight in records:
+        rows = MemorySource.of(
+            np.array([row], float), np.array([[float(target)]]), np.array([weight]), constant=0.0
+        )
+        found.append(statistic.total(rows, context) / spread)
+    return found
+
+
+def whitened(cls, point=(0.0, 0.0), row_norm=2.0, cap=1.5):
+    """A statistic in coordinates that are not those of the rows."""
+    turn = Coordinates(np.array([[3.0, 1.0], [0.0, 0.5]]))
+    return cls(np.array(point)[:, None], turn, row_norm, cap)
+
+
+NULL = ([0.0, 0.0], 0.0, 0.0)
+SQUARED = Problem(SquaredError(), NoPenalty(), fit_intercept=False)
+LOGISTIC = Problem(Logistic(), NoPenalty(), fit_intercept=False)
+
+
+def far(one, other):
+    return float(np.linalg.norm(one - other))
+
+
+@pytest.mark.parametrize(
+    ("statistic", "pair"),
+    [
+        # The residual of target 0 at point 0 is 0: a long row adds its outer product.
+        (whitened(one_step.CappedHessian), [([5.0, 0.0], 0.0, 1.0), ([0.0, 90.0], 0.0, 1.0)]),
+        (whitened(one_step.ScoreSquares), [([5.0, 0.0], 90.0, 1.0), ([0.0, 90.0], -900.0, 1.0)]),
+        (one_step.CappedResiduals(np.zeros((2, 1)), 3.0), [([0, 0], 5.0, 1), ([0, 0], -9.0, 1)]),
+        (whitened(one_step.CutCount), [([500.0, 0.0], 0.0, 1.0), NULL]),
+    ],
+    ids=lambda one: getattr(one, "kind", ""),
+)
+def test_bounds_are_attained_by_squared_error(statistic, pair):
+    one, other, null = totals(statistic, SQUARED, [*pair, NULL])
+    assert 0.99 < far(one, null) <= 1
+    # Directions that are orthogonal in whitened coordinates are sqrt(2) apart, targets 2.
+    one, other = totals(statistic, SQUARED, pair, Adjacency.REPLACE_ONE)
+    assert 0.8 < far(one, other) <= 1
+
+
+def test_the_bound_of_the_joint_release_is_attained():
+    """By a record that the model is sure about, and wrong; by two whose gradients are opposite."""
+    # In whitened coordinates the second column is half as long: these rows are as long as R.
+    statistic = whitened(one_step.LogisticStep, point=(1e5, 0.0))
+    wrong, opposite = ([1e-3, 4.0], 0.0, 1.0), ([1e-3, -4.0], 0.0, 1.0)
+    one, null = totals(statistic, LOGISTIC, [wrong, NULL])
+    assert 0.999 < far(one, null) <= 1
+    one, other = totals(statistic, LOGISTIC, [wrong, opposite], Adjacency.REPLACE_ONE)
+    assert 0.999 < far(one, other) <= 1
+
+
+def tightest(weight, margins):
+    """Largest norm of what a record as long as the bound adds, over the sensitivity."""
+    norms = []
+    for margin in margins:
+        statistic = whitened(one_step.LogisticStep, point=(0.0, margin), row_norm=0.5)
+        one, null = totals(statistic, LOGISTIC, [([0.0, 1.0], 1.0, weight), NULL])
+        norms.append(far(one, null))
+    return max(norms)
+
+
+@pytest.mark.parametrize(("weight", "least"), [(1.0, 0.999), (0.3, 0.2), (1e8, 0.999)])
+def test_the_joint_bound_holds_for_every_probability(weight, least):
+    """It is attained where q is 0, and nearly so where q is (3 - sqrt(5)) / 2."""
+    assert least < tightest(weight, np.linspace(-40, -6, 30)) <= 1
+    assert least < tightest(weight, np.linspace(-3, 6, 181)) <= 1
+
+
+def test_a_smaller_weight_of_the_gradient_is_caught(monkeypatch):
+    monkeypatch.setattr(one_step, "GRADIENT_WEIGHT", 0.299)
+    assert tightest(1.0, np.linspace(-3, 6, 181)) > 1
+
+
+def test_the_weight_of_the_gradient_is_the_least_that_will_do():
+    q = np.linspace(0, 1, 100_001)
+    least = math.sqrt(np.max(q * (1 - q) ** 2 / (2 - q)))
+    assert least == pytest.approx(math.sqrt((5 * math.sqrt(5) - 11) / 2), rel=1e-9)
+    assert least < one_step.GRADIENT_WEIGHT < 1.001 * least
+
+
+def test_the_statistics_are_what_they_say(rng):
+    """Against sums over records, written out."""
+    X, y = rng.standard_normal((50, 2)), rng.standard_normal(50)
+    point, transform = np.array([0.4, -0.2]), np.array([[3.0, 1.0], [0.0, 0.5]])
+    norm, cap = 2.0, 0.8
+    matrices, labels = {"hessian": 0.0, "score_squares": 0.0}, (y > 0).astype(float)
+    joint, cut = [0.0, 0.0], 0
+    for row, target, label in zip(X, y, labels, strict=True):
+        u = transform.T @ row
+        f = min(1.0, norm / np.linalg.norm(u))
+        r = f * (row @ point - target)
+        matrices["hessian"] += (abs(r) <= cap) * f**2 * np.outer(u, u)
+        matrices["score_squares"] += np.clip(r, -cap, cap) ** 2 * f**2 * np.outer(u, u)
+        cut += f < 1 or abs(r) > cap
+        q = 1 / (1 + np.exp(-row @ point))
+        joint[0] += q * (1 - q) * f**2 * np.outer(u, u)
+        joint[1] += f**2 * (q - label) * u
+    public = Public(50, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False)
+    rows = MemorySource.of(X, y[:, None], constant=0.0)
+    about = point[:, None], Coordinates(transform), norm, cap
+    context = PublicContext(public, SQUARED, 1.0)
+    for cls in (one_step.CappedHessian, one_step.ScoreSquares):
+        found = unpack_gram(cls(*about).total(rows, context), 2)
+        np.testing.assert_allclose(found, matrices[cls.kind], rtol=1e-12)
+    assert one_step.CutCount(*about).total(rows, context) == cut
+    rows = MemorySource.of(X, labels[:, None], constant=0.0)
+    both_sums = one_step.LogisticStep(*about).total(rows, PublicContext(public, LOGISTIC, 1.0))
+    np.testing.assert_allclose(unpack_gram(both_sums[:-2], 2), joint[0], rtol=1e-12)
+    unit = one_step.GRADIENT_WEIGHT * norm
+    np.testing.assert_allclose(both_sums[-2:] / unit, joint[1], rtol=1e-12)
+
+
+def test_the_statistics_are_those_of_groups(rng):
+    """Means over rows, and the squares of means, by hand."""
+    codes = rng.permutation(np.append(np.arange(12), rng.integers(0, 5, 48)))
+    X, y = rng.standard_normal((60, 2)), rng.standard_normal((60, 1))
+    records = Records.of(X, y, row_bound=2.0)
+    source = GroupedSource(records, Groups.of(codes, 12))
+    transform = np.array([[1.0, 0.5, 0.0], [0.0, 0.8, 0.1], [0.2, 0.0, 1.5]])
+    point, row_norm, cap = np.array([[0.5], [-0.2], [0.1]]), 1.2, 0.7
+    about = point, Coordinates(transform), row_norm, cap
+    Z = np.column_stack([X * records.shrink[:, None], np.ones(60)])
+    u = Z @ transform
+    f = np.minimum(1.0, row_norm / np.linalg.norm(u, axis=1))
+    mean = np.array([(codes == group) / (codes == group).sum() for group in range(12)])
+
+    def totals(statistic, loss, values):
+        public = Public(12, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0, unit="group")
+        context = PublicContext(public, Problem(loss, NoPenalty()), 1.0)
+        rows = GroupedSource(replace(records, targets=values), Groups.of(codes, 12))
+        return statistic.total(rows, context)
+
+    plain = (Z @ point - y)[:, 0]
+    r = f * plain
+    capped = np.clip(r, -cap, cap)
+    terms = mean @ ((f * capped)[:, None] * u)
+    kept = np.abs(r) <= cap
+    found = unpack_gram(totals(one_step.CappedHessian(*about), SquaredError(), y), 3)
+    expected = np.einsum(
+        "gi,ij,ik->jk", mean[:, kept], (f[:, None] * u)[kept], (f[:, None] * u)[kept]
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
+    found = unpack_gram(totals(one_step.ScoreSquares(*about), SquaredError(), y), 3)
+    np.testing.assert_allclose(found, terms.T @ terms, rtol=1e-7)
+    found = totals(one_step.CutCount(*about), SquaredError(), y)
+    assert found[0] == pytest.approx(mean.sum(axis=0)[(f < 1) | ~kept].sum(), rel=1e-7)
+    found = totals(one_step.CappedResiduals(point, cap), SquaredError(), y)
+    assert found[0] == pytest.approx((mean @ np.clip(plain, -cap, cap)).sum(), rel=1e-7)
+    labels = (y > 0).astype(float)
+    q = 1 / (1 + np.exp(-(Z @ point)[:, 0]))
+    found = totals(one_step.LogisticStep(*about), Logistic(), labels)
+    gradient = (mean @ ((f**2 * (q - labels[:, 0]))[:, None] * u)).sum(axis=0)
+    unit = one_step.GRADIENT_WEIGHT * row_norm
+    np.testing.assert_allclose(found[-3:] / unit, gradient, rtol=1e-6)
+    assert source.n_rows == 12
+
+
+@pytest.mark.parametrize("row", [[1.7e308, 0.0], [1.7e308, -1.7e308]], ids=str)
+@pytest.mark.parametrize(
+    ("cls", "problem"),
+    [
+        (one_step.CappedHessian, SQUARED),
+        (one_step.ScoreSquares, SQUARED),
+        (one_step.LogisticStep, LOGISTIC),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_rows_beyond_the_range_of_numbers_add_nothing(cls, problem, row):
+    """In whitened coordinates they are infinite, and 0 times that would show they are there."""
+    (found,) = totals(whitened(cls, point=(1.0, 1.0)), problem, [(row, 1.0, 1.0)])
+    assert not found.any()
+
+
+def test_the_joint_release_is_for_the_logistic_loss():
+    with pytest.raises(ValueError, match="logistic loss alone"):
+        totals(whitened(one_step.LogisticStep), SQUARED, [NULL])
