@@ -150,8 +150,9 @@ COMMANDS = {
     ),
     "verdict": Command("verdict", verdict, "what utility.csv says about the aims", "utility.csv"),
     "speed": Command(
-        "speed", lambda module, names, options: module.run(options.output, options.command, False),
-        "ratios, measured in one run", "speed.csv",
+        "speed",
+        lambda module, names, options: module.run(options.output, options.command, False, names),
+        "ratios, measured in one run", "speed.csv", "PART",
     ),
     "groups": Command(
         "groups", groups,

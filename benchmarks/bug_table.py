@@ -18,6 +18,7 @@ from skdp.linear_model import preparation
 CONTRACT = [
     "tests/oracle/test_boundary.py",
     "tests/oracle/test_noise.py",
+    "tests/oracle/releases/test_mechanisms.py",
     "tests/oracle/releases/test_samplers.py",
     "tests/oracle/releases/test_rounding.py",
     "tests/accounting/test_pairs.py",

@@ -81,8 +81,8 @@ def cells(folder: Path = RESULTS) -> list[Cell]:
 def fitted(found: list[Cell], quantile: float) -> tuple[float, float]:
     """Return the curve that this share of the cells lies below: where it is 1, and its slope.
 
-    Quantiles do not mind that both are cut to a range (Powell 1986, Censored regression
-    quantiles). The loss that they minimise has corners and no gradient to go by.
+    Cutting shares and curve to a range does not bias it, as it is a quantile (Powell 1986,
+    Censored regression quantiles). The loss is not differentiable.
     """
     signals = np.log([cell.signal for cell in found])
     lost = _log_cut([cell.lost for cell in found])

@@ -7,7 +7,6 @@ the public guess; "one row" keeps one random row of each. "rows" protects single
 
 from __future__ import annotations
 
-import csv
 import math
 import time
 import warnings
@@ -21,7 +20,7 @@ from scipy.special import expit, ndtr
 from sklearn.model_selection import GroupShuffleSplit
 
 import skdp
-from benchmarks import held_out
+from benchmarks import held_out, results_file
 from benchmarks.columns import one_hot
 from benchmarks.datasets import bike
 from benchmarks.registry import Unavailable, shared_file
@@ -326,10 +325,8 @@ def report(rows):
 
 def read(path):
     """The commands that made a table, and its rows."""
-    if path is None or not path.exists():
-        return [], []
-    made, *table = path.read_text(encoding="utf-8").splitlines()
-    return made.removeprefix("# made by: ").split("; "), list(csv.DictReader(table))
+    comments, rows = results_file.read(path)
+    return [part for one in comments for part in one.removeprefix("made by: ").split("; ")], rows
 
 
 def run(
@@ -362,9 +359,6 @@ def run(
         commands, before = read(path) if kinds else ([], [])
         again = {row["data"] for row in rows}
         rows = [*(row for row in before if row["data"] not in again), *rows]
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.write(f"# made by: {'; '.join([*commands, command])}\n")
-            table = csv.DictWriter(file, [*FACTS, *FIGURES], lineterminator="\n")
-            table.writeheader()
-            table.writerows(rows)
+        made = f"made by: {'; '.join([*commands, command])}"
+        results_file.write(path, [made], [*FACTS, *FIGURES], rows)
     return rows

@@ -18,7 +18,6 @@ standard errors.
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 import time
@@ -30,6 +29,7 @@ import numpy as np
 from scipy.special import expit
 
 import skdp
+from benchmarks import results_file
 from benchmarks.table import mean_and_error
 from skdp.linear_model import SeededNoiseWarning
 
@@ -39,9 +39,11 @@ EPSILONS = (0.3, 1.0, 3.0)
 CONDITIONS = ("raw", "standardised")
 RATES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 FEW = 10  # runs of a cell in which nothing is determined
-LARGE = 100_000  # rows of a cell that is run less often
-ROUNDS = ((40, 6), (100, 20), (400, 60))  # runs of small cells and of large ones, then of all
-# Most width at epsilon 1, that without privacy being 1: problem, columns, n, d, width.
+LARGE = 100_000  # rows from which a cell is run less often
+# Rounds of runs: how many runs a small cell and a large one have after each of them. In the last
+# round, which follows, every cell reaches the number that was asked for.
+ROUNDS = ((40, 6), (100, 20), (400, 60))
+# Aims at epsilon 1: problem, columns, n, d, largest width, where that without privacy is 1.
 WIDTHS = (
     ("linear", "normal", 100_000, 5, 1.2),
     ("linear", "normal", 100_000, 20, 1.2),
@@ -52,7 +54,7 @@ WIDTHS = (
     ("linear", "0/1", 10_000, 5, 3.0),
     ("logistic", "0/1", 10_000, 5, 3.0),
 )
-FOUND = ("z", "determined", "relative_error", "width", "naive")  # of each run
+FOUND = ("z", "determined", "relative_error", "width", "naive")  # what is kept of each run
 # Columns and errors, or columns and classes.
 DESIGNS = {
     "linear": [
@@ -286,10 +288,9 @@ def verdict(path: Path) -> list[str]:
     Coverage is to lie in [.93, .97] where the relative error is at most 0.35, and in [.93, .985]
     up to 0.5; widths have aims at epsilon 1, for columns that are independent or 0/1.
     """
-    with path.open(encoding="utf-8") as file:
-        command = next(file).strip("# \n")
-        lines = [one for one in csv.DictReader(file) if one["coverage"]]
-    said = [f"{len(lines)} cells with determined coefficients, from {command}"]
+    commands, lines = results_file.read(path)
+    lines = [one for one in lines if one["coverage"]]
+    said = [f"{len(lines)} cells with determined coefficients, from {'; '.join(commands)}"]
     for low_error, high_error, most in ((0.0, 0.35, 0.97), (0.35, 0.5, 0.985)):
         some = [one for one in lines if low_error <= float(one["relative_error"]) < high_error]
         out = [one for one in some if not 0.93 <= float(one["coverage"]) <= most]
@@ -348,12 +349,8 @@ def _write_runs(folder: Path, cell: Cell, found: list[tuple]) -> None:
 
 def write(output: Path, command: str, lines: list[dict]) -> None:
     """Write the table, with the command that made it."""
-    with output.open("w", newline="", encoding="utf-8") as file:
-        file.write(f"# {command}\n")
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for one in lines:
-            writer.writerow({name: _text(one.get(name, "")) for name in COLUMNS})
+    texts = [{name: _text(one.get(name, "")) for name in COLUMNS} for one in lines]
+    results_file.write(output, [command], COLUMNS, texts)
 
 
 def _text(value) -> str:

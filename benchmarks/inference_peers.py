@@ -22,7 +22,6 @@ Coverage and width are over determined coefficients; the others take all for det
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 import warnings
@@ -32,12 +31,14 @@ import numpy as np
 from scipy import stats
 
 import skdp
+from benchmarks import results_file
 from benchmarks.inference import DELTA, Cell, non_private_errors, simulate, truth
 from skdp import accounting
 
-CUT_X, CUT_Y = 4.0, 6.0
-# Of the one moment matrix: targets are divided by their size, and rows shortened to so many times
-# the root of their number of entries. With 1.5 normal rows were cut enough to bias slopes.
+CUT_X, CUT_Y = 4.0, 6.0  # ends, on both sides, that the others are told of columns and targets
+# Of the one moment matrix: targets are divided by their standard deviation, and rows shortened to
+# so many times the root of their number of entries. With 1.5 normal rows were cut enough to bias
+# slopes.
 TARGET_SIZE, ROW_FACTOR = math.sqrt(2), 2.0
 SIZES = ((2_000, 5), (10_000, 5), (10_000, 20), (100_000, 5))
 EPSILONS = (0.3, 1.0, 3.0)
@@ -160,8 +161,4 @@ def run(output: Path, command: str, runs: int) -> None:
         ]  # fmt: skip
         for one in lines[-len(METHODS) :]:
             print(*one.values(), flush=True)
-        with output.open("w", newline="", encoding="utf-8") as file:
-            file.write(f"# {command}\n")
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(lines)
+        results_file.write(output, [command], COLUMNS, lines)

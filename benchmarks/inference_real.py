@@ -13,7 +13,6 @@ standardised by the table's own moments. "price" fits the sets of the accuracy p
 
 from __future__ import annotations
 
-import csv
 import warnings
 from contextlib import contextmanager
 from functools import cache
@@ -24,11 +23,12 @@ import pandas as pd
 from scipy.special import expit
 
 import skdp
+from benchmarks import results_file
 from benchmarks.registry import Unavailable, modules, shared_file
 from benchmarks.table import mean_and_error
 from skdp.stages.inference.stage import InferenceStage
 
-# Rows that are drawn, of each table.
+# Numbers of rows that are drawn from each table.
 DRAWN = {
     "adult": (10_000, 48_842),
     "california_housing": (20_640,),
@@ -43,7 +43,7 @@ REAL = (
 )  # fmt: skip
 PRICED = ("adult", "bank", "california_housing", "diamonds", "bike")
 PRICE = ("data", "rows", "epsilon", "runs", "without", "loss", "loss_se", "most", "kept")
-MOST_LOSS = {True: 0.005, False: 0.01}  # of accuracy, of R2
+MOST_LOSS = {True: 0.005, False: 0.01}  # aims: of accuracy for classifiers, else of R2
 
 
 @cache
@@ -224,8 +224,4 @@ def _written(output: Path, command: str, columns, lines) -> None:
         for one in lines
     ]  # fmt: skip
     print(*texts[-1].values(), flush=True)
-    with output.open("w", newline="", encoding="utf-8") as file:
-        file.write(f"# {command}\n")
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(texts)
+    results_file.write(output, [command], columns, texts)

@@ -12,7 +12,6 @@ possible, as noise leaves nothing to say; they are never wrong, so coverage may 
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 import warnings
@@ -23,13 +22,15 @@ from sklearn import metrics as plain
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import skdp
+from benchmarks import results_file
 from skdp.linear_model import SeededNoiseWarning
 from skdp.metrics import evaluate
 from skdp.metrics.scores import ScoreCurve, ScoreMatrix
 
-LEVEL, BAND = 0.95, (0.93, 0.97)
+LEVEL, BAND = 0.95, (0.93, 0.97)  # of intervals; the coverage that is aimed at
 ROWS = (500, 3_000, 30_000)
 EPSILONS = (1.0, 0.3, 3.0)
+# Offsets of the margins of classes, which make them rare.
 CLASSES = {"even": (0.0,), "rare": (-3.0,), "very rare": (-5.0,), "three": (0.0, -1.0, -3.0)}
 OF_ALL = ("accuracy", "balanced_accuracy", "confusion_matrix", "log_loss")
 OF_TWO = (
@@ -145,7 +146,7 @@ def cells(names=()):
 
 def run(output: Path, command: str, runs: int, epsilons=EPSILONS, names=()) -> None:
     """Measure and write the table after every line; lines that it has are kept."""
-    lines = read(output)
+    lines = results_file.read(output)[1]
     for epsilon, (kind, n_rows, name) in itertools.product(epsilons, cells(names)):
         key = (f"{epsilon:g}", str(n_rows), kind, name)
         if any(tuple(line[part] for part in KEY) == key for line in lines):
@@ -153,23 +154,12 @@ def run(output: Path, command: str, runs: int, epsilons=EPSILONS, names=()) -> N
         found = measure(kind, n_rows, name, epsilon, runs)
         lines.append({part: _text(found[part]) for part in COLUMNS})
         print(*lines[-1].values(), flush=True)
-        with output.open("w", newline="", encoding="utf-8") as file:
-            file.write(f"# {command}\n")
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(lines)
-
-
-def read(path: Path) -> list[dict]:
-    """Return the lines of the file; none if there is no file."""
-    if not path.exists():
-        return []
-    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()[1:]))
+        results_file.write(output, [command], COLUMNS, lines)
 
 
 def verdict(path: Path) -> list[str]:
     """Say which lines miss the aim, allowing for silent intervals and for chance."""
-    missed, lines = [], read(path)
+    missed, lines = [], results_file.read(path)[1]
     for line in lines:
         chance = 2 * math.sqrt(0.05 * 0.95 / float(line["runs"]))
         most = max(BAND[1], LEVEL + float(line["silent"])) + chance

@@ -15,7 +15,6 @@ their signed logarithms, and both side by side.
 
 from __future__ import annotations
 
-import csv
 import math
 import time
 import warnings
@@ -27,6 +26,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import skdp
+from benchmarks import results_file
 from benchmarks.registry import Unavailable, modules
 from benchmarks.table import mean_and_error
 from skdp import accounting
@@ -164,16 +164,13 @@ def run(output, command, names=(), epsilons=EPSILONS, delta=1e-6, runs=5):
 
 def _kept(output, runs):
     """Rows of the file, if they are of so many runs."""
-    if output is None or not output.exists():
-        return []
-    comment, *lines = output.read_text(encoding="utf-8").splitlines()
-    return list(csv.DictReader(lines)) if f"; {runs} runs, " in comment else []
+    comments, rows = ([], []) if output is None else results_file.read(output)
+    return rows if any(f"; {runs} runs, " in comment for comment in comments) else []
 
 
 def _write(output, command, runs, delta, rows):
-    with output.open("w", newline="", encoding="utf-8") as file:
-        file.write(f"# made by: {command}; {runs} runs, delta {delta:g}\n")
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
+    made = f"made by: {command}; {runs} runs, delta {delta:g}"
+    rounded = [
+        {k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()} for row in rows
+    ]
+    results_file.write(output, [made], COLUMNS, rounded)

@@ -5,10 +5,12 @@ What compiled loops change is measured twice, without and with them (`pip instal
 
 from __future__ import annotations
 
+import collections
 import csv
 import functools
 import time
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -274,7 +276,9 @@ FITS = {
     (10_000, 50): (("<= 9", "<= 7"), ("<= 20", "<= 15")),
     (100_000, 50): (("<= 4", "<= 2.5"), ("<= 8", "<= 5")),
     (1_000_000, 50): (("", ""), ("", "")),
+    (100_000, 300): (("<= 12", "<= 8"),),  # logistic regression alone
 }
+MANY_NUMBERS = 20_000_000  # in X, from which a fit is timed once
 
 
 def fits(n_rows, n_features, columns, repeats):
@@ -293,7 +297,7 @@ def fits(n_rows, n_features, columns, repeats):
         "Ridge": margins + rng.standard_normal(n_rows),
     }
     names = "LogisticRegression", "Ridge"
-    for name, wanted in zip(names, FITS[n_rows, n_features], strict=True):
+    for name, wanted in zip(names, FITS[n_rows, n_features], strict=False):
         plain, ours = getattr(sklearn.linear_model, name)(), getattr(skdp, f"DP{name}")()
         y = targets[name]
         theirs, private = alternating(
@@ -307,37 +311,79 @@ def fits(n_rows, n_features, columns, repeats):
         yield "  milliseconds", 1e3 * private, "", ""
 
 
-def run(output: Path | None, command: str, smoke: bool) -> None:
-    """Print the table and, if asked, write it with the command that made it."""
+PARTS = "others", "memory", "passes", "fits"
+COMMON = "milliseconds", "float32 / float64"  # names of rows that belong to the row before
+
+
+def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = ()) -> None:
+    """Print the table and, if asked, write it with the command that made it.
+
+    Parts that are named are measured alone, and their rows put in place of those in the file;
+    fits alone of a shape, such as "100000x50", likewise.
+    """
+    unknown = set(parts) - {*PARTS, *map(shape_name, FITS)}
+    if unknown:
+        raise SystemExit(f"speed has the parts {', '.join([*PARTS, *map(shape_name, FITS)])}")
     repeats = 1 if smoke else 7
     n_rows = 20_000 if smoke else 1_000_000
-    table = [
-        *kernel(n_rows, 50, repeats),
-        *planning(repeats),
-        *overhead(max(n_rows // 10, 20_000), 50, repeats),
-        *batches(n_rows, repeats),
-        *noise(repeats),
-        *passes(64, 50, 1000 if smoke else 100_000, 1 if smoke else 2),
-        *passes(1, 20, 1000 if smoke else 100_000, 1 if smoke else 2),
-        *memory(n_rows),
-    ]
+    table: list[tuple] = []
+    if not parts or "others" in parts:
+        table += [
+            *kernel(n_rows, 50, repeats),
+            *planning(repeats),
+            *overhead(max(n_rows // 10, 20_000), 50, repeats),
+            *batches(n_rows, repeats),
+            *noise(repeats),
+            *passes(64, 50, 1000 if smoke else 100_000, 1 if smoke else 2),
+            *passes(1, 20, 1000 if smoke else 100_000, 1 if smoke else 2),
+        ]
+    if not parts or "memory" in parts:
+        table += memory(n_rows)
     table = [(what, value, "", wanted, "") for what, value, wanted in table]
     with threadpool_limits(1):
-        table += fast_or_not(lambda: one_thread(n_rows, 50, repeats))
+        if not parts or "passes" in parts:
+            table += fast_or_not(lambda: one_thread(n_rows, 50, repeats))
         for shape in list(FITS)[: 1 if smoke else None]:
-            times = 1 if shape[0] >= 1_000_000 else repeats
+            if parts and not {"fits", shape_name(shape)} & set(parts):
+                continue
+            times = 1 if shape[0] * shape[1] >= MANY_NUMBERS else repeats
             for columns in ("isotropic", "factor"):
                 fit = functools.partial(fits, *shape, columns, times)
                 table += fast_or_not(fit)
+    table = [(what, *map(shown, figures)) for what, *figures in table]
     for what, *figures in table:
-        print(f"{what:74s}", *(f"{shown(figure):>9s}" for figure in figures))
-    if output is not None:
-        with output.open("w", newline="") as file:
-            file.write(f"# made by: {command}\n")
-            writer = csv.writer(file)
-            writer.writerow(["what", "value", "with_fast", "wanted", "wanted_with_fast"])
-            for what, *figures in table:
-                writer.writerow([what.strip(), *map(shown, figures)])
+        print(f"{what:74s}", *(f"{figure:>9s}" for figure in figures))
+    if output is None:
+        return
+    rows = [(what.strip(), *figures) for what, *figures in table]
+    if parts:
+        with output.open(newline="") as file:
+            command = file.readline().removeprefix("# made by: ").strip()
+            rows = merged([tuple(row) for row in csv.reader(file)][1:], rows)
+    with output.open("w", newline="") as file:
+        file.write(f"# made by: {command}\n")
+        writer = csv.writer(file)
+        writer.writerow(["what", "value", "with_fast", "wanted", "wanted_with_fast"])
+        writer.writerows(rows)
+
+
+def merged(former, rows):
+    """Put rows in place of those with their names, each with rows of the same name before it."""
+
+    def named(rows):
+        """Give names that say what a row of a common name, such as "milliseconds", belongs to."""
+        counts = collections.Counter(row[0] for row in rows)
+        found, last = {}, ""
+        for row in rows:
+            last = last if row[0] in COMMON or counts[row[0]] > 1 else row[0]
+            found[last, row[0]] = row
+        return found
+
+    return [*(named(former) | named(rows)).values()]
+
+
+def shape_name(shape):
+    return "x".join(map(str, shape))
 
 
 def shown(figure):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks import results_file
 from benchmarks.scores import METRICS
 
 KEY = ["data", "condition", "method", "epsilon"]
@@ -55,11 +55,7 @@ def text(value) -> str:
 
 def read(path: Path) -> tuple[list[str], list[dict]]:
     """Commands that made the table, and its rows with numbers as numbers."""
-    if not path.exists():
-        return [], []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    commands = [line[2:] for line in lines if line.startswith("# ")]
-    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    commands, rows = results_file.read(path)
     for row in rows:
         for name in NUMBERS:
             row[name] = float(row[name]) if row[name] else math.nan
@@ -70,18 +66,14 @@ def read(path: Path) -> tuple[list[str], list[dict]]:
 
 
 def write(path: Path, commands, rows, columns=COLUMNS) -> None:
-    """Write the table, sorted, at once, so that an interrupted run leaves the old one."""
-    part = path.with_name(path.name + ".part")
-    with part.open("w", newline="", encoding="utf-8") as file:
-        file.writelines(f"# {command}\n" for command in commands)
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        for row in sorted(rows, key=lambda row: tuple(row[name] for name in KEY)):
-            cells = {name: text(row.get(name)) for name in columns if name != SCORES}
-            cells |= {"epsilon": f"{row['epsilon']:g}", "delta": f"{row['delta']:g}"}
-            cells[SCORES] = " ".join(f"{score:.5g}" for score in row[SCORES])
-            writer.writerow(cells)
-    part.replace(path)
+    """Write the table, sorted."""
+    lines = []
+    for row in sorted(rows, key=lambda row: tuple(row[name] for name in KEY)):
+        cells = {name: text(row.get(name)) for name in columns if name != SCORES}
+        cells |= {"epsilon": f"{row['epsilon']:g}", "delta": f"{row['delta']:g}"}
+        cells[SCORES] = " ".join(f"{score:.5g}" for score in row[SCORES])
+        lines.append(cells)
+    results_file.write(path, commands, columns, lines)
 
 
 def merge(path: Path, command: str, rows, columns=COLUMNS) -> None:

@@ -27,6 +27,7 @@ README = DOCS.parent / "README.md"
 BEGIN, END = "<!-- written by docs/accuracy_table.py -->\n", "<!-- end -->\n"
 CONDITIONS = ("raw", "standardised")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+PUBLIC_ROWS = "skdp, 2 % public"  # a method with a table of its own
 
 NAMES = {
     "adult": "Adult",
@@ -181,6 +182,18 @@ def rivals(rows):
     return text
 
 
+def rivals_by_chances(rows):
+    """Where rivals win by log loss and by AUC, the strongest one of each cell."""
+    found = list(verdict.against_rivals(verdict.Table(rows)))
+    text = ""
+    for word in ("log loss", "AUC"):
+        own = [one for one in found if one.aim.endswith(word)]
+        won = [f"{one.cell} ({one.figure})" for one in own if not one.met]
+        text += f"\nBy {word} a rival is better in {len(won)} of {len(own)} cells"
+        text += f": {'; '.join(won)}.\n" if won else ".\n"
+    return text
+
+
 def order(rows):
     """Methods, the default first, then yardsticks, solvers and rivals."""
     kinds = ["skdp", "reference", "solver", "rival", "not private"]
@@ -213,6 +226,35 @@ def tables(rows):
                 lines += [[name, *cells_of(own, name, metric)] for name in order(own)]
                 text += grid(lines) + "\n"
     return text
+
+
+def lost(row):
+    """What a cell loses to the non-private model: R², or log loss."""
+    return row["log_loss_gap"] if is_classification([row]) else -row["score_gap"]
+
+
+def with_public_rows(rows):
+    """What raw columns lose, and what they lose where 2 % of the rows are public."""
+    epsilons = (0.1, 0.3, 1.0)
+    heads = [f"{epsilon:g}, {what}" for epsilon in epsilons for what in ("raw", "2 % public")]
+    lines = [["data", "lost", *heads]]
+    halved = {True: [], False: []}
+    for data in sorted({row["data"] for row in of(rows, method=PUBLIC_ROWS)}):
+        pairs = [
+            [of(rows, data=data, condition="raw", method=name, epsilon=epsilon)[0]
+             for name in (verdict.DEFAULT, PUBLIC_ROWS)]
+            for epsilon in epsilons
+        ]  # fmt: skip
+        what = "log loss" if is_classification(pairs[0]) else "R²"
+        lines.append([data, what, *(number(lost(row)) for pair in pairs for row in pair)])
+        before, after = (lost(row) for row in pairs[0])
+        halved[after <= max(before / 2, 0.0)].append(data)
+    said = {
+        True: "At epsilon 0.1 at most half of it is left, or nothing was lost",
+        False: "more is",
+    }
+    halves = [f"{said[which]}: {', '.join(found)}" for which, found in halved.items() if found]
+    return f"{grid(lines)}\n{'; '.join(halves)}.\n"
 
 
 def spread(values):
@@ -326,12 +368,14 @@ def draw(axes, own, colours):
 
 def texts(rows, others):
     """Text of every file to include, by name, from both tables of results."""
+    public, rows = with_public_rows(rows), [row for row in rows if row["method"] != PUBLIC_ROWS]
     return {
+        "accuracy_public.inc": public,
         "accuracy_held_out.inc": held_out_distances(others),
         "accuracy_held_out_methods.inc": held_out_methods(others),
         "accuracy_held_out_aims.inc": held_out_aims(others),
         "accuracy_summary.inc": summary(rows),
-        "accuracy_rivals.inc": rivals(rows),
+        "accuracy_rivals.inc": rivals(rows) + rivals_by_chances(rows),
         "accuracy_tables.inc": tables(rows),
         "defaults_solvers.inc": solvers(rows),
     }

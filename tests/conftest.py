@@ -50,6 +50,15 @@ class Replay:
         if found:
             raise Leak("; ".join(found))
 
+    def finds_a_leak(self, make_model, pairs, adjacency):
+        """Whether one of several pairs of data sets raises `Leak`."""
+        for data, neighbour in pairs:
+            try:
+                self.check(make_model, data, neighbour, adjacency)
+            except Leak:
+                return True
+        return False
+
 
 def by_name(data):
     return dict(zip(("X", "y", "sample_weight", "groups"), data, strict=False))

@@ -45,6 +45,13 @@ def test_a_large_budget_comes_near_the_twin(results):
             assert result.scores[0] > result.twin_scores[0] - 0.15
 
 
+def test_a_fit_far_off_does_not_decide_the_score():
+    """The range of targets is found wrong by far now and then, and R² has no lower limit."""
+    [result] = demo.measure(demo.EXPERIMENTS[:1], (1.0,), 1)
+    result.scores = [0.4] * 19 + [-9e14]
+    assert "  0.400 (0.400 to 0.400)  " in demo.table([result])
+
+
 def test_every_fit_is_announced():
     seen = []
     demo.measure(demo.EXPERIMENTS[:1], (1.0, 3.0), 2, seen.append)
@@ -66,6 +73,9 @@ def test_quick_run_prints_and_draws(tmp_path):
     for sentence in ("n = 426, is public", "Not part of the guarantee"):
         assert sentence in done.stdout
     assert "100%" in done.stderr
+    # Each warning once, in the report.
+    assert len(re.findall("the noise drowns what", re.sub(r"\s+", " ", done.stdout))) == 3
+    assert "drowns" not in done.stderr
 
 
 @pytest.mark.parametrize("missing", ["tqdm", "matplotlib"])

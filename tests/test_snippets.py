@@ -6,7 +6,6 @@ import importlib
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn
 from sklearn.compose import ColumnTransformer
@@ -40,21 +39,14 @@ def snippets(page):
     return ["\n".join(block).strip() for block in found]
 
 
-def stays(rng, n=8000):
-    """The made-up hospital stays of the first page."""
-    frame = pd.DataFrame(
-        {
-            "age": rng.gamma(9.0, 6.0, n),
-            "sex": rng.choice(["f", "m"], n),
-            "ward": rng.choice(["surgery", "medicine", "children"], n),
-            "admitted": np.datetime64("2024-01-01") + rng.integers(0, 365, n),
-        }
-    )
-    risk = (frame.age - 60) / 12 + 1.5 * (frame.sex == "m") - 2.0 * (frame.ward == "children")
-    frame["readmitted"] = risk + rng.logistic(size=n) > 0
-    frame["days"] = 10 + 0.1 * frame.age + rng.standard_normal(n)
-    frame.loc[rng.random(n) < 0.1, ["age", "ward"]] = None
-    return frame
+def stays(rng):
+    """The made-up hospital stays of the first pages, with a number to predict: their days."""
+    example = DOCS / "examples" / "plot_02_raw_frame.py"
+    names = {}
+    exec(compile(example.read_text(encoding="utf-8").split("# %%")[0], example, "exec"), names)
+    frame = names["stays"]
+    age = frame["age"].fillna(frame["age"].mean())
+    return frame.assign(days=10 + 0.1 * age + rng.standard_normal(len(frame)))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.preprocessing import MaxAbsScaler
 
+from benchmarks import results_file
 from benchmarks.cases import columns, targets
 from benchmarks.cases.aims import AIMS, Aim
 from benchmarks.cases.parts import CASES
@@ -152,11 +152,7 @@ def show(row: dict) -> str:
 
 def read(path: Path) -> tuple[list[str], list[dict]]:
     """Commands that made the file, and its rows with numbers as numbers."""
-    if not path.exists():
-        return [], []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    commands = [line[2:] for line in lines if line.startswith("# ")]
-    rows: list[dict] = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    commands, rows = results_file.read(path)
     for row in rows:
         row |= {name: float(row[name] or "nan") for name in ("epsilon", *FIGURES)}
         row |= {"runs": int(row["runs"]), "values": [float(one) for one in row["values"].split()]}
@@ -167,14 +163,12 @@ def merge(path: Path, command: str, rows: list[dict]) -> None:
     """Put new rows in place of old ones of the same key; keep the others."""
     commands, old = read(path)
     found = {tuple(row[name] for name in KEY): row for row in (*old, *rows)}
-    with path.open("w", newline="", encoding="utf-8") as file:
-        file.writelines(f"# {one}\n" for one in dict.fromkeys([*commands, command]))
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for _, row in sorted(found.items()):
-            values = " ".join(f"{value:.5g}" for value in row["values"])
-            figures = {name: text(row[name]) for name in FIGURES}
-            writer.writerow({**row, **figures, "epsilon": f"{row['epsilon']:g}", "values": values})
+    lines = []
+    for _, row in sorted(found.items()):
+        values = " ".join(f"{value:.5g}" for value in row["values"])
+        figures = {name: text(row[name]) for name in FIGURES}
+        lines.append({**row, **figures, "epsilon": f"{row['epsilon']:g}", "values": values})
+    results_file.write(path, dict.fromkeys([*commands, command]), COLUMNS, lines)
 
 
 def run(

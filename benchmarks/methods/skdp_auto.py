@@ -1,14 +1,16 @@
 """skdp as it comes: nothing is set but the budget, the labels and the seed of the noise.
 
-On demand without its calibration, too, and with predictions that are linear, to see what they do.
+On demand without its calibration, too, with predictions that are linear, and with some rows public,
+to see what they do.
 """
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 import skdp
-from benchmarks.registry import Method
+from benchmarks.registry import Method, Split
 
 
 def estimator(split, epsilon, delta, seed, **parameters):
@@ -48,6 +50,26 @@ def with_bounds(split, epsilon, delta, seed):
     return estimator(split, epsilon, delta, seed, linear_predictions=True, bounds=ends)
 
 
+@dataclass(frozen=True)
+class WithPublicRows:
+    """Some of the rows are public: columns are read from them, and the others are trained on."""
+
+    split: Split
+    epsilon: float
+    delta: float
+    seed: int
+    share: float = 0.02
+
+    def fit(self, X, y):
+        """Return the model of the rows that are private."""
+        n_public = round(self.share * len(y))
+        places = np.random.default_rng(self.seed).permutation(len(y))
+        public, private = places[:n_public], np.sort(places[n_public:])
+        given = {"bounds": skdp.PublicSample(X[public])}
+        model = estimator(self.split, self.epsilon, self.delta, self.seed, **given)
+        return model.fit(X[private], y[private])
+
+
 METHODS = [
     Method("skdp", "skdp", estimator),
     Method(
@@ -65,5 +87,6 @@ METHODS = [
         lambda split: not split.is_classification,
         on_demand=True,
     ),
+    Method("skdp, 2 % public", "solver", WithPublicRows, on_demand=True),
     Method("skdp linear, bounds", "not private", with_bounds, on_demand=True),
 ]

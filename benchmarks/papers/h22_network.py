@@ -197,11 +197,7 @@ PARTS = {"sizes": sizes, "influence": influence}
 
 
 def main(names):
-    report = Report("h22_network")
-    for name in names or PARTS:
-        report.attempt(name, PARTS[name])
-    if not names:
-        report.finish(verdict(report), draw)
+    Report("h22_network").run(PARTS, names, verdict, draw)
 
 
 if __name__ == "__main__":

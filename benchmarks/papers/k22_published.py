@@ -236,10 +236,7 @@ def main(names):
         report.reload("T", "steps", "c", "m", "start")
         report.finish(verdict(report), draw)
         return
-    for name in names or PARTS:
-        PARTS[name](report)
-    if not names:
-        report.finish(verdict(report), draw)
+    report.run(PARTS, names, verdict, draw)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from benchmarks.papers.report import Report, mean_and_error
 from benchmarks.registry import modules
 
 PENALTY, DELTA, REPETITIONS = 0.05, 1e-6, 4
-# Rows: simulated, and of real data at most.
+# Numbers of rows: of simulated data, and of real data at most.
 SIMULATED_ROWS, MOST_ROWS = 20_000, 8000
 CHOSEN_ON = ("simulated, linear", "simulated, logistic", "bike", "bank")
 APART = ("california_housing", "covertype", "diamonds")

@@ -29,8 +29,7 @@ METHODS = {
 }
 # Data set, and how often: the larger it is, the less chance there is in a run.
 DATA = {breast_cancer: 20, california_housing: 10, adult: 3}
-# Steps of "adp_sgd" on the larger two: twice as many as its default takes at most.
-LONG = 2000
+MANY_STEPS = 2000  # of "adp_sgd" on the larger two: twice as many as its default takes at most
 
 
 def fit(split, name, parameters, epsilon, seed):
@@ -73,7 +72,7 @@ def run(report, dataset, runs):
         base = None
         for method, (name, parameters) in METHODS.items():
             if name == "adp_sgd" and dataset is not breast_cancer:
-                parameters = {**parameters, "max_iter": LONG}
+                parameters = {**parameters, "max_iter": MANY_STEPS}
             started = time.process_time()
             results = np.array(
                 [fit(split, name, parameters, epsilon, s) for s, split in enumerate(splits)]

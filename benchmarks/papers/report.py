@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import time
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks import results_file
 from benchmarks.registry import Unavailable
 
 RESULTS = Path(__file__).parent / "results"
@@ -51,11 +51,16 @@ class Report:
             self.skipped.append(f"{what}: {reason}")
             print(f"skipped {self.skipped[-1]}")
 
+    def run(self, parts, names, verdict, draw):
+        """Run the parts of these names, without writing; with no names, run all and write."""
+        for name in names or parts:
+            self.attempt(name, parts[name])
+        if not names:
+            self.finish(verdict(self), draw)
+
     def reload(self, *numbers):
         """Take the rows of the last complete run, to judge and draw them anew."""
-        with (RESULTS / f"{self.name}.csv").open(newline="") as file:
-            next(file)
-            self.rows = list(csv.DictReader(file))
+        self.rows = results_file.read(RESULTS / f"{self.name}.csv")[1]
         for row in self.rows:
             for name in numbers:
                 row[name] = float(row[name]) if row[name] else row[name]
@@ -75,11 +80,8 @@ class Report:
             return  # what is there from a complete run stays
         RESULTS.mkdir(exist_ok=True)
         columns = list(dict.fromkeys(key for row in self.rows for key in row))
-        with (RESULTS / f"{self.name}.csv").open("w", newline="") as file:
-            file.write(f"# made by: {self.command}\n")
-            writer = csv.DictWriter(file, columns, restval="")
-            writer.writeheader()
-            writer.writerows(self.rows)
+        path = RESULTS / f"{self.name}.csv"
+        results_file.write(path, [f"made by: {self.command}"], columns, self.rows)
         (RESULTS / f"{self.name}.txt").write_text("\n".join(lines) + "\n")
         import matplotlib as mpl
 

@@ -166,11 +166,7 @@ PARTS = {"penalty": penalty, "plain": plain}
 def main(names):
     warnings.simplefilter("ignore", skdp.PrivacyWarning)
     warnings.simplefilter("ignore", skdp.NoiseWarning)
-    report = Report("w17_passes")
-    for name in names or PARTS:
-        report.attempt(name, PARTS[name])
-    if not names:
-        report.finish(verdict(report), draw)
+    Report("w17_passes").run(PARTS, names, verdict, draw)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,11 @@ from skdp.accounting import Adjacency, Composed, Gaussian, gaussian_mu, price
 from skdp.steps import AdaptiveStep, PolynomialStep, relative_noise
 
 DELTA, CLIP, N_ROWS = 1e-5, 1.0, 1000
+# curves: budgets, steps, runs, and every how many steps accuracy is taken.
 EPSILONS, STEPS, SEEDS, EVERY = (0.1, 0.3, 1.0), 200, 6, 20
+# constant: values of c, noise multipliers, runs.
 DECAYS, MULTIPLIERS, FIG4_SEEDS = (0.0, 0.02, 0.2, 2.0), (20.0, 60.0), 4
+# tuning: values of beta and C, steps between resets, steps, runs, budgets.
 BETAS, GROWTHS, RESET, TUNED_STEPS, TUNED_RUNS = (1.0, 512.0), (1e-5, 1e-4, 1e-3, 1e-2), 39, 300, 6
 TUNED_EPSILONS = (0.03, 0.1)
 SCHEDULES = {"dp": "uniform", "adp": "step_matched"}
@@ -201,11 +204,7 @@ PARTS = {"curves": curves, "constant": constant, "tuning": tuning}
 
 
 def main(names):
-    report = Report("wu21_network")
-    for name in names or PARTS:
-        report.attempt(name, PARTS[name])
-    if not names:
-        report.finish(verdict(report), draw)
+    Report("wu21_network").run(PARTS, names, verdict, draw)
 
 
 if __name__ == "__main__":

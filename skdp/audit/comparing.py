@@ -18,8 +18,9 @@ TOLERANCE = 1e-12
 # Standard errors beyond which noise that was drawn is not what it was said to be. A false alarm has
 # probability 1e-9, or less for Laplace noise, whose fourth moment is allowed for.
 SURE = 6.0
-# Decimals, in standard deviations, by which noise is known again: fewer than the grid of mechanisms
-# has (2**-30). Chance repeats two numbers in a row once in 1e15 pairs of answers.
+# Decimals, in standard deviations, to which draws of noise are compared with each other: fewer than
+# the grid of mechanisms has (2**-30). Chance repeats two numbers in a row once in 1e15 pairs of
+# answers.
 DECIMALS = 7
 
 
@@ -149,7 +150,7 @@ class ReplayComparison:
         self._names: list[str] = []
         self._refused: list[str] = []
         self._noise: dict[str, _Noise] = {}
-        self._drawn = _Drawn()
+        self._repeats = _RepeatedNoise()
 
     def compare(self, name: str, first: Recording, second: Recording, relation: Adjacency) -> None:
         """Compare a recording with its repetition on the neighbour.
@@ -179,15 +180,15 @@ class ReplayComparison:
         if len(self._names) == 1 or _is_secure(first):
             for charged in first.charged:
                 self._noise.setdefault(charged.kind, _Noise()).add(charged.answers)
-            self._drawn.add(first)
+            self._repeats.add(first)
 
     def report(self, estimator: str) -> ReplayReport:
         """Return all that was found."""
         found = list(self.findings)
         for kind, noise in self._noise.items():
             found += [Finding("all fits", f"{kind}: {text}") for text in noise.findings()]
-        if self._drawn.again:
-            found.append(Finding("all fits", self._drawn.again))
+        if self._repeats.finding:
+            found.append(Finding("all fits", self._repeats.finding))
         if len(self._refused) == len(self._names):
             found.append(Finding("all fits", "every fit was refused: there is nothing to audit"))
         return ReplayReport(
@@ -206,7 +207,7 @@ class ReplayComparison:
         elif isinstance(first.error, ReplayMismatch):
             yield str(first.error)
         elif first.refusal != second.refusal:
-            yield "one of the two fits was refused, or in other words"
+            yield "one of the two fits was refused alone, or their refusals differ"
         elif first.error is None:
             asked, then = first.charged, second.charged
             if len(asked) != len(then) or [len(a.answers) for a in asked] != [
@@ -313,15 +314,15 @@ def _is_secure(recording: Recording) -> bool:
     return drawn_by == {"system"} or getattr(statement, "noise_source", "") == "system"
 
 
-class _Drawn:
-    """Noise as it was drawn, to find what is drawn again, at any distance.
+class _RepeatedNoise:
+    """Finds noise that was drawn before, in any earlier answer or fit.
 
-    An answer is known by its first two numbers. If it is a single number, it is known by that and
-    the one before it, from a release of its kind.
+    The noise of an answer is compared by its first two numbers; that of a single number, by it and
+    the one before it, from a release of the same kind.
     """
 
     def __init__(self) -> None:
-        self.again = ""
+        self.finding = ""
         self._first_fit: dict[bytes, int] = {}
         self._before: dict[str, Array] = {}
         self._n_fits = 0
@@ -340,11 +341,11 @@ class _Drawn:
                     self._compare(start)
 
     def _compare(self, start: Array) -> None:
-        # Noise with its sign changed is no new noise. Adding 0.0 makes 0.0 of -0.0.
+        # Noise with its sign changed is not new, either. Adding 0.0 makes 0.0 of -0.0.
         digits = ((start * math.copysign(1.0, start[0])).round(DECIMALS) + 0.0).tobytes()
-        if digits in self._first_fit and not self.again:
+        if digits in self._first_fit and not self.finding:
             unit = "answer" if self._first_fit[digits] == self._n_fits else "fit"
-            self.again = f"the noise of one {unit} came again in another one"
+            self.finding = f"the noise of one {unit} came again in another one"
         self._first_fit.setdefault(digits, self._n_fits)
 
 

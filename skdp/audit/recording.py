@@ -209,15 +209,16 @@ class Recording:
         return {**found, "its pickle": _as_bytes(self.model)}
 
 
-def _as_bytes(value: Any, around: tuple[int, ...] = ()) -> bytes | None:
-    """Pickle a value; twice, as which equal parts are one object is of no account.
+def _as_bytes(value: Any, holders: tuple[int, ...] = ()) -> bytes | None:
+    """Pickle a value; twice, so that it does not matter which of its equal parts are one object.
 
-    What cannot be pickled, as rows refuse to be, is pickled part by part.
+    What cannot be pickled, as rows refuse to be, is pickled part by part. ``holders`` are the ids
+    of what holds the value.
     """
     with contextlib.suppress(pickle.PicklingError, TypeError, AttributeError):
         return pickle.dumps(pickle.loads(pickle.dumps(value)))
-    if id(value) in around:
-        return b"around"
+    if id(value) in holders:
+        return b"a cycle"
     parts: Any = None
     if isinstance(value, FunctionType):
         parts = [value.__qualname__, value.__defaults__, inspect.getclosurevars(value).nonlocals]
@@ -229,7 +230,7 @@ def _as_bytes(value: Any, around: tuple[int, ...] = ()) -> bytes | None:
         parts = [type(value).__qualname__, vars(value)]
     if parts is None:
         return None
-    found = [_as_bytes(part, (*around, id(value))) for part in parts]
+    found = [_as_bytes(part, (*holders, id(value))) for part in parts]
     known = [part for part in found if part is not None]
     return b"|".join(known) if len(known) == len(found) else None
 

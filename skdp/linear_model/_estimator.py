@@ -1,8 +1,6 @@
 """The one path that every private estimator takes: check, read, prepare, charge, run, keep."""
 
-import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -13,7 +11,7 @@ from sklearn.utils.validation import validate_data
 from skdp._numbers import shown
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.release_lines import release_lines
-from skdp.linear_model import parameters, parts, tables
+from skdp.linear_model import parameters, parts
 from skdp.linear_model.budget import (
     PrivacyBudget,
     charge,
@@ -22,8 +20,8 @@ from skdp.linear_model.budget import (
     seed_fingerprint,
 )
 from skdp.linear_model.callbacks import CallbackMixin, Progress, with_callbacks
-from skdp.linear_model.grouping import without_sizes
 from skdp.linear_model.noise_warning import warn_about_noise
+from skdp.linear_model.refusals import refuse_tables, without_cells, without_sizes
 from skdp.objective import Problem
 from skdp.oracle import (
     NoiseSource,
@@ -38,35 +36,11 @@ from skdp.oracle import (
 from skdp.oracle.session import Stages
 from skdp.oracle.sources.base import Source
 from skdp.oracle.sources.memory import Map, row_threads
-from skdp.oracle.sources.records import canonical, row_parts
+from skdp.oracle.sources.records import row_parts
+from skdp.oracle.sources.sparse_rows import canonical
 from skdp.solvers import Solver
 
 GENERATORS = (np.random.RandomState, np.random.Generator)
-
-# What scikit-learn's refusals contain, and what is said instead: some of them quote cells, and the
-# advice to impute missing values would have rows read without privacy.
-UNUSABLE = {
-    "Complex data not supported": "must hold real numbers (Complex data not supported)",
-    "could not convert string": "holds text where numbers are needed",
-    "DTypePromotion": "holds columns that are no numbers",
-    "Expected 2D array": (
-        "must have two dimensions, rows and columns. Reshape your data: X.reshape(-1, 1) if there "
-        "is one column, X.reshape(1, -1) if there is one row"
-    ),
-    "contains NaN": (
-        "holds missing values (NaN), which are not supported. Fill them with constants that are "
-        "chosen without looking at the rows, and add a column that marks them, or leave such rows "
-        "out; means or medians of the rows, as an imputer takes them, would not be private. "
-        "skdp.DPTabularPreprocessor does all that"
-    ),
-    "setting an array element with a sequence": "holds cells that are lists, not numbers",
-    "contains infinity": "holds infinity (inf), or values that are too large for their type",
-}
-
-ENCODE = (
-    "Encode categories that are public beforehand, by skdp.DPTabularPreprocessor or by "
-    "sklearn.preprocessing.OneHotEncoder(categories=...)."
-)
 
 # Attribute of an estimator that was pickled inside the block of a budget of another process.
 _FOREIGN_BUDGET = "_foreign_budget"
@@ -118,6 +92,11 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
     noise_source: str
     random_state: Any
 
+    @property
+    def _who(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
+
     # ------------------------------------------------------------------ check and read
 
     def _check_shared_parameters(self) -> None:
@@ -163,7 +142,7 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
         part : tuple of (Partition, int)
             The part of a random split, of the fit's own unit, that the rows are; () for all rows.
         """
-        who, public = type(self).__name__, prepared.public
+        who, public = self._who, prepared.public
         parameters.warn_about_budget(who, self.epsilon, self.delta, public.n_rows)
         parameters.warn_about_seed(who, self.noise_source, self.epsilon)
         self._warn_and_report(prepared)
@@ -181,19 +160,20 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
             rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
             plan, stages, problem = prepared.plan, prepared.stages, prepared.problem
             progress = Progress.of(self, plan, statement)
-            told = None if progress is None else progress.released
-            solution = run(plan, stages, public, problem, source, drawn_from, rng, told)
+            on_release = None if progress is None else progress.released
+            solution = run(plan, stages, public, problem, source, drawn_from, rng, on_release)
             source.finish()
             if progress is not None:
                 progress.ended()
         return solution, statement
 
-    def charge_as_a_whole(self, statement: PrivacyStatement) -> NoiseSource:
+    def charge_as_a_whole(self, statement: PrivacyStatement, who: str | None = None) -> NoiseSource:
         """Charge the budgets for several fits together, and return the source of their noise.
 
-        The fits themselves go into a block of `skdp.linear_model.parts.charged_as_a_whole`.
+        ``who`` is what messages call it. The fits themselves go into a block of
+        `skdp.linear_model.parts.charged_as_a_whole`.
         """
-        who = type(self).__name__
+        who = who or self._who
         n_records = statement.n_rows or statement.n_groups or 1
         parameters.warn_about_budget(who, self.epsilon, statement.delta, n_records)
         parameters.warn_about_seed(who, self.noise_source, self.epsilon)
@@ -204,7 +184,7 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
 
     def _warn_and_report(self, prepared: Prepared) -> None:
         """Say what a plan means before it is carried out."""
-        who = type(self).__name__
+        who = self._who
         if prepared.solver is not None:
             warn_about_noise(who, prepared.plan, prepared.public, prepared.problem)
         if getattr(self, "verbose", 0):
@@ -262,111 +242,3 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.non_deterministic = self.noise_source == "system"
         return tags
-
-
-@contextmanager
-def without_cells(who: str, what: str, X: Any = None) -> Iterator[None]:
-    """Validate arrays in the block; neither a refusal nor a warning quotes what a cell holds.
-
-    Parameters
-    ----------
-    who : str
-        The estimator.
-    what : str
-        Names of the arrays.
-    X : table, default=None
-        One of the arrays, whose columns of text are named in a refusal.
-    """
-    try:
-        # Sums of extreme values may overflow in there: a warning would tell of single records.
-        with np.errstate(over="ignore", invalid="ignore"):
-            yield
-    except (ValueError, TypeError, OverflowError) as refusal:
-        message = str(refusal)
-        why = next((why for sign, why in UNUSABLE.items() if sign in message), None)
-        if isinstance(refusal, OverflowError):
-            why = "holds a number that is too large for float64"
-        if why is None:
-            raise
-        if X is not None and why == UNUSABLE["could not convert string"]:
-            texts = tables.columns_of_text(X)
-            if texts:
-                what, why = "X", f"{why}, in {tables.columns_in_words(texts)}. {ENCODE}"
-            else:
-                what = "y"
-        if what == "sample_weight" and why == UNUSABLE["contains NaN"]:
-            why = (
-                "holds missing values (NaN): give each row a number, 0 for one that does not count"
-            )
-        raise ValueError(f"{who}: {what} {why.rstrip('.')}. Nothing was released.") from None
-
-
-def refuse_tables(who: str, X: Any) -> None:
-    """Raise ValueError for a table that scikit-learn would misread, before any cell is looked at.
-
-    Dates would be taken for nanoseconds, and a lazy frame holds no rows yet.
-    """
-    tables.refuse_lazy(who, X)
-    dates = tables.columns_of_dates(X)
-    if dates:
-        raise ValueError(
-            f"{who}: X holds dates where numbers are needed, in {tables.columns_in_words(dates)}. "
-            "Turn them into numbers, such as days since a day that you choose beforehand, or let "
-            "skdp.DPTabularPreprocessor do it. Nothing was released."
-        )
-
-
-def unit_assumptions(n_records: int, unit: str, result: str = "the model") -> list[str]:
-    """Return what a statement says of the unit of privacy, and of how many there are.
-
-    Parameters
-    ----------
-    n_records : int
-    unit : {"row", "group"}
-    result : str, default="the model"
-        What each group counts once in.
-    """
-    if unit == "row":
-        return [f"One record is one row; the number of rows, n = {n_records}, is public."]
-    return [
-        "One record is one group: all rows with the same value of `groups`. The number of "
-        f"groups, n = {n_records}, is public; the numbers of their rows are not, and no "
-        "answer was computed from them but through the releases. (The time and the memory that "
-        "a fit takes grow with the number of rows, as any computation's.)",
-        "All rows of whoever is protected have one label, and no two of those share a label. Which "
-        "labels there are is public: what is protected are the rows behind each.",
-        f"Each group counts once in {result}, whatever the number of its rows.",
-    ]
-
-
-def row_assumptions(public: Public) -> list[str]:
-    """Return what the statement of any fit says everybody may know of the rows."""
-    sparse = (
-        "Which entries of sparse rows are stored, and how many, is private: no answer was computed "
-        "from it but through the releases. (The time and the memory that a fit takes grow with "
-        "their number, as any computation's.)"
-    )
-    labels_alone = (
-        "The features are public, of every record, and none was made from targets. What is "
-        "protected is the target of each record."
-    )
-    return [
-        *unit_assumptions(public.n_rows, public.unit),
-        *([sparse] if public.sparse and not public.labels_alone else []),
-        *([labels_alone] if public.labels_alone else []),
-        f"The number of columns, {public.n_features}, their names and the type of X are public.",
-        "That no value is missing or infinite is public: such rows are refused.",
-    ]
-
-
-def noise_assumptions(noise_source: str, epsilon: float) -> list[str]:
-    """Return what a seed does to the guarantee, and what no noise does."""
-    found = []
-    if noise_source == "seeded":
-        found.append(
-            "The noise follows from a seed, which stays secret: whoever knows it can subtract the "
-            "noise."
-        )
-    if math.isinf(epsilon):
-        found.append("There is NO privacy: epsilon is infinite and no noise was added.")
-    return found

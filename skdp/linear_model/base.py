@@ -16,16 +16,12 @@ from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import parts
 from skdp.linear_model._estimator import Prepared
-from skdp.linear_model.grouping import (
-    GroupLabels,
-    rows_in_memory,
-    without_row_counts,
-    without_sizes,
-)
+from skdp.linear_model.grouping import GroupLabels, rows_in_memory
 from skdp.linear_model.inference import InferenceMixin, warn_about_inference
 from skdp.linear_model.parameters import check_counts, planned_records
 from skdp.linear_model.partitions import CheckTask, as_partitions, summaries
 from skdp.linear_model.preparation import PlannedModel
+from skdp.linear_model.refusals import without_row_counts, without_sizes
 from skdp.linear_model.streaming import BlockReader
 from skdp.linear_model.units import Targets, in_raw_units, joint_weights, scaled_scores
 from skdp.oracle import Solution

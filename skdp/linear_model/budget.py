@@ -230,7 +230,7 @@ class PrivacyBudget:
         head = f"<PrivacyBudget: epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}"
         if self.process != process_id():
             return f"{head}, of another process>"
-        return f"{head}, {self.spent:.6g} spent by {self._n_fits} fits>"
+        return f"{head}, {self.spent:.6g} spent by {self._n_fits} fit{'s' * (self._n_fits != 1)}>"
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>{self.statement._repr_html_()}"
@@ -273,8 +273,8 @@ class PrivacyBudget:
     ) -> accounting.PrivacyStatement:
         """Return the total with one more fit, or raise and leave everything as it was."""
         self._require_process(f"a fit of {who}")
-        plan = f"{who} asked for a fit of epsilon={asked.epsilon:.6g}, delta={asked.delta:.6g}"
-        end = "The fit was refused; nothing was released and nothing was charged."
+        plan = f"{who} asked for epsilon={asked.epsilon:.6g}, delta={asked.delta:.6g}"
+        end = "It was refused; nothing was released and nothing was charged."
         unit = (self._total or asked).unit
         if (asked.adjacency, asked.unit) != (self.adjacency, unit):
             raise PrivacyBudgetError(
@@ -307,8 +307,8 @@ class PrivacyBudget:
             raise PrivacyBudgetError(
                 f"{plan}, which would bring the total at delta={self.delta:g} to epsilon="
                 f"{total.epsilon:.6g}, but its budget allows {self.epsilon:.6g}, of which "
-                f"{self.spent:.6g} is spent by {self._n_fits} fits. One more full-batch fit can "
-                f"ask for epsilon={left:.6g} at most. {end}"
+                f"{self.spent:.6g} is spent by {self._n_fits} fit{'s' * (self._n_fits != 1)}. One "
+                f"more full-batch fit can ask for epsilon={left:.6g} at most. {end}"
             )
         return total
 

@@ -1,4 +1,4 @@
-"""Callbacks of scikit-learn 1.9 and later: told of steps and of budget, never of rows."""
+"""Callbacks of scikit-learn 1.9 and later: they get steps and budget, and nothing of rows."""
 
 import importlib
 import inspect
@@ -12,8 +12,8 @@ from skdp import accounting
 from skdp.linear_model import parts
 from skdp.oracle import Entry, Plan
 
-HOOKS = "on_fit_task_begin", "on_fit_task_end"
-LINES = 10  # lines about the progress of a fit, with verbose=2
+HOOKS = "on_fit_task_begin", "on_fit_task_end"  # scikit-learn's, that may ask for X and y
+PROGRESS_LINES = 10  # that a fit with verbose=2 prints, at most
 RELEASES_PER_LINE = 100  # where the number of releases is not known beforehand
 
 try:
@@ -35,11 +35,12 @@ def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
 class CallbackMixin(_Support):
     """Gives an estimator ``set_callbacks``, where scikit-learn has callbacks."""
 
-    _tells_steps = True  # False where the number of fits is secret
+    _n_fits_is_public = True  # False for private searches: callbacks would count their fits
 
-    @available_if(lambda self: _callback is not None and self._tells_steps)  # type: ignore[untyped-decorator]
+    # mypy: scikit-learn's decorators have no types.
+    @available_if(lambda self: _callback is not None and self._n_fits_is_public)  # type: ignore[untyped-decorator]
     def set_callbacks(self, *callbacks: Any) -> Self:
-        """Set callbacks, which are told after each release how far the fit is.
+        """Set callbacks, which are called after each release with how far the fit is.
 
         They need scikit-learn 1.9. A fit is one task, and each of its releases is a task of it,
         named after what was released. A hook that asks for ``metadata`` gets public facts, all of
@@ -69,11 +70,12 @@ class CallbackMixin(_Support):
         if hasattr(self, "_parent_callback_ctx"):  # a meta-estimator's, which others use as well
             return found
         for callback in callbacks:
-            asked = sorted({"X", "y"} & {name for hook in HOOKS for name in _asked(callback, hook)})
-            if asked:
+            requested = {name for hook in HOOKS for name in _requested(callback, hook)}
+            rows = sorted({"X", "y"} & requested)
+            if rows:
                 warnings.warn(
                     f"{type(self).__name__}: {type(callback).__name__} asks for "
-                    f"{' and '.join(asked)}, and gets None: what it computed from the rows would "
+                    f"{' and '.join(rows)}, and gets None: what it computed from the rows would "
                     "not be private. Score the fitted model on rows that are public, or by "
                     "skdp.metrics.evaluate.",
                     UserWarning,
@@ -82,7 +84,8 @@ class CallbackMixin(_Support):
         return found
 
 
-def _asked(callback: Any, hook: str) -> set[str]:
+def _requested(callback: Any, hook: str) -> set[str]:
+    """Return what a hook asks for: by scikit-learn's convention, its keyword-only parameters."""
     parameters = inspect.signature(getattr(callback, hook)).parameters.values()
     return {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
 
@@ -100,7 +103,7 @@ def without_callbacks(estimator: Any) -> Any:
 
 
 class Progress:
-    """Tells callbacks, and with ``verbose=2`` whoever reads, which releases were made.
+    """Tells callbacks, and prints with ``verbose=2``, which releases were made.
 
     It knows the plan and what was charged, and sees neither rows nor answers.
 
@@ -123,14 +126,14 @@ class Progress:
 
     @classmethod
     def of(cls, estimator: Any, plan: Plan, statement: accounting.PrivacyStatement) -> Self | None:
-        """Return the progress of a fit, or None where nobody wants to know.
+        """Return the progress of a fit; None where nobody asked for it.
 
-        Nor may anybody know how many fits a private search makes.
+        None for fits in a private search, too: their number is secret.
         """
         if parts.is_charged():
             return None
-        listens = _has_callbacks(estimator) or getattr(estimator, "verbose", 0) > 1
-        return cls(estimator, plan, statement) if listens else None
+        is_wanted = _has_callbacks(estimator) or getattr(estimator, "verbose", 0) > 1
+        return cls(estimator, plan, statement) if is_wanted else None
 
     def released(self, kind: str, entries: tuple[Entry, ...]) -> None:
         """Take note of one more release.
@@ -160,7 +163,7 @@ class Progress:
 
     @property
     def _interval(self) -> int:
-        return RELEASES_PER_LINE if self._n_steps is None else -(-self._n_steps // LINES)
+        return RELEASES_PER_LINE if self._n_steps is None else -(-self._n_steps // PROGRESS_LINES)
 
     def _facts(self, kind: str, entries: tuple[Entry, ...]) -> dict[str, Any]:
         """Return what a callback may know."""

@@ -232,6 +232,8 @@ sparse : bool, default=False
     Whether X is going to be sparse.
 n_groups : int or None, default=None
     Number of groups, if ``fit`` is going to get ``groups``.
+weighted : bool, default=False
+    Whether ``fit`` is going to get ``sample_weight``: solver and stages may be others then.
 
 Returns
 -------

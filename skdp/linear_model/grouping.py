@@ -4,10 +4,6 @@ Labels are turned into numbers and forgotten. Neither they nor the number of row
 are private.
 """
 
-import re
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,47 +14,6 @@ from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.sources.groups import GroupedSource, Groups
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.records import Records
-
-# A number that stands by itself in a message of scikit-learn: of rows, perhaps.
-COUNT = re.compile(r"(?<![\w.])\d+(\.\d+)?(?!\w)")
-NO_MEMORY = "{}: a fit of this size needs more memory than there is."
-
-
-@contextmanager
-def without_sizes(who: str, grouped: bool) -> Iterator[None]:
-    """Let no lack of memory in the block tell how much was asked for: that follows from the rows.
-
-    Parameters
-    ----------
-    who : str
-        The estimator.
-    grouped : bool
-        Whether the number of rows is private.
-    """
-    try:
-        yield
-    except MemoryError:
-        if not grouped:
-            raise
-        raise MemoryError(NO_MEMORY.format(who)) from None
-
-
-@contextmanager
-def without_row_counts(grouped: bool) -> Iterator[None]:
-    """Let validation in the block neither tell nor warn how many rows there are.
-
-    With groups that number is private. Refusals of scikit-learn quote shapes, and one of its
-    warnings compares the number of labels with that of rows.
-    """
-    if not grouped:
-        yield
-        return
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except (ValueError, TypeError) as refusal:
-        raise type(refusal)(COUNT.sub("...", str(refusal))) from None
 
 
 class GroupLabels:

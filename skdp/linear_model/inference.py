@@ -15,10 +15,12 @@ from skdp.accounting import PrivacyStatement
 from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.noise_warning import NoiseWarning
 from skdp.linear_model.summary import CoefficientTable
-from skdp.linear_model.units import BLOCK_VALUES, in_raw_units
+from skdp.linear_model.units import in_raw_units
 from skdp.oracle import Scaling, Solution
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import DebiasedEstimate, InferenceStage
+
+BLOCK_VALUES = 1 << 20  # values of rows that are made dense at once
 
 # Attributes of a fit with an inference; a fit without one has none of them.
 FITTED = (

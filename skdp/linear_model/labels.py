@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._numbers import AnyArray, Array, Indices, is_real, listed, shown
+from skdp.linear_model.refusals import public_refusal
 
 
 def sorted_labels(declared: Any) -> AnyArray:
@@ -26,9 +27,9 @@ def sorted_labels(declared: Any) -> AnyArray:
 def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     """Return the declared labels, sorted, and the place of each label among them."""
     classes = sorted_labels(declared)
-    kinds = [_kind(found) for found in (classes, labels)]
+    kinds = [type_in_a_word(found) for found in (classes, labels)]
     if len({*kinds, "objects"}) == 3:  # objects may be of any kind
-        raise ValueError(
+        raise public_refusal(
             f"classes are {kinds[0]} ({listed(classes.tolist())}), and the labels in y are "
             f"{kinds[1]}. Declare the labels as they are in y. Nothing was released."
         )
@@ -38,7 +39,7 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
         codes = np.zeros(len(labels), dtype=np.intp)
     codes[codes == len(classes)] = 0
     if np.any(classes[codes] != labels):
-        raise ValueError(
+        raise public_refusal(
             "y holds a label that is not among the declared classes, "
             f"{listed(classes.tolist(), 20)} ({kinds[0]}; the number 1 and the text '1' are "
             "different labels). Nothing was released."
@@ -46,7 +47,7 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     return classes, codes
 
 
-def _kind(labels: AnyArray) -> str:
+def type_in_a_word(labels: AnyArray) -> str:
     """Say in a word what labels are; of the type of the array, not of any label."""
     return {"U": "text", "S": "text", "O": "objects"}.get(labels.dtype.kind, "numbers")
 
@@ -55,13 +56,15 @@ def weights_by_label(class_weight: Mapping[Any, float], classes: AnyArray) -> Ar
     """Return the weight of each label, 1 where none is given."""
     unknown = [label for label in class_weight if label not in set(classes.tolist())]
     if unknown:
-        raise ValueError(f"class_weight names labels that are not among the classes: {unknown!r}.")
+        raise public_refusal(
+            f"class_weight names labels that are not among the classes: {unknown!r}."
+        )
     given = [class_weight.get(label, 1.0) for label in classes.tolist()]
     if not all(is_real(weight) for weight in given):
-        raise ValueError(f"class_weight must map labels to numbers; got {shown(class_weight)}.")
+        raise public_refusal(f"class_weight must map labels to numbers; got {shown(class_weight)}.")
     weights = np.array(given, dtype=float)
     if not ((weights >= 0) & np.isfinite(weights)).all():
-        raise ValueError(
+        raise public_refusal(
             f"class_weight must be finite and not negative; got {shown(class_weight)}."
         )
     return weights

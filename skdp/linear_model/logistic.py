@@ -21,6 +21,7 @@ from skdp.linear_model.inference import mean_response
 from skdp.linear_model.labels import encode, sorted_labels, weights_by_label
 from skdp.linear_model.parameters import check_l1_ratio
 from skdp.linear_model.partitions import on_partitions
+from skdp.linear_model.refusals import public_refusal
 from skdp.linear_model.units import Targets
 
 
@@ -184,6 +185,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         *,
         sparse: bool = False,
         n_groups: int | None = None,
+        weighted: bool = False,
     ) -> PrivacyStatement:
         """Return the privacy statement of a fit that has not happened, without data.
 
@@ -201,7 +203,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes must be at least 2; got {shown(n_classes)}.")
         if declared is not None and n_classes != declared:
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
-        return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups)
+        return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups, weighted)
 
     @on_partitions
     def decision_function(self, X: Any, return_std: bool = False) -> Any:
@@ -284,7 +286,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             check_classification_targets(labels)
             classes = np.unique(labels)
             if len(classes) < 2:
-                raise ValueError(
+                raise public_refusal(
                     "DPLogisticRegression needs at least 2 classes; the data holds one class only. "
                     "Nothing was released."
                 )

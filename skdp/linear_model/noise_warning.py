@@ -11,8 +11,9 @@ from skdp.oracle import Plan, Public
 from skdp.planning.expected_loss import MOST_LOSS, expected_loss, signal_for
 
 WASTEFUL = 0.2  # of what larger batches tell for the same budget
-# What half of the fits may lose of what there is to learn: from the first on, a fit is no better
-# than a constant; rows are named for the others.
+# Shares of what there is to learn, R2 or log loss over a constant, that half of the fits lose at
+# most. A plan that must expect to lose all of it is warned of, and messages say how many rows would
+# do for the other two.
 ALL, HALF, TENTH = 1.0, 0.5, 0.1
 
 

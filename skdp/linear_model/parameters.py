@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from skdp._numbers import Array, is_integer, is_real, require, shown
+from skdp._numbers import (
+    LARGEST_BOUND,
+    LEAST_BOUND,
+    Array,
+    is_integer,
+    is_real,
+    require,
+    shown,
+)
 from skdp.objective import Box, Constraint, L1Ball, L2Ball, Problem, Simplex, Unconstrained
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.base import REGISTRY
-
-LEAST_BOUND, LARGEST_BOUND = 1e-50, 1e50  # of data_norm, target_bound and radius
-
 
 NOISE_SOURCES = ("system", "seeded")
 
@@ -58,7 +63,7 @@ def warn_about_seed(who: str, noise_source: str, epsilon: float) -> None:
     if noise_source == "seeded" and not math.isinf(epsilon):
         warnings.warn(
             f"{who}: noise_source='seeded' makes the noise reproducible: whoever knows the seed "
-            "can subtract it, so this fit is NOT private. Use it for tests and for research on "
+            "can subtract it, so the result is NOT private. Use it for tests and for research on "
             "public data; the default, noise_source='system', is secure.",
             SeededNoiseWarning,
             stacklevel=3,
@@ -146,7 +151,7 @@ def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> No
     """Warn where a budget promises little."""
     if math.isinf(epsilon):
         warnings.warn(
-            f"{who}: epsilon=inf adds no noise: this model is NOT private. Use it for debugging "
+            f"{who}: epsilon=inf adds no noise: the result is NOT private. Use it for debugging "
             "on public data only.",
             PrivacyWarning,
             stacklevel=3,

@@ -13,9 +13,8 @@ from skdp.accounting import LABEL, Adjacency, PrivacyStatement
 from skdp.linear_model._estimator import (
     Prepared,
     PrivateEstimatorMixin,
-    noise_assumptions,
-    row_assumptions,
 )
+from skdp.linear_model.assumptions import noise_assumptions, row_assumptions
 from skdp.linear_model.inference import expectation, warn_about_inference
 from skdp.linear_model.noise_warning import expectations, warn_about_noise
 from skdp.linear_model.parameters import (
@@ -133,11 +132,13 @@ class PlannedModel(PrivateEstimatorMixin):
         n_outputs: int,
         is_sparse: bool,
         n_groups: int | None,
+        weighted: bool,
     ) -> PrivacyStatement:
         self._check_parameters()
         check_counts("plan", n_features=n_features)
+        require("weighted", weighted, "be True or False", isinstance(weighted, bool | np.bool_))
         n_records = planned_records(n_samples, n_groups)
-        weighted = getattr(self, "class_weight", None) is not None
+        weighted = weighted or getattr(self, "class_weight", None) is not None
         prepared = self._prepare(
             n_records, n_features, n_outputs, is_sparse, weighted, grouped=n_groups is not None
         )
@@ -225,8 +226,7 @@ class PlannedModel(PrivateEstimatorMixin):
         public = replace(
             public, row_bound=public.long_row if self.data_norm is None else public.data_norm
         )
-        centred = public.has_intercept and not public.sparse
-        public = replace(public, moments=choice.known_moments(ends, centred))
+        public = replace(public, moments=choice.known_moments(ends, public.has_intercept))
         if start is not None:
             public = public.starting_at(*start)
         problem = Problem(

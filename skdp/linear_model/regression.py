@@ -80,6 +80,7 @@ class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         *,
         sparse: bool = False,
         n_groups: int | None = None,
+        weighted: bool = False,
     ) -> PrivacyStatement:
         """Return the privacy statement of a fit that has not happened, without data.
 
@@ -90,7 +91,7 @@ class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
             Number of targets.
         {of_a_plan}
         """
-        return self._plan(n_samples, n_features, n_outputs, sparse, n_groups)
+        return self._plan(n_samples, n_features, n_outputs, sparse, n_groups, weighted)
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         if np.asarray(y).dtype.kind not in "biuf":

@@ -1,12 +1,13 @@
 """Ridge regression that chooses its penalty by cross-validation, at the price of one release."""
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import Array, is_integer, require
+from skdp._numbers import Array, is_integer, listed, require
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.documentation import documented
@@ -33,10 +34,10 @@ class DPRidgeCV(DPLinearRegressor):
         Penalties to choose among, in scikit-learn's scale. Any number of them costs the same.
     n_folds : int, default=3
         Number of folds, at least 2; more folds are noisier.
-    column_sets : sequence of sequences of int or None, default=None
-        Sets of columns to choose among, by number, each with every penalty; they cost nothing more,
-        either. Coefficients of other columns are 0. None is the set of all columns. The sets must
-        not follow from these rows.
+    column_sets : sequence of sequences of int or str, or None, default=None
+        Sets of columns to choose among, each with every penalty; they cost nothing more, either. By
+        number, or all of them by name where X is a data frame. Coefficients of other columns are 0.
+        None is the set of all columns. The sets must not follow from these rows.
     epsilon : float, default=1.0
         Privacy budget of one ``fit``; positive. inf adds no noise.
     delta : float, default=1e-6
@@ -56,11 +57,14 @@ class DPRidgeCV(DPLinearRegressor):
     alphas_ : array of shape (n_alphas,)
         The penalties that were compared.
     columns_ : array of int
-        The set of columns with the least error.
+        The set of columns with the least error, by number.
     cv_errors_ : array of shape (n_alphas,) or (n_sets, n_alphas)
         Mean squared error of each penalty on the folds that its fit did not see, in squared units
-        of y; for several targets their sum, each in its standardised unit. Noisy, not biased by
-        the noise; may be negative where noise is large. With ``column_sets``, a row for each set.
+        of y; for several targets their sum, each in its standardised unit. Noisy; may be negative
+        where noise is large. Each error by itself is not biased by the noise, but the least of
+        several is optimistic: the noise that makes an error small makes it the least, too. Judge
+        the model by `skdp.metrics.evaluate` on other rows. With ``column_sets``, a row for each
+        set.
     path_ : array of shape (n_alphas, n_features) or (n_alphas, n_targets, n_features)
         Coefficients for each penalty; with ``column_sets``, for each set and penalty.
     {fitted}
@@ -149,6 +153,33 @@ class DPRidgeCV(DPLinearRegressor):
         fine = is_integer(self.n_folds) and self.n_folds >= 2
         require("n_folds", self.n_folds, "be an integer of at least 2", fine)
 
+    def _prepare(self, *shape: Any, **others: Any) -> Prepared:
+        model = self
+        if _are_names(self.column_sets):
+            # Plans are cached by parameter values, and the same names may be other columns in
+            # another data frame.
+            model = copy(self)
+            model.column_sets = self._numbered(others.get("names"))
+        return super(DPRidgeCV, model)._prepare(*shape, **others)
+
+    def _numbered(self, names: Sequence[str] | None) -> list[list[int]] | None:
+        """Return the sets by number, or None where names of columns are not known yet."""
+        if names is None:  # a plan: any sets cost the same
+            return None
+        who, sets = type(self).__name__, [list(one) for one in self.column_sets]
+        if not names:
+            raise ValueError(
+                f"{who}: column_sets name columns, and X is no data frame whose columns have "
+                "names; number the columns, from 0 on. Nothing was released."
+            )
+        unknown = [name for one in sets for name in one if name not in names]
+        if unknown:
+            raise ValueError(
+                f"{who}: column_sets must name columns of X, or number all of them; not in X: "
+                f"{listed(unknown)}. Nothing was released."
+            )
+        return [[names.index(name) for name in one] for one in sets]
+
     def _choose_solver(
         self, public: Public | None = None, problem: Problem | None = None
     ) -> Solver:
@@ -164,6 +195,7 @@ class DPRidgeCV(DPLinearRegressor):
         statement: PrivacyStatement,
     ) -> None:
         super()._keep(solution, prepared, targets, statement)
+        assert isinstance(prepared.solver, FoldMoments)
         found, n_features = solution.found, prepared.public.n_features
         targets_by = None if solution.scaling is None else solution.scaling.targets
         # Errors of several targets are added up in standardised units.
@@ -171,7 +203,8 @@ class DPRidgeCV(DPLinearRegressor):
         best_set, best_alpha = divmod(found["best"], len(self.alphas))
         self.alphas_ = np.array(self.alphas, dtype=np.float64)
         self.alpha_ = self.alphas[best_alpha]
-        sets = [range(n_features)] if self.column_sets is None else self.column_sets
+        numbered = prepared.solver.column_sets
+        sets = [range(n_features)] if numbered is None else numbered
         self.columns_ = np.array(sorted(sets[best_set]), dtype=np.intp)
         shape = len(self.alphas) if self.column_sets is None else (len(sets), len(self.alphas))
         self.cv_errors_ = np.reshape(found["errors"] * unit**2, shape)
@@ -181,6 +214,15 @@ class DPRidgeCV(DPLinearRegressor):
         ]
         path = np.array([coef[0] if targets.is_column else coef for coef in raw])
         self.path_ = path.reshape(*self.cv_errors_.shape, *path.shape[1:])
+
+
+def _are_names(column_sets: Any) -> bool:
+    """Whether sets of columns hold names, not numbers."""
+    try:
+        names = [isinstance(i, str) for one in column_sets for i in one]
+        return any(names) and not any(isinstance(one, str) for one in column_sets)
+    except TypeError:  # None, or no sets of columns, which the solver refuses
+        return False
 
 
 class RidgePathDisplay:

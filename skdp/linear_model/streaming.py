@@ -7,9 +7,11 @@ import numpy as np
 from scipy import sparse as scipy_sparse
 
 from skdp._numbers import AnyArray, Array
-from skdp.linear_model.grouping import GroupLabels, without_row_counts
+from skdp.linear_model.grouping import GroupLabels
+from skdp.linear_model.refusals import without_row_counts
 from skdp.linear_model.units import Targets
 from skdp.oracle import Public
+from skdp.oracle.sources.partitioned import SPENT
 from skdp.oracle.sources.stream import Arrival
 
 
@@ -63,9 +65,7 @@ class BlockReader:
         if not (is_tuple and len(block) == 2 + grouped):
             form = "a triple (X, y, groups)" if grouped else "a pair (X, y)"
             got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
-            raise ValueError(
-                f"{who}: a block is {form}; got {got}. The budget of this fit is spent."
-            )
+            raise ValueError(f"{who}: a block is {form}; got {got}. {SPENT}")
         is_regression = self._declared.classes is None
         checks = {"multi_output": True, "y_numeric": True} if is_regression else {}
         try:
@@ -76,13 +76,14 @@ class BlockReader:
                 X, y = self._model._read("X or y", *block[:2], ensure_min_samples=0, **checks)
                 targets = self._model._read_targets(y, X.dtype)
         except ValueError as refusal:
-            raise ValueError(f"{refusal} The budget of this fit is spent.") from None
+            # Refusals are worded for a fit of rows in memory, which is not charged by then.
+            message = str(refusal).removesuffix("Nothing was released.").rstrip()
+            raise ValueError(f"{message} {SPENT}") from None
         found = X.shape[1], targets.n_outputs, bool(scipy_sparse.issparse(X))
         public = self._public
         if found != (public.n_features, public.n_outputs, public.sparse):
             raise ValueError(
                 f"{who}: blocks were declared to have (columns, outputs, sparse) = "
-                f"{(public.n_features, public.n_outputs, public.sparse)}; got {found}. The budget "
-                "of this fit is spent."
+                f"{(public.n_features, public.n_outputs, public.sparse)}; got {found}. {SPENT}"
             )
         return X, targets.values, targets.weights, groups

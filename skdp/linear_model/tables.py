@@ -1,5 +1,6 @@
 """Tables and their columns, of whatever library: names, kinds and types, no cells in messages."""
 
+from datetime import UTC
 from typing import Any
 
 import numpy as np
@@ -143,8 +144,18 @@ def days_of(X: Any, place: int, origin: str) -> Array:
     if values.dtype.kind == "m":
         since = values
     else:
+        if values.dtype == object:  # as pandas gives dates with a time zone
+            values = np.array([_in_utc(cell) for cell in values.tolist()], dtype="datetime64[us]")
         since = values.astype("datetime64[us]") - np.datetime64(origin)
     return np.where(np.isnat(since), np.nan, since / np.timedelta64(1, "D"))
+
+
+def _in_utc(cell: Any) -> Any:
+    """Return a date without a time zone; numpy would warn, once for each that has one."""
+    if is_missing(cell):
+        return np.datetime64("NaT")
+    zoned = getattr(cell, "tzinfo", None) is not None
+    return cell.astimezone(UTC).replace(tzinfo=None) if zoned else cell
 
 
 def codes_of(X: Any, place: int, labels: list[Any]) -> tuple[Indices, Mask]:

@@ -8,12 +8,11 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length
 
 from skdp._numbers import AnyArray, Array, is_real
-from skdp.linear_model._estimator import without_cells
+from skdp.linear_model.refusals import without_cells
 from skdp.oracle import Scaling
 from skdp.oracle.sources.records import quotient, row_norms
 
 LARGEST_START = 1e50  # of a number in coef_init and intercept_init
-BLOCK_VALUES = 1 << 20  # values of sparse records that are made dense at once
 
 
 @dataclass(frozen=True)
@@ -134,29 +133,21 @@ def scaled_scores(
     X: Any, coef: Array, intercept: Any, scaling: Scaling | None, row_bound: float | None
 ) -> Array:
     """Scores of records that are clipped, and scaled down where they are long, as in the fit."""
-    columns = None if scaling is None else scaling.columns
+    columns, base = None if scaling is None else scaling.columns, None
     if columns is not None:
-        if sparse.issparse(X) and not columns.keeps_zeros:
-            return _in_dense_blocks(X, coef, intercept, scaling, row_bound)
-        X = columns.apply(X)
+        if sparse.issparse(X):
+            in_units = columns.for_type(np.float64)
+            X, base = in_units(X), in_units.zeros
+        else:
+            X = columns.apply(X)
         intercept = intercept + columns.centre @ coef
         coef = coef * columns.size[:, None]
     scores = np.asarray(X @ coef)
+    if base is not None:  # a row is this one and its entries
+        scores += base @ coef
     if row_bound is not None:
-        scores *= np.minimum(1.0, quotient(row_bound, row_norms(X)))[:, None]
+        scores *= np.minimum(1.0, quotient(row_bound, row_norms(X, base=base)))[:, None]
     return np.asarray(scores + intercept)
-
-
-def _in_dense_blocks(
-    X: Any, coef: Array, intercept: Any, scaling: Scaling | None, row_bound: float | None
-) -> Array:
-    """Scores of sparse records by a fit that moved the zeros of its columns."""
-    rows = max(1, BLOCK_VALUES // max(1, X.shape[1]))
-    starts = range(0, X.shape[0], rows)
-    blocks = (X[start : start + rows].toarray() for start in starts)
-    return np.concatenate(
-        [scaled_scores(block, coef, intercept, scaling, row_bound) for block in blocks]
-    )
 
 
 def range_of_targets(

@@ -88,8 +88,8 @@ def _ratio(
     return Score(name, numerator, denominator, noise, sampling, limits)
 
 
-def _known(name: str, score: Score, n_records: int) -> Score:
-    """Return the same score for a denominator that is the public number of records."""
+def _with_public_denominator(name: str, score: Score, n_records: int) -> Score:
+    """Return a score with the public number of records in place of its noisy denominator."""
     noise = score.noise[0] / n_records**2, 0.0, 0.0
     return Score(name, score.numerator / n_records, 1.0, noise, score.sampling_std, score.limits)
 
@@ -119,7 +119,9 @@ def right_cells(table: NoisyTable) -> Array:
 
 def accuracy(name: str, table: NoisyTable, right: Array, n_records: int) -> Score:
     """Return the share of the rows in right cells."""
-    return _known(name, _ratio(name, table, right, np.ones_like(right)), n_records)
+    return _with_public_denominator(
+        name, _ratio(name, table, right, np.ones_like(right)), n_records
+    )
 
 
 def balanced_accuracy(name: str, table: NoisyTable, right: Array) -> Score:

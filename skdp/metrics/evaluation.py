@@ -8,14 +8,11 @@ import numpy as np
 
 from skdp._numbers import Array, is_real, shown
 from skdp.accounting import Adjacency
-from skdp.linear_model import grouping, parts
-from skdp.linear_model._estimator import (
-    Prepared,
-    PrivateEstimatorMixin,
-    noise_assumptions,
-    unit_assumptions,
-)
+from skdp.linear_model import grouping, parts, refusals
+from skdp.linear_model._estimator import Prepared, PrivateEstimatorMixin
+from skdp.linear_model.assumptions import noise_assumptions, unit_assumptions
 from skdp.metrics import facts, questions
+from skdp.metrics.dataset import Dataset, read_dataset
 from skdp.metrics.scores import Scores
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, make_plan
@@ -176,18 +173,22 @@ class PrivateScorer(PrivateEstimatorMixin):
         self.noise_source = noise_source
         self.random_state = random_state
 
+    @property
+    def _who(self) -> str:
+        return facts.WHO
+
     def fit(
         self, X: Any, y: Any, sample_weight: Array | None = None, *, groups: Any = None
     ) -> Self:
         """Score the model; rows whose weight is 0 are null records, all others count as one."""
         names, unit = self._check_parameters(), parts.unit_of(groups)
         part = parts.part_of(X, y, sample_weight, groups, unit=unit)
-        scored = facts.read_rows(X, y, groups, sample_weight=sample_weight)
+        scored = read_dataset(facts.WHO, X, y, groups, sample_weight=sample_weight)
         labels = scored.groups
         is_grouped = labels is not None
         with (
-            grouping.without_sizes("evaluate", is_grouped),
-            grouping.without_row_counts(is_grouped),
+            refusals.without_sizes("evaluate", is_grouped),
+            refusals.without_row_counts(is_grouped),
         ):
             question = self._question(names, scored)
             array = question.facts.array
@@ -231,7 +232,7 @@ class PrivateScorer(PrivateEstimatorMixin):
             return questions.metrics_of(kind, self.metrics, 1)
         return questions.metrics_of(kind, self.metrics, len(self.model.classes_))
 
-    def _question(self, names: questions.Metrics, rows: facts.Rows) -> questions.Question:
+    def _question(self, names: questions.Metrics, rows: Dataset) -> questions.Question:
         if facts.kind_of(self.model) == "regressor":
             ends = facts.target_range(self.model, self.target_range)
             return questions.of_regressor(self.model, names, rows, ends)

@@ -5,91 +5,20 @@ Every fact follows from one row and the model alone. The releases bound them onc
 
 import math
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing as rows_of
-from sklearn.utils import column_or_1d
-from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, Array, Indices, is_real, shown
-from skdp.linear_model._estimator import without_cells
-from skdp.linear_model.grouping import GroupLabels, without_row_counts
-from skdp.oracle.sources.groups import Groups
+from skdp.linear_model.labels import type_in_a_word
+from skdp.linear_model.refusals import public_refusal
+from skdp.metrics.dataset import Dataset
 from skdp.stages.scores import LARGEST_LOG_ODDS
 
 WHO = "evaluate"
-# Rows of a group that are predicted in calls with a row of every group, at most; any further ones
-# in a call of their own. More of them waste calls where one group has many rows, fewer make more.
-ROUNDS = 32
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows to be scored, and the groups that they belong to, if any.
-
-    Attributes
-    ----------
-    X : array, sparse matrix or data frame of shape (n_rows, n_features)
-    y : array of shape (n_rows,)
-    n_rows : int
-        Private where there are groups.
-    groups : GroupLabels or None
-    """
-
-    X: Any
-    y: AnyArray
-    n_rows: int
-    groups: GroupLabels | None = None
-
-    @property
-    def n_records(self) -> int:
-        """Number of rows or, where there are some, of groups; public."""
-        return self.n_rows if self.groups is None else self.groups.n_groups
-
-    def taken(self, numbers: Indices) -> dict[str, Any]:
-        """Return some rows by the names that ``fit`` has for them, groups by number."""
-        arrays = {"X": self.X, "y": self.y}
-        if self.groups is not None:
-            arrays["groups"] = self.groups.codes
-        return {name: rows_of(array, numbers) for name, array in arrays.items()}
-
-    def told_by(self, say: Any) -> AnyArray:
-        """Return what a function says of each row: ``say(X)`` has one answer for each row of X.
-
-        A product of matrices may add up a row in another order for another place or another number
-        of rows. With groups the number of rows is private, and a group that has one row more would
-        move those after it, so that one of them might end on the other side of a threshold. So
-        rows are taken in calls whose sizes, and the place of a group in them, are public: the
-        first rows of all groups, then the second ones, the last row of a group standing in for
-        those that it lacks. Rows beyond `ROUNDS` in a group have a call of their own.
-        """
-        if self.groups is None:
-            return np.asarray(say(self.X))
-        X = np.asarray(self.X) if isinstance(self.X, list) else self.X
-        groups = Groups.of(self.groups.codes, self.groups.n_groups)
-        starts, sizes = groups.edges[:-1], np.diff(groups.edges)
-        calls = [
-            groups.order[starts + np.minimum(turn, sizes - 1)]
-            for turn in range(min(ROUNDS, int(sizes.max())))
-        ]
-        for group in np.flatnonzero(sizes > ROUNDS):
-            calls.append(groups.order[starts[group] + ROUNDS : groups.edges[group + 1]])
-        found: AnyArray | None = None
-        for rows in calls:
-            answer = np.asarray(say(rows_of(X, rows)))
-            if answer.shape[:1] != (len(rows),):
-                return answer  # refused by whoever asked
-            if found is None:
-                found = np.empty((self.n_rows, *answer.shape[1:]), dtype=answer.dtype)
-            # Labels of other lengths, or numbers of another kind, need a wider type.
-            found = found.astype(np.result_type(found, answer), copy=False)
-            found[rows] = answer
-        assert found is not None
-        return found
 
 
 @dataclass
@@ -143,18 +72,18 @@ def kind_of(model: Any) -> str:
     )
 
 
-def predictions(model: Any, method: str, rows: Rows) -> AnyArray:
-    """Return what a model says of each row; it neither warns nor tells why it failed.
+def predictions(model: Any, method: str, rows: Dataset) -> AnyArray:
+    """Return the predictions of a model; no warning or message of its own comes through.
 
     Raises
     ------
     ValueError
-        If it fails, or says something else than one answer for each row.
+        If it fails, or does not give one answer for each row. The message quotes no row.
     """
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            found = rows.told_by(getattr(model, method))
+            found = rows.predicted_by(getattr(model, method))
     except Exception as reason:  # anyone's model fails in its own way, and may quote rows
         raise ValueError(
             f"{WHO}: {type(model).__name__}.{method} failed on these rows, with "
@@ -168,36 +97,6 @@ def predictions(model: Any, method: str, rows: Rows) -> AnyArray:
     return found
 
 
-def read_rows(X: Any, y: Any, groups: Any = None, who: str = WHO, **arrays: Any) -> Rows:
-    """Return the rows, y as a vector, and the groups that they belong to.
-
-    Parameters
-    ----------
-    X, y : array or data frame of n_rows
-    groups : array of shape (n_rows,) or None, default=None
-        Labels.
-    who : str, default="evaluate"
-        For refusals.
-    **arrays
-        What else has to have as many rows as there are labels.
-    """
-    if groups is not None:
-        labels = GroupLabels(who, groups, X=X, y=y, **arrays)
-        with without_row_counts(True):
-            return replace(read_rows(X, y), groups=labels)
-    if y is None:
-        raise ValueError(f"{WHO}: y is needed: scores compare predictions with it.")
-    n_rows = int(_num_samples(X))
-    with without_cells(WHO, "y"):
-        values = column_or_1d(y)
-    if len(values) != n_rows or n_rows < 1:
-        raise ValueError(
-            f"{WHO}: X has {n_rows} rows and y has {len(values)}; there must be as many, and at "
-            "least one. Nothing was released."
-        )
-    return Rows(X, values, n_rows)
-
-
 # ---------------------------------------------------------------- classifiers
 
 
@@ -205,19 +104,19 @@ def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
     """Return the number of each label in the sorted classes."""
     if (labels.dtype.kind in "biuf") != (classes.dtype.kind in "biuf"):
         raise ValueError(
-            f"{WHO}: {what} holds {labels.dtype} labels, the classes of the model are "
-            f"{classes.dtype}. Nothing was released."
+            f"{WHO}: {what} holds labels that are {type_in_a_word(labels)}; the classes of the "
+            f"model are {type_in_a_word(classes)}. Nothing was released."
         )
     places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
     if not (classes[places] == labels).all():
-        raise ValueError(
+        raise public_refusal(
             f"{WHO}: {what} holds a label that is none of the model's {len(classes)} classes. "
             "Declare all classes when the model is fitted (classes=...). Nothing was released."
         )
     return np.asarray(places, dtype=np.int64)
 
 
-def probabilities(model: Any, rows: Rows, n_classes: int) -> Array:
+def probabilities(model: Any, rows: Dataset, n_classes: int) -> Array:
     """Return the predicted probability of each class, each in [0, 1]."""
     if not hasattr(model, "predict_proba"):
         raise ValueError(
@@ -233,7 +132,7 @@ def probabilities(model: Any, rows: Rows, n_classes: int) -> Array:
     return np.asarray(np.clip(np.nan_to_num(found.astype(np.float64)), 0.0, 1.0))
 
 
-def ranking_scores(model: Any, rows: Rows, needs_probability: bool) -> Array:
+def ranking_scores(model: Any, rows: Dataset, needs_probability: bool) -> Array:
     """Return scores by which two classes are told apart: log-odds where there are probabilities."""
     if hasattr(model, "predict_proba") or needs_probability:
         positive = probabilities(model, rows, 2)[:, 1]

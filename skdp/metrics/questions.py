@@ -8,6 +8,7 @@ import numpy as np
 
 from skdp._numbers import AnyArray, Array, shown
 from skdp.metrics import estimates, facts
+from skdp.metrics.dataset import Dataset
 from skdp.metrics.scores import AnyScore
 from skdp.stages.scores import NoisyTable, ScoreStage
 
@@ -104,7 +105,7 @@ class Question:
     scores: Callable[[dict[str, Any]], dict[str, AnyScore]]
 
 
-def of_classifier(model: Any, names: Metrics, rows: facts.Rows, bound: float) -> Question:
+def of_classifier(model: Any, names: Metrics, rows: Dataset, bound: float) -> Question:
     """Return what is asked for scores of a classifier.
 
     Parameters
@@ -112,7 +113,7 @@ def of_classifier(model: Any, names: Metrics, rows: facts.Rows, bound: float) ->
     model : fitted classifier
     names : dict of str to (str, int)
         Metrics that are asked for: what they are called here, and their sign.
-    rows : Rows
+    rows : Dataset
     bound : float
         On log losses.
     """
@@ -184,9 +185,7 @@ def of_classifier(model: Any, names: Metrics, rows: facts.Rows, bound: float) ->
     return Question(asked, stage, said_so, scores)
 
 
-def of_regressor(
-    model: Any, names: Metrics, rows: facts.Rows, ends: tuple[float, float]
-) -> Question:
+def of_regressor(model: Any, names: Metrics, rows: Dataset, ends: tuple[float, float]) -> Question:
     """Return what is asked for scores of a regressor, targets being cut to a range.
 
     Parameters

@@ -14,16 +14,16 @@ from sklearn.utils.validation import has_fit_parameter
 from skdp import accounting
 from skdp.linear_model._estimator import (
     PrivateEstimatorMixin,
-    noise_assumptions,
-    unit_assumptions,
 )
+from skdp.linear_model.assumptions import noise_assumptions, unit_assumptions
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.callbacks import without_callbacks
-from skdp.model_selection.total import learns
+from skdp.model_selection.total import any_part_reads_rows
 
-# Runs are planned for less than they are priced at, so that rounding in the plans of several fits
-MARGIN = 1e-6  # has room; relative to mu squared
-# What a search decides for the fits in it.
+# Relative to mu squared: runs are planned for so much less than they are priced at, so that
+# rounding in the plans of several fits has room.
+MARGIN = 1e-6
+# Parameters that a search sets in each of its fits, so that no candidate may.
 DECIDED = frozenset({"epsilon", "delta", "adjacency", "accountant", "budget", "noise_source"})
 
 
@@ -141,7 +141,7 @@ def private_fits(who: str, estimator: Any) -> list[Any]:
             found += private_fits(who, step)
         elif isinstance(step, PrivateEstimatorMixin):
             found.append(step)
-        elif learns(step):
+        elif any_part_reads_rows(step):
             raise ValueError(
                 f"{who}: step {name!r} ({type(step).__name__}) learns from rows without privacy. "
                 "The estimators of skdp scale columns themselves; otherwise use "
@@ -207,7 +207,7 @@ def prepared_candidate(
 def fitted(who: str, model: Any, X: Any, y: Any, groups: Any = None) -> Any:
     """Fit a model, all private fits in it on the same groups, if any, and return it.
 
-    A pipeline hands labels to each of them, whether scikit-learn's metadata routing is on or off.
+    A pipeline hands them to each of these, whether scikit-learn's metadata routing is on or off.
     """
     if groups is None:
         return model.fit(X, y)
@@ -215,7 +215,7 @@ def fitted(who: str, model: Any, X: Any, y: Any, groups: Any = None) -> Any:
     if not isinstance(model, Pipeline):
         return model.fit(X, y, groups=groups)
     with config_context(enable_metadata_routing=False):
-        return model.fit(X, y, **dict.fromkeys(_takers(model), groups))
+        return model.fit(X, y, **dict.fromkeys(_group_arguments(model), groups))
 
 
 def require_takes_groups(who: str, model: Any) -> None:
@@ -229,12 +229,12 @@ def require_takes_groups(who: str, model: Any) -> None:
             )
 
 
-def _takers(pipeline: Pipeline) -> list[str]:
-    """Return the names by which a pipeline's fit hands labels to the private fits in it."""
+def _group_arguments(pipeline: Pipeline) -> list[str]:
+    """Return the arguments by which a pipeline's fit hands groups to the private fits in it."""
     found = []
     for name, step in pipeline.steps:
         if isinstance(step, Pipeline):
-            found += [f"{name}__{inner}" for inner in _takers(step)]
+            found += [f"{name}__{inner}" for inner in _group_arguments(step)]
         elif isinstance(step, PrivateEstimatorMixin):
             found.append(f"{name}__groups")
     return found

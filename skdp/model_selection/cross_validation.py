@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ from sklearn.base import clone, is_classifier
 from skdp import accounting
 from skdp._numbers import is_integer, is_real, require
 from skdp.linear_model import parameters, parts
-from skdp.linear_model._estimator import noise_assumptions, unit_assumptions
-from skdp.metrics import Score, Scores, facts, questions
+from skdp.linear_model.assumptions import noise_assumptions, unit_assumptions
+from skdp.metrics import Score, Scores, questions
+from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.model_selection import candidates, trials
+from skdp.model_selection import candidates, row_checks
 from skdp.model_selection.holdout import random_split
 
 WHO = "dp_cross_validate"
@@ -36,12 +37,17 @@ class CrossValidation:
     """
 
     scores: Mapping[str, Score]
-    folds: tuple[Scores, ...] = field(repr=False)
-    estimators: tuple[Any, ...] = field(repr=False)
-    privacy_: accounting.PrivacyStatement = field(repr=False)
+    folds: tuple[Scores, ...]
+    estimators: tuple[Any, ...]
+    privacy_: accounting.PrivacyStatement
 
     def __getitem__(self, name: str) -> Score:
         return self.scores[name]
+
+    def __repr__(self) -> str:
+        cost = f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
+        head = f"<CrossValidation of {len(self.folds)} folds at {cost}>"
+        return "\n".join([head, *map(str, self.scores.values())])
 
 
 def dp_cross_validate(
@@ -121,8 +127,8 @@ def dp_cross_validate(
     require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
     unit = parts.unit_of(groups)
     part = parts.part_of(X, y, groups, unit=unit)
-    read = facts.read_rows(X, y, groups, WHO)
-    n_records = read.n_records
+    data = read_dataset(WHO, X, y, groups)
+    n_records = data.n_records
     require("cv", cv, f"be at most the number of {unit}s, {n_records}", cv <= n_records)
     # 1. What each fit and each score gets, and what they cost together.
     relation = accounting.Adjacency.parse(adjacency)
@@ -134,9 +140,9 @@ def dp_cross_validate(
     statement = _statement(int(cv), of_fit, of_score, n_records, unit, epsilon)
     # 2. The fits and scores, checked.
     kind = "classifier" if is_classifier(estimator) else "regressor"
-    labels = candidates.public_labels(WHO, estimator, read.y)
+    labels = candidates.public_labels(WHO, estimator, data.y)
     ready = candidates.prepared_candidate(WHO, estimator, {}, of_fit, labels)
-    trials.check_rows(WHO, [ready], read)
+    row_checks.check_rows(WHO, [ready], data)
     n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1
     n_outputs = 1 if labels is None else len(labels)
     questions.metrics_of(kind, metrics, n_outputs)
@@ -157,9 +163,9 @@ def dp_cross_validate(
         random_state=random_state,
     )
     scorer.check_terms()
-    drawn_from = scorer.charge_as_a_whole(parts.statement_on_part(statement, part))
+    drawn_from = scorer.charge_as_a_whole(parts.statement_on_part(statement, part), WHO)
     # 3. One fold after the other.
-    numbers = random_split(sizes, drawn_from, read.groups)
+    numbers = random_split(sizes, drawn_from, data.groups)
 
     def seeds() -> int:
         return int(drawn_from.integers(2**31, 1)[0])
@@ -172,11 +178,11 @@ def dp_cross_validate(
                 others = np.concatenate([rows for i, rows in enumerate(numbers) if i != fold])
                 model = clone(ready)
                 candidates.new_seeds(model, seeds)
-                candidates.fitted(WHO, model, **read.taken(others))
+                candidates.fitted(WHO, model, **data.subset(others))
                 judge = clone(scorer).set_params(model=model, budget=None)
                 if noise_source == "seeded":
                     judge.set_params(random_state=seeds())
-                folds.append(judge.fit(**read.taken(numbers[fold])).scores_)
+                folds.append(judge.fit(**data.subset(numbers[fold])).scores_)
                 models.append(model)
     except Exception as reason:  # its message may quote a cell, or say that nothing was charged
         raise RuntimeError(

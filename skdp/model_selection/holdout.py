@@ -219,9 +219,10 @@ class DPHoldout:
         Scores
         """
         if options.get("groups", self.groups_test) is not self.groups_test:
+            by = "by row" if self.groups_test is None else "by the groups that DPHoldout was given"
             raise ValueError(
-                "DPHoldout.evaluate: the split is by the groups that DPHoldout was given; others "
-                "may lie in both parts. Leave groups out. Nothing was released."
+                f"DPHoldout.evaluate: the split is {by}; rows of one group of others may lie in "
+                "both parts. Leave groups out, or give them to DPHoldout. Nothing was released."
             )
         with parts.fits_on_part(self._parts[1], self._unit):
             options = {"groups": self.groups_test, **options}

@@ -16,10 +16,10 @@ from skdp import accounting
 from skdp._numbers import Array, is_integer, shown
 from skdp.linear_model import parameters, parts
 from skdp.linear_model._estimator import PrivateEstimatorMixin
-from skdp.metrics import facts
+from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.questions import METRICS
-from skdp.model_selection import candidates, trials
+from skdp.model_selection import candidates, row_checks
 from skdp.model_selection.holdout import random_split, scored_records
 from skdp.oracle import NoiseSource
 
@@ -136,7 +136,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
 
     accountant = "auto"
 
-    _tells_steps = False  # callbacks would be told how many runs there were
+    _n_fits_is_public = False  # callbacks would count the runs
 
     def __init__(
         self,
@@ -197,19 +197,19 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         unit = parts.unit_of(groups)
         part = parts.part_of(X, y, groups, unit=unit)
         metric = self._check_parameters()
-        read = facts.read_rows(X, y, groups, who)
-        n_records = read.n_records
+        data = read_dataset(who, X, y, groups)
+        n_records = data.n_records
         n_scored = scored_records(self.holdout, n_records, unit)
         n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1
         # 1. Candidates, each of them priced; the statement of the whole.
         pool = self._pool()
         terms, statement = self._priced(n_records, unit)
-        labels = candidates.public_labels(who, self.estimator, read.y)
+        labels = candidates.public_labels(who, self.estimator, data.y)
         ready = [
             candidates.prepared_candidate(who, self.estimator, entry, terms, labels)
             for entry in pool
         ]
-        trials.check_rows(who, ready, read)
+        row_checks.check_rows(who, ready, data)
         shape = n_records - n_scored, n_features, 1 if labels is None else len(labels)
         for candidate in ready:
             has_range = self.target_range is not None
@@ -217,10 +217,10 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         # 2. One charge for all; then the runs.
         statement = parts.statement_on_part(statement, part)
         drawn_from = self.charge_as_a_whole(statement)
-        numbers = random_split([n_records - n_scored, n_scored], drawn_from, read.groups)
+        numbers = random_split([n_records - n_scored, n_scored], drawn_from, data.groups)
         with parts.charged_as_a_whole(unit):
             best = self._best_of_runs(
-                lambda: [read.taken(n) for n in numbers], ready, terms, metric, drawn_from
+                lambda: [data.subset(n) for n in numbers], ready, terms, metric, drawn_from
             )
         # 3. The best one, and nothing of the others.
         if best.estimator is None:

@@ -118,7 +118,9 @@ def total_privacy(
             )
         statements += found.statements
         uncovered |= dict.fromkeys(found.uncovered)
-    stated = {statement.delta for statement in statements}
+    # A step that released nothing, such as a preprocessor with constants, states a delta of 0.
+    costly = [statement for statement in statements if statement.releases]
+    stated = {statement.delta for statement in costly or statements}
     if delta is None and len(stated) > 1:
         raise ValueError(
             f"total_privacy: the models state different deltas, {sorted(stated)}; pass the delta "
@@ -139,7 +141,7 @@ def total_privacy(
 
 
 def reads_rows(step: Any) -> bool:
-    """Whether a non-private step of a pipeline learns something from rows when it is fitted."""
+    """Whether fitting this non-private step of a pipeline takes something from the rows."""
     if not hasattr(step, "fit") or isinstance(step, type):
         return False
     if type(step).__name__ in READ_LABELS_ONLY:
@@ -153,17 +155,17 @@ def reads_rows(step: Any) -> bool:
     return counts or isinstance(step.categories, str)
 
 
-def learns(step: Any) -> bool:
-    """Whether a step, or a part of it, learns from rows; choosing columns by name does not."""
+def any_part_reads_rows(step: Any) -> bool:
+    """Whether fitting a step or a part of it reads rows; choosing columns by name does not."""
     if isinstance(step, str) or step is None:
         return False
     if isinstance(step, Pipeline):
-        return any(learns(part) for _, part in step.steps)
+        return any(any_part_reads_rows(part) for _, part in step.steps)
     if isinstance(step, ColumnTransformer):
         parts = [*step.transformers, ("", step.remainder, None)]
-        return any(learns(part) for _, part, _ in parts)
+        return any(any_part_reads_rows(part) for _, part, _ in parts)
     if isinstance(step, FeatureUnion):
-        return any(learns(part) for _, part in step.transformer_list)
+        return any(any_part_reads_rows(part) for _, part in step.transformer_list)
     return reads_rows(step)
 
 

@@ -34,7 +34,7 @@ REPEATED = (RepeatedKFold, RepeatedStratifiedKFold)
 # These split by row numbers alone.
 BY_NUMBER = (LeaveOneOut, LeavePOut, PredefinedSplit, TimeSeriesSplit)
 AT_RANDOM = (ShuffleSplit, StratifiedShuffleSplit)
-GROUPS_TESTED = 0.2  # share that GroupShuffleSplit tests if it is told nothing
+GROUPS_TESTED = 0.2  # share of the groups that GroupShuffleSplit tests by default
 # Their splits follow from the labels; only the sizes of the splits do not.
 READ_LABELS = (StratifiedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit)
 

@@ -3,8 +3,8 @@
 A function of rows that is written in numpy may have a *twin* of the same arguments and meaning,
 compiled by numba (``pip install "skdp[fast]"``). Its decorator, `has_twin`, decides which
 of the two runs, by public facts: whether numba is there, the shape and type of the rows, the loss.
-Either way the records add the same, within the rounding errors that noise is added for, so the
-guarantee does not know the difference.
+Either way the records add the same, but for rounding errors, whose bound is charged for; so the
+guarantee holds for both.
 """
 
 import functools
@@ -17,12 +17,15 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
-# Numbers of X from which a twin is worth it. To import numba and load what is kept on disk takes
-# about half a second, and to compile it once ten: a fit of fewer numbers takes less than a tenth.
+# Entries of X from which a twin is worth it. Importing numba and loading the compiled code from
+# disk takes about half a second, compiling it for the first time ten seconds; a fit to fewer
+# entries takes about a tenth of a second without it.
 LEAST_NUMBERS = 1 << 17
-FEW_NUMBERS = 1 << 12  # from which an exact twin is worth it where all is loaded: it costs a call
+# The same once everything is loaded, for a twin whose results are bit-identical: it must make up
+# for one more call.
+FEW_NUMBERS = 1 << 12
 
-LOOPS = "skdp.oracle.loops"
+LOOPS = "skdp.oracle.loops"  # the module that imports numba
 
 # Environment variable: "auto", or "never" for numpy alone. Read when skdp is imported.
 SWITCH = "SKDP_COMPILED"
@@ -41,23 +44,25 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def has_twin(module: str, is_exact: bool = False) -> Callable[[Function], Function]:
-    """Let ``compiled_<name>`` in a module do the work where that is worth it.
+    """Decorate a function so that ``compiled_<its name>`` in a module does the work where faster.
 
-    The twin returns NotImplemented, before anything else, for what it cannot do.
+    For what it cannot do the twin returns NotImplemented, before it does anything else; then the
+    function itself does it.
 
     Parameters
     ----------
     module : str
         Imported only when it is needed.
     is_exact : bool, default=False
-        Whether the twin's results are equal bit for bit. Once it is loaded it may then take smaller
-        blocks, too: what ran before in a process must not show in a result.
+        Whether the twin's results are bit-identical, but for the sign of a 0, which no sum shows.
+        It then takes smaller blocks, too, once it is loaded. Other twins must not: results would
+        depend on what ran before in the process.
     """
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
-        def either(rows: HasShape, *arguments: Any) -> Any:
-            if is_worth(rows.shape) or (is_exact and _is_ready(rows.shape)):
+        def faster_of_both(rows: HasShape, *arguments: Any) -> Any:
+            if is_large(rows.shape) or (is_exact and _is_loaded_and_large(rows.shape)):
                 twins = _loaded(module)
                 if isinstance(twins, ModuleType):
                     found = getattr(twins, f"compiled_{function.__name__}")(rows, *arguments)
@@ -65,23 +70,24 @@ def has_twin(module: str, is_exact: bool = False) -> Callable[[Function], Functi
                         return found
             return function(rows, *arguments)
 
-        return either  # type: ignore[return-value]
+        # mypy: no type says "has a shape as its first argument, and else takes what it is given".
+        return faster_of_both  # type: ignore[return-value]
 
     return decorate
 
 
-def is_worth(shape: tuple[int, ...]) -> bool:
-    """Whether twins are asked for, and worth it for rows of a public shape."""
+def is_large(shape: tuple[int, ...]) -> bool:
+    """Whether twins are switched on, and rows of a public shape are many enough to gain by one."""
     return _is_on and math.prod(shape) >= LEAST_NUMBERS
 
 
-def _is_ready(shape: tuple[int, ...]) -> bool:
+def _is_loaded_and_large(shape: tuple[int, ...]) -> bool:
     return _is_on and _is_loaded and math.prod(shape) >= FEW_NUMBERS
 
 
 def prepare(shape: tuple[int, ...]) -> None:
     """Compile or load what rows of a public shape may need, while nothing has been charged."""
-    found = _loaded(LOOPS) if is_worth(shape) else None
+    found = _loaded(LOOPS) if is_large(shape) else None
     if isinstance(found, Exception) and not isinstance(found, ImportError):
         warnings.warn(
             f"skdp: numba is installed but cannot compile here ({type(found).__name__}); numpy is "
@@ -96,16 +102,17 @@ _is_loaded = False
 
 @functools.cache
 def _loaded(module: str) -> ModuleType | Exception:
-    """Return a module of twins, or why there is none.
+    """Return a module of twins, or the error that kept it from being imported.
 
-    Nothing is said here: with groups, the number of rows in a part is private.
+    No warning is given here: whether this is reached depends on the number of rows in a part, which
+    is private with groups. `prepare` warns, by the public shape.
     """
     global _is_loaded
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = importlib.import_module(module)
-    except Exception as failure:
+    except Exception as failure:  # whatever numba raises where it cannot compile: numpy does
         return failure
     _is_loaded = True
     return found

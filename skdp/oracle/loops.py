@@ -1,7 +1,7 @@
-"""Loops over rows that numba compiles, in plain arrays. Only `skdp.oracle.compiled` imports this.
+"""Loops over rows that numba compiles, in plain arrays; imported only where numba is installed.
 
-No fast-math: what is not a number stays that, and sums are added up as they are written. The two
-products with a block are BLAS's, as in numpy.
+No fast-math: nan stays nan, and sums are added up as they are written. The two matrix products of
+a gradient are BLAS's, as in numpy.
 """
 
 from collections.abc import Callable
@@ -15,22 +15,24 @@ from skdp._numbers import AnyArray
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
-SQUARED, LOGISTIC, HUBER = 0, 1, 2  # losses of one margin
+SQUARED, LOGISTIC, HUBER = 0, 1, 2  # stand for losses, as loops take numbers alone
 LARGEST = float(np.finfo(np.float64).max)
-TILE_NUMBERS = 1 << 13  # of a tile, in which a block is taken: in a near cache between products
+# Entries (float64) of a tile, the piece of a block that goes through both matrix products at once:
+# 64 KiB, so that it is still in the L2 cache for the second one.
+TILE_NUMBERS = 1 << 13
 
 _OPTIONS = {"error_model": "numpy", "nogil": True}
 _njit: Any = numba.njit  # typed in some versions, but not by what is compiled
 
 
 def _array(kind: Any, n_dims: int, is_read: bool = True) -> Any:
-    """Return the type of a contiguous array; one that is only read may be read-only."""
+    """Return numba's type of a contiguous array; one that is only read may be write-protected."""
     return types.Array(kind, n_dims, "C", readonly=is_read)
 
 
 _f4, _f8 = types.float32, types.float64
 _rows, _vector, _result = _array(_f8, 2), _array(_f8, 1), _array(_f8, 1, is_read=False)
-_flag, _whole = types.boolean, types.int64
+_integer, _short = types.int64, types.int32
 
 
 def _compiled(*signatures: Any) -> Callable[[Loop], Loop]:
@@ -41,17 +43,18 @@ def _compiled(*signatures: Any) -> Callable[[Loop], Loop]:
 
     def decorate(function: Loop) -> Loop:
         try:
-            found = _njit(list(signatures), cache=True, **_OPTIONS)(function)
+            found: Loop = _njit(list(signatures), cache=True, **_OPTIONS)(function)
         except (RuntimeError, OSError):
             found = _njit(list(signatures), **_OPTIONS)(function)
-        return found  # type: ignore[no-any-return]
+        return found
 
     return decorate
 
 
 def _inlined(function: Loop) -> Loop:
     """Compile as a part of the loops that call this."""
-    return _njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
+    compiled: Loop = _njit(**_OPTIONS)(function)
+    return compiled
 
 
 # ---------------------------------------------------------------- rows in units of their columns
@@ -91,6 +94,36 @@ def compiled_standardise(
     return out
 
 
+def _entries_signature(kind: Any, index: Any) -> Any:
+    return types.void(_array(kind, 1), _array(index, 1), *[_vector] * 4, _result)
+
+
+@_compiled(
+    *[_entries_signature(kind, index) for kind in (_f8, _f4) for index in (_short, _integer)]
+)
+def _standardise_entries(
+    values: Any, columns: Any, low: Any, high: Any, of_zero: Any, size: Any, out: Any
+) -> None:
+    for k in range(values.shape[0]):
+        j = columns[k]
+        out[k] = (min(max(values[k], low[j]), high[j]) - of_zero[j]) / size[j]
+
+
+def compiled_standardise_entries(
+    X: Any, low: AnyArray, high: AnyArray, of_zero: AnyArray, size: AnyArray, out: AnyArray
+) -> Any:
+    """Twin of `skdp.oracle.scaling.standardise_entries`."""
+    arrays = (X.data, X.indices, low, high, of_zero, size, out)
+    plain = all(
+        one.dtype.isnative and one.flags.c_contiguous and one.flags.aligned for one in arrays
+    )
+    known = X.data.dtype in (np.float64, np.float32) and X.indices.dtype in (np.int32, np.int64)
+    if not (plain and known and all(one.dtype == np.float64 for one in arrays[2:])):
+        return NotImplemented
+    _standardise_entries(*arrays)
+    return out
+
+
 def is_plain(X: AnyArray) -> bool:
     """Whether rows lie in memory as the loops read them."""
     known = X.dtype in (np.float64, np.float32) and X.dtype.isnative
@@ -99,10 +132,13 @@ def is_plain(X: AnyArray) -> bool:
 
 # ---------------------------------------------------------------- sums of clipped gradients
 
-# exp(x) = 2**k exp(r), |r| <= log(2) / 2, and exp(r) by its series up to r**13, whose rest is below
-# 2**-57. numba calls the C library for each exponential, which takes five times as long.
-LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-PER_LOG2 = 1.4426950408889634
+# exp(x) = 2**k exp(r), |r| <= ln(2) / 2, and exp(r) by its series up to r**13, whose remainder is
+# below 2**-57. numba calls the C library for each exponential, which takes five times as long.
+# ln(2) is LN2_HIGH + LN2_LOW, as in fdlibm: the last bits of the first are 0, so that k times it is
+# exact, and so is what subtracting it leaves of x.
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+INVERSE_LN2 = 1.4426950408889634
+# Coefficients of the series: Ck is 1 / k!.
 C2, C3, C4, C5, C6, C7 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
 C8, C9, C10, C11 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800
 C12, C13 = 1 / 479001600, 1 / 6227020800
@@ -110,15 +146,18 @@ C12, C13 = 1 / 479001600, 1 / 6227020800
 
 @_inlined
 def _exponentials(values: Any, bits: Any) -> None:
-    """Replace values by their exponentials: to -708 below, to 709 above; nan as -708."""
+    """Replace values by their exponentials, after cutting them to [-708, 709], nan to -708.
+
+    Beyond that, exponentials would be subnormal or overflow. ``bits`` is work space.
+    """
     powers = bits.view(np.float64)
     for i in range(values.shape[0]):
         x = values[i]
         x = x if x > -708.0 else -708.0
         x = x if x < 709.0 else 709.0
-        k = np.floor(x * PER_LOG2 + 0.5)
-        r = (x - k * LOG2_HIGH) - k * LOG2_LOW
-        bits[i] = (np.int64(k) + 1023) << 52
+        k = np.floor(x * INVERSE_LN2 + 0.5)
+        r = (x - k * LN2_HIGH) - k * LN2_LOW
+        bits[i] = (np.int64(k) + 1023) << 52  # read as a float64, these are 2**k
         p = C10 + r * (C11 + r * (C12 + r * C13))
         p = C6 + r * (C7 + r * (C8 + r * (C9 + r * p)))
         p = C2 + r * (C3 + r * (C4 + r * (C5 + r * p)))
@@ -128,35 +167,37 @@ def _exponentials(values: Any, bits: Any) -> None:
 
 
 @_inlined
-def _residuals(loss: Any, threshold: Any, targets: Any, margins: Any, found: Any, bits: Any) -> Any:
-    """Write the residuals of rows of one margin each; any number where that is nan."""
+def _find_residuals(
+    loss: Any, threshold: Any, targets: Any, margins: Any, residuals: Any, bits: Any
+) -> None:
+    """Write the residuals of rows of one margin each; any number where the margin is nan."""
     n_rows = margins.shape[0]
     if loss == LOGISTIC:
         for i in range(n_rows):
-            found[i] = -margins[i]
-        _exponentials(found, bits)
+            residuals[i] = -margins[i]
+        _exponentials(residuals, bits)
         for i in range(n_rows):
-            found[i] = 1.0 / (1.0 + found[i]) - targets[i]
+            residuals[i] = 1.0 / (1.0 + residuals[i]) - targets[i]
     else:
         for i in range(n_rows):
-            found[i] = margins[i] - targets[i]
+            residuals[i] = margins[i] - targets[i]
         if loss == HUBER:
             for i in range(n_rows):
-                found[i] = min(max(found[i], -threshold), threshold)
+                residuals[i] = min(max(residuals[i], -threshold), threshold)
 
 
 @_inlined
-def _clip(margins: Any, weights: Any, limits: Any, found: Any) -> None:
-    """Weigh residuals and cut them to their limits; what is not a number becomes 0."""
+def _weigh_and_clip(margins: Any, weights: Any, limits: Any, residuals: Any) -> None:
+    """Multiply residuals by the weights and cut them to their limits; nan becomes 0."""
     for i in range(margins.shape[0]):
-        value = found[i]
+        value = residuals[i]
         if weights.shape[0] > 0:
             value = value * weights[i]
         value = 0.0 if margins[i] != margins[i] or value != value else value
-        # A limit may be infinite, for null rows, and 0 times inf is not a number.
+        # A limit may be infinite, for null rows, and 0 times inf is nan.
         limit = limits[i] if limits[i] < LARGEST else LARGEST
         value = limit if value > limit else value
-        found[i] = -limit if value < -limit else value
+        residuals[i] = -limit if value < -limit else value
 
 
 @_inlined
@@ -168,12 +209,15 @@ def _add_tile(
     shrink: Any,
     limits: Any,
     margins: Any,
-    found: Any,
+    residuals: Any,
     bits: Any,
-    moved: Any,
+    gradient: Any,
     total: Any,
 ) -> None:
-    """Add the clipped gradients of a few rows to the total."""
+    """Add the clipped gradients of a few rows to the total.
+
+    ``margins``, ``residuals``, ``bits`` and ``gradient`` are work space.
+    """
     n_rows, n_columns = X.shape
     loss, threshold, constant, coef, offset = facts
     np.dot(X, coef, margins)
@@ -181,37 +225,37 @@ def _add_tile(
         if shrink.shape[0] > 0:
             margins[i] *= shrink[i]
         margins[i] += offset
-    _residuals(loss, threshold, targets, margins, found, bits)
-    _clip(margins, weights, limits, found)
+    _find_residuals(loss, threshold, targets, margins, residuals, bits)
+    _weigh_and_clip(margins, weights, limits, residuals)
     if constant > 0.0:
-        whole = 0.0
+        sum_of_residuals = 0.0
         for i in range(n_rows):
-            whole += found[i]
-        total[n_columns] += constant * whole
+            sum_of_residuals += residuals[i]
+        total[n_columns] += constant * sum_of_residuals
     if shrink.shape[0] > 0:
         for i in range(n_rows):
-            found[i] *= shrink[i]
-    np.dot(X.T, found, moved)
+            residuals[i] *= shrink[i]
+    np.dot(X.T, residuals, gradient)
     for j in range(n_columns):
-        total[j] += moved[j]
+        total[j] += gradient[j]
 
 
 @_inlined
-def _part(vector: Any, start: Any, stop: Any) -> Any:
-    """Return entries of a vector that may be missing."""
+def _slice(vector: Any, start: Any, stop: Any) -> Any:
+    """Return entries of a vector; none of one that is missing, and so has none."""
     return vector[start:stop] if vector.shape[0] > 0 else vector[0:0]
 
 
 def _gradients_signature(kind: Any) -> Any:
-    rows = [_array(kind, 2), _rows, *[_vector] * 4, _whole]
-    facts = [_whole, _f8, _vector, _vector, _vector, _vector, _f8]
+    rows = [_array(kind, 2), _rows, *[_vector] * 4, _integer]
+    facts = [_integer, _f8, _vector, _vector, _vector, _vector, _f8]
     return types.void(*rows, *facts, _vector, _f8, _result)
 
 
 @_compiled(_gradients_signature(_f8), _gradients_signature(_f4))
 def add_clipped_gradients(
     X: Any,
-    ready: Any,
+    X_as_is: Any,
     low: Any,
     high: Any,
     centre: Any,
@@ -230,35 +274,42 @@ def add_clipped_gradients(
 ) -> None:
     """Add the clipped gradients of rows of one margin each to the total.
 
-    Blocks are those of numpy's loop, so that a record goes through no more additions. Vectors that
-    are missing have no entries.
+    Blocks are those of numpy's loop, so that a record goes through no more additions, whose
+    rounding errors are charged for. Vectors that are missing have no entries.
 
     Parameters
     ----------
     X : array of shape (n_rows, n_columns)
-    ready : array of shape (n_rows, n_columns) or (0, n_columns)
-        The rows in float64 once more, if they are to be taken as they are.
+    X_as_is : array of shape (n_rows, n_columns) or (0, n_columns)
+        X again, if it is float64 and not to be standardised, so that no copy is needed.
     low, high, centre, factor : array of shape (n_columns,) or (0,)
-        How rows are standardised.
+        How rows are standardised: cut to [low, high], then (value - centre) * factor.
     block_rows : int
+        Rows of a block.
     loss : int
+        ``SQUARED``, ``LOGISTIC`` or ``HUBER``.
     threshold : float
-    targets, limits : array of shape (n_rows,)
-        ``limits`` are those of the weighted residuals.
-    weights, shrink : array of shape (n_rows,) or (0,)
+        Of the Huber loss.
+    targets : array of shape (n_rows,)
+    weights : array of shape (n_rows,) or (0,)
+    shrink : array of shape (n_rows,) or (0,)
+        Factors that keep rows to their bound.
+    limits : array of shape (n_rows,)
+        The most that weighted residuals may be in absolute value.
     constant : float
+        Value of the constant feature; 0 for none.
     coef : array of shape (n_columns,)
     offset : float
-        Of all margins.
+        What the constant feature adds to every margin.
     total : array of shape (n_columns + 1,)
         Written to; the last entry is that of the constant feature.
     """
     n_rows, n_columns = X.shape
     tile_rows = min(block_rows, max(8, TILE_NUMBERS // max(1, n_columns)))
-    is_mapped, is_ready = low.shape[0] > 0, ready.shape[0] > 0
-    tile = np.zeros((0 if is_ready else tile_rows, n_columns))
-    margins, found = np.zeros(tile_rows), np.zeros(tile_rows)
-    bits, moved = np.zeros(tile_rows, np.int64), np.zeros(n_columns)
+    standardises, copies = low.shape[0] > 0, X_as_is.shape[0] == 0
+    tile = np.zeros((tile_rows if copies else 0, n_columns))
+    margins, residuals = np.zeros(tile_rows), np.zeros(tile_rows)
+    bits, gradient = np.zeros(tile_rows, np.int64), np.zeros(n_columns)
     block = np.zeros(n_columns + 1)
     for first in range(0, n_rows, block_rows):
         last = min(first + block_rows, n_rows)
@@ -266,29 +317,29 @@ def add_clipped_gradients(
         for start in range(first, last, tile_rows):
             stop = min(start + tile_rows, last)
             size = stop - start
-            some = targets[start:stop], _part(weights, start, stop), _part(shrink, start, stop)
-            work = margins[:size], found[:size], bits[:size], moved
+            of_rows = targets[start:stop], _slice(weights, start, stop), _slice(shrink, start, stop)
+            work = margins[:size], residuals[:size], bits[:size], gradient
             facts = loss, threshold, constant, coef, offset
-            if is_ready:
-                _add_tile(ready[start:stop], facts, *some, limits[start:stop], *work, block)
+            if not copies:
+                _add_tile(X_as_is[start:stop], facts, *of_rows, limits[start:stop], *work, block)
                 continue
-            if is_mapped:
+            if standardises:
                 _standardise(X[start:stop], low, high, centre, factor, tile[:size])
             else:
                 _copy(X[start:stop], tile[:size])
-            _add_tile(tile[:size], facts, *some, limits[start:stop], *work, block)
+            _add_tile(tile[:size], facts, *of_rows, limits[start:stop], *work, block)
         for j in range(n_columns + 1):
             total[j] += block[j]
 
 
 # ---------------------------------------------------------------- histograms
 
-_COUNTS = _array(types.int64, 2, is_read=False)
+_COUNTS = _array(_integer, 2, is_read=False)
 
 
-@_compiled(types.void(_rows, _vector, _vector, _vector, _whole, _COUNTS))
+@_compiled(types.void(_rows, _vector, _vector, _vector, _integer, _COUNTS))
 def add_bin_counts(X: Any, weights: Any, low: Any, width: Any, n_bins: Any, total: Any) -> None:
-    """Count the values of each column in equal bins, the outer ones open; nan counts as small.
+    """Count the values of each column in equal bins, the outer ones open; nan is in the first.
 
     Rows of weight 0 are not counted; ``weights`` has no entries if there are none.
     """
@@ -306,7 +357,7 @@ def add_bin_counts(X: Any, weights: Any, low: Any, width: Any, n_bins: Any, tota
             total[j, places[j]] += 1
 
 
-@_compiled(types.void(_array(types.uint64, 2), _vector, _array(types.int64, 1), _COUNTS))
+@_compiled(types.void(_array(types.uint64, 2), _vector, _array(_integer, 1), _COUNTS))
 def add_magnitude_counts(patterns: Any, weights: Any, table: Any, total: Any) -> None:
     """Count the bit patterns of each column's values by their sign and exponent."""
     n_rows, n_columns = patterns.shape

@@ -27,8 +27,8 @@ from skdp.oracle.sources.base import (
     require_kind,
 )
 
-# Called with the kind of each release that was answered, and the debts so far.
-Watcher = Callable[[str, tuple[Entry, ...]], None]
+# Called after each answer, with the kind of the release and the debts so far.
+ReleaseCallback = Callable[[str, tuple[Entry, ...]], None]
 
 
 class Oracle:
@@ -55,7 +55,7 @@ class Oracle:
         rng: np.random.Generator,
         source: Source | None = None,
         noise_source: NoiseSource | None = None,
-        told: Watcher | None = None,
+        on_release: ReleaseCallback | None = None,
     ) -> None:
         self.public: Public = context.public
         self.problem: Problem = context.problem
@@ -63,7 +63,7 @@ class Oracle:
         self.n_gradients: float = 0.0
         self.gradient_lengths: list[float] = []
         self._context, self._ledger = context, ledger
-        self._source, self._noise_source, self._told = source, noise_source, told
+        self._source, self._noise_source, self._on_release = source, noise_source, on_release
         self._given = source  # before any scaling
         self._scale, self._noise_unit = context.scale, 1.0
         self._last_event: tuple[Event, Event] | None = None
@@ -121,8 +121,8 @@ class Oracle:
                 release.kind, event, context.scale, self.public.adjacency
             )
         answer = release.answer(self._source, context, self._noise_source)
-        if self._told is not None and not is_public:
-            self._told(release.kind, self._ledger.entries)
+        if self._on_release is not None and not is_public:
+            self._on_release(release.kind, self._ledger.entries)
         return answer
 
     def _in_units_of_plan(self, event: Event) -> Event:

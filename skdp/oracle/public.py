@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp._numbers import Array
+from skdp._numbers import LARGEST_BOUND, Array
 from skdp.accounting import LABEL, Adjacency, Event, Gaussian, calibrate, gaussian_mu
 from skdp.oracle.sources.base import IN_MEMORY, REPEATABLE
 
@@ -92,6 +92,12 @@ class Public:
     start : tuple of tuple of float or None
         The parameter where solvers start, row by row, in the units of the records that the oracle
         answers for; None is zero.
+
+    Raises
+    ------
+    ValueError
+        If ``row_bound`` is beyond 1e50. The limit on a residual times the factor that scales a long
+        row down could be subnormal, so that a record might add more than its clipping norm.
     """
 
     n_rows: int
@@ -113,6 +119,13 @@ class Public:
     provides: frozenset[str] = IN_MEMORY
     labels_alone: bool = False
     start: tuple[tuple[float, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.row_bound is not None and not self.row_bound <= LARGEST_BOUND:
+            raise ValueError(
+                f"Public: row_bound must be at most {LARGEST_BOUND:g}; got {self.row_bound!r}. "
+                "Nothing was released."
+            )
 
     @property
     def grouped(self) -> bool:

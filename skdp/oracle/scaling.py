@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,7 @@ class Columns:
     low, high : array of shape (n_columns,)
         Finite; values outside are clipped.
     centre : array of shape (n_columns,)
-        Finite, 0 for sparse columns.
+        Finite.
     size : array of shape (n_columns,)
         Positive and finite.
     """
@@ -57,7 +58,7 @@ class Columns:
 
     @property
     def keeps_zeros(self) -> bool:
-        """Whether 0 stays 0, so that sparse columns can stay sparse."""
+        """Whether 0 stays 0, so that `apply` can leave sparse columns sparse."""
         return not (self.centre.any() or (self.low > 0).any() or (self.high < 0).any())
 
     @property
@@ -80,6 +81,8 @@ class Columns:
         """
         in_units = self.for_type(X.dtype)
         if sparse.issparse(X):
+            if not self.keeps_zeros:
+                raise ValueError("Columns: sparse columns can be neither centred nor moved from 0.")
             return in_units(X)
         result = np.empty(X.shape, dtype=X.dtype) if out is None else out
         n_rows, n_columns = X.shape
@@ -108,7 +111,7 @@ class ColumnMap:
     """
 
     def __init__(self, columns: Columns, dtype: np.dtype[Any]) -> None:
-        self._dtype, self._keeps_zeros = dtype, columns.keeps_zeros
+        self._dtype, self._columns = dtype, columns
         self._largest = largest = float(np.finfo(dtype).max)
         # No difference from the centre leaves the range of the type, whatever the ends are.
         farthest = largest * (1 - 2.0**-20)
@@ -131,8 +134,18 @@ class ColumnMap:
             if not ((self._size > 1e-300) & (self._size < 1e300)).all():
                 self._factor = None
 
+    @functools.cached_property
+    def zeros(self) -> Array:
+        """What a row of zeros becomes."""
+        if self._columns.keeps_zeros:
+            return np.zeros(self._columns.n_columns)
+        return np.asarray(self(np.zeros((1, self._columns.n_columns)))[0], dtype=np.float64)
+
     def __call__(self, X: Any, out: AnyArray | None = None) -> Any:
-        """Return the standardised rows; they, or their entries, are put into ``out`` if given."""
+        """Return the standardised rows; they, or their entries, are put into ``out`` if given.
+
+        CSR rows are returned without :attr:`zeros`, which have to be added to each of them.
+        """
         if sparse.issparse(X):
             return self._sparse(X, out)
         out = np.empty(X.shape, self._dtype) if out is None else out
@@ -154,22 +167,14 @@ class ColumnMap:
         return self._low, self._high, self._centre, self._factor
 
     def _sparse(self, X: Any, out: AnyArray | None) -> Any:
-        if not self._keeps_zeros:
-            raise ValueError("Columns: sparse columns can be neither centred nor moved from 0.")
-        own = np.empty(len(X.data), self._dtype)
-
-        def of_entries(values: AnyArray) -> AnyArray:
-            # Indices are valid: with mode "raise" they would be checked by way of a copy.
-            return np.take(values, X.indices, mode="clip", out=own)
-
         data = np.empty(len(X.data), self._dtype) if out is None else out
-        np.maximum(X.data, of_entries(self._low), out=data)
-        np.minimum(data, of_entries(self._high), out=data)
-        with np.errstate(over="ignore", under="ignore"):
-            data /= of_entries(self._size)
+        of_zero = np.clip(np.zeros((), self._dtype), self._low, self._high)
+        standardise_entries(X, self._low, self._high, of_zero, self._size, data)
         if self._overflows:
             np.clip(data, -self._largest, self._largest, out=data)
-        return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+        rows = sparse.csr_array(X.shape, dtype=self._dtype)
+        rows.data, rows.indices, rows.indptr = data, X.indices, X.indptr
+        return rows
 
 
 @has_twin("skdp.oracle.loops", is_exact=True)
@@ -181,6 +186,28 @@ def standardise(
     with np.errstate(under="ignore"):
         out *= factor
     return out
+
+
+@has_twin("skdp.oracle.loops", is_exact=True)
+def standardise_entries(
+    X: Any, low: AnyArray, high: AnyArray, of_zero: AnyArray, size: AnyArray, out: AnyArray
+) -> None:
+    """Put ``(clip(x, low, high) - of_zero) / size`` into ``out`` for the entries x of CSR rows.
+
+    ``of_zero`` is what 0 is clipped to, so that an entry of 0 stays 0.
+    """
+    own = np.empty(len(X.data), out.dtype)
+
+    def of_entries(values: AnyArray) -> AnyArray:
+        # Indices are valid: with mode "raise" they would be checked by way of a copy.
+        return np.take(values, X.indices, mode="clip", out=own)
+
+    np.maximum(X.data, of_entries(low), out=out)
+    np.minimum(out, of_entries(high), out=out)
+    if of_zero.any():
+        out -= of_entries(of_zero)
+    with np.errstate(over="ignore", under="ignore"):
+        out /= of_entries(size)
 
 
 def _centred(X: AnyArray, low: AnyArray, high: AnyArray, centre: AnyArray, out: AnyArray) -> None:

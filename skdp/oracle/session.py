@@ -13,7 +13,7 @@ from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle.ledger import AdmitAll, Entry, FollowPlan, Guard, Ledger, PrivacyFilter
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.oracle import Oracle, Watcher
+from skdp.oracle.oracle import Oracle, ReleaseCallback
 from skdp.oracle.public import Public
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.scaling import Scaling
@@ -273,12 +273,12 @@ def run(
     source: Source,
     noise_source: NoiseSource,
     rng: np.random.Generator,
-    told: Watcher | None = None,
+    on_release: ReleaseCallback | None = None,
 ) -> Solution:
     """Run stages on rows, guarded by their plan.
 
-    ``told`` is called after each answer, with what was asked and the debts so far, both of them
-    public, and not with the answer.
+    ``on_release`` is called after each answer with the kind of the release and the debts so far,
+    both of them public, and not with the answer.
 
     Raises
     ------
@@ -288,7 +288,7 @@ def run(
         If the solver diverged: to nan or inf, or, without noise, to ever longer gradients.
     """
     context = PublicContext(public, problem, plan.calibration.scale)
-    oracle = Oracle(context, Ledger(plan.guard(public)), rng, source, noise_source, told)
+    oracle = Oracle(context, Ledger(plan.guard(public)), rng, source, noise_source, on_release)
     solution = Solution(oracle.start(), 0)
     # Divergence is checked below; no overflow warnings here.
     with np.errstate(over="ignore", invalid="ignore"):

@@ -3,13 +3,14 @@
 import math
 from dataclasses import dataclass
 
-QUANTILES = 0.1, 0.5, 0.9
-# Shares of what there is to learn. Below the first, nothing is lost; beyond the second a model is
-# worse than a constant by as much as one without privacy is better.
+QUANTILES = 0.1, 0.5, 0.9  # over fits to different data, of the share that is lost
+# Shares of what there is to learn. Less than the first counts as nothing, more than the second as
+# the second: a model is then worse than a constant by as much as one without privacy is better.
 LEAST_LOSS, MOST_LOSS = 1e-3, 2.0
 
 # By kind and quantile (at, slope): the share lost is (signal / at) ** -slope, where the signal is
-# mu n / p. Fitted by `python -m benchmarks expected`, which rewrites these lines.
+# mu n / p. Fitted to utility.csv and held_out.csv in benchmarks/results by `python -m benchmarks
+# expected`, which rewrites these lines.
 CURVES = {
     "regression": {0.1: (0.258, 1.17), 0.5: (1.77, 1.26), 0.9: (1.72, 0.4)},
     "classification": {0.1: (0.467, 1.23), 0.5: (1.05, 0.864), 0.9: (3.6, 0.682)},

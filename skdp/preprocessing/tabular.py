@@ -10,12 +10,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp._numbers import AnyArray, Array, is_real, listed, require
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.linear_model import parts, tables
-from skdp.linear_model._estimator import (
-    Prepared,
-    PrivateEstimatorMixin,
-    noise_assumptions,
-)
+from skdp.linear_model._estimator import Prepared, PrivateEstimatorMixin
+from skdp.linear_model.assumptions import noise_assumptions
 from skdp.linear_model.parameters import check_counts
+from skdp.linear_model.refusals import public_refusal
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, make_plan
 from skdp.oracle.sources.memory import Map, MemorySource
@@ -27,7 +25,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
 
     * Columns named in ``categories`` become a column of zeros and ones for each label, or one alone
       where there are two labels. A label that was not declared gets zeros everywhere.
-    * Columns of dates become days since ``origin``.
+    * Columns of dates become days since ``origin``, in UTC if they have a time zone.
     * All others are numbers. Missing numbers and dates are filled, and a column marks where.
 
     Nothing is learnt from the rows and no budget is spent, unless ``impute="median"``: then the
@@ -284,7 +282,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
         ):
             unknown = [name for name in names if name not in columns]
             if unknown:
-                raise ValueError(
+                raise public_refusal(
                     f"{who}: {what} names columns that X does not have: {listed(unknown)}. X has "
                     f"{listed(columns)}."
                 )
@@ -299,7 +297,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
                 if kind == "objects":  # as pandas 2 has text: looked at for a refusal alone
                     kind = tables.kind_of_objects(X, place)
                 if (kind == "numbers" and any(is_text)) or (kind == "text" and not all(is_text)):
-                    raise ValueError(
+                    raise public_refusal(
                         f"{who}: column {name!r} holds {kind}, and the labels declared for it, "
                         f"{listed(labels)}, are of another kind. Declare them as they are in the "
                         "column. Nothing was released."
@@ -320,7 +318,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
             except (TypeError, ValueError):
                 texts.append(name)
         if texts:
-            raise ValueError(
+            raise public_refusal(
                 f"{who}: X holds text where numbers are needed, in "
                 f"{tables.columns_in_words(texts)}. Declare the labels of categories: "
                 f"categories={{{texts[0]!r}: [...]}}; turn dates into dates by "

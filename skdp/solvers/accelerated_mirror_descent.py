@@ -19,12 +19,13 @@ STEPS = (30, 150)
 # that the bound calls for because of noise: the bounds are cautious. They were chosen on synthetic
 # rows of 10 to 10,000 columns.
 CLIP_FACTOR, SMOOTHNESS_FACTOR, NOISE_FACTOR = 1.5, 0.3, 0.3
-# Steps on an L2 ball or in a box, next to the number up to which the bound falls: in this geometry
-# a strongly convex objective is close to its minimum long before, and more steps have more noise.
-# On an L1 ball so few steps leave most of the way (error 0.36 in place of 0.02 in the experiment
-# of `benchmarks.papers.w17`).
+# Steps on an L2 ball or in a box, over the number up to which the bound falls: in this geometry a
+# strongly convex objective is close to its minimum long before, and more steps have more noise.
+# Chosen on the first data of `benchmarks.papers.next_to_gd`. On an L1 ball so few steps leave most
+# of the way (error 0.36 in place of 0.02 in the experiment of `benchmarks.papers.w17`).
 STEPS_FACTOR = 0.3
-# Largest curvature among standardised columns, in units of the root of their number; at most it.
+# Expected curvature along the steepest direction of standardised columns, over the root of their
+# number; their number is the most that is possible. A guess.
 STEEPEST = 2.5
 
 

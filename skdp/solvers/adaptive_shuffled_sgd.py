@@ -31,7 +31,8 @@ CLIP_FACTOR = 2.0
 LARGEST_THRESHOLD = 16.0
 # Least ``resolution``.
 FINEST = 2.0**-100
-# Quantile of residuals that are bounded.
+# Default ``quantile`` where the loss bounds residuals, chosen on the first data of
+# `benchmarks.papers.next_to_gd`. Elsewhere it is the median.
 BOUNDED_QUANTILE = 0.9
 SEARCHES = ("binary", "doubling")
 # Candidates per factor of 2 in a binary search.

@@ -9,7 +9,7 @@ from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.batches import check_batches, samplers
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 
-# Fewest and most steps.
+# Fewest and most steps; the most was chosen on the first data of `benchmarks.papers.next_to_gd`.
 STEPS = (200, 1000)
 # Largest step size times curvature, up to which plain steps are stable.
 PLAIN_STEP = 2

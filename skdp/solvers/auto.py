@@ -1,14 +1,15 @@
 """Choose the solver that ``solver="auto"`` stands for, by public facts alone.
 
 0. "adaptive_shuffled_sgd" for rows that arrive in blocks, and can be read only once.
-1. "gd" with delta = 0, weights, sparse X, an L1 penalty, a constraint, a loss that is not smooth,
-   more than two classes, or more than 500 columns: the others cannot solve these problems, or do
-   it less well.
+1. "gd" with delta = 0, weights, an L1 penalty, a constraint, a loss that is not smooth, more than
+   two classes, or more than 500 columns: the others cannot solve these problems, or do it less
+   well.
 2. "whitened" for squared error with one output and up to 100 columns where the signal-to-noise
    ratio a is at least ``2.5 sqrt(p)``, so that the Gram matrix stands out of its noise: as accurate
    as "gd" or better, much better where columns are correlated. Not for groups of rows with a guess
    of their number, whose means "gd" can clip: less noise.
-3. "whitened" where a is at least 150: as accurate as "gd" there, in a tenth of the passes.
+3. "whitened" where a is at least 150: nearly as accurate as "gd", in a tenth of the passes. With
+   two classes and 150 to 500 columns, where passes take long, from 60 on.
 4. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
 
 a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Measurements are in
@@ -33,22 +34,24 @@ class Domain:
     least_ratio, least_per_root : float
         Least signal-to-noise ratio a, and least ratio of it to the root of the parameters: the
         noise of a Gram matrix, next to it, is as the inverse of that.
-    most_columns : int
-        Most parameters for each output.
+    most_columns, least_columns : int
+        Parameters for each output.
     """
 
     least_ratio: float
     least_per_root: float
     most_columns: int
+    least_columns: int = 0
 
     def holds(self, public: Public) -> bool:
         """Whether a problem lies in it."""
         least = max(self.least_ratio, self.least_per_root * math.sqrt(public.n_parameters))
         enough = public.signal_to_noise >= least
-        return enough and public.n_parameters <= self.most_columns
+        return enough and self.least_columns <= public.n_parameters <= self.most_columns
 
 
 ONE_TARGET, ANY = Domain(5.0, 2.5, 100), Domain(150.0, 0.0, 500)
+TWO_CLASSES = Domain(60.0, 0.0, 500, least_columns=150)
 
 
 def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | None = None) -> str:
@@ -77,12 +80,13 @@ def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | N
     """
     if public.streamed:
         return "adaptive_shuffled_sgd"
-    one_target = public.n_outputs == 1 and "quadratic_loss" in problem.provides
-    one_target &= not public.clips_means
+    domains = [ANY]
+    if public.n_outputs == 1 and not public.clips_means:
+        domains.append(ONE_TARGET if "quadratic_loss" in problem.provides else TWO_CLASSES)
     whitened = (
         "separable_loss" in problem.provides
-        and not (public.is_pure or public.weighted or public.sparse)
-        and (ANY.holds(public) or (one_target and ONE_TARGET.holds(public)))
+        and not (public.is_pure or public.weighted)
+        and any(domain.holds(public) for domain in domains)
     )
     solver = REGISTRY["whitened"]
     lacks = set(given or {}) - set(solver().get_params(deep=False))

@@ -101,16 +101,15 @@ class FoldMoments(Solver):
         whole = np.sum(moments, axis=0)
         candidates = [
             (penalty, kept)
-            for kept in self._kept(public)
+            for kept in self._sets_of_parameters(public)
             for penalty in self._penalties(oracle.problem, public)
         ]
         noise = std * math.sqrt(n_folds)
         errors = np.zeros(len(candidates))
-        if len(candidates) > 1:
-            for left_out in moments:
-                for place, candidate in enumerate(candidates):
-                    coef = _minimum(whole - left_out, *candidate, noise, size)
-                    errors[place] += _squared_error(left_out, coef)
+        for left_out in moments:
+            for place, candidate in enumerate(candidates):
+                coef = _minimum(whole - left_out, *candidate, noise, size)
+                errors[place] += _squared_error(left_out, coef)
         # 3. The best one on all folds.
         path = np.array(
             [unit * _minimum(whole, *candidate, noise, size) for candidate in candidates]
@@ -119,15 +118,15 @@ class FoldMoments(Solver):
         found = {"best": best, "errors": unit**2 * errors / public.n_rows, "path": path}
         return Solution(path[best], 1, found=found)
 
-    def _kept(self, public: Public) -> list[Indices]:
-        """Numbers of the parameters that are not 0, for each set of columns."""
+    def _sets_of_parameters(self, public: Public) -> list[Indices]:
+        """Return the numbers of the parameters that are fitted, for each set of columns."""
         if self.column_sets is None:
             return [np.arange(public.n_parameters)]
         intercept = range(public.n_features, public.n_parameters)
         return [np.array([*sorted(columns), *intercept]) for columns in self.column_sets]
 
     def _penalties(self, problem: Problem, public: Public) -> list[Array]:
-        """Hessians of the penalties."""
+        """Return the Hessians of the penalties."""
         if self.alphas is None:
             return [defaults.penalty_hessian(problem, public)]
         free = np.ones(public.n_parameters)
@@ -157,7 +156,8 @@ def check_column_sets(column_sets: Any, n_columns: int) -> None:
     except TypeError:
         fine = False
     what = (
-        f"be a sequence of sets of columns, by numbers from 0 to {n_columns - 1}, each of them once"
+        f"be a sequence of sets of columns, by numbers from 0 to {n_columns - 1} (or, of a data "
+        "frame, by names), each of them once, as in [[0, 1], [0]]"
     )
     require("column_sets", column_sets, what, fine)
 

@@ -11,7 +11,8 @@ from skdp.solvers.base import Oracle, Problem, Public, Solution
 from skdp.solvers.defaults import descent_defaults
 from skdp.solvers.one_pass import Guess, OnePassSolver, full_budget_noise, intercept_rate
 
-# The constant c in the number of blocks, c kappa ln n, which the theorem leaves open.
+# The constant c in the number of blocks, c kappa ln n, which the theorem leaves open; chosen on the
+# first data of `benchmarks.papers.next_to_gd`.
 BLOCKS = 1.2
 # Fraction of the iterates that are averaged.
 AVERAGES = {"last": 0.0, "tail": 0.5}

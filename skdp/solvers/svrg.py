@@ -26,6 +26,7 @@ PLAIN_STEP = 1.8
 TRAVEL = 0.6
 # Rows of a batch: at least this many, and this share of all rows.
 MIN_ROWS, SHARE_OF_ROWS = 256, 0.1
+# The following three were chosen on the first data of `benchmarks.papers.next_to_gd`.
 # Share of the squared budget that snapshots get: the last of them decides where the run ends.
 SNAPSHOT_SHARE = 0.7
 # Differences of gradients grow with this power of the norm of rows, see `difference_slope`.

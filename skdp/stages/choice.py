@@ -159,16 +159,25 @@ def _pairs_in_order(
     return np.array([pairs[name] for name in known])
 
 
-def declared_columns(ends: Declared | None, n_features: int, centred: bool) -> Columns | None:
-    """Columns between declared ends, taken for evenly spread, or of a sample; costs nothing."""
+def declared_columns(
+    ends: Declared | None, n_features: int, centred: bool, sparse: bool
+) -> Columns | None:
+    """Columns between declared ends, taken for evenly spread, or of a sample; costs nothing.
+
+    Sparse columns whose ends hold 0 are not: most of their values are 0. The middle of their range
+    is no centre to move them to.
+    """
     if ends is None:
         return None
     if isinstance(ends, PublicSample):
         return ends.columns(centred)
     low, high = (np.broadcast_to(end, n_features).astype(float) for end in ends)
-    if not centred:
-        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-    centre = low / 2 + high / 2 if centred else np.zeros(n_features)
+    moved = np.full(n_features, centred)
+    if sparse:
+        moved &= (low > 0) | (high < 0)
+    low = np.where(moved, low, np.minimum(low, 0.0))
+    high = np.where(moved, high, np.maximum(high, 0.0))
+    centre = np.where(moved, low / 2 + high / 2, 0.0)
     size = (high / 2 - low / 2) / math.sqrt(3)
     return Columns(low, high, centre, size)
 
@@ -197,8 +206,8 @@ def scaling_stage(
             "accountant other than 'pure'. Declare bounds, or set scaling='none'. Nothing was "
             "released."
         )
-    centred = (public.has_intercept and not public.sparse, public.has_intercept)
-    columns, targets = declared_columns(ends, public.n_features, centred[0]), None
+    centred = (public.has_intercept, public.has_intercept)
+    columns, targets = declared_columns(ends, public.n_features, centred[0], public.sparse), None
     is_regression = "quadratic_loss" in problem.provides
     if is_regression and public.target_bound is not None:
         bound = np.full(public.n_outputs, float(public.target_bound))
@@ -230,7 +239,7 @@ def known_moments(ends: Declared | None, centred: bool) -> Moments | None:
 def scaling_alone(public: Public, ends: Declared | None) -> ScalingStage:
     """Return the stage that spends the whole budget on the columns, or none if they are known."""
     centred = not public.sparse
-    columns = declared_columns(ends, public.n_features, centred)
+    columns = declared_columns(ends, public.n_features, centred, public.sparse)
     if columns is None:
         return ScalingStage(whole_budget(public), (centred, centred), standardises=False)
     shares_of_none = whole_budget(public, asked=False)

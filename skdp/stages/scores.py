@@ -9,15 +9,18 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.oracle import Oracle, Public, Solution, Stage, TableCounts, UnitSum
 
-# Scores of two classes are compared as log-odds; beyond these, and in steps of 1/32, they are
-# looked up for a first table, whose quantiles are the edges of a second one. Choices of ours.
+# Scores of two classes are compared as log-odds. A first table counts them in equal cells up to the
+# largest log-odds, in steps of 1/32; its quantiles are the edges of the bins of a second one.
+# Choices of ours.
 LARGEST_LOG_ODDS, FINE_CELLS = 8.0, 512
-FINE_SHARE = 0.2  # of the first table, of what both get
+FINE_SHARE = 0.2  # part of the two tables' common share that goes to the first
 FINE_EDGES = np.linspace(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, FINE_CELLS - 1)
-# The quantiles of few rows are noisy, and their bins unequal, so that they hide more than equal
-# ones: with 16 bins intervals of 400 heavy-tailed rows, kept apart from the tests, covered 0.92,
-# with 24 0.95. The most is a bound on the time that a table takes.
+# Fewest and most bins of the second table. The quantiles of few rows are noisy, and their bins
+# unequal, so that they hide more than equal ones: with 16 bins intervals of 400 heavy-tailed rows,
+# kept apart from the tests, covered 0.92, with 24 0.95. The most is a bound on the time that a
+# table takes.
 LEAST_BINS, MOST_BINS = 24, 200
+# Bias of an AUC by its bins, over the standard deviation of its noise: see `number_of_bins`.
 BIAS_NEXT_TO_NOISE = 0.1
 
 
@@ -87,19 +90,20 @@ class ScoreStage(Stage):
             found[f"mean {column}"] = NoisyMean(float(answer[0]) / n_rows, std / n_rows)
         for column, n_cells, share in self.tables:
             edges = np.arange(1.0, n_cells) - 0.5
-            found[f"table {column}"] = _asked(oracle, TableCounts(column, edges), share)
+            found[f"table {column}"] = _noisy_table(oracle, TableCounts(column, edges), share)
         if self.ranking is not None:
             column, of_class, share = self.ranking
-            fine = _asked(oracle, TableCounts(column, FINE_EDGES), FINE_SHARE * share).counts[0]
+            table = _noisy_table(oracle, TableCounts(column, FINE_EDGES), FINE_SHARE * share)
+            fine = table.counts[0]
             edges = quantiles(fine, number_of_bins(oracle.public))
-            table = _asked(
+            table = _noisy_table(
                 oracle, TableCounts(column, edges, of_class, 2), (1 - FINE_SHARE) * share
             )
             found["ranking"] = replace(table, fine=fine)
         return replace(solution, found=found)
 
 
-def _asked(oracle: Oracle, statistic: TableCounts, share: float) -> NoisyTable:
+def _noisy_table(oracle: Oracle, statistic: TableCounts, share: float) -> NoisyTable:
     """Ask for a table; its cells are made to add up to n, which is public."""
     answer, std = oracle.with_share(statistic, share)
     answer = answer + (oracle.public.n_rows - answer.sum()) / answer.size

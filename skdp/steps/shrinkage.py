@@ -24,13 +24,13 @@ class Spectrum:
         better than any single small eigenvalue, is shared equally among the others.
     vectors : array of shape (p, p)
         Eigenvectors, in columns.
-    edge : float
-        Largest eigenvalue of the noise alone, ``std * sqrt(2 p)``.
+    noise_norm : float
+        Largest eigenvalue of the noise alone, about ``std * sqrt(2 p)``.
     """
 
     values: Array
     vectors: Array
-    edge: float
+    noise_norm: float
 
 
 def spectrum(gram: Array, std: float, known: Array | None = None) -> Spectrum:
@@ -46,14 +46,14 @@ def spectrum(gram: Array, std: float, known: Array | None = None) -> Spectrum:
     """
     size = len(gram)
     values, vectors = np.linalg.eigh(gram if known is None else gram + known)
-    edge = std * math.sqrt(2.0 * size)
-    largest = max(float(values[-1]), edge, 1e-300)
-    seen = values > max(edge, 1e-13 * size * largest)
+    noise_norm = std * math.sqrt(2.0 * size)
+    largest = max(float(values[-1]), noise_norm, 1e-300)
+    seen = values > max(noise_norm, 1e-13 * size * largest)
     rest = float(values[~seen].sum()) / max(int((~seen).sum()), 1)
-    least = max(0.05 * edge, 1e-13 * size * largest)
-    most = max(edge, least)
+    least = max(0.05 * noise_norm, 1e-13 * size * largest)
+    most = max(noise_norm, least)
     values = np.where(seen, values, min(max(rest, least), most))
-    return Spectrum(values, vectors, edge)
+    return Spectrum(values, vectors, noise_norm)
 
 
 def bayes_step(found: Spectrum, gradient: Array, std: float, gram_std: float) -> Array:

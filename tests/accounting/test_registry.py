@@ -56,3 +56,15 @@ def test_an_entry_has_every_field_and_every_sentence(model):
     [(title, text)] = model_card_section(statement).items()
     assert title == "Privacy"
     assert all(sentence in text for sentence in statement.assumptions)
+
+
+def test_an_entry_of_a_fit_with_groups_says_who_is_protected():
+    model = skdp.DPRidge()
+    grouped, plain = model.plan(None, 5, n_groups=987), model.plan(987, 5)
+    entry, of_rows = grouped.to_registry(), plain.to_registry()
+    assert entry["unit_of_privacy"]["unit"] == "one of 987 groups"
+    assert of_rows["unit_of_privacy"]["unit"] == "one of 987 rows"
+    assert any("numbers of their rows are not" in text for text in entry["unprotected_quantities"])
+    assert entry["mechanisms"] == of_rows["mechanisms"]
+    assert set(entry) == set(of_rows)
+    assert model_card_section(grouped)["Privacy"] != model_card_section(plain)["Privacy"]

@@ -57,6 +57,20 @@ def test_a_win_is_told_with_its_cell(page):
     assert page.rivals([mine, rival | {"score_gap": -0.018}]).startswith("No rival is better")
 
 
+def test_public_rows_are_said_to_halve_what_is_lost_where_they_do(page):
+    losses = {"bike": (0.1, 0.05), "wine": (0.1, 0.051), "california_housing": (-0.02, -0.01)}
+    rows = [
+        {"data": data, "condition": "raw", "method": name, "epsilon": epsilon, "score_gap": -lost}
+        for data, pair in losses.items()
+        for name, lost in zip(("skdp", page.PUBLIC_ROWS), pair, strict=True)
+        for epsilon in (0.1, 0.3, 1.0)
+    ]
+    text = page.with_public_rows(rows)
+    assert "nothing was lost: bike, california_housing; more is: wine.\n" in text
+    halved = [row for row in rows if row["data"] == "bike"]
+    assert page.with_public_rows(halved).endswith("nothing was lost: bike.\n")
+
+
 def test_held_out_cells_that_miss_are_named(page):
     base = {
         "data": "bank", "condition": "raw", "method": "skdp", "kind": "skdp", "epsilon": 1.0,

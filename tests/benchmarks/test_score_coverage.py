@@ -11,7 +11,14 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import roc_curve
 
 import skdp
-from benchmarks import inference, inference_peers, inference_real, score_coverage, selection
+from benchmarks import (
+    inference,
+    inference_peers,
+    inference_real,
+    results_file,
+    score_coverage,
+    selection,
+)
 from benchmarks.inference import Cell
 from benchmarks.registry import Split
 from skdp.metrics.scores import ScoreCurve
@@ -48,7 +55,7 @@ def test_a_run_is_taken_up_again(tmp_path, capsys):
     path = tmp_path / "scores.csv"
     for _ in range(2):
         score_coverage.run(path, "a command", 3, [1.0], ["r2"])
-        assert len(score_coverage.read(path)) == 6
+        assert len(results_file.read(path)[1]) == 6
     capsys.readouterr()
     score_coverage.run(path, "a command", 3, [1.0], ["r2"])
     assert capsys.readouterr().out == ""

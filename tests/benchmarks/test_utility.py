@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from benchmarks import __main__ as command
-from benchmarks import columns, registry, table, utility, verdict
+from benchmarks import columns, registry, speed, table, utility, verdict
 from benchmarks.datasets import adult, bank, bike, diamonds
 from benchmarks.environments import diffprivlib_env
 
@@ -300,3 +300,11 @@ def test_the_command_line_reaches_subsets():
     assert arguments.methods == ["skdp", "not private"]
     assert arguments.epsilon == [1.0, 1000.0]
     assert arguments.conditions == ["raw"]
+
+
+def test_rows_of_a_part_take_the_place_of_those_before():
+    former = [("fit", "1"), ("milliseconds", "2"), ("other fit", "3"), ("milliseconds", "4")]
+    rows = [("other fit", "5"), ("milliseconds", "6"), ("new fit", "7"), ("milliseconds", "8")]
+    assert speed.merged(former, rows) == [*former[:2], *rows]
+    with pytest.raises(SystemExit, match=r"speed has the parts .*memory.*1000x10"):
+        speed.run(None, "", True, ["memmory"])

@@ -200,6 +200,14 @@ def test_statement(regression):
     assert repr(budget) in repr(models[0]).replace("\n", " ").replace("  ", "")
 
 
+def test_one_fit_is_no_fits(regression):
+    budget = PrivacyBudget(1.0, DELTA)
+    skdp.DPRidge(epsilon=0.7, budget=budget).fit(*regression)
+    assert repr(budget).endswith("spent by 1 fit>")
+    with pytest.raises(skdp.PrivacyBudgetError, match=r"is spent by 1 fit\."):
+        skdp.DPRidge(epsilon=0.7, budget=budget).fit(*regression)
+
+
 def test_a_budget_without_end_counts(regression):
     with PrivacyBudget(math.inf, DELTA) as budget, warnings.catch_warnings():
         warnings.simplefilter("ignore", skdp.PrivacyWarning)

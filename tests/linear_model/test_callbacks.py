@@ -1,4 +1,4 @@
-"""Callbacks of scikit-learn: they are told of steps and budget, and nothing that rows decide."""
+"""Callbacks of scikit-learn: they learn of steps and budget, and nothing that rows decide."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Recorder:
     max_propagation_depth = None
 
     def __init__(self):
-        self.told, self.facts = [], []
+        self.calls, self.facts = [], []
 
     def _note(self, name, estimator, context, **given):
         place = context.task_name, context.task_id, context.max_subtasks
         seen = {key: value for key, value in vars(estimator).items() if "_callback" not in key}
         assert [key for key in ("X", "y", "fitted_estimator") if given.get(key) is not None] == []
-        self.told.append((name, place, pickle.dumps((given, seen))))
+        self.calls.append((name, place, pickle.dumps((given, seen))))
         if given.get("metadata") is not None:
             self.facts.append(given["metadata"])
 
@@ -87,7 +87,7 @@ def test_each_release_is_a_task_that_says_what_was_spent(solver, classification,
     assert 0 < spent[0] <= spent[-1] <= model.privacy_.epsilon
     assert {(one["epsilon"], one["delta"]) for one in facts} == {(model.privacy_.epsilon, 1e-6)}
     assert [one["step"] for one in facts] == list(range(1, len(facts) + 1))
-    names = [name for name, *_ in recorder.told]
+    names = [name for name, *_ in recorder.calls]
     assert names == ["setup", "begin", *["begin", "end"] * len(facts), "end", "teardown"]
 
 
@@ -102,6 +102,28 @@ def check(replay, rng, kind, adjacency):
         replay.check(lambda: recording(kind, adjacency), data, neighbour, adjacency)
 
 
+def check_targets(replay, rng, kind):
+    """Features are public then, so that neighbours differ in a target."""
+    X, y = data_for(kind, rng)
+    for place, target in enumerate((1 - y[0], 1 - y[1]) if kind == "logistic" else (1e300, -7.0)):
+        other = y.copy()
+        other[place] = target
+        differing = (X, y, None), (X, other, None)
+        replay.check(lambda: recording(kind, "label"), *differing, Adjacency.REPLACE_ONE)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "ridge"])
+def test_nothing_that_targets_decide_reaches_a_callback(replay, rng, kind):
+    check_targets(replay, rng, kind)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "ridge"])
+def test_what_targets_decide_is_found(replay, leak, rng, monkeypatch, kind):
+    mutant_tells_what_rows_hold(monkeypatch)
+    with pytest.raises(leak, match="_skl_callbacks"):
+        check_targets(replay, rng, kind)
+
+
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("kind", ["logistic", "ridge"])
 def test_nothing_that_rows_decide_reaches_a_callback(replay, rng, kind, adjacency):
@@ -112,14 +134,14 @@ def mutant_tells_what_rows_hold(monkeypatch):
     ask = Oracle.ask
 
     def asked(self, release):
-        told, source = self._told, self._source
-        if source is not None and told is not None:
+        tell, source = self._on_release, self._source
+        if source is not None and tell is not None:
             mean = np.mean(source.records.targets)
-            self._told = lambda kind, entries: told(f"{kind}, mean target {mean}", entries)
+            self._on_release = lambda kind, entries: tell(f"{kind}, mean target {mean}", entries)
         try:
             return ask(self, release)
         finally:
-            self._told = told
+            self._on_release = tell
 
     monkeypatch.setattr(Oracle, "ask", asked)
 
@@ -174,9 +196,9 @@ def test_callbacks_of_pipelines_and_searches_reach_the_fits(regression):
     recorder = Recorder()
     model = make_pipeline(skdp.DPStandardScaler(), skdp.DPRidge(solver="gd", max_iter=3))
     search = GridSearchCV(model, {"dpridge__alpha": [0.1, 1.0]}, cv=2)
-    recorder._note = lambda name, estimator, *_, **__: recorder.told.append(estimator)
+    recorder._note = lambda name, estimator, *_, **__: recorder.calls.append(estimator)
     search.set_callbacks(recorder).fit(*regression)
-    seen = [type(estimator).__name__ for estimator in recorder.told]
+    seen = [type(estimator).__name__ for estimator in recorder.calls]
     for name in ("DPStandardScaler", "DPRidge"):
         assert seen.count(name) > 2 * 5  # a begin and an end of each fit, two for each release
 
@@ -192,7 +214,7 @@ def test_private_searches_call_none(regression, search):
         DPSearchCV(model, {"dpridge__alpha": [0.1, 1.0]}, n_candidates=3).fit(*regression)
     else:
         dp_cross_validate(model, *regression, epsilon=3.0, delta=1e-6, cv=3)
-    assert recorder.told == []
+    assert recorder.calls == []
     assert model._skl_callbacks == [recorder], "the estimator that was given stays as it is"
 
 

@@ -12,11 +12,12 @@ from scipy import sparse
 from sklearn.base import clone
 
 import skdp
-from grouped import ASKED_BY, PAIRS, grouped_data
-from replays import ESTIMATORS
+from grouped import PAIRS, grouped_data
+from replays import ASKED_BY, ESTIMATORS
 from skdp.linear_model import parts
 from skdp.linear_model._estimator import PrivateEstimatorMixin
-from skdp.linear_model.grouping import GroupLabels, without_row_counts
+from skdp.linear_model.grouping import GroupLabels
+from skdp.linear_model.refusals import without_row_counts
 from skdp.oracle import GaussianNoise, NoisyStatistic
 from skdp.oracle.releases import base as release_base
 from skdp.oracle.releases.scores import TableCounts
@@ -149,10 +150,42 @@ def test_refusals_of_scikit_learn_do_not_either(X, y):
 
 
 def test_counts_in_messages():
-    message = "Expected 2D array, shape (987, 3), n=12 1.5 GiB x4"
-    shown = "Expected 2D array, shape (..., ...), n=... ... GiB x4"
+    message = "Expected 2D array, shape (987, 3), n=12 1.5 GiB x4; 3 features, .reshape(-1, 1)"
+    shown = "Expected 2D array, shape (..., ...), n=... ... GiB x4; 3 features, .reshape(-1, 1)"
     with pytest.raises(ValueError, match=re.escape(shown)), without_row_counts(True):
         raise ValueError(message)
+
+
+LOGISTIC, FIVE = skdp.DPLogisticRegression, np.arange(987) % 5
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "y", "public"),
+    [
+        (LOGISTIC(classes=[10, 11]), np.ones((987, 2)), FIVE, "10, 11 (numbers; the number 1 and"),
+        (LOGISTIC(classes=["10", "11"]), np.ones((987, 2)), FIVE, "'10', '11'"),
+        (LOGISTIC(class_weight={7: 2.5}), np.ones((987, 2)), FIVE, "[7]"),
+        (LOGISTIC(class_weight={1: -2.5}), np.ones((987, 2)), FIVE, "of length 1"),
+        (LOGISTIC(), np.ones((987, 2)), np.ones(987), "at least 2 classes"),
+        (LOGISTIC(), np.array([["a", 1, "b"]] * 987, dtype=object), FIVE, "columns 0, 2"),
+        (LOGISTIC(), np.zeros((987, 2), dtype="M8[D]"), FIVE, "column 0"),
+        (LOGISTIC(), np.ones(987), FIVE, "X.reshape(-1, 1)"),
+        (
+            LOGISTIC(),
+            np.ones((987, 0)),
+            FIVE,
+            "0 feature(s) (shape=(..., ...)) while a minimum of 1",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_public_numbers_are_shown_with_groups(model, X, y, public):
+    with pytest.raises(ValueError, match=re.escape(public)) as refusal:
+        model.fit(X, y, groups=np.arange(987) % 50)
+    assert "987" not in str(refusal.value)
+    if "..." not in public:
+        with pytest.raises(ValueError, match=re.escape(str(refusal.value))):
+            model.fit(X, y)
 
 
 @pytest.mark.parametrize("where", ["reading", "reserve", "run"])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
+import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -48,11 +52,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def ends_of_fits(n_rows, is_sparse, limits, is_mutant=False):
+def ends_of_fits(n_rows, is_sparse, limits, is_mutant=False, threads=1):
     """How fits ended, and how often they were charged, by estimator."""
     given = map(str, (n_rows, is_sparse, is_mutant, limits))
     command = [sys.executable, "-c", LIMITED, *given]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    limited = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=limited)
     ends: dict[str, list[str]] = {}
     for line in done.stdout.splitlines():
         model, end = line.split(" ", 1)
@@ -60,6 +65,7 @@ def ends_of_fits(n_rows, is_sparse, limits, is_mutant=False):
     return ends
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     ("n_rows", "is_sparse", "limits"),
     [
@@ -68,13 +74,34 @@ def ends_of_fits(n_rows, is_sparse, limits, is_mutant=False):
     ],
     ids=["dense", "sparse"],
 )
-def test_a_fit_that_lacks_memory_costs_nothing(n_rows, is_sparse, limits):
-    ends = ends_of_fits(n_rows, is_sparse, limits)
+def test_a_fit_that_lacks_memory_costs_nothing(n_rows, is_sparse, limits, threads):
+    ends = ends_of_fits(n_rows, is_sparse, limits, threads=threads)
     assert ends.keys() == {"DPLogisticRegression", "DPRidge"}
     for found in ends.values():
         assert len(found) == len(limits)
         assert set(found) == {"refused 0", "fitted 1"}
         assert (found[0], found[-1]) == ("refused 0", "fitted 1")
+
+
+def test_threads_that_cannot_be_started(monkeypatch):
+    """The one that waits for the others does not wait for ever."""
+    library = SimpleNamespace(
+        info=lambda: [{"num_threads": 2}], limit=lambda limits: contextlib.nullcontext()
+    )
+    loaded = SimpleNamespace(select=lambda user_api: library)
+    monkeypatch.setattr(memory, "_controller", lambda: loaded)
+    start, started = threading.Thread.start, []
+
+    def failing(self):
+        started.append(self)
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", failing)
+    with pytest.raises(MemoryError, match="nothing was charged"), memory.row_threads():
+        raise AssertionError("threads have started")
+    assert len(started) == 2
 
 
 def test_a_fit_that_takes_no_hold_of_its_memory_is_caught():

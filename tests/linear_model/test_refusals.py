@@ -51,6 +51,25 @@ def test_a_refusal_does_not_advise_to_impute(where, cell, message, frame, regres
         assert "would not be private" in text
 
 
+class Unreadable:
+    """A cell whose error takes other arguments than a message, and holds what it could not read."""
+
+    def __float__(self):
+        raise UnicodeDecodeError("utf-8", b"987", 0, 1, "987")
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_error_of_a_cell_is_not_quoted(regression, grouped):
+    X, y = regression
+    X = X.astype(object)
+    X[7, 2] = Unreadable()
+    groups = np.arange(len(y)) // 2 if grouped else None
+    with pytest.raises(ValueError, match="DPRidge: X or y holds cells that are no") as refusal:
+        skdp.DPRidge().fit(X, y, groups=groups)
+    assert "0x" not in str(refusal.value)
+    assert refusal.value.__suppress_context__
+
+
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame])
 def test_a_cell_that_is_a_list_is_not_quoted(form, regression):
     X, y = regression

@@ -8,38 +8,22 @@ from scipy import sparse
 
 import skdp
 from replays import (
+    ASKED_BY,
     ESTIMATORS,
     N_ROWS,
+    N_STEPS,
     data_for,
     each_row_once,
     hostile_records,
     make_linear,
     neighbours,
+    takes,
 )
 from skdp.accounting import Adjacency
-from skdp.linear_model.parameters import constraint_set
-from skdp.objective import L2, Logistic, Multinomial, NoPenalty, Problem, SquaredError
-from skdp.solvers import GradientDescent, get_solver
+from skdp.solvers import GradientDescent
 
 # Solvers that need a strongly convex penalty, which "linear" has not: they refuse it.
 PENALISED = ("heavy_ball", "multistage_nesterov", "nesterov")
-# What a solver needs of a problem that the estimators do not have by themselves.
-ASKED_BY = {"accelerated_mirror_descent": {"constraint": "l1_ball", "radius": 2.0}}
-PROBLEMS = {
-    "logistic": (Logistic(), L2(0.1)),
-    "multinomial": (Multinomial(3), L2(0.1)),
-    "linear": (SquaredError(), NoPenalty()),
-    "ridge": (SquaredError(), L2(0.1)),
-}
-
-
-def takes(solver, kind):
-    """Whether a solver can do an estimator's problem; where not it says so, in its own tests."""
-    asked = ASKED_BY.get(solver, {})
-    wanted = constraint_set(asked.get("constraint"), asked.get("radius", 1.0))
-    return get_solver(solver).needs <= Problem(*PROBLEMS[kind], wanted).provides
-
-
 PAIRS = [
     (kind, solver)
     for kind in ESTIMATORS
@@ -84,15 +68,26 @@ def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
         replay.check(make, data, neighbour, adjacency)
 
 
+def make_huber(**parameters):
+    few = {"noise_source": "seeded", "random_state": 0, "max_iter": N_STEPS}
+    return skdp.DPHuberRegressor(**few, **parameters)
+
+
 @both
-@pytest.mark.parametrize("kind", ["logistic", "linear"])
-def test_with_compiled_loops(compiled_twins, replay, rng, kind, adjacency):
+@pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["Laplace", "Gaussian"])
+@pytest.mark.parametrize("kind", ["logistic", "linear", "huber"])
+def test_with_compiled_loops(compiled_twins, replay, rng, kind, delta, adjacency):
     """By default: histograms, scaling, gradients and what comes after them."""
     X, y = data_for(kind, rng)
+
+    def make():
+        made = {**ESTIMATORS, "huber": make_huber}[kind]
+        return made(solver="gd", delta=delta, adjacency=str(adjacency))
+
     for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind, turn=1)):
         for dtype in (np.float64, np.float32):
             pair = [(np.clip(Z, -1e30, 1e30).astype(dtype), t, w) for Z, t, w in (data, neighbour)]
-            replay.check(maker(kind, adjacency, "gd", scaling="auto"), *pair, adjacency)
+            replay.check(make, *pair, adjacency)
 
 
 @both

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 import skdp
-from grouped import ASKED_BY, PAIRS, group_neighbours, grouped_data
-from replays import ESTIMATORS, make_linear, make_logistic
+from grouped import PAIRS, group_neighbours, grouped_data
+from replays import ASKED_BY, ESTIMATORS, make_linear, make_logistic
 from skdp.accounting import Adjacency
 from skdp.linear_model import base
 from skdp.oracle.kernels import clipped_gradients as kernels

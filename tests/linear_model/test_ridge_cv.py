@@ -81,6 +81,41 @@ def test_a_set_of_columns_is_chosen_at_the_same_price(rng):
     np.testing.assert_array_equal(plain.columns_, range(5))
 
 
+def test_one_candidate_has_an_error_too(rng):
+    X = rng.standard_normal((20_000, 3))
+    y = X @ [1.0, -1.0, 0.0] + rng.standard_normal(20_000)
+    options = {"epsilon": 10.0, "noise_source": "seeded", "random_state": 0}
+    one = skdp.DPRidgeCV((1.0,), **options).fit(X, y)
+    assert one.cv_errors_[0] == pytest.approx(1, rel=0.1)
+    two = skdp.DPRidgeCV((1.0, 10.0), **options).fit(X, y)
+    assert one.cv_errors_[0] == two.cv_errors_[0]
+    np.testing.assert_array_equal(one.path_[0], two.path_[0])
+
+
+def test_columns_by_name(rng):
+    pandas = pytest.importorskip("pandas")
+    X = rng.standard_normal((20_000, 4))
+    y = X @ [1.0, 0.0, -1.0, 0.0] + rng.standard_normal(20_000)
+    X = pandas.DataFrame(X, columns=["age", "dose", "sex", "ward"])
+    options = {"epsilon": 9.0, "noise_source": "seeded", "random_state": 0}
+    by_name = skdp.DPRidgeCV(ALPHAS, column_sets=[["dose"], ["sex", "age"]], **options)
+    by_number = skdp.DPRidgeCV(ALPHAS, column_sets=[[1], [2, 0]], **options).fit(X, y)
+    np.testing.assert_array_equal(by_name.fit(X, y).coef_, by_number.coef_)
+    np.testing.assert_array_equal(by_name.columns_, [0, 2])
+    # Names are those of this data frame, not of one that was fitted before.
+    np.testing.assert_array_equal(by_name.fit(X[X.columns[::-1]], y).columns_, [1, 3])
+    assert by_name.plan(20_000, 4) == by_number.plan(20_000, 4)
+    assert by_name.column_sets == [["dose"], ["sex", "age"]]
+    for columns, data, message in (
+        (["age", "height"], X, "not in X: 'height'"),
+        (["age", 1], X, "number all of them; not in X: 1"),
+        (["age"], X.to_numpy(), "X is no data frame"),
+        (["age", "age"], X, "each of them once"),
+    ):
+        with pytest.raises(ValueError, match=rf"column_sets .*{message}"):
+            skdp.DPRidgeCV(column_sets=[columns]).fit(data, y)
+
+
 def test_without_noise_a_set_of_columns_is_ridge_on_them(regression):
     X, y = regression
     model = exact(X, y, column_sets=[[1, 2]])
@@ -159,6 +194,7 @@ def test_a_mutant_is_caught(replay, leak, rng, monkeypatch):
         {"column_sets": [[0, 99]]},
         {"column_sets": [[0, 0]]},
         {"column_sets": [0]},
+        {"column_sets": ["age", "sex"]},
     ],
     ids=str,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 from scipy import sparse
 
@@ -53,6 +54,18 @@ def test_plan_is_the_statement_of_the_fit(case):
     assert model.fit(X, y).privacy_.releases == planned.releases
     assert planned.epsilon == model.privacy_.epsilon
     assert not hasattr(estimator(), "privacy_")
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one", "label"])
+def test_a_plan_knows_of_weights(case, adjacency):
+    """With weights there is no correction of the size, and features alone tell no columns."""
+    estimator, X, y = case
+    model = estimator(adjacency=adjacency)
+    planned = model.plan(*X.shape, weighted=True)
+    fitted = model.fit(X, y, np.ones(len(y))).privacy_
+    assert (fitted.releases, fitted.epsilon) == (planned.releases, planned.epsilon)
+    assert fitted.assumptions == planned.assumptions
+    assert model.fit(X, y).privacy_.releases == model.plan(*X.shape).releases
 
 
 def test_what_is_assumed_is_said(classification):

@@ -342,7 +342,9 @@ WRONG = {
     "log_loss_bound must lie": {"log_loss_bound": 0.0},
     "adjacency must be": {"adjacency": "add_remove"},
     "y holds a label that is none of": {"y": lambda y: np.where(y == "yes", "maybe", y)},
-    "labels, the classes of the model": {"y": lambda y: (y == "yes").astype(int)},
+    "y holds labels that are numbers; the classes of the model are text": {
+        "y": lambda y: (y == "yes").astype(int)
+    },
     "there must be as many": {"y": lambda y: y[:-1]},
     "y is needed": {"y": lambda y: None},
     "predict failed on these rows, with ValueError": {"X": lambda X: X[:, :2]},
@@ -360,6 +362,17 @@ def test_wrong_input_is_refused_before_the_charge(two_classes, asked, message):
             evaluate(model, X, y, **options)
         assert budget.spent == 0
     assert not asked
+
+
+def test_a_refusal_does_not_tell_how_long_the_longest_label_is(two_classes):
+    _, X, y = two_classes
+    numbered = LogisticRegression().fit(X, (y == "yes").astype(int))
+    said = []
+    for longest in ("yes", "a secret"):
+        with pytest.raises(ValueError, match="labels that are text") as refusal:
+            evaluate(numbered, X, np.append(y[1:], longest))
+        said.append(str(refusal.value))
+    assert said[0] == said[1]
 
 
 def test_models_that_cannot_be_scored_are_refused(two_classes, regression, asked):

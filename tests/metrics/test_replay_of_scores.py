@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from grouped import group_neighbours, grouped_data
 from replays import data_for, each_row_once, neighbours
 from skdp.accounting import Adjacency
-from skdp.metrics import facts
+from skdp.metrics import dataset, facts
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.questions import METRICS
 from skdp.oracle import TableCounts, UnitSum
@@ -139,7 +139,7 @@ def test_what_a_model_warns_of_does_not_show(replay, rng, adjacency):
 
 
 def mutant_groups_are_asked_with_all_rows(monkeypatch):
-    monkeypatch.setattr(facts.Rows, "told_by", lambda self, say: np.asarray(say(self.X)))
+    monkeypatch.setattr(dataset.Dataset, "predicted_by", lambda self, predict: predict(self.X))
 
 
 def mutant_rows_of_a_group_count_as_one_each(monkeypatch):
@@ -147,7 +147,7 @@ def mutant_rows_of_a_group_count_as_one_each(monkeypatch):
 
 
 def mutant_scores_of_groups_are_divided_by_rows(monkeypatch):
-    monkeypatch.setattr(facts.Rows, "n_records", property(lambda self: self.n_rows))
+    monkeypatch.setattr(dataset.Dataset, "n_records", property(lambda self: self.n_rows))
 
 
 def mutant_shares_of_groups_are_rounded_up(monkeypatch):
@@ -170,7 +170,7 @@ def test_mutants_of_groups_are_caught(replay, leak, rng, monkeypatch, mutant):
 
 def mutant_edges_from_exact_counts(monkeypatch):
     """Bins at the exact quantiles of the rows' scores."""
-    asked = stage._asked
+    asked = stage._noisy_table
 
     def exact(oracle, statistic, share):
         found = asked(oracle, statistic, share)
@@ -179,7 +179,7 @@ def mutant_edges_from_exact_counts(monkeypatch):
         rows = statistic.total(oracle._source, oracle._context)
         return stage.NoisyTable(rows.reshape(1, -1), found.std, found.edges)
 
-    monkeypatch.setattr(stage, "_asked", exact)
+    monkeypatch.setattr(stage, "_noisy_table", exact)
 
 
 def mutant_records_counted_in_two_cells(monkeypatch):
@@ -203,7 +203,7 @@ def mutant_losses_without_a_bound(monkeypatch):
 
 def mutant_the_exact_number_of_rows_of_a_class(monkeypatch):
     """The denominators of rates are counted without noise."""
-    asked = stage._asked
+    asked = stage._noisy_table
 
     def exact(oracle, statistic, share):
         found = asked(oracle, statistic, share)
@@ -214,7 +214,7 @@ def mutant_the_exact_number_of_rows_of_a_class(monkeypatch):
         counts = found.counts + wrong[:, None] / found.counts.shape[1]
         return stage.NoisyTable(counts, found.std, found.edges, found.fine)
 
-    monkeypatch.setattr(stage, "_asked", exact)
+    monkeypatch.setattr(stage, "_noisy_table", exact)
 
 
 MUTANTS = {

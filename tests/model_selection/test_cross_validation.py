@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 import skdp
 from skdp.accounting import Adjacency, GDPAccountant
 from skdp.linear_model.base import DPLinearModel
+from skdp.metrics import evaluate
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPSearchCV, cross_validation, dp_cross_validate
 from skdp.oracle import Plan
@@ -213,3 +214,23 @@ def test_a_failure_after_the_charge_says_so(regression, step):
     assert refusal.value.__suppress_context__
     assert "Nothing was released" not in str(refusal.value)
     assert "cell" not in str(refusal.value)
+
+
+def test_refusals_and_warnings_name_what_was_called(regression):
+    X, y = regression
+    model = skdp.DPRidge().fit(X, y)
+    budget = skdp.PrivacyBudget(0.1, 1e-6)
+    seeded = {"noise_source": "seeded", "random_state": 0}
+    for name, run in (("evaluate", evaluate), ("dp_cross_validate", dp_cross_validate)):
+        with pytest.raises(skdp.PrivacyBudgetError, match=rf"^{name} asked for epsilon=") as said:
+            run(model, X, y, budget=budget)
+        assert "PrivateScorer" not in str(said.value)
+        with pytest.warns(skdp.SeededNoiseWarning, match=rf"^{name}: "):
+            run(model, X, y, **seeded)
+
+
+def test_it_shows_its_means(regression):
+    found = dp_cross_validate(skdp.DPRidge(), *regression, cv=2)
+    head, score = repr(found).splitlines()
+    assert head == "<CrossValidation of 2 folds at epsilon=0.999999, delta=1e-06>"
+    assert score == str(found["r2"])

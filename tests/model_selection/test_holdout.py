@@ -220,6 +220,20 @@ def test_parts(regression):
     check_parts(regression)
 
 
+@pytest.mark.parametrize("by", ["row", "the groups that DPHoldout was given"])
+def test_a_holdout_refuses_other_groups(regression, by):
+    X, y = regression
+    groups = None if by == "row" else np.arange(len(y)) // 3
+    halves = DPHoldout(X, y, groups=groups)
+    with skdp.PrivacyBudget(3.0, DELTA) as budget:
+        model, spent = halves.fit(FIT()), budget.spent
+        foreign = np.arange(len(halves.y_test)) // 3
+        with pytest.raises(ValueError, match=rf"the split is by {by};.*Nothing was released"):
+            halves.evaluate(model, "r2", groups=foreign)
+        assert budget.spent == spent
+        halves.evaluate(model, "r2", groups=halves.groups_test)
+
+
 def mutant_parts_overlap_by_one_row(monkeypatch):
     from skdp.model_selection import holdout
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -194,3 +195,15 @@ def test_a_model_that_is_passed_twice_counts_twice(regression):
     model = ridge().fit(*regression)
     both = skdp.total_privacy(model, model, delta=DELTA)
     assert both.epsilon > skdp.total_privacy(model, delta=DELTA).epsilon
+
+
+def test_what_cost_nothing_has_no_delta_to_differ_by():
+    X = pd.DataFrame({"sex": ["f", "m"] * 50, "age": np.arange(100.0)})
+    prepare = skdp.DPTabularPreprocessor({"sex": ["f", "m"]})
+    model = make_pipeline(prepare, skdp.DPRidge(delta=1e-5)).fit(X, X.age)
+    assert prepare.privacy_.delta == 0
+    total = skdp.total_privacy(model)
+    assert (total.delta, total.epsilon) == (1e-5, pytest.approx(1.0))
+    assert skdp.total_privacy(prepare).epsilon == 0
+    with pytest.raises(ValueError, match="different deltas"):
+        skdp.total_privacy(model, skdp.DPRidge(delta=1e-6).fit(X[["age"]], X.age))

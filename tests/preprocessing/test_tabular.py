@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -294,3 +295,13 @@ def test_the_same_columns_are_asked_for_again(frame):
     table = skdp.DPTabularPreprocessor(CATEGORIES).fit(frame.drop(columns="ill"))
     with pytest.raises(ValueError, match="feature names should match"):
         table.transform(frame.drop(columns=["ill", "age"]))
+
+
+def test_dates_with_a_time_zone_are_in_utc_and_no_warning_counts_them():
+    days = pd.to_datetime(["2000-01-02T01:00+01:00", "2000-01-03T00:00+00:00", None], utc=True)
+    for zone in ("UTC", "Europe/Berlin"):
+        X = pd.DataFrame({"day": days.tz_convert(zone)})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = skdp.DPTabularPreprocessor().fit_transform(X)
+        np.testing.assert_array_equal(found[:2, 0], [1.0, 2.0])

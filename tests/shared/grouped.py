@@ -4,27 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from replays import ESTIMATORS, HOSTILE_ROWS, HOSTILE_TARGETS, LABELS, data_for
+from replays import ESTIMATORS, HOSTILE_ROWS, HOSTILE_TARGETS, LABELS, data_for, takes
 from skdp.accounting import Adjacency
-from skdp.linear_model.parameters import constraint_set
-from skdp.objective import L2, Logistic, Multinomial, NoPenalty, Problem, SquaredError
-from skdp.solvers import available, get_solver
+from skdp.solvers import available
 
-ASKED_BY = {"accelerated_mirror_descent": {"constraint": "l1_ball", "radius": 2.0}}
-PROBLEMS = {
-    "logistic": (Logistic(), L2(0.1)),
-    "multinomial": (Multinomial(3), L2(0.1)),
-    "linear": (SquaredError(), NoPenalty()),
-    "ridge": (SquaredError(), L2(0.1)),
-}
 REFUSE_GROUPS = {"objective_perturbation"}
-
-
-def takes(solver, kind):
-    """Whether a solver can do an estimator's problem."""
-    asked = ASKED_BY.get(solver, {})
-    wanted = constraint_set(asked.get("constraint"), asked.get("radius", 1.0))
-    return get_solver(solver).needs <= Problem(*PROBLEMS[kind], wanted).provides
 
 
 PAIRS = [

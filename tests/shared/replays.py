@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import skdp
 from skdp.accounting import Adjacency
+from skdp.linear_model.parameters import constraint_set
+from skdp.objective import L2, Logistic, Multinomial, NoPenalty, Problem, SquaredError
 from skdp.solvers import available, get_solver
 
 N_ROWS, N_STEPS = 60, 12
@@ -66,6 +70,42 @@ ESTIMATORS = {
     "ridge": make_ridge,
 }
 
+WITH_INFERENCE = {
+    "linear": skdp.DPLinearRegression,
+    "ridge": skdp.DPRidge,
+    "logistic": skdp.DPLogisticRegression,
+}
+
+
+def make_with_inference(kind, adjacency, **parameters):
+    """A model with intervals for its coefficients."""
+    if kind == "logistic":
+        parameters = {"classes": [0, 1], **parameters}
+    return WITH_INFERENCE[kind](
+        inference="coefficients",
+        adjacency=str(adjacency),
+        noise_source="seeded",
+        random_state=0,
+        **parameters,
+    )
+
+
+# What a solver needs of a problem that the estimators do not have by themselves.
+ASKED_BY = {"accelerated_mirror_descent": {"constraint": "l1_ball", "radius": 2.0}}
+PROBLEMS = {
+    "logistic": (Logistic(), L2(0.1)),
+    "multinomial": (Multinomial(3), L2(0.1)),
+    "linear": (SquaredError(), NoPenalty()),
+    "ridge": (SquaredError(), L2(0.1)),
+}
+
+
+def takes(solver, kind):
+    """Whether a solver can do an estimator's problem; where not it says so, in its own tests."""
+    asked = ASKED_BY.get(solver, {})
+    wanted = constraint_set(asked.get("constraint"), asked.get("radius", 1.0))
+    return get_solver(solver).needs <= Problem(*PROBLEMS[kind], wanted).provides
+
 
 def data_for(kind, rng):
     X = rng.standard_normal((N_ROWS, 4))
@@ -112,3 +152,17 @@ def each_row_once(kind, turn=0):
         (place, row, targets[(place + turn) % len(targets)])
         for place, row in enumerate(HOSTILE_ROWS)
     ]
+
+
+def multiplied_by_a_mean_of_the_rows(patch, stage):
+    """Seed a bug: what a stage finds is multiplied by a number that follows from the rows."""
+    original = stage.run
+
+    def run(self, oracle, solution):
+        found = original(self, oracle, solution)
+        if oracle._source is None:
+            return found
+        factor = 1 + 1e-9 * np.clip(oracle._source.records.X, -10, 10).mean()
+        return replace(found, coef=found.coef * factor)
+
+    patch.setattr(stage, "run", run)

@@ -10,53 +10,24 @@ from scipy import sparse
 
 import skdp
 from grouped import group_neighbours, grouped_data
+from replays import WITH_INFERENCE, make_with_inference
 from skdp.accounting import Adjacency
-from skdp.objective import Logistic, NoPenalty, Problem, SquaredError
-from skdp.oracle import Coordinates, Public, unpack_gram
 from skdp.oracle.releases import one_step
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources.groups import GroupedSource, Groups
 from skdp.oracle.sources.records import Records
-from skdp.stages import choice
 from skdp.stages.inference import stage
 
-MODELS = {
-    "linear": skdp.DPLinearRegression,
-    "ridge": skdp.DPRidge,
-    "logistic": skdp.DPLogisticRegression,
-}
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-kinds = pytest.mark.parametrize("kind", MODELS)
-
-
-@pytest.fixture(autouse=True)
-def weights_are_taken(monkeypatch):
-    """A null group has weight 0, and fits with an inference refuse weights: not here."""
-    original = choice.lacking_for_inference
-
-    def lacking(public, *arguments):
-        return original(replace(public, weighted=False), *arguments)
-
-    monkeypatch.setattr(choice, "lacking_for_inference", lacking)
-
-
-def make(kind, adjacency, **parameters):
-    given = {"classes": [0, 1]} if kind == "logistic" else {}
-    return MODELS[kind](
-        inference="coefficients",
-        adjacency=str(adjacency),
-        noise_source="seeded",
-        random_state=0,
-        **given,
-        **parameters,
-    )
+kinds = pytest.mark.parametrize("kind", WITH_INFERENCE)
+pytestmark = pytest.mark.usefixtures("weights_are_taken")
 
 
 def check(replay, rng, kind, adjacency, change=lambda X: X, **parameters):
     data = grouped_data(kind, rng)
     for there, other in group_neighbours(kind, data, adjacency, rng, (1, 2, 9, 40)):
         there, other = ((change(X), *rest) for X, *rest in (there, other))
-        replay.check(lambda: make(kind, adjacency, **parameters), there, other, adjacency)
+        replay.check(
+            lambda: make_with_inference(kind, adjacency, **parameters), there, other, adjacency
+        )
 
 
 @both
@@ -79,51 +50,6 @@ def test_nothing_but_releases(replay, rng, kind, adjacency, parameters):
 @kinds
 def test_sparse_rows(replay, rng, kind, adjacency):
     check(replay, rng, kind, adjacency, sparse.csr_array, scaling="none", epsilon=20.0)
-
-
-def test_the_statistics_are_those_of_groups(rng):
-    """Means over rows, and the squares of means, by hand."""
-    codes = rng.permutation(np.append(np.arange(12), rng.integers(0, 5, 48)))
-    X, y = rng.standard_normal((60, 2)), rng.standard_normal((60, 1))
-    records = Records.of(X, y, row_bound=2.0)
-    source = GroupedSource(records, Groups.of(codes, 12))
-    transform = np.array([[1.0, 0.5, 0.0], [0.0, 0.8, 0.1], [0.2, 0.0, 1.5]])
-    point, row_norm, cap = np.array([[0.5], [-0.2], [0.1]]), 1.2, 0.7
-    about = point, Coordinates(transform), row_norm, cap
-    Z = np.column_stack([X * records.shrink[:, None], np.ones(60)])
-    u = Z @ transform
-    f = np.minimum(1.0, row_norm / np.linalg.norm(u, axis=1))
-    mean = np.array([(codes == group) / (codes == group).sum() for group in range(12)])
-
-    def totals(statistic, loss, values):
-        public = Public(12, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0, unit="group")
-        context = PublicContext(public, Problem(loss, NoPenalty()), 1.0)
-        rows = GroupedSource(replace(records, targets=values), Groups.of(codes, 12))
-        return statistic.total(rows, context)
-
-    plain = (Z @ point - y)[:, 0]
-    r = f * plain
-    capped = np.clip(r, -cap, cap)
-    terms = mean @ ((f * capped)[:, None] * u)
-    kept = np.abs(r) <= cap
-    found = unpack_gram(totals(one_step.CappedHessian(*about), SquaredError(), y), 3)
-    expected = np.einsum(
-        "gi,ij,ik->jk", mean[:, kept], (f[:, None] * u)[kept], (f[:, None] * u)[kept]
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-7)
-    found = unpack_gram(totals(one_step.ScoreSquares(*about), SquaredError(), y), 3)
-    np.testing.assert_allclose(found, terms.T @ terms, rtol=1e-7)
-    found = totals(one_step.CutCount(*about), SquaredError(), y)
-    assert found[0] == pytest.approx(mean.sum(axis=0)[(f < 1) | ~kept].sum(), rel=1e-7)
-    found = totals(one_step.CappedResiduals(point, cap), SquaredError(), y)
-    assert found[0] == pytest.approx((mean @ np.clip(plain, -cap, cap)).sum(), rel=1e-7)
-    labels = (y > 0).astype(float)
-    q = 1 / (1 + np.exp(-(Z @ point)[:, 0]))
-    found = totals(one_step.LogisticStep(*about), Logistic(), labels)
-    gradient = (mean @ ((f**2 * (q - labels[:, 0]))[:, None] * u)).sum(axis=0)
-    unit = one_step.GRADIENT_WEIGHT * row_norm
-    np.testing.assert_allclose(found[-3:] / unit, gradient, rtol=1e-6)
-    assert source.n_rows == 12
 
 
 def panel(rng, correlation, n_groups=3000, sizes=5):

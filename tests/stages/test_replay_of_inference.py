@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import skdp
+from replays import WITH_INFERENCE, make_with_inference
 from skdp.accounting import Adjacency
 from skdp.oracle import oracle
 from skdp.oracle.releases import one_step
 from skdp.oracle.sources.memory import MemorySource
-from skdp.stages import choice
 from skdp.stages.inference import stage
 from skdp.stages.inference.stage import InferenceStage
 
@@ -28,38 +27,11 @@ HOSTILE = [
     np.array([3.0, -4.0, 1.0, 9.0]),
 ]
 TARGETS = [-1e300, 1e12, -3.0, 1e308, 0.0, 1e-310, 7.0]
-MODELS = {
-    "linear": skdp.DPLinearRegression,
-    "ridge": skdp.DPRidge,
-    "logistic": skdp.DPLogisticRegression,
-}
 # So few rows can afford them, and columns that are made shorter, only with such a budget.
 STEPS_AHEAD = {"scaling": "private", "inference_share": 0.9, "epsilon": 500.0}
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-kinds = pytest.mark.parametrize("kind", MODELS)
-
-
-@pytest.fixture(autouse=True)
-def weights_are_taken(monkeypatch):
-    """A null record has weight 0, and fits with an inference refuse weights: not here."""
-    original = choice.lacking_for_inference
-
-    def lacking(public, *arguments):
-        return original(replace(public, weighted=False), *arguments)
-
-    monkeypatch.setattr(choice, "lacking_for_inference", lacking)
-
-
-def make(kind, adjacency, **parameters):
-    if kind == "logistic":
-        parameters = {"classes": [0, 1], **parameters}
-    return MODELS[kind](
-        inference="coefficients",
-        adjacency=str(adjacency),
-        noise_source="seeded",
-        random_state=0,
-        **parameters,
-    )
+kinds = pytest.mark.parametrize("kind", WITH_INFERENCE)
+pytestmark = pytest.mark.usefixtures("weights_are_taken")
 
 
 def data_for(kind, rng):
@@ -101,7 +73,9 @@ def neighbours(kind, X, y, adjacency, convert=lambda X: X):
 def test_nothing_but_releases(replay, rng, kind, adjacency, parameters):
     X, y = data_for(kind, rng)
     for data, neighbour in neighbours(kind, X, y, adjacency):
-        replay.check(lambda: make(kind, adjacency, **parameters), data, neighbour, adjacency)
+        replay.check(
+            lambda: make_with_inference(kind, adjacency, **parameters), data, neighbour, adjacency
+        )
 
 
 @both
@@ -116,7 +90,7 @@ def test_sparse_rows(replay, rng, kind, adjacency, dtype):
         return sparse.csr_array(np.clip(X, -largest, largest).astype(dtype))
 
     for data, neighbour in neighbours(kind, X, y, adjacency, convert=convert):
-        replay.check(lambda: make(kind, adjacency), data, neighbour, adjacency)
+        replay.check(lambda: make_with_inference(kind, adjacency), data, neighbour, adjacency)
 
 
 # ---------------------------------------------------------------- mutants
@@ -258,7 +232,7 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, kind, ad
     for data, neighbour in neighbours(kind, X, y, adjacency):
         try:
             replay.check(
-                lambda: make(kind, adjacency, **parameters),
+                lambda: make_with_inference(kind, adjacency, **parameters),
                 data,
                 neighbour,
                 adjacency,
@@ -271,10 +245,10 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, kind, ad
 @both
 def test_shares_add_up_to_that_of_the_stage(adjacency):
     """In mu squared, next to what scaling leaves; the solver has the rest."""
-    for kind in MODELS:
+    for kind in WITH_INFERENCE:
         for share, n_rows in ((1 / 3, 1000), (0.1, 1000), (1 / 3, 100_000)):
             parameters = {"scaling": "none", "inference_share": share, "epsilon": 2.0}
-            statement = make(kind, adjacency, **parameters).plan(n_rows, 4)
+            statement = make_with_inference(kind, adjacency, **parameters).plan(n_rows, 4)
             squares = [
                 record.count * record.event.mu(adjacency) ** 2 for record in statement.releases
             ]

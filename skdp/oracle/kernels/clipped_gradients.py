@@ -14,8 +14,9 @@ from skdp._numbers import Array
 from skdp.objective import Loss
 from skdp.oracle.compiled import has_twin
 from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, longest_sum
+from skdp.oracle.sources.sparse_rows import growth_of_rounding
 
-TWINS = "skdp.oracle.kernels.twins"
+TWINS = "skdp.oracle.kernels.twins"  # imported where numba is installed
 
 
 @has_twin(TWINS)
@@ -74,7 +75,7 @@ def l1_clipped_gradients(
 def _with_rows(records: Records, vector: Array) -> Any:
     """Yield blocks of records, and the entries of a vector that go with them."""
     start = 0
-    for block in records.cached_blocks():
+    for block in records.cached_blocks(dense=True):
         yield block, vector[start : start + block.n_rows]
         start += block.n_rows
 
@@ -117,11 +118,13 @@ def _accumulate(block: Records, residuals: Array, total: Array) -> None:
         total[-1] += block.constant * residuals.sum(axis=0)
     if block.shrink is not None:
         residuals *= block.shrink[:, None]
-    columns = block.X.T
+    columns = block.X.T if block.base is None else block.stored.T
     if residuals.shape[1] == 1:
         total[:n_features, 0] += columns @ residuals[:, 0]
     else:
         total[:n_features] += columns @ residuals
+    if block.base is not None:
+        total[:n_features] += block.base[:, None] * residuals.sum(axis=0)
 
 
 def clip_l2(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
@@ -177,6 +180,10 @@ def gradient_rounding(
     The same holds in L1. A sum of d absolute values is off by a relative ``(d - 1) u``, no more
     than a Euclidean norm is allowed here; the error of the sum is at most ``k u sum |terms|`` in
     every coordinate, and added up over the coordinates that is ``k u`` times the sum of L1 norms.
+
+    Sparse rows may be added to a base, and their sums taken apart: see
+    :func:`skdp.oracle.sources.sparse_rows.growth_of_rounding`. In L1 they are written out.
     """
     terms = longest_sum(n_rows, n_features, is_sparse, grouped)
-    return 1.01 * UNIT_ROUNDOFF * (n_features + n_outputs + 17 + 2.0 * terms * n_rows)
+    growth = growth_of_rounding() if is_sparse else 1.0
+    return 1.01 * UNIT_ROUNDOFF * (n_features + n_outputs + 17 + 2.0 * growth * terms * n_rows)

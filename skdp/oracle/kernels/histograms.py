@@ -24,7 +24,7 @@ SIDE = 2 * STEPS
 N_MAGNITUDES = 2 * SIDE + 1  # negative from large to small, zero, positive from small to large
 
 BLOCK_VALUES = 1 << 18  # values to look up at once
-TWINS = "skdp.oracle.kernels.twins"
+TWINS = "skdp.oracle.kernels.twins"  # imported where numba is installed
 
 
 @functools.cache
@@ -50,7 +50,8 @@ def magnitudes(values: AnyArray, columns: Any = None) -> NDArray[np.intp]:
 def equal_bins(values: AnyArray, low: Array, width: Array, n_bins: int) -> NDArray[np.intp]:
     """Bin of every value between ``low`` and ``low + n_bins * width``, the outer ones open."""
     with np.errstate(over="ignore", invalid="ignore"):
-        places = (values - low) / width
+        places = values - low
+        places /= width
     # fmax and fmin take nan for the number beside it: every value has a bin.
     np.fmin(np.fmax(places, 0.0, out=places), n_bins - 1.0, out=places)
     return np.asarray(places.astype(np.intp))
@@ -93,11 +94,11 @@ def _counts(
     n_targets = records.targets.shape[1] if targets else 0
     kind = np.int64 if records.multipliers is None else np.float64
     total: Counts = np.zeros((n_features + n_targets, n_bins), dtype=kind)
-    if records.is_sparse:
+    if records.is_sparse and records.base is None and not records.loses_zeros:
         step = block_rows(records.n_rows, records.n_features, is_sparse=True, is_copied=True)
     else:
         step = max(n_bins, BLOCK_VALUES // max(1, records.n_features))
-    for block in records.blocks(step):
+    for block in records.blocks(step, dense=True):
         takes_part = None if block.weights is None else block.weights > 0
         each = block.multipliers
         if features:
@@ -136,7 +137,8 @@ def _count_sparse(
         values, columns = values[stored], columns[stored]
         shares = None if shares is None else shares[stored]
         whole = int(takes_part.sum()) if each is None else float(each[takes_part].sum())
-    codes = places(values, columns) + n_bins * columns.astype(np.intp)
+    codes = places(values, columns)
+    codes += n_bins * columns.astype(np.intp)
     total: Counts = np.bincount(codes, shares, minlength=n_columns * n_bins)
     total = total.reshape(n_columns, n_bins)
     # What is not stored is 0.

@@ -158,7 +158,7 @@ def bounded_hessian(
         factors = factors_within(row_norm, records.inverse_norms, _root_weights(records))
     curvatures = np.empty(records.n_rows)
     start = 0
-    for block in records.float64_blocks():
+    for block in records.cached_blocks():
         stop = start + block.n_rows
         margins = np.nan_to_num(block.margins(point[:, :1]))
         curvatures[start:stop] = loss.second_derivative(margins)[:, 0]
@@ -197,27 +197,33 @@ def shrunk_gradients(
     With ``whole_records`` a row's target is shrunk with it, as in `bounded_gram`, which for squared
     error multiplies its residual once more.
     """
-    inverse = records.inverse_norms
-    return shrunk_gradients_in(
-        records, inverse, loss, point, row_norm, residual_bound, whole_records
-    )
+    limits = shrinking_factors(records, None, row_norm, whole_records)
+    return shrunk_gradients_in(records, limits, loss, point, residual_bound, whole_records)
+
+
+def shrinking_factors(
+    records: Records, transform: Array | None, row_norm: float, whole_records: bool
+) -> Array:
+    """Return what makes rows no longer than ``row_norm``, in coordinates of their own or others.
+
+    The same for all points, they are worth keeping from one pass to the next.
+    """
+    inverse = records.inverse_norms if transform is None else inverse_norms_in(records, transform)
+    return factors_within(row_norm, inverse, _root_weights(records) if whole_records else None)
 
 
 def shrunk_gradients_in(
     records: Records,
-    inverse_norms: Array,
+    limits: Array,
     loss: Loss,
     point: Array,
-    row_norm: float,
     residual_bound: float,
     whole_records: bool = False,
 ) -> Array:
-    """Sum of `shrunk_gradients`, the norms of rows being those in other coordinates."""
+    """Sum of `shrunk_gradients`, rows being shrunk by the given `shrinking_factors`."""
     if whole_records:
-        limits = factors_within(row_norm, inverse_norms, _root_weights(records))
         weights = limits * limits
     else:
-        limits = factors_within(row_norm, inverse_norms, None)
         with np.errstate(over="ignore", under="ignore"):
             weights = limits if records.weights is None else limits * records.weights
     return clipped_gradients(records.having(weights, limits), loss, point, residual_bound)
@@ -282,7 +288,7 @@ def accurate_gradients(records: Records, loss: Loss, point: Array, row_norm: flo
     factors = gentle_factors(records, row_norm)
     most = np.full(records.n_rows, np.finfo(np.float64).max)
     total, lost = np.zeros(point.shape), np.zeros(point.shape)
-    for block in records.having(factors * factors, most).blocks(FEW_ROWS):
+    for block in records.having(factors * factors, most).blocks(FEW_ROWS, dense=True):
         few = clipped_gradients(block, loss, point, 1.0)
         after = total + few
         taken = after - total

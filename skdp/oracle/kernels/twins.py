@@ -1,7 +1,8 @@
-"""Compiled twins of block functions: records taken apart, for loops over plain arrays.
+"""Compiled twins of block functions: they hand the arrays of records to `skdp.oracle.loops`.
 
-Each has the arguments and the meaning of the function that it stands in for, and returns
-NotImplemented for what it leaves to it, by public facts: sparse rows, groups, several outputs.
+Each has the arguments and the meaning of the function whose twin it is (`skdp.oracle.compiled`).
+For sparse rows, groups and several outputs, which are public facts, it returns NotImplemented: the
+function itself does the work.
 """
 
 import math
@@ -21,7 +22,7 @@ LOSSES: dict[type[Loss], int] = {
     Logistic: loops.LOGISTIC,
     Huber: loops.HUBER,
 }
-NOTHING = np.zeros(0)
+EMPTY = np.zeros(0)
 
 
 def compiled_clipped_gradients(
@@ -51,7 +52,7 @@ def _sum_of_gradients(
     total = np.zeros(n_features + 1)
     loops.add_clipped_gradients(
         records.stored,
-        records.stored if not records.is_copied else np.zeros((0, n_features)),
+        records.stored if not records.is_copied else np.zeros((0, n_features)),  # see X_as_is
         low,
         high,
         centre,
@@ -74,7 +75,7 @@ def _sum_of_gradients(
 def _column_numbers(columns: Any) -> tuple[AnyArray, ...] | None:
     """Return how columns are standardised: empty if they are not, None if loops cannot do it."""
     if columns is None:
-        return (NOTHING,) * 4
+        return (EMPTY,) * 4
     return columns.numbers if isinstance(columns, ColumnMap) else None
 
 
@@ -90,7 +91,7 @@ def _is_plain(records: Records) -> bool:
 
 
 def _vector(values: Any) -> Array:
-    return NOTHING if values is None else np.ascontiguousarray(values, np.float64).reshape(-1)
+    return EMPTY if values is None else np.ascontiguousarray(values, np.float64).reshape(-1)
 
 
 def compiled_magnitude_counts(records: Records, features: bool, targets: bool) -> Any:

@@ -38,7 +38,7 @@ def directional_derivatives(
     """Sum of the records' derivatives along a direction, each vector of them clipped."""
     size = _size(with_shift, its_curvature)
     total = np.zeros(size)
-    for block in records.float64_blocks():
+    for block in records.cached_blocks():
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             found = derivatives(
                 loss,

@@ -31,17 +31,17 @@ def _contribution(log_weights: tuple[int, ...], n_bins: int, n_rows: int) -> bas
     return base.Contribution(bound, math.sqrt(2), size, total=n_rows * 2.0 ** max(log_weights))
 
 
-def _checked_weights(who: str, log_weights: object, asked: int) -> tuple[int, ...]:
+def _checked_weights(who: str, log_weights: object, n_columns: int) -> tuple[int, ...]:
     weights = tuple(int(weight) for weight in np.asarray(log_weights).ravel())
-    if len(weights) != asked or not all(0 <= weight <= MAX_LOG_WEIGHT for weight in weights):
+    if len(weights) != n_columns or not all(0 <= weight <= MAX_LOG_WEIGHT for weight in weights):
         raise ValueError(
-            f"{who}: log_weights must hold {asked} integers from 0 to {MAX_LOG_WEIGHT}. Nothing "
-            "was released."
+            f"{who}: log_weights must hold {n_columns} integers from 0 to {MAX_LOG_WEIGHT}. "
+            "Nothing was released."
         )
     return weights
 
 
-def _asked(context: base.PublicContext, features: bool, targets: bool) -> int:
+def _n_columns(context: base.PublicContext, features: bool, targets: bool) -> int:
     """Return the number of columns that are asked for."""
     public = context.public
     return features * public.n_features + targets * public.n_outputs
@@ -75,8 +75,8 @@ class MagnitudeCounts(base.Statistic):
         return self.targets
 
     def _weights(self, context: base.PublicContext) -> tuple[int, ...]:
-        asked = _asked(context, self.features, self.targets)
-        return _checked_weights(type(self).__name__, self.log_weights, asked)
+        n_columns = _n_columns(context, self.features, self.targets)
+        return _checked_weights(type(self).__name__, self.log_weights, n_columns)
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return _contribution(self._weights(context), N_MAGNITUDES, n_rows)
@@ -134,10 +134,10 @@ class BinCounts(base.Statistic):
         return self.targets
 
     def _weights(self, context: base.PublicContext) -> tuple[int, ...]:
-        asked = _asked(context, self.features, self.targets)
-        if self.low.shape != (asked,) or self.width.shape != (asked,):
-            raise ValueError(f"BinCounts: low and width must have shape ({asked},).")
-        return _checked_weights(type(self).__name__, self.log_weights, asked)
+        n_columns = _n_columns(context, self.features, self.targets)
+        if self.low.shape != (n_columns,) or self.width.shape != (n_columns,):
+            raise ValueError(f"BinCounts: low and width must have shape ({n_columns},).")
+        return _checked_weights(type(self).__name__, self.log_weights, n_columns)
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return _contribution(self._weights(context), self.n_bins, n_rows)

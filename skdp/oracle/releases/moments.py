@@ -203,15 +203,17 @@ class ShrunkGradientSum(base.Statistic):
         )
         if transform is None:
             return np.asarray(rows.total(moments.shrunk_gradients, *arguments))
-        inverse = rows.per_row(moments.inverse_norms_in, transform)
-        total = rows.total(moments.shrunk_gradients_in, *arguments, rows=(inverse,))
+        shrinking = transform, self.row_norm, self.whole_records
+        limits = rows.per_row(moments.shrinking_factors, *shrinking)
+        loss, point, _, *others = arguments
+        total = rows.total(moments.shrunk_gradients_in, loss, point, *others, rows=(limits,))
         return np.asarray(transform.T @ total)
 
 
 def residual_squares(records: Records, loss: Loss, point: Array, bound: float) -> float:
     """Sum of squared residuals, each record's weighted and cut to ``bound**2``."""
     total = 0.0
-    for block in records.float64_blocks():
+    for block in records.cached_blocks():
         margins = block.margins(point)
         with np.errstate(over="ignore", invalid="ignore"):
             residuals = loss.residual(margins, block.targets)

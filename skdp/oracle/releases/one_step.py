@@ -146,7 +146,7 @@ def logistic_step(
 def capped_residuals(records: Records, loss: Loss, point: Array, cap: float) -> float:
     """Sum of the residuals, each weighted and cut to plus or minus ``cap``; nan counts as 0."""
     total = 0.0
-    for block in records.float64_blocks():
+    for block in records.cached_blocks():
         weights = np.ones(block.n_rows) if block.weights is None else block.weights
         residuals = _weighted_residuals(block, loss, block.margins(point), weights)
         total += float(block.scaled_by_group(np.clip(residuals, -cap, cap)).sum())

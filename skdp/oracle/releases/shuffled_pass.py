@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot
@@ -190,12 +190,10 @@ class ShuffledPass(base.Release):
         held_back = self.step_size * (1 - self._rate(context))
         point, total = context.public.starting_point[:, 0].copy(), np.zeros(size)
         for block in rows.one_pass(edges, noise_source, in_order=True):
-            # 1. Rows, limits and noise of some thousand steps. A stream that ends early is filled
-            #    up with null records.
-            n_steps = min(at_once, n_rows - step)
-            singles = _filled(block.records, self.clip_norm, n_steps)
-            noises = noise.draw(n_steps, noise_source)
-            shifted = np.full((n_steps, size), shift)
+            # 1. Rows, limits and noise of some thousand steps.
+            singles = _singles(block.records, self.clip_norm)
+            noises = noise.draw(block.n_rows, noise_source)
+            shifted = np.full((block.n_rows, size), shift)
             for row, target, weight, limit, answer, drawn in zip(
                 *singles, shifted, noises, strict=True
             ):
@@ -224,23 +222,19 @@ class ShuffledPass(base.Release):
         return context.problem.prox(push * noise, self.step_size)
 
 
-def _filled(
-    records: Records, clip_norm: float, n_steps: int
-) -> tuple[Array, list[Any], list[Any], list[Any]]:
-    """Rows, targets, weights and limits of ``n_steps`` records, the missing ones null.
+def _singles(
+    records: Records, clip_norm: float
+) -> tuple[Array, list[float], list[float], list[float]]:
+    """Rows, targets, weights and limits of records, one by one.
 
     A limit is what a residual, times its weight, may be at most for the gradient to be at most
     ``clip_norm`` long.
     """
     with np.errstate(over="ignore", under="ignore"):
         limits = np.minimum(clip_norm * records.inverse_norms, np.finfo(np.float64).max)
-    vectors, missing = records.written_out(), n_steps - records.n_rows
     weights = np.ones(records.n_rows) if records.weights is None else records.weights
-    if missing:
-        vectors = np.vstack([vectors, np.zeros((missing, vectors.shape[1]))])
-    null = [0.0] * missing
     targets = records.targets[:, 0].tolist()
-    return vectors, targets + null, weights.tolist() + null, limits.tolist() + null
+    return records.written_out(), targets, weights.tolist(), limits.tolist()
 
 
 def _prox_of_one(problem: Problem, size: int, step: float) -> Callable[[Array], Array] | None:

@@ -111,11 +111,20 @@ class GroupBlock:
 
         Returns
         -------
-        array, or CSR for sparse rows, of shape (n_groups, n_features), float64
+        array, or CSR for sparse rows without a base, of shape (n_groups, n_features), float64
         """
-        X, order, edges = self.records.X, self.groups.order, self.groups.edges
-        in_place = X.dtype == np.float64 and (sparse.issparse(X) or X.flags.c_contiguous)
-        if in_place:
+        found, base = self._sums(factors), self.records.base
+        if base is None:
+            return found
+        return found.toarray() + np.outer(self.sums_of(factors), base)
+
+    def _sums(self, factors: Array) -> Any:
+        """Return the sums, the base of the rows left out."""
+        records, order, edges = self.records, self.groups.order, self.groups.edges
+        X = records.stored
+        is_sparse = records.is_sparse and not records.loses_zeros
+        in_place = records.columns is None and X.dtype == np.float64
+        if in_place and (is_sparse or X.flags.c_contiguous):
             return _selecting(factors[order], order, edges, X) @ X
         # Copied in float64, row after row, a few groups at a time; none is cut in two.
         found, start, most = [], 0, grouped_part_rows(X.shape[1])
@@ -123,13 +132,14 @@ class GroupBlock:
             stop = int(np.searchsorted(edges, edges[start] + most, side="right")) - 1
             stop = max(stop, start + 1)
             own = order[edges[start] : edges[stop]]
-            rows = X[own].astype(np.float64)
-            rows = rows if sparse.issparse(X) else np.ascontiguousarray(rows)
+            some = records[own]
+            rows = (some.X if some.loses_zeros else some.stored).astype(np.float64)
+            rows = rows if is_sparse else np.ascontiguousarray(rows)
             places = np.arange(len(own))
             chosen = _selecting(factors[own], places, edges[start : stop + 1] - edges[start], rows)
             found.append(chosen @ rows)
             start = stop
-        return sparse.vstack(found, format="csr") if sparse.issparse(X) else np.concatenate(found)
+        return sparse.vstack(found, format="csr") if is_sparse else np.concatenate(found)
 
     def sums_of(self, numbers: Array) -> Array:
         """Return, for each group, the sum of a number of each of its rows."""

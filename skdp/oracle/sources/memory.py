@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import mmap
 import operator
 import threading
@@ -28,19 +29,22 @@ from skdp.oracle.sources.base import (
 )
 from skdp.oracle.sources.records import (
     BLOCK_BYTES,
+    COPIED_BYTES,
     MAX_PARTS,
-    SPARSE_BLOCKS,
     SPARSE_ROWS,
     BlockMap,
     Records,
-    csr_slice,
+    block_rows,
     slices,
 )
+from skdp.oracle.sources.sparse_rows import base_of, csr_slice
 
 # Rows of so many bytes or fewer are standardised once, into a copy. Beyond, blocks are mapped in
 # every pass, which takes about as long as the rest of a pass.
 COPY_BYTES = 1 << 26
-SPARSE_COPY = 1 << 28  # bytes of sparse entries: to map those takes four times as long as the rest
+# The same of the entries of sparse rows, in float64. To map those takes as long as the rest, or a
+# third of it where that is compiled.
+SPARSE_COPY = 1 << 24
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
@@ -67,6 +71,7 @@ class MemorySource(InMemory, OrderedSource):
         self._block: tuple[object, MemorySource] | None = None
         self._row_vectors: dict[BlockFunction, tuple[tuple[Any, ...], Array]] = {}
         self._spare: AnyArray | None = None
+        self._views: list[tuple[slice, Records]] | None = None  # of all parts, for many passes
 
     @classmethod
     def of(
@@ -86,11 +91,14 @@ class MemorySource(InMemory, OrderedSource):
 
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
         """Sum a function over parts of the rows, in their order, whichever is done first."""
+        if self._views is None:
+            self._views = [(part, self.records[part]) for part in self._parts]
 
-        def over(part: slice) -> Any:
-            return function(self.records[part], *(one[part] for one in rows), *arguments)
+        def over(view: tuple[slice, Records]) -> Any:
+            part, records = view
+            return function(records, *(one[part] for one in rows), *arguments)
 
-        return functools.reduce(operator.add, self._spread(over, self._parts))
+        return functools.reduce(operator.add, self._spread(over, self._views))
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
         """Return a number, or some, for every row, for `total`; the last ones are kept."""
@@ -110,17 +118,13 @@ class MemorySource(InMemory, OrderedSource):
         Where there are few they are copied; of many, blocks are mapped in every pass.
         """
         old = self.records
-        X, targets, columns = old.stored, old.targets, old.columns
+        X, targets, columns, base = old.stored, old.targets, old.columns, old.base
         if scaling.columns is not None:
-            X, columns = old.X, None
-            if self._copies_fit(X):
-                X = self._standardised(scaling.columns, X, self._spare)
-            else:
-                columns = scaling.columns.for_type(np.float64)
+            X, columns, base = self._mapped(scaling.columns, old.X, old.constant, self._spare)
             self._spare = None
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
-        records = Records.of(X, targets, old.weights, row_bound, old.constant, columns)
+        records = Records.of(X, targets, old.weights, row_bound, old.constant, columns, base)
         mapped = self._holding(records, row_bound)
         # The ledger takes blocks asked for before and after for those of one partition.
         mapped._divisions = self._divisions
@@ -132,16 +136,15 @@ class MemorySource(InMemory, OrderedSource):
         A copy of the rows that ``instead_of`` holds is overwritten: it is of no use afterwards.
         """
         old, former = self.records, require_kind(instead_of, MemorySource).records.stored
-        X, targets, columns = old.X, old.targets, None
+        X, targets, constant = old.X, old.targets, float(old.constant != 0)
+        columns: BlockMap | None = None
+        base: Array | None = None
         if scaling.columns is not None:
-            if self._copies_fit(X):
-                X = self._standardised(scaling.columns, X, None if former is X else former)
-            else:
-                columns = scaling.columns.for_type(np.float64)
+            spare = None if former is X or sparse.issparse(former) else former
+            X, columns, base = self._mapped(scaling.columns, X, constant, spare)
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
-        constant = float(old.constant != 0)
-        records = Records.of(X, targets, old.weights, None, constant, columns)
+        records = Records.of(X, targets, old.weights, None, constant, columns, base)
         found = self._holding(records, None)
         found._divisions = self._divisions  # as in `transformed`
         return found
@@ -161,6 +164,18 @@ class MemorySource(InMemory, OrderedSource):
         if sparse.issparse(X):
             return bool(8 * X.nnz <= SPARSE_COPY)
         return bool(X.nbytes <= COPY_BYTES)
+
+    def _mapped(
+        self, columns: Columns, X: Any, constant: float, out: AnyArray | None
+    ) -> tuple[Any, BlockMap | None, Array | None]:
+        """Return rows to be stored, what is to be made of them in every pass, and their base."""
+        in_units, base = columns.for_type(np.float64), None
+        if sparse.issparse(X):
+            base = base_of(in_units.zeros, constant)
+        has_to_be_dense = sparse.issparse(X) and base is None and not columns.keeps_zeros
+        if has_to_be_dense or not self._copies_fit(X):
+            return X, in_units, base
+        return self._standardised(columns, X, out), None, base
 
     def _standardised(self, columns: Columns, X: Any, out: AnyArray | None) -> Any:
         """Return a copy of the rows in units of their columns, dense ones in ``out`` if given."""
@@ -192,11 +207,13 @@ class MemorySource(InMemory, OrderedSource):
         if transformed and not is_sparse and self._copies_fit(X):
             self._spare = np.empty(X.shape, dtype=X.dtype)
         # Norms, factors and residuals of a whole pass; blocks of all threads, sparse ones with
-        # several numbers for an entry.
+        # several numbers for an entry, or written out.
         n_rows = self.records.n_rows
         if is_sparse:
-            copied = transformed and self._copies_fit(X)
-            blocks = 8 * MAX_PARTS * -(-X.nnz // SPARSE_BLOCKS) + X.nnz * copied
+            at_once = min(1.0, block_rows(n_rows, X.shape[1], True, True) / max(n_rows, 1))
+            written = 3 * COPIED_BYTES // 8
+            blocks = len(self._parts) * (8 * math.ceil(X.nnz * at_once) + written)
+            blocks += X.nnz * (transformed and self._copies_fit(X))
         else:
             blocks = min(32 * BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
         _try_to_allocate(8 * (8 * n_rows + blocks), is_public=not is_sparse)
@@ -293,6 +310,12 @@ class Divisions:
         return order, edges
 
 
+NO_THREADS = (
+    "a fit of this size takes {} threads, and they could not be started, for want of memory most "
+    "likely. Lower OMP_NUM_THREADS. Nothing was released and nothing was charged."
+)
+
+
 def _try_to_allocate(n_bytes: int, is_public: bool) -> None:
     """Raise MemoryError if this much memory is not to be had; none is used.
 
@@ -351,5 +374,9 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
         with ThreadPoolExecutor(n_threads) as pool:
             # Threads start here, not at their first task: the budget is charged in between.
             together = threading.Barrier(n_threads)
-            list(pool.map(lambda _: together.wait(), range(n_threads)))
+            try:
+                list(pool.map(lambda _: together.wait(), range(n_threads)))
+            except RuntimeError as refusal:  # each needs memory for its stack
+                together.abort()
+                raise MemoryError(NO_THREADS.format(n_threads)) from refusal
             yield lambda function, parts: pool.map(_without_warnings(function), parts)

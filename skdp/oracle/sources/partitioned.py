@@ -14,7 +14,7 @@ import numpy as np
 from skdp._numbers import AnyArray, Array
 from skdp.oracle.scaling import Map, Scaling
 from skdp.oracle.sources.base import BlockFunction, RepeatableSource
-from skdp.oracle.sources.records import MAX_PARTS, Records, block_rows
+from skdp.oracle.sources.records import MAX_PARTS, Records, block_rows, block_sizes
 
 # X, targets, weights or None, of what a partition holds.
 Read = Callable[[Any, Any], tuple[Any, AnyArray, Array | None]]
@@ -219,8 +219,7 @@ def require_few_partitions(sizes: list[int], n_features: int, is_sparse: bool) -
     :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding`.
     """
     n_rows, allowed, made = sum(sizes), 0, 0
-    for is_copied in (False, True):
-        step = max(1, block_rows(n_rows, n_features, is_sparse, is_copied))
+    for step in block_sizes(n_rows, n_features, is_sparse):
         allowed = max(allowed, step - (-n_rows // step) + 2 * MAX_PARTS)
         blocks = sum(-(-size // step) for size in sizes)
         made = max(made, min(step, max(sizes)) + blocks + len(sizes))

@@ -9,54 +9,37 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices
+from skdp.oracle.sources.sparse_rows import (
+    base_of,
+    canonical,
+    csr_slice,
+    squared_lengths,
+    written_out,
+)
 
 BLOCK_BYTES = 1 << 22  # of a block of rows: threads that took less would queue for the interpreter
 COPIED_BYTES = 1 << 20  # of one that is written and read on the way to the sums, in a near cache
 PART_BYTES = 1 << 21  # of a part, which one thread takes as a whole; at least so many
 MAX_PARTS = 16
 GROUPED_ROWS = 1 << 12  # with groups, added up one after the other: rounding grows with them
-# Additions of sums of parts in pairs, whatever number of parts a machine can hold, and of the two
-# blocks in a part.
+# Additions of sums of parts in pairs, however many a machine can hold, and of blocks in a part.
 PAIRED_SUMS = 2 * 64 + 4
-# Sparse rows come in parts of at least so many rows, and of one for so many columns: each part adds
-# a sum as long as there are columns. Their copied blocks are at most so many.
-SPARSE_ROWS, COLUMNS_FOR_A_ROW, SPARSE_BLOCKS = 1 << 12, 32, 64
+# Sparse rows come in parts of so many rows or more, and of one for so many columns: each part, and
+# each block, adds a sum of all columns. Blocks are at most so many, until they have the most rows.
+SPARSE_ROWS, COLUMNS_FOR_A_ROW, SPARSE_BLOCKS, MOST_SPARSE_ROWS = 1 << 12, 32, 256, 1 << 16
 UNIT_ROUNDOFF = 2.0**-53  # of float64
 LEAST_QUOTIENT = 2.0**-480  # smaller ones count as 0: near subnormal numbers accuracy is lost
-
-
-def canonical(X: Any) -> Any:
-    """Return CSR rows with every entry given once; other rows as they are.
-
-    An entry given in parts, such as 1e30 and -1e30, passes for small in a norm and swallows the
-    other rows when the parts are added up one by one. Flags of the caller's matrix are not trusted.
-
-    Raises
-    ------
-    ValueError
-        If the parts of an entry add up to infinity.
-    """
-    if not sparse.issparse(X):
-        return X
-    rows = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
-    if rows.has_canonical_format:
-        return rows
-    rows = rows.copy()
-    with np.errstate(over="ignore", invalid="ignore"):
-        rows.sum_duplicates()
-    if not np.isfinite(rows.data).all():
-        raise ValueError(
-            "X holds a sparse entry that is given in several parts which add up to infinity. "
-            "Nothing was released."
-        )
-    return rows
 
 
 class BlockMap(Protocol):
     """Maps rows by public numbers, each by itself."""
 
+    @property
+    def zeros(self) -> Array:
+        """What a row of zeros becomes."""
+
     def __call__(self, X: Any, out: Array | None = None) -> Any:
-        """Return the mapped rows in float64: rows, or entries of sparse ones, go to ``out``."""
+        """Return the mapped rows in float64, CSR ones without ``zeros``; ``out`` is for entries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +69,9 @@ class Records:
     multipliers : array of shape (n_rows,) or None
         Multiply what a record adds to a sum, after it was clipped: with groups, one over the number
         of rows of the record's group, rounded down to a multiple of a power of two.
+    base : array of shape (n_features,) or None
+        A public row that every sparse row of X is to be added to: see
+        `skdp.oracle.sources.sparse_rows`. None for none.
     """
 
     stored: Any
@@ -96,6 +82,7 @@ class Records:
     constant: float
     columns: BlockMap | None = None
     multipliers: Array | None = None
+    base: Array | None = None
 
     @classmethod
     def of(
@@ -106,17 +93,21 @@ class Records:
         row_bound: float | None = None,
         constant: float = 1.0,
         columns: BlockMap | None = None,
+        base: Array | None = None,
     ) -> Self:
         """Return the records of rows, none of them longer than ``row_bound``; X is not copied."""
         X = canonical(X)
-        norms = row_norms(X, columns)
+        if columns is not None and sparse.issparse(X):
+            base = base_of(columns.zeros, constant)
+        norms = row_norms(X, columns, base)
         shrink = None
         if row_bound is not None:
             shrink = np.minimum(1.0, quotient(row_bound, norms))
             norms = np.minimum(norms, row_bound)
         if constant:
             norms = np.hypot(norms, constant)
-        return cls(X, targets, weights, shrink, quotient(1.0, norms), constant, columns)
+        inverse = quotient(1.0, norms)
+        return cls(X, targets, weights, shrink, inverse, constant, columns, base=base)
 
     def __reduce__(self) -> Any:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
@@ -124,7 +115,14 @@ class Records:
     @property
     def X(self) -> Any:
         """All rows at once, a copy where they are not stored as they count: take blocks."""
-        return self.stored if self.columns is None else self.columns(self.stored)
+        X = self._mapped(self.stored)
+        return X if self.base is None else written_out(X, self.base)
+
+    def _mapped(self, stored: Any) -> Any:
+        """Return rows that are stored as they count, but for the base."""
+        if self.columns is None:
+            return stored
+        return self.columns(stored.toarray() if self.loses_zeros else stored)
 
     @property
     def n_rows(self) -> int:
@@ -152,6 +150,13 @@ class Records:
         return bool(sparse.issparse(self.stored))
 
     @property
+    def loses_zeros(self) -> bool:
+        """Whether sparse rows have to be written out to be mapped: there is no base for them."""
+        if self.columns is None or self.base is not None or not self.is_sparse:
+            return False
+        return bool(self.columns.zeros.any())
+
+    @property
     def is_copied(self) -> bool:
         """Whether blocks are copies: of float32 rows, and of rows that are yet to be mapped."""
         return self.columns is not None or self.stored.dtype != np.float64
@@ -160,8 +165,9 @@ class Records:
         """Return some records: views for a slice, copies, mapped where need be, for indices."""
         stored, columns = self.stored, self.columns
         if not isinstance(rows, slice):
-            stored = stored[rows] if columns is None else columns(stored[rows])
-            columns = None
+            stored = stored[rows]
+            if not self.loses_zeros:  # many rows that are written out are for blocks to map
+                stored, columns = self._mapped(stored), None
         elif rows.start == 0 and rows.stop >= self.n_rows:
             return self
         else:
@@ -185,27 +191,45 @@ class Records:
         """Divide the rows in parts that threads can take; see :func:`row_parts`."""
         return row_parts(self.n_rows, self.n_features, self.stored.dtype.itemsize, self.is_sparse)
 
-    def blocks(self, n_rows: int) -> Iterator[Self]:
-        """Yield the records, ``n_rows`` at a time, X in float64; each is valid until the next."""
-        buffer = None
+    def blocks(self, n_rows: int, dense: bool = False) -> Iterator[Self]:
+        """Yield the records, ``n_rows`` at a time, X in float64; each is valid until the next.
+
+        With ``dense``, sparse rows are added to their base, if they have one, and written out.
+        """
+        buffer, dense = None, dense and self.base is not None
+        base = None if dense else self.base
         for rows in slices(0, self.n_rows, max(1, n_rows)):
             block = self[rows]
-            if block.is_copied:
+            if block.is_copied or dense:
                 if buffer is None and not self.is_sparse:
                     buffer = np.empty_like(block.stored, dtype=np.float64)
-                X = in_float64(block.stored, block.columns, buffer)
-                block = replace(block, stored=X, columns=None)
+                elif buffer is None and (dense or self.loses_zeros):
+                    buffer = np.empty(block.shape)
+                X = block._in_float64(dense, None if buffer is None else buffer[: block.n_rows])
+                block = replace(block, stored=X, columns=None, base=base)
             yield block
 
-    def cached_blocks(self) -> Iterator[Self]:
-        """Yield blocks that stay in a cache between two products with them."""
-        size = block_rows(self.n_rows, self.n_features, self.is_sparse, self.is_copied)
-        yield from self.blocks(size)
+    def _in_float64(self, dense: bool, out: Array | None) -> Any:
+        """Return the rows mapped and in float64: dense ones in ``out``."""
+        if self.is_sparse and not self.loses_zeros:
+            X = self._mapped(self.stored).astype(np.float64, copy=False)
+            return written_out(X, self.base, out) if dense else X
+        if self.columns is not None:
+            return self.columns(self.stored.toarray() if self.is_sparse else self.stored, out)
+        assert out is not None
+        np.copyto(out, self.stored)
+        return out
+
+    def cached_blocks(self, dense: bool = False) -> Iterator[Self]:
+        """Yield blocks that stay in a cache between two products with them; see `blocks`."""
+        is_dense = self.loses_zeros or (dense and self.base is not None)
+        kind = self.is_sparse and not is_dense, self.is_copied or is_dense
+        yield from self.blocks(block_rows(*self.shape, *kind), dense)
 
     def float64_blocks(self) -> Iterator[Self]:
         """Yield blocks of which a dense copy in float64 stays in a cache."""
-        n_bytes = COPIED_BYTES if self.is_copied else BLOCK_BYTES
-        yield from self.blocks(max(16, n_bytes // (8 * max(self.n_features, 1))))
+        is_copied = self.is_copied or self.base is not None
+        yield from self.blocks(block_rows(*self.shape, False, is_copied), dense=True)
 
     def margins(self, point: Array) -> Array:
         """Return ``z_i'point`` in float64; inf or nan where huge products overflow."""
@@ -225,6 +249,8 @@ class Records:
         With groups the number of rows is private, so a group that has one row less moves those
         after it: their parts must stay the same, bit for bit.
         """
+        if self.base is not None:
+            return np.asarray(self._mapped(self.stored) @ coef + self.base @ coef)
         if self.multipliers is None or self.is_sparse:
             return np.asarray(self.X @ coef)
         X = np.ascontiguousarray(self.X)
@@ -241,16 +267,12 @@ class Records:
 
     def written_out(self, indices: Indices | None = None) -> Array:
         """Return ``z_i`` as a dense array of float64, for all rows or those of the indices."""
-        if indices is None:
-            taken = self.X
-        elif self.is_sparse:
-            taken = self.stored[indices]
-        else:
-            taken = np.take(self.stored, indices, axis=0)
-        if indices is not None and self.columns is not None:
-            taken = self.columns(taken)
-        taken = taken.toarray() if self.is_sparse else taken
-        shrink = self.shrink if indices is None or self.shrink is None else self.shrink[indices]
+        taken, shrink = self.stored, self.shrink
+        if indices is not None:
+            taken = taken[indices] if self.is_sparse else np.take(taken, indices, axis=0)
+            shrink = None if shrink is None else shrink[indices]
+        taken = self._mapped(taken)
+        taken = written_out(taken, self.base) if sparse.issparse(taken) else taken
         vectors = np.empty((len(taken), self.n_parameters))
         with np.errstate(over="ignore", under="ignore"):
             if shrink is None:
@@ -286,8 +308,9 @@ def block_rows(n_rows: int, n_columns: int, is_sparse: bool, is_copied: bool) ->
         Whether blocks are made float64, or standardised, on the way.
     """
     if is_sparse:
-        # Sparse rows gain nothing from the cache; blocks only bound the copies.
-        return max(SPARSE_ROWS, -(-n_rows // SPARSE_BLOCKS)) if is_copied else max(1, n_rows)
+        # Sparse rows gain nothing from the cache; blocks bound copies, and chains of additions.
+        rows = min(-(-n_rows // SPARSE_BLOCKS), MOST_SPARSE_ROWS)
+        return max(SPARSE_ROWS, n_columns // COLUMNS_FOR_A_ROW, rows)
     n_bytes = COPIED_BYTES if is_copied else BLOCK_BYTES
     return min(n_rows, max(16, n_bytes // (8 * max(n_columns, 1))))
 
@@ -296,18 +319,22 @@ def longest_sum(n_rows: int, n_columns: int, is_sparse: bool, grouped: bool) -> 
     """Return the most additions that a record goes through in a sum over all of them.
 
     They are those in its block, and of sums of blocks and parts, the larger number of those for
-    rows that are copied on the way and for others. With groups the number of rows is private. Their
-    source cuts parts of a fixed size, each of them one block, and adds them up in pairs
-    (`skdp.oracle.sources.groups`), so the figure holds for any number of rows.
+    rows that are copied on the way and for others, for sparse rows and for those that are written
+    out. With groups the number of rows is private. Their source cuts parts of a fixed size, each of
+    them one block, and adds them up in pairs (`skdp.oracle.sources.groups`), so the figure holds
+    for any number of rows.
     """
     if grouped:
         return grouped_part_rows(n_columns) + PAIRED_SUMS
-    terms = 0
-    for is_copied in (False, True):
-        rows = max(1, block_rows(n_rows, n_columns, is_sparse, is_copied))
-        blocks = -(-n_rows // rows) + 2 * MAX_PARTS  # parts may end in shorter blocks
-        terms = max(terms, rows + blocks)
-    return terms
+    # Parts may end in shorter blocks. A base adds a second sum for each block.
+    sizes = block_sizes(n_rows, n_columns, is_sparse)
+    return max(rows + (1 + is_sparse) * (-(-n_rows // rows) + 2 * MAX_PARTS) for rows in sizes)
+
+
+def block_sizes(n_rows: int, n_columns: int, is_sparse: bool) -> list[int]:
+    """Return the numbers of rows that blocks may have, as :func:`block_rows` gives them."""
+    kinds = {(False, False), (False, True), (is_sparse, False), (is_sparse, True)}
+    return [max(1, block_rows(n_rows, n_columns, *kind)) for kind in sorted(kinds)]
 
 
 def grouped_part_rows(n_columns: int) -> int:
@@ -321,40 +348,17 @@ def slices(start: int, stop: int, step: int) -> Iterator[slice]:
         yield slice(first, min(first + step, stop))
 
 
-def csr_slice(X: Any, rows: slice) -> Any:
-    """Return rows of a CSR matrix whose entries are views; indexing would copy them."""
-    first, last = X.indptr[rows.start], X.indptr[rows.stop]
-    entries = (
-        X.data[first:last],
-        X.indices[first:last],
-        X.indptr[rows.start : rows.stop + 1] - first,
-    )
-    return sparse.csr_array(entries, shape=(rows.stop - rows.start, X.shape[1]))
-
-
-def in_float64(X: Any, columns: BlockMap | None, buffer: Array | None) -> Any:
-    """Return rows mapped and in float64: dense ones in the first rows of the buffer."""
-    if sparse.issparse(X):
-        return X.astype(np.float64, copy=False) if columns is None else columns(X)
-    out = None if buffer is None else buffer[: len(X)]
-    if columns is not None:
-        return columns(X, out)
-    if out is None:
-        return X.astype(np.float64, copy=False)
-    np.copyto(out, X)
-    return out
-
-
-def row_norms(X: Any, columns: BlockMap | None = None) -> Array:
+def row_norms(X: Any, columns: BlockMap | None = None, base: Array | None = None) -> Array:
     """L2 norm of every row, mapped if need be; neither over- nor underflows on finite rows."""
     norms, nothing, start = np.empty(X.shape[0]), np.empty(0), 0
-    records = Records(X, nothing, None, None, nothing, 0.0, columns)
-    for part in records.blocks(block_rows(records.n_rows, X.shape[1], records.is_sparse, True)):
+    records = Records(X, nothing, None, None, nothing, 0.0, columns, base=base)
+    is_sparse = records.is_sparse and not records.loses_zeros
+    for part in records.blocks(block_rows(records.n_rows, X.shape[1], is_sparse, True)):
         block, rows = part.stored, slice(start, start + part.n_rows)
         start = rows.stop
         with np.errstate(over="ignore", under="ignore"):
             if sparse.issparse(block):
-                squares = np.maximum(block.power(2) @ np.ones(X.shape[1]), 1e-300)
+                squares = np.maximum(squared_lengths(block, base), 1e-300)
             else:  # row after row, so that no sum over a row follows from its place
                 block = np.ascontiguousarray(block)
                 squares = np.einsum("ij,ij->i", block, block)
@@ -363,8 +367,8 @@ def row_norms(X: Any, columns: BlockMap | None = None) -> Array:
         norms[rows] = np.sqrt(squares)
     # Rows whose squares leave float64's range are taken again, divided by their largest entry.
     for i in np.flatnonzero(~((norms > 1e-140) & (norms < np.inf) | (norms == 0))):
-        taken = in_float64(X[[i]], columns, None)
-        row = np.abs(taken.toarray()[0] if sparse.issparse(taken) else taken[0])
+        row = records._mapped(X[[i]])
+        row = np.abs((written_out(row, base) if sparse.issparse(row) else row)[0], dtype=np.float64)
         largest = row.max(initial=0.0)
         with np.errstate(over="ignore"):
             norms[i] = largest * np.sqrt(np.sum((row / largest) ** 2)) if largest > 0 else 0.0
@@ -374,7 +378,7 @@ def row_norms(X: Any, columns: BlockMap | None = None) -> Array:
 def inverse_l1_norms(records: Records) -> Array:
     """One over the L1 norm of ``z_i``, as :func:`quotient` gives it."""
     sums, start = np.empty(records.n_rows), 0
-    for block in records.cached_blocks():
+    for block in records.cached_blocks(dense=True):
         stop = start + block.n_rows
         with np.errstate(over="ignore"):
             sums[start:stop] = np.asarray(np.abs(block.stored).sum(axis=1)).ravel()

@@ -23,7 +23,10 @@ class StreamSource(OrderedSource):
     Place i of the order is the i-th record to arrive: a row or, where rows come with the numbers of
     their groups, a group, which arrives as a whole. It does not depend on what any of them holds,
     so blocks of places are disjoint blocks of records under both relations. Places beyond the last
-    record that arrives hold null records. What has gone by cannot be asked for again.
+    record that arrives hold null records: rows of zeros with weight 0, so that sums run over as
+    many rows, in the same order, however many arrive. (Where groups are the records, sums take one
+    row at a time, and nothing stands in for a group that is missing.) What has gone by cannot be
+    asked for again.
 
     Parameters
     ----------
@@ -34,7 +37,7 @@ class StreamSource(OrderedSource):
     make_source : callable
         Makes `MemorySource` of what arrived.
     nothing : tuple
-        An arrival of no rows, of the declared shape and type.
+        An arrival of no rows, of the declared shape.
     """
 
     arrives_in_order = True
@@ -49,6 +52,7 @@ class StreamSource(OrderedSource):
         self._arrivals, self._make_source, self._nothing = arrivals, make_source, nothing
         self._left: Arrival | None = None
         self._gone = 0
+        self._dtype: Any = None
         self._block: tuple[object, MemorySource] | None = None
         self.n_rows = n_rows
 
@@ -98,7 +102,7 @@ class StreamSource(OrderedSource):
             self._next(min(place - self._gone, 1 << 16))
 
     def _next(self, count: int) -> MemorySource:
-        """Return the next ``count`` records, fewer if no more arrive."""
+        """Return the next ``count`` records, null ones for those that do not arrive."""
         pieces: list[Arrival] = []
         missing = count
         while missing > 0:
@@ -110,7 +114,27 @@ class StreamSource(OrderedSource):
             missing -= _n_records(piece)
             pieces.append(piece)
         self._gone += count
+        if pieces and self._dtype is None:
+            self._dtype = pieces[0][0].dtype
+        is_grouped = self._nothing[3] is not None
+        if not is_grouped:
+            # Rows without weights are summed up by other code, which would show whether any are
+            # missing: so there are weights even where all are 1.
+            pieces = [*map(_weighted, pieces), *self._null(missing)]
         return self._make_source(*_joined(pieces or [self._nothing]))
+
+    def _null(self, count: int) -> list[Arrival]:
+        """Return an arrival of so many null records, in a list that is empty if there are none.
+
+        They have the type of the first rows: another one would change how rows are summed up.
+        """
+        X, targets, _, _ = self._nothing
+        if not count:
+            return []
+        rows = sparse.csr_array if sparse.issparse(X) else np.zeros
+        dtype = X.dtype if self._dtype is None else self._dtype
+        no_targets = np.zeros((count, *targets.shape[1:]), dtype=targets.dtype)
+        return [(rows((count, X.shape[1]), dtype=dtype), no_targets, np.zeros(count), None)]
 
 
 def _n_records(arrival: Arrival) -> int:
@@ -137,15 +161,26 @@ def _split(arrival: Arrival, count: int) -> tuple[Arrival, Arrival | None]:
     )
 
 
+def _weighted(arrival: Arrival) -> Arrival:
+    X, targets, weights, groups = arrival
+    return X, targets, np.ones(X.shape[0]) if weights is None else weights, groups
+
+
 def _some(weights: Array | None, rows: Any) -> Array | None:
     return None if weights is None else weights[rows]
 
 
 def _joined(pieces: list[Arrival]) -> Arrival:
-    if len(pieces) == 1:
-        return pieces[0]
+    """Return one arrival of all, row after row in memory.
+
+    How rows lie there decides the order in which products add up their columns; left to what is
+    put together, it would depend on how many pieces there are.
+    """
     blocks, targets, weights, groups = zip(*pieces, strict=True)
-    X = sparse.vstack(blocks, format="csr") if sparse.issparse(blocks[0]) else np.vstack(blocks)
+    if sparse.issparse(blocks[0]):
+        X = blocks[0] if len(blocks) == 1 else sparse.vstack(blocks, format="csr")
+    else:
+        X = np.ascontiguousarray(blocks[0] if len(blocks) == 1 else np.vstack(blocks))
     joint = None if weights[0] is None else np.concatenate(weights)
     if groups[0] is None:
         return X, np.concatenate(targets), joint, None

@@ -9,44 +9,56 @@ from skdp.objective import Problem
 from skdp.oracle import GRADIENT_WEIGHT, Public
 from skdp.solvers.defaults import UNBOUNDED
 
-# Shares of the stage's mu squared, for squared error (the second line: with an intercept) and for
-# the logistic loss, chosen by the widths of intervals on simulated rows.
+# All figures here are choices of ours, by coverage and width of intervals on simulated rows
+# (`python -m benchmarks inference`), where no other reason is given.
+
+# Shares of the stage's mu squared that its releases get: for squared error without an intercept and
+# with one, and for the logistic loss; besides, that of the count of cut records in each of them.
 SQUARED = {"gram": 0.10, "scale": 0.05, "gradient": 0.59, "hessian": 0.20, "squares": 0.05}
 SQUARED_INTERCEPT = {**SQUARED, "gradient": 0.49, "mean": 0.10}
 # For the logistic loss the first line is taken where steps ahead of the last one can be afforded.
 LOGISTIC = {"gram": 0.10, "ahead": 0.04, "step": 0.76, "squares": 0.05}
 LOGISTIC_SCARCE = {"gram": 0.10, "step": 0.84, "squares": 0.05}
+COUNT_SHARE = 0.01
 # One Newton step of the logistic loss errs by the square of its length: from a solution whose rows
-# were shortened, which makes coefficients of rare 0/1 columns too large, it went far below them.
+# were shortened, which makes coefficients of rare 0/1 columns too large, a single step ended far
+# below the true ones.
 N_STEPS_AHEAD = 2
-COUNT_SHARE = 0.01  # of the count of cut records, in either
 
 # A coefficient is determined where the noise on the Hessian changes its inverse by less than this,
-# relative to it. Intervals beyond it are still valid, and so wide that they tell nothing.
+# relative to it. Intervals beyond it are still valid, and so wide that they say nothing.
 MOST_RELATIVE_ERROR = 0.5
 
-# Rows are shortened, before their Gram matrix is computed, to so many times the length that columns
-# of unit size give; and more by the fourth root of mu n / p next to the second figure, or until the
-# noise of the matrix has eigenvalues of the third, whichever is longer. Shortening takes most from
-# rare 0/1 columns; the fourth is about the length of a row with one of them, where it ends.
-GRAM_FACTOR, GRAM_GROWTH_START, GRAM_EDGE, MOST_GRAM_FACTOR = 1.5, 200.0, 0.4, 3.0
-# Whitening that allows for the noise of the Gram matrix leaves rows shorter than their bound
-# supposes. They are lengthened again, by this power of how much: 0.5 would be all of it, which
-# leaves rare 0/1 columns less room.
-LENGTHENED = 0.25
-RESIDUAL_FACTOR = 3.0  # cap of residuals to start with, in residual scales
+# Rows are shortened before their Gram matrix is computed. Their greatest length, next to that which
+# columns of unit size give, is GRAM_FACTOR; beyond mu n / p = GRAM_GROWTH_START it grows as the
+# fourth root of mu n / p.
+GRAM_FACTOR, GRAM_GROWTH_START = 1.5, 200.0
+# Shortening takes most from rare 0/1 columns. So rows may be longer than that, up to a length at
+# which the noise of the matrix has eigenvalues of GRAM_NOISE (without noise they are 1), and at
+# most MOST_GRAM_FACTOR, about the length of a row with one rare column.
+GRAM_NOISE, MOST_GRAM_FACTOR = 0.4, 3.0
+# Whitening adds the noise's largest eigenvalue to those of the Gram matrix, which leaves rows
+# shorter than their bound supposes. They are lengthened by the mean ratio of both eigenvalues to
+# this power: 0.5 would make up for all of it, but leave rare 0/1 columns less room.
+LENGTHENING_POWER = 0.25
+
+# Least cap of residuals for squared error, in their standard deviations.
+RESIDUAL_FACTOR = 3.0
+# The same for the logistic loss, whose residuals are not capped: the largest is 1, and their
+# standard deviation is 0.5 at even odds.
+LOGISTIC_RESIDUAL_FACTOR = 2.0
 # Bounds grow with the budget until the gradient's noise is this share of its sampling error ...
-SQUARED_NOISE, LOGISTIC_NOISE = 0.6, 0.35
-LOGISTIC_SCALE = 2.0  # what stands for the cap of residuals there, which are not capped
-# ... or until that of the terms' second moments, which grows with the square of the bounds, has
-# eigenvalues of this share of theirs; for squared error. Without it widths grew beyond epsilon 10.
-SQUARES_EDGE = 0.4
-# They grow, too, while the noise of the Hessian has eigenvalues below this.
-SQUARED_EDGE, LOGISTIC_EDGE = 0.1, 0.005
+SQUARED_GRADIENT_NOISE, LOGISTIC_GRADIENT_NOISE = 0.6, 0.35
+# ... or, for squared error, until the noise of the second moments of the terms, which grows with
+# the square of the bounds, has eigenvalues of this share of theirs. Without this limit intervals
+# grew wider with the budget beyond epsilon 10.
+SQUARES_NOISE = 0.4
+# The bound on rows grows no further than to where the noise of the Hessian has eigenvalues of this.
+SQUARED_HESSIAN_NOISE, LOGISTIC_HESSIAN_NOISE = 0.1, 0.005
 # Typical eigenvalue of the Hessian for uncorrelated columns, next to that of the Gram matrix; seen
-# in simulations of normal columns, for the logistic loss with a margin of size 1.
+# in simulations of normal columns, for the logistic loss with margins of standard deviation 1.
 SQUARED_CURVATURE, LOGISTIC_CURVATURE = 0.9, 0.18
-# Between which numbers of rows, and which budgets, a sufficient one is looked for.
+# Numbers of rows, and epsilons, between which a sufficient one is searched for.
 SEARCHED = {"n_rows": (1.0, 1e12), "epsilon": (1e-3, 100.0)}
 
 
@@ -61,11 +73,9 @@ class Bounds:
     row_norm : float
         Of rows, in whitened coordinates.
     residual_factor : float
-        Of residuals, in residual scales; for squared error.
-    edge : float
-        Expected size of the eigenvalues of the noise on the mean Hessian.
+        Of residuals, in their standard deviations; for squared error.
     relative_error : float
-        Expected relative error of its inverse, for uncorrelated columns of unit size.
+        Expected relative error of the inverse Hessian, for uncorrelated columns of unit size.
     shares : mapping
         Of the releases of the stage in its mu squared, but for the count; "ahead" is that of each
         of `N_STEPS_AHEAD`.
@@ -74,7 +84,6 @@ class Bounds:
     gram_norm: float
     row_norm: float
     residual_factor: float
-    edge: float
     relative_error: float
     shares: Mapping[str, float]
 
@@ -95,7 +104,7 @@ class Bounds:
             return cls._with(shares, public, problem, share)
         if public.is_noisy:
             found = cls._with(LOGISTIC, public, problem, share)
-            # By itself a step ahead would have to be good enough to determine coefficients.
+            # Only if a release with their share alone would determine the coefficients.
             more = math.sqrt(LOGISTIC["step"] / LOGISTIC["ahead"])
             if more * found.relative_error < MOST_RELATIVE_ERROR:
                 return found
@@ -106,7 +115,7 @@ class Bounds:
         cls, shares: Mapping[str, float], public: Public, problem: Problem, share: float
     ) -> Self:
         if not public.is_noisy:
-            return cls(UNBOUNDED, UNBOUNDED, UNBOUNDED, 0.0, 0.0, shares)
+            return cls(UNBOUNDED, UNBOUNDED, UNBOUNDED, 0.0, shares)
         size, n_rows = public.n_parameters, public.n_rows
         squared = problem.loss.quadratic
         mu = public.gradient_mu * math.sqrt(share)
@@ -117,47 +126,47 @@ class Bounds:
         norm = math.hypot(norm, public.has_intercept)
         growth = max(1.0, mu * n_rows / size / GRAM_GROWTH_START) ** 0.25
         affordable = math.sqrt(
-            GRAM_EDGE * mu * n_rows / size * math.sqrt(shares["gram"] / (2 * size))
+            GRAM_NOISE * mu * n_rows / size * math.sqrt(shares["gram"] / (2 * size))
         )
         gram_norm = norm * max(GRAM_FACTOR * growth, min(affordable, MOST_GRAM_FACTOR))
-        # 2. Room to let bounds grow until noise stops to be small next to sampling errors.
+        # 2. How far bounds may grow: until noise is no longer small next to sampling errors.
         row_factor, residual_factor = 1.0, RESIDUAL_FACTOR
-        residuals = residual_factor if squared else LOGISTIC_SCALE
+        residuals = residual_factor if squared else LOGISTIC_RESIDUAL_FACTOR
         gradient_share = shares["gradient" if squared else "step"]
         noise = residuals * math.sqrt(size) / (mu * math.sqrt(gradient_share * n_rows))
-        wanted = SQUARED_NOISE if squared else LOGISTIC_NOISE
+        wanted = SQUARED_GRADIENT_NOISE if squared else LOGISTIC_GRADIENT_NOISE
         if squared:
-            edge_of_squares = gradient_share * mu * math.sqrt(2 * size / shares["squares"])
-            wanted = min(wanted, math.sqrt(SQUARES_EDGE / edge_of_squares))
+            squares_noise = gradient_share * mu * math.sqrt(2 * size / shares["squares"])
+            wanted = min(wanted, math.sqrt(SQUARES_NOISE / squares_noise))
         room = max(1.0, wanted / noise)
         if squared:
             residual_factor *= room ** (2 / 3)
             row_factor = room ** (1 / 3)
         else:
             row_factor = room
-        # 3. The noise of the Hessian, were the row factor 1.
+        # 3. Largest eigenvalue of the noise of the Hessian; first as if the row factor were 1.
         weight = (
             1 / math.sqrt(shares["hessian"])
             if squared
             else GRADIENT_WEIGHT / math.sqrt(shares["step"])
         )
-        edge = weight * size * math.sqrt(2 * size) / (n_rows * mu)
-        most = SQUARED_EDGE if squared else LOGISTIC_EDGE
-        row_factor = min(row_factor, max(1.0, math.sqrt(most / edge)))
-        edge *= row_factor**2
+        hessian_noise = weight * size * math.sqrt(2 * size) / (n_rows * mu)
+        most = SQUARED_HESSIAN_NOISE if squared else LOGISTIC_HESSIAN_NOISE
+        row_factor = min(row_factor, max(1.0, math.sqrt(most / hessian_noise)))
+        hessian_noise *= row_factor**2
         # 4. What whitening leaves of the curvature of columns of this size.
-        gram_edge = gram_norm**2 * math.sqrt(2 * size / shares["gram"]) / (n_rows * mu)
+        gram_noise = gram_norm**2 * math.sqrt(2 * size / shares["gram"]) / (n_rows * mu)
         typical = norm**2 / size
         curvature = SQUARED_CURVATURE if squared else LOGISTIC_CURVATURE
-        curvature *= (typical / (typical + gram_edge)) ** (1 - 2 * LENGTHENED)
+        curvature *= (typical / (typical + gram_noise)) ** (1 - 2 * LENGTHENING_POWER)
         row_norm = row_factor * math.sqrt(size)
-        return cls(gram_norm, row_norm, residual_factor, edge, edge / curvature, shares)
+        return cls(gram_norm, row_norm, residual_factor, hessian_noise / curvature, shares)
 
 
 def enough(public: Public, problem: Problem, share: float, name: str) -> float | None:
-    """Return about what of a public fact would determine coefficients, all else being equal.
+    """Return about which number of rows, or epsilon, would determine the coefficients.
 
-    For uncorrelated columns of unit size.
+    All else being equal, and for uncorrelated columns of unit size.
 
     Parameters
     ----------
@@ -171,20 +180,20 @@ def enough(public: Public, problem: Problem, share: float, name: str) -> float |
     Returns
     -------
     float or None
-        None if nothing sensible would.
+        None if not even the largest one that is searched would.
     """
     low, high = SEARCHED[name]
 
-    def will_do(value: float) -> bool:
+    def suffices(value: float) -> bool:
         if name == "n_rows":
             other = replace(public, n_rows=round(value))
         else:
             other = replace(public, epsilon=value)
         return Bounds.of(other, problem, share).relative_error < MOST_RELATIVE_ERROR
 
-    if not will_do(high):
+    if not suffices(high):
         return None
     while high > 1.02 * low:
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if will_do(middle) else (middle, high)
+        low, high = (low, middle) if suffices(middle) else (middle, high)
     return high

@@ -44,23 +44,24 @@ from skdp.oracle import (
     unpack_gram,
 )
 from skdp.solvers.defaults import UNBOUNDED, target_unit
-from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENED, N_STEPS_AHEAD, Bounds
+from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, N_STEPS_AHEAD, Bounds
 from skdp.stages.scaling.estimates import WIDE
 from skdp.steps.shrinkage import spectrum
 
-FIRST_RESIDUAL = 4.0  # cap of residuals for their scale, in target units
-LEAST_SCALE, MOST_SCALE = 0.02, 1.2  # of squared residuals, in squared target units
-MEAN_FACTOR = 10.0  # least cap of residuals for the intercept, in residual scales
-LEAST_WEIGHT = 0.25  # mean square of weights of rows, below which noise has buried it
+# Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
+FIRST_RESIDUAL = 4.0  # cap of residuals whose variance is asked for, in target units
+LEAST_VARIANCE, MOST_VARIANCE = 0.02, 1.2  # of residuals, as caps take it, in squared target units
+MEAN_FACTOR = 10.0  # least cap of residuals for the intercept, in their standard deviations
+LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken for noise
 # Columns with rare large values are made shorter, by the square of how much farther their range
 # reaches than that of a usual column, up to so much: where it reached farther still the Hessian
 # would not be determined. It grows less certain, so the expected relative error is to be below the
 # second figure. The third is a range that is none.
 MOST_STRETCH, MOST_ERROR_TO_SHORTEN, NO_RANGE = 1.3, 0.1, 1e300
-# In steps ahead of the last one eigenvalues of the Hessian grow by so many sizes of its noise: such
-# a step goes where the rows say something, and ends short of its aim rather than beyond.
+# Damping of the steps before the last one: eigenvalues of their Hessian are raised by this multiple
+# of the spectral norm of its noise, so that no step is long where noise drowns the rows.
 DAMPING = 2.5
-LARGEST_FACTOR = 1e8  # by which an inverse Hessian without noise may stretch
+LARGEST_CONDITION = 1e8  # eigenvalues of a Hessian are at least its largest, over this
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +143,7 @@ class _Step:
         size = len(start)
         values, vectors = np.linalg.eigh(self.hessian)
         largest = max(float(np.abs(values).max()), 1e-300)
-        least = largest / LARGEST_FACTOR
+        least = largest / LARGEST_CONDITION
         values = np.where(np.abs(values) > least, values, least)
         inverse = (vectors / values) @ vectors.T
         step = inverse @ self.gradient
@@ -157,9 +158,9 @@ class _Step:
         privacy = back @ noise @ back.T
         # 3. How far the noise of the Hessian changes its inverse. Directions in which rows do not
         #    vary at all are not determined without noise either.
-        edge = max(self.hessian_std * math.sqrt(2 * size), 10 * least)
-        ways = self.transform[:n_features]
-        error = edge * np.linalg.norm(ways @ inverse, axis=1) / np.linalg.norm(ways, axis=1)
+        noise_norm = max(self.hessian_std * math.sqrt(2 * size), 10 * least)
+        axes = self.transform[:n_features]
+        error = noise_norm * np.linalg.norm(axes @ inverse, axis=1) / np.linalg.norm(axes, axis=1)
         return DebiasedEstimate(
             coef=start - self.transform @ step,
             covariance=privacy + back @ sampling @ back.T,
@@ -197,21 +198,21 @@ class InferenceStage(Stage):
         answer, std = oracle.with_share(GramSum(bounds.gram_norm), self._part(bounds, "gram"))
         gram, gram_std = unpack_gram(answer, size) / n_rows, std / n_rows
         found = spectrum(gram, gram_std, _made_shorter(solution.scaling, bounds, public, problem))
-        inflated = found.values + found.edge
-        length = float(np.mean(found.values / inflated)) ** -LENGTHENED
+        inflated = found.values + found.noise_norm
+        length = float(np.mean(found.values / inflated)) ** -LENGTHENING_POWER
         coordinates = Coordinates(length * found.vectors / np.sqrt(inflated))
 
         # 2. The step.
         if problem.loss.quadratic:
             variance, variance_std = self._residual_variance(oracle, point, bounds)
             unit = target_unit(public) ** 2
-            scale = max(variance + 2 * variance_std, LEAST_SCALE * unit)
-            cap = bounds.residual_factor * math.sqrt(min(scale, MOST_SCALE * unit))
+            upper = max(variance + 2 * variance_std, LEAST_VARIANCE * unit)
+            cap = bounds.residual_factor * math.sqrt(min(upper, MOST_VARIANCE * unit))
             step = self._squared_step(oracle, point, coordinates, bounds, cap)
         else:
-            scale = variance = math.nan
+            upper = variance = math.nan
             cap = 1.0 if oracle.is_noisy else UNBOUNDED
-            point = self._nearer(oracle, point, coordinates, bounds, cap)
+            point = self._steps_ahead(oracle, point, coordinates, bounds, cap)
             step = self._logistic_step(oracle, point, coordinates, bounds, cap)
         count = CutCount(point, coordinates, bounds.row_norm, cap)
         cut, _ = oracle.with_share(count, self.share * COUNT_SHARE)
@@ -221,7 +222,7 @@ class InferenceStage(Stage):
         # 3. Capped residuals move the intercept where errors are skewed: it gets its own answer.
         if problem.loss.quadratic and public.has_intercept:
             means = np.where(np.abs(gram[-1, :-1]) > 2 * gram_std, gram[-1, :-1], 0.0)
-            most = max(cap, MEAN_FACTOR * math.sqrt(scale)) if oracle.is_noisy else UNBOUNDED
+            most = max(cap, MEAN_FACTOR * math.sqrt(upper)) if oracle.is_noisy else UNBOUNDED
             asked = CappedResiduals(estimate.coef[:, None], most)
             answer, std = oracle.with_share(asked, self._part(bounds, "mean"))
             # Residuals are predictions less targets.
@@ -274,10 +275,10 @@ class InferenceStage(Stage):
             n_rows,
         )
 
-    def _nearer(
+    def _steps_ahead(
         self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
     ) -> Array:
-        """Return a point nearer to the zero of the estimating equation, by small shares.
+        """Take `N_STEPS_AHEAD` damped Newton steps towards the solution, from cheap releases.
 
         Nothing is estimated here: the step that follows is valid from any point near enough, and
         the law of its noise is that of fresh noise at a point that is given.

@@ -16,10 +16,11 @@ from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
 from skdp.oracle.kernels.histograms import SIDE, STEPS
 from skdp.stages.scaling.templates import (
+    COLUMNS_AT_ONCE,
     Templates,
     bin_templates,
     magnitude_templates,
-    posterior_of,
+    posteriors_of,
 )
 
 STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise on a count
@@ -35,8 +36,11 @@ OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the 
 # Columns may be alike if so many of them have sizes so far apart at most, that being a multiple of
 # the noise.
 NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
-# Most mean of such a column, in sizes, in units of the noise; and the limits of that in sizes.
+# Most mean of such a column, in sizes, in units of the noise; and the limits of that in sizes. From
+# the lower one on all of them are centred by the mean that they have in common.
 HIDES_MEAN, LEAST_SHOWN, MOST_HIDDEN = 40.0, 1.5, 4.0
+# From so many sizes on, columns that are alike are centred by the mean that they have in common.
+TOGETHER = 1.0
 # Most size in bins of a column that shows one value only, and of one that does if its size is so
 # much smaller than that of others.
 LONE, NEARLY_LONE, SMALLER = 0.6, 1.5, 30.0
@@ -64,7 +68,7 @@ SPREAD_OUT = 3  # bins over which a column has to be spread for its size to be k
 IN_ONE_BIN = 0.8
 NEARBY = 10.0  # most distance from 0 of such a value, in usual sizes of the other columns
 LEAST_SIZE = 0.2  # of a shape, in bins
-COLUMNS_AT_ONCE = 256  # where a copy of all would be larger than the rows
+FEW_COLUMNS = 64  # of which a copy of all probabilities is made
 WIDE = 5.0  # least range in units of the size
 
 
@@ -88,15 +92,15 @@ class Ranges:
 
 
 def _standing_out(
-    counts: Array, std: Array, n_rows: int, shapes: Array, more: Array | float = 0.0
+    counts: Array, std: Array, n_rows: int, shapes: Array, n_counts: int, more: Array | float = 0.0
 ) -> Array:
     """Share of the records in each bin beyond the expected shape; 0 where noise can be the reason.
 
-    As many counts as there are, noise alone hardly exceeds the limit anywhere. The limit is higher
-    by ``more``, in units of the noise.
+    Of ``n_counts`` counts in all, noise alone makes hardly one exceed the limit. The limit is
+    higher by ``more``, in units of the noise.
     """
     rest = counts / n_rows - shapes
-    largest = np.sqrt(2 * np.log(counts.size)) + STANDS_OUT + more
+    largest = np.sqrt(2 * np.log(n_counts)) + STANDS_OUT + more
     rest[np.abs(rest) <= largest * (std[:, None] / n_rows)] = 0.0
     return rest
 
@@ -128,16 +132,20 @@ def denoised(
     in_common : bool
         Whether columns are likely to be like each other.
     """
-    posterior = posterior_of(counts, std, n_rows, templates, in_common)
-    shapes = posterior @ templates.shapes
-    found = np.maximum(shapes + _standing_out(counts, std, n_rows, shapes), 0.0)
-    found /= np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
     means, sizes = _moments(templates.shapes)
     sizes = np.maximum(sizes, LEAST_SIZE)
+    shapes = np.empty(counts.shape)
+    likely_mean, likely_size = np.empty(len(counts)), np.empty(len(counts))
+    for columns, posterior in posteriors_of(counts, std, n_rows, templates, in_common):
+        shapes[columns] = posterior @ templates.shapes
+        likely_mean[columns] = (posterior @ (means / sizes)) / (posterior @ (1 / sizes))
+        likely_size[columns] = np.exp(posterior @ np.log(sizes))
+    found = np.maximum(shapes + _standing_out(counts, std, n_rows, shapes, counts.size), 0.0)
+    found /= np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
     mixed_mean, mixed_size = _moments(shapes)
     mean, size = _moments(found)
-    mean += (posterior @ (means / sizes)) / (posterior @ (1 / sizes)) - mixed_mean
-    size *= np.exp(posterior @ np.log(sizes)) / np.maximum(mixed_size, LEAST_SIZE)
+    mean += likely_mean - mixed_mean
+    size *= likely_size / np.maximum(mixed_size, LEAST_SIZE)
     return DenoisedBins(found, mean, size)
 
 
@@ -158,25 +166,40 @@ def _inner(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]
 def _median_end(posterior: Array, ends: Indices) -> Indices:
     """Median, over the shapes that a column may have, of the bin in which they end."""
     order = np.argsort(ends, kind="stable")
-    found = np.empty(len(posterior), dtype=ends.dtype)
-    for start in range(0, len(posterior), COLUMNS_AT_ONCE):
-        columns = slice(start, start + COLUMNS_AT_ONCE)
-        reached = np.cumsum(posterior[columns, order], axis=1) >= 0.5
-        found[columns] = ends[order][np.argmax(reached, axis=1)]
-    return found
+    found = np.empty(len(posterior), dtype=np.intp)
+    for start in range(0, len(posterior), FEW_COLUMNS):
+        columns = slice(start, start + FEW_COLUMNS)
+        reached = posterior[columns][:, order]
+        np.cumsum(reached, axis=1, out=reached)
+        found[columns] = np.argmax(reached >= 0.5, axis=1)
+    return np.asarray(ends[order][found])
+
+
+def magnitude_ends() -> tuple[Array, Array]:
+    """Return the lower and upper end of every bin of magnitudes: negative ones from large to small.
+
+    Zero has no width.
+    """
+    ends = 4.0 ** (np.arange(SIDE + 1) - STEPS)
+    low = np.concatenate([-ends[:0:-1], [0.0], ends[:-1]])
+    high = np.concatenate([-ends[-2::-1], [0.0], ends[1:]])
+    return low, high
 
 
 def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Ranges:
     """Ranges from counts of magnitudes: medians, since shapes of all sizes come into question."""
     templates = magnitude_templates()
-    posterior = posterior_of(counts, std, n_rows, templates, in_common)
-    first, last = (_median_end(posterior, ends) for ends in _inner(templates.shapes, TRIM))
-    likeliest = templates.shapes[np.argmax(posterior, axis=1)]
+    first, last = np.empty((2, len(counts)), dtype=np.intp)
+    beyond, ends = np.empty(counts.shape, dtype=bool), _inner(templates.shapes, TRIM)
     bins = np.arange(counts.shape[1])
-    away = np.maximum(first[:, None] - bins, bins - last[:, None])
-    more = np.clip(FARTHER * (away - 1), 0.0, MOST_FARTHER)
-    beyond = _standing_out(counts, std, n_rows, likeliest, more) > TRIM
-    n_bins, somewhere = beyond.shape[1], beyond.any(axis=1)
+    for columns, posterior in posteriors_of(counts, std, n_rows, templates, in_common):
+        first[columns], last[columns] = (_median_end(posterior, one) for one in ends)
+        away = np.maximum(first[columns][:, None] - bins, bins - last[columns][:, None])
+        more = np.clip(FARTHER * (away - 1), 0.0, MOST_FARTHER)
+        likeliest = templates.shapes[np.argmax(posterior, axis=1)]
+        seen = counts[columns], std[columns], n_rows
+        beyond[columns] = _standing_out(*seen, likeliest, counts.size, more) > TRIM
+    n_bins, somewhere = counts.shape[1], beyond.any(axis=1)
     lowest, highest = np.argmax(beyond, axis=1), n_bins - 1 - np.argmax(beyond[:, ::-1], axis=1)
     if exact:
         first, last = _inner(counts, 0.0)
@@ -185,10 +208,8 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
         last = np.where(somewhere, np.maximum(last, highest), last)
     # Noise may make the medians cross.
     first, last = np.minimum(first, last), np.maximum(first, last)
-    ends = 4.0 ** (np.arange(SIDE + 1) - STEPS)
-    # Zero has no width; negative bins run from large to small.
-    low = np.concatenate([-ends[:0:-1], [0.0], ends[:-1]])[first]
-    high = np.concatenate([-ends[-2::-1], [0.0], ends[1:]])[last]
+    lows, highs = magnitude_ends()
+    low, high = lows[first], highs[last]
     flat = high <= low
     return Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
 
@@ -248,17 +269,13 @@ def narrowed(counts: Array, std: Array, n_rows: int, ranges: Ranges) -> tuple[Ra
     n_bins = counts.shape[1]
     width = (ranges.high - ranges.low) / n_bins
     farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    low, high = ranges.low.copy(), ranges.high.copy()
-    still = np.zeros(len(low), dtype=bool)
-    for column in np.flatnonzero(width > FINEST * farthest):
-        found = _window(counts[column], float(std[column]), n_rows)
-        if found is None:
-            continue
-        first, size = found
-        low[column] = ranges.low[column] + (first - size) * width[column]
-        high[column] = ranges.low[column] + (first + 2 * size) * width[column]
-        still[column] = size < SPREAD_OUT
-    return Ranges(low, high), still
+    first, size = np.zeros((2, len(counts)), dtype=np.intp)
+    wide = np.flatnonzero(width > FINEST * farthest)
+    for start in range(0, len(wide), COLUMNS_AT_ONCE):
+        some = wide[start : start + COLUMNS_AT_ONCE]
+        first[some], size[some] = _windows(counts[some], std[some], n_rows)
+    closer = Ranges(ranges.low + (first - size) * width, ranges.low + (first + 2 * size) * width)
+    return ranges.where(size > 0, closer), (size > 0) & (size < SPREAD_OUT)
 
 
 def single_valued(counts: Array, n_rows: int, ranges: Ranges) -> Mask:
@@ -275,20 +292,25 @@ def single_valued(counts: Array, n_rows: int, ranges: Ranges) -> Mask:
     return np.asarray(single & (distance < NEARBY * usual))
 
 
-def _window(counts: Array, std: float, n_rows: int) -> tuple[int, int] | None:
-    """Return the first bin and the number of bins of the smallest window that holds a column."""
-    sums = np.concatenate([[0.0], np.cumsum(counts)])
-    size = 1
-    while size < len(counts):
-        noise = std * math.sqrt(size) / n_rows
-        if noise > TRUSTED:
-            return None
-        held = (sums[size:] - sums[:-size]) / n_rows
-        first = int(np.argmax(held))
-        if held[first] >= 1 - ELSEWHERE - 2 * noise:
-            return first, size
-        size += 1
-    return None
+def _windows(counts: Array, std: Array, n_rows: int) -> tuple[Indices, Indices]:
+    """First bin and number of bins of the smallest window that holds each column; 0 for none."""
+    first, sizes = np.zeros((2, len(counts)), dtype=np.intp)
+    sums = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
+    places = np.arange(len(counts))  # of the columns whose window is still looked for
+    for size in range(1, counts.shape[1]):
+        noise = std[places] * math.sqrt(size) / n_rows
+        held = sums[:, size:] - sums[:, :-size]
+        held /= n_rows
+        fullest = np.argmax(held, axis=1)
+        is_it = held[np.arange(len(places)), fullest] >= 1 - ELSEWHERE - 2 * noise
+        is_it &= noise <= TRUSTED
+        first[places[is_it]], sizes[places[is_it]] = fullest[is_it], size
+        go_on = ~is_it & (noise <= TRUSTED)
+        if not go_on.all():
+            places, sums = places[go_on], sums[go_on]
+            if not len(places):
+                break
+    return first, sizes
 
 
 def _found(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> DenoisedBins:
@@ -326,8 +348,11 @@ def columns_from(
         size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
         mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
         alike = _alike(mean, size, float(np.mean(std)) / n_rows)
-        size = np.where(alike, np.median(np.hypot(mean, size)[alike]) if alike.any() else 1.0, size)
-        mean = np.where(alike, 0.0, mean)
+        if alike.any():
+            common, one_size = float(np.median(mean[alike])), float(np.median(size[alike]))
+            if abs(common) < LEAST_SHOWN * one_size:
+                common, one_size = 0.0, float(np.median(np.hypot(mean, size)[alike]))
+            mean, size = np.where(alike, common, mean), np.where(alike, one_size, size)
     else:
         mean = np.where(np.abs(mean) < OFF * (std / n_rows) * size, 0.0, mean)
     if not centred:
@@ -369,7 +394,7 @@ def _of_lone_values(found: DenoisedBins, size: Array, mean: Array, may_be: Mask)
 
 
 def _alike(mean: Array, size: Array, noise: float) -> Mask:
-    """Which columns get one size around 0: nearly all, if as far as the noise lets us see they may.
+    """Return which columns get one size and centre: nearly all, if for all we see they may.
 
     Where there is much noise that is better than a size of its own for each.
     """

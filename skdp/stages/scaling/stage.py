@@ -23,6 +23,7 @@ from skdp.stages.scaling import estimates
 from skdp.stages.scaling.estimates import Ranges
 from skdp.stages.scaling.shares import Shares
 from skdp.stages.scaling.standard import left_alone, standard_columns
+from skdp.stages.scaling.tails import with_tails
 
 FINENESS = ((0.03, 32), (0.08, 16), (math.inf, 8))  # noise on a count, and bins it allows
 EXACT_BINS = 1024
@@ -83,7 +84,7 @@ class ScalingStage(Stage):
     shares : Shares
         What is asked for, and its budget.
     centred : tuple of bool
-        Whether to centre columns, and targets: not sparse ones, and none without an intercept.
+        Whether to centre columns, and targets: none without an intercept.
     known : Scaling
         What is public already.
     standardises : bool
@@ -153,6 +154,9 @@ class ScalingStage(Stage):
             columns = estimates.columns_from(
                 state.counts, state.std, n_rows, exact, state.ranges, is_features, centred
             )
+            if not (exact or is_features):
+                seen = state.counts, state.std, state.ranges
+                columns = with_tails(columns, *seen, counts, std, ranges, n_rows)
             columns = _as_they_are(columns) if exact else left_alone(columns, standard)
             if is_features:
                 scaling = replace(scaling, columns=columns)

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -169,6 +170,7 @@ def bin_templates(n_bins: int) -> Templates:
 
 MISFIT = 0.01  # of shapes, as a share of the rows: no column is exactly one of them
 ROUNDS, MOST_COLUMNS = 6, 64  # of fitting what columns have in common
+COLUMNS_AT_ONCE = 256  # a number for each of them and each shape is held
 OWN = 5.0  # weight of what is known beforehand, in columns
 
 
@@ -182,23 +184,20 @@ def _likelihood(counts: Array, std: Array, n_rows: int, templates: Templates) ->
     return np.asarray(np.exp(fit, out=fit))
 
 
-def _weigh_by_common_prior(likelihood: Array, templates: Templates) -> None:
-    """Multiply likelihoods by a prior with what columns have in common: empirical Bayes.
+def _common_prior(likelihood: Array, templates: Templates) -> tuple[Array, Array]:
+    """Return priors with what columns have in common: empirical Bayes.
 
     Columns share how often each kind of shape and each place occur, the two on their own, as there
     are too many shapes to count each of them. Each column gets a prior of its own, without what
-    the column itself adds: otherwise a find in mere noise would vouch for itself. Columns beyond
-    those that are looked at share one prior.
+    the column itself adds: otherwise a find in mere noise would vouch for itself. Returned are
+    those priors, and one for columns that were not looked at.
     """
-    n_columns = len(likelihood)
-    some = np.arange(0, n_columns, -(-n_columns // MOST_COLUMNS))
-    among = likelihood[some]
     kinds, places = templates.of_kinds, templates.of_places
     known_kinds, known_places = OWN * (templates.prior @ kinds), OWN * (templates.prior @ places)
     prior = templates.prior[None, :]
     of_kinds = of_places = prior
     for _ in range(ROUNDS):
-        posterior = among * prior
+        posterior = likelihood * prior
         posterior /= posterior.sum(axis=1, keepdims=True)
         of_kinds, of_places = posterior @ kinds, posterior @ places
         prior = _product(
@@ -206,14 +205,12 @@ def _weigh_by_common_prior(likelihood: Array, templates: Templates) -> None:
             known_kinds + np.maximum(of_kinds.sum(axis=0) - of_kinds, 0.0),
             known_places + np.maximum(of_places.sum(axis=0) - of_places, 0.0),
         )
-    among = among * prior
-    if n_columns > len(some):
-        likelihood *= _product(
-            templates,
-            known_kinds + of_kinds.sum(axis=0, keepdims=True),
-            known_places + of_places.sum(axis=0, keepdims=True),
-        )
-    likelihood[some] = among
+    others = _product(
+        templates,
+        known_kinds + of_kinds.sum(axis=0, keepdims=True),
+        known_places + of_places.sum(axis=0, keepdims=True),
+    )
+    return prior, others
 
 
 def _product(templates: Templates, of_kinds: Array, of_places: Array) -> Array:
@@ -225,14 +222,32 @@ def _product(templates: Templates, of_kinds: Array, of_places: Array) -> Array:
     return place
 
 
-def posterior_of(
+def posteriors_of(
     counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool
-) -> Array:
-    """Probability of every shape (column) for every column of the data (row)."""
-    found = _likelihood(counts, std, n_rows, templates)
-    if in_common and len(counts) > 1:
-        _weigh_by_common_prior(found, templates)
-    else:
-        found *= templates.prior
-    found /= found.sum(axis=1, keepdims=True)
-    return found
+) -> Iterator[tuple[slice, Array]]:
+    """Yield the probability of every shape (column) for columns of the data (rows), a few at once.
+
+    With them comes which columns they are.
+    """
+    n_columns = len(counts)
+    parts = [slice(i, i + COLUMNS_AT_ONCE) for i in range(0, n_columns, COLUMNS_AT_ONCE)]
+
+    def likelihood(columns: slice | Indices) -> Array:
+        return _likelihood(counts[columns], std[columns], n_rows, templates)
+
+    few = likelihood(parts[0]) if len(parts) == 1 else None
+    looked_at, prior = np.arange(0), templates.prior[None]
+    if in_common and n_columns > 1:
+        looked_at = np.arange(0, n_columns, -(-n_columns // MOST_COLUMNS))
+        among = likelihood(looked_at) if few is None else few[looked_at]
+        own, prior = _common_prior(among, templates)
+        among *= own
+    for columns in parts:
+        found = likelihood(columns) if few is None else few
+        if len(looked_at) < n_columns:
+            found *= prior
+        here = (looked_at >= columns.start) & (looked_at < columns.stop)
+        if here.any():
+            found[looked_at[here] - columns.start] = among[here]
+        found /= found.sum(axis=1, keepdims=True)
+        yield columns, found

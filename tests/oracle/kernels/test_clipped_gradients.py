@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
+from skdp._numbers import LARGEST_BOUND, LEAST_CLIP_NORM
+from skdp.accounting import Adjacency
 from skdp.objective import Huber, Logistic, Multinomial, SquaredError
+from skdp.oracle import Public
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
     gradient_rounding,
@@ -91,14 +94,18 @@ def test_agrees_with_a_plain_loop(name, layout, has_intercept, data_norm, dtype,
 hostile = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 
+def powers_of_ten(least, largest):
+    return st.floats(least, largest).map(lambda exponent: 10.0**exponent)
+
+
 @settings(max_examples=300, deadline=None)
 @given(
     X=arrays(np.float64, (3, 2), elements=hostile),
     y=arrays(np.float64, (3, 2), elements=hostile),
     w=arrays(np.float64, (3,), elements=st.floats(0, 1e300)),
     point=arrays(np.float64, (3, 2), elements=hostile),
-    clip_norm=st.floats(1e-6, 1e6),
-    data_norm=st.none() | st.floats(1e-6, 1e6),
+    clip_norm=st.floats(1e-6, 1e6) | powers_of_ten(-100, 100),
+    data_norm=st.none() | st.floats(1e-6, 1e6) | powers_of_ten(-50, 50),
 )
 def test_no_record_adds_more_than_the_bound(X, y, w, point, clip_norm, data_norm):
     """For every finite record, point and weight, however extreme."""
@@ -108,6 +115,20 @@ def test_no_record_adds_more_than_the_bound(X, y, w, point, clip_norm, data_norm
         total = rows.total(clipped_gradients, SquaredError(), point, clip_norm)
         assert np.isfinite(total).all()
         assert math.hypot(*total.ravel()) <= clip_norm * slack * (1 + 1e-15)
+
+
+@pytest.mark.parametrize("exponent", range(140, 309, 2))
+def test_the_largest_row_bound_and_the_least_clip(exponent):
+    """Rows scaled down by much, to residuals near the least normal number."""
+    X = np.array([[10.0**exponent, 0.7 * 10.0**exponent]])
+    rows = MemorySource.of(X, np.array([[-1e300]]), None, LARGEST_BOUND, 0.0)
+    total = rows.total(clipped_gradients, SquaredError(), np.zeros((2, 1)), LEAST_CLIP_NORM)
+    assert math.hypot(*total.ravel()) <= LEAST_CLIP_NORM * (1 + 1e-14)
+
+
+def test_larger_row_bounds_are_refused():
+    with pytest.raises(ValueError, match=r"row_bound must be at most 1e\+50"):
+        Public(100, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=1e60)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

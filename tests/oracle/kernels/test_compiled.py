@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import itertools
 import math
+import os
 import pickle
+import subprocess
 import sys
 
 import numpy as np
@@ -153,6 +156,78 @@ def test_rows_are_standardised_bit_for_bit(compiled_twins, monkeypatch, dtype):
             assert first.tobytes() == second.tobytes()
 
 
+def test_zeros_are_standardised_alike_but_for_their_sign(compiled_twins):
+    zeros, rows = np.array([0.0, -0.0]), np.array([[0.0, -0.0, 1.0, -5e-324]] * 3)
+    for low, high, centre in itertools.product([*zeros, -1.0], [*zeros, 1.0], zeros):
+        ends = [np.full(4, number) for number in (low, high, centre, 1.0)]
+        first, second = both_ways(lambda e=ends: standardise(rows, *e, np.empty((3, 4))).copy())
+        assert np.array_equal(first, second)
+        assert (first.view(np.int64) == second.view(np.int64))[first != 0].all()
+
+
+def test_margins_that_are_no_numbers_are_gone_with_their_tile(compiled_twins, rng):
+    """The loops use one array for the margins of all tiles, and BLAS may add to what it holds."""
+    loops = importlib.import_module("skdp.oracle.loops")
+    n_rows = 3 * max(8, loops.TILE_NUMBERS // N_COLUMNS)
+    X = rng.standard_normal((2 * n_rows, N_COLUMNS))
+    X[:n_rows] = [1e308, -1e308, 1.0]  # inf - inf
+    targets, point = rng.standard_normal((2 * n_rows, 1)), np.array([[1e9], [1e9], [1.0], [0.5]])
+    rows = MemorySource.of(X, targets)
+    for loss in LOSSES:
+        first, second = both_ways(rows.total, clipped_gradients, loss, point, CLIP)
+        assert np.isfinite(second).all()
+        slack = gradient_rounding(rows.n_rows, N_COLUMNS, 1, False) * CLIP
+        assert np.linalg.norm(first - second) <= slack
+
+
+LIE_ELSEWHERE = {
+    "unaligned": lambda a: np.frombuffer(b"0" + a.tobytes(), np.uint8)[1:].view(a.dtype),
+    "big-endian": lambda a: a.astype(">f8"),
+    "a field": lambda a: np.rec.fromarrays([np.zeros(len(a), "i1"), a], names="code, value").value,
+    "every other one": lambda a: np.repeat(a, 2)[::2],
+}
+
+
+@pytest.mark.parametrize("lie", LIE_ELSEWHERE)
+def test_targets_and_weights_that_lie_elsewhere(compiled_twins, monkeypatch, rng, lie):
+    worked, move = called(monkeypatch), LIE_ELSEWHERE[lie]
+    X, weights = rng.standard_normal((300, N_COLUMNS)), rng.random(300)
+    y = X[:, 0] + rng.standard_normal(300)
+    assert lie != "unaligned" or not move(y).flags.aligned
+    plain = MemorySource.of(X, y[:, None], weights)
+    moved = MemorySource.of(X, move(y)[:, None], move(weights))
+    for function, arguments in (
+        (clipped_gradients, (Huber(0.7), np.ones((4, 1)), CLIP)),
+        (histograms.magnitude_counts, (True, True)),
+    ):
+        assert np.array_equal(plain.total(function, *arguments), moved.total(function, *arguments))
+    assert worked == {"clipped_gradients", "magnitude_counts"}
+    model = skdp.DPRidge(noise_source="seeded", random_state=0, delta=1e-4)
+    first = model.fit(X, y, weights).coef_
+    assert np.array_equal(first, model.fit(X, move(y), move(weights)).coef_)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sparse_rows_are_standardised_bit_for_bit(compiled_twins, monkeypatch, dtype, index):
+    worked = []
+    loops = importlib.import_module("skdp.oracle.loops")
+    twin = loops.compiled_standardise_entries
+    monkeypatch.setattr(
+        loops, "compiled_standardise_entries", lambda *a: worked.append(1) or twin(*a)
+    )
+    X = next(sources(dtype, monkeypatch)).records.X
+    rows = sparse.csr_array(X)
+    rows.indices, rows.indptr = rows.indices.astype(index), rows.indptr.astype(index)
+    low, size = np.array([-2.0, 0.5, -1e300]), np.array([3.0, 1e-3, 1e200])
+    for centre in (np.zeros(3), np.array([0.2, 1.0, 0.0])):
+        in_units = Columns(low, [9.0, 9.0, 1e300], centre, size).for_type(np.float64)
+        first, second = both_ways(lambda f=in_units: f(rows).data)
+        assert first.tobytes() == second.tobytes()
+        assert np.isfinite(first).all()
+    assert len(worked) == 2
+
+
 def test_exponentials(compiled_twins):
     """Within four units in the last place; cut where they leave the range; nan is small."""
     loops = importlib.import_module("skdp.oracle.loops")
@@ -214,6 +289,25 @@ def test_the_shape_decides(compiled_twins, monkeypatch):
         assert worked == set()
         clipped_gradients(many, *arguments)
         assert worked == {"clipped_gradients"}
+
+
+@pytest.mark.parametrize("switch", ["never", " Off ", "auto", None])
+def test_the_environment_turns_them_off(compiled_twins, switch):
+    """Read when skdp is imported: numba is not even loaded."""
+    program = """
+import sys, numpy as np, skdp
+from skdp.oracle import compiled
+X = np.random.default_rng(0).standard_normal((70_000, 2))
+model = skdp.DPRidge(solver="gd", max_iter=2, noise_source="seeded", random_state=0, delta=1e-7)
+model.fit(X, X[:, 0])
+print(compiled.is_large(X.shape), "numba" in sys.modules)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != compiled.SWITCH}
+    if switch is not None:
+        environment[compiled.SWITCH] = switch
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(switch in ("auto", None))] * 2
 
 
 def test_exact_twins_take_small_blocks_once_they_are_loaded(compiled_twins, monkeypatch):

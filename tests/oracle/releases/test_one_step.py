@@ -1,8 +1,9 @@
-"""Sums that one Newton step needs: what they are, and bounds that are attained."""
+"""Statistics of the one-step correction: their bounds are attained, and they are what they say."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from skdp.objective import Logistic, NoPenalty, Problem, SquaredError
 from skdp.oracle import Coordinates, Public, unpack_gram
 from skdp.oracle.releases import one_step
 from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.groups import GroupedSource, Groups
 from skdp.oracle.sources.memory import MemorySource
+from skdp.oracle.sources.records import Records
 
 
 def totals(statistic, problem, records, adjacency=Adjacency.ZERO_OUT):
@@ -134,6 +137,51 @@ def test_the_statistics_are_what_they_say(rng):
     np.testing.assert_allclose(unpack_gram(both_sums[:-2], 2), joint[0], rtol=1e-12)
     unit = one_step.GRADIENT_WEIGHT * norm
     np.testing.assert_allclose(both_sums[-2:] / unit, joint[1], rtol=1e-12)
+
+
+def test_the_statistics_are_those_of_groups(rng):
+    """Means over rows, and the squares of means, by hand."""
+    codes = rng.permutation(np.append(np.arange(12), rng.integers(0, 5, 48)))
+    X, y = rng.standard_normal((60, 2)), rng.standard_normal((60, 1))
+    records = Records.of(X, y, row_bound=2.0)
+    source = GroupedSource(records, Groups.of(codes, 12))
+    transform = np.array([[1.0, 0.5, 0.0], [0.0, 0.8, 0.1], [0.2, 0.0, 1.5]])
+    point, row_norm, cap = np.array([[0.5], [-0.2], [0.1]]), 1.2, 0.7
+    about = point, Coordinates(transform), row_norm, cap
+    Z = np.column_stack([X * records.shrink[:, None], np.ones(60)])
+    u = Z @ transform
+    f = np.minimum(1.0, row_norm / np.linalg.norm(u, axis=1))
+    mean = np.array([(codes == group) / (codes == group).sum() for group in range(12)])
+
+    def totals(statistic, loss, values):
+        public = Public(12, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0, unit="group")
+        context = PublicContext(public, Problem(loss, NoPenalty()), 1.0)
+        rows = GroupedSource(replace(records, targets=values), Groups.of(codes, 12))
+        return statistic.total(rows, context)
+
+    plain = (Z @ point - y)[:, 0]
+    r = f * plain
+    capped = np.clip(r, -cap, cap)
+    terms = mean @ ((f * capped)[:, None] * u)
+    kept = np.abs(r) <= cap
+    found = unpack_gram(totals(one_step.CappedHessian(*about), SquaredError(), y), 3)
+    expected = np.einsum(
+        "gi,ij,ik->jk", mean[:, kept], (f[:, None] * u)[kept], (f[:, None] * u)[kept]
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
+    found = unpack_gram(totals(one_step.ScoreSquares(*about), SquaredError(), y), 3)
+    np.testing.assert_allclose(found, terms.T @ terms, rtol=1e-7)
+    found = totals(one_step.CutCount(*about), SquaredError(), y)
+    assert found[0] == pytest.approx(mean.sum(axis=0)[(f < 1) | ~kept].sum(), rel=1e-7)
+    found = totals(one_step.CappedResiduals(point, cap), SquaredError(), y)
+    assert found[0] == pytest.approx((mean @ np.clip(plain, -cap, cap)).sum(), rel=1e-7)
+    labels = (y > 0).astype(float)
+    q = 1 / (1 + np.exp(-(Z @ point)[:, 0]))
+    found = totals(one_step.LogisticStep(*about), Logistic(), labels)
+    gradient = (mean @ ((f**2 * (q - labels[:, 0]))[:, None] * u)).sum(axis=0)
+    unit = one_step.GRADIENT_WEIGHT * row_norm
+    np.testing.assert_allclose(found[-3:] / unit, gradient, rtol=1e-6)
+    assert source.n_rows == 12
 
 
 @pytest.mark.parametrize("row", [[1.7e308, 0.0], [1.7e308, -1.7e308]], ids=str)

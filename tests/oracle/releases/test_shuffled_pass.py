@@ -280,13 +280,13 @@ def test_overlapping_blocks_are_caught(monkeypatch):
 
 
 def test_an_unclipped_residual_is_caught(monkeypatch):
-    original = shuffled_pass._filled
+    original = shuffled_pass._singles
 
-    def unclipped(records, clip_norm, n_steps):
-        *kept, limits = original(records, clip_norm, n_steps)
+    def unclipped(records, clip_norm):
+        *kept, limits = original(records, clip_norm)
         return *kept, [1e300] * len(limits)
 
-    monkeypatch.setattr(shuffled_pass, "_filled", unclipped)
+    monkeypatch.setattr(shuffled_pass, "_singles", unclipped)
     rng = np.random.default_rng(0)
     problem = Problem(SquaredError())
     X, y = data(rng)

@@ -20,9 +20,24 @@ from skdp.oracle.releases.base import NotAudited, PublicContext
 from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
 from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.sources.memory import MemorySource
+from skdp.stages.scaling import estimates, templates
 from skdp.stages.scaling.shares import shares
 
 HISTOGRAMS = ("magnitudes", "histograms")
+
+
+@pytest.mark.parametrize("in_common", [True, False])
+def test_how_many_columns_are_looked_at_together_does_not_show(in_common, monkeypatch, rng):
+    std, n_rows = np.full(100, 15.0), 1000
+    counts = rng.multinomial(n_rows, rng.dirichlet(np.full(81, 0.1), 100)) + rng.normal(0, 15, 81)
+    bins = rng.multinomial(n_rows, rng.dirichlet(np.full(16, 0.3), 100)) + rng.normal(0, 15, 16)
+    found = []
+    for at_once in (100, 33):
+        monkeypatch.setattr(templates, "COLUMNS_AT_ONCE", at_once)
+        ranges = estimates.coarse_ranges(counts, std, n_rows, False, in_common)
+        columns = estimates.columns_from(bins, std, n_rows, False, ranges, in_common, True)
+        found.append([ranges.low, ranges.high, columns.centre, columns.size])
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
 
 
 def test_the_share_does_not_depend_on_the_adjacency():
@@ -176,3 +191,17 @@ def test_a_solver_with_a_filter_has_its_share_left_without_noise(make, adjacency
     y = X[:, 0] + rng.standard_normal(400) > 0
     model = make(solver="residual_budget", epsilon=math.inf, adjacency=str(adjacency))
     assert model.fit(X, y).n_iter_ == model.solver_.max_iter
+
+
+@pytest.mark.parametrize("offset", [4.0, -4.0])
+def test_columns_that_are_alike_are_centred_by_the_mean_they_have_in_common(rng, offset):
+    Z = rng.standard_normal((1000, 5))
+    X, y = 5 * (Z + offset), Z @ np.array([1.0, -1.0, 0.5, 0.0, 0.5])
+    settings = {"epsilon": 0.3, "noise_source": "seeded", "random_state": 0}
+    model = skdp.DPLinearRegression(**settings).fit(X, y)
+    columns = model.scaling_.columns
+    # One centre and one size for all, where a size around 0 would be four times as large.
+    assert np.ptp(columns.centre) == 0
+    assert columns.centre == pytest.approx(5 * offset, abs=5.0)
+    assert columns.size == pytest.approx(columns.size[0])
+    assert columns.size.max() < 10.0

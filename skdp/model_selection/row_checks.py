@@ -1,4 +1,4 @@
-"""What rows do to the candidates of a search is tried out before anything is charged."""
+"""Whether candidates of a search can take the rows is checked before anything is charged."""
 
 import warnings
 from collections.abc import Iterator
@@ -12,31 +12,31 @@ from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
-from skdp.linear_model._estimator import PrivateEstimatorMixin, without_cells
+from skdp.linear_model._estimator import PrivateEstimatorMixin
 from skdp.linear_model.base import DPLinearModel
-from skdp.linear_model.grouping import without_row_counts
-from skdp.metrics.facts import Rows
+from skdp.linear_model.refusals import public_refusal, without_cells, without_row_counts
+from skdp.metrics.dataset import Dataset
 from skdp.model_selection.candidates import last_step, private_fits
 
 
-def check_rows(who: str, ready: list[Any], rows: Rows) -> None:
+def check_rows(who: str, ready: list[Any], rows: Dataset) -> None:
     """Raise ValueError for rows that a candidate refuses, before the charge.
 
     The steps of a pipeline are carried out, as they learn nothing, up to the first that is private:
-    what that one finds is not known yet. Were a failure first met in a run, what is chosen would
-    tell of the record that it came from.
+    what that one finds is not known yet. If a failure occurred in a run only, the choice of the
+    best run would depend on the record that caused it.
     """
     with without_row_counts(rows.groups is not None):
         _check_rows(who, ready, rows.X, rows.y)
 
 
 def _check_rows(who: str, ready: list[Any], X: Any, y: Any) -> None:
-    tried = set()
+    checked = set()
     for candidate in ready:
         steps = list(_steps(candidate))
         key = _fingerprint([step for _, step in steps])
-        if key not in tried:
-            tried.add(key)
+        if key not in checked:
+            checked.add(key)
             _try_steps(who, steps, X, y)
     if not is_classifier(ready[0]):
         with without_cells(who, "y"):
@@ -66,15 +66,15 @@ def _steps(estimator: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _fingerprint(steps: list[Any]) -> Any:
-    """Return what tells steps apart; those whose functions have no names are all different.
+    """Return a key that equal steps share; steps that cannot be pickled have one of their own.
 
-    Which rows a model refuses depends on its type alone, but that of a preprocessor on its
+    Which rows a model refuses depends on its type alone; which a preprocessor does, on its
     categories, too.
     """
     steps = [type(one) if isinstance(one, DPLinearModel) else one for one in steps]
     try:
         return joblib.hash(steps)
-    except Exception:
+    except Exception:  # whatever someone's step raises when it is pickled
         return object()
 
 
@@ -89,13 +89,13 @@ def _try_steps(who: str, steps: list[tuple[str, Any]], X: Any, y: Any) -> None:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 X = clone(step).fit(X, y).transform(X)
-        except Exception as reason:
-            raise ValueError(
+        except Exception as reason:  # anyone's step fails in its own way, and may quote rows
+            raise public_refusal(
                 f"{who}: step {name!r} ({type(step).__name__}) of a candidate failed on these "
                 f"rows, with {type(reason).__name__}. Nothing was released."
             ) from None
         if _num_samples(X) != n_rows:
-            raise ValueError(
+            raise public_refusal(
                 f"{who}: step {name!r} ({type(step).__name__}) of a candidate adds rows or leaves "
                 "some out, and y would not follow. Do that before. Nothing was released."
             )

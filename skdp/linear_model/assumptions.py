@@ -1,0 +1,61 @@
+"""What privacy statements say was assumed about the unit of privacy, the rows and the noise."""
+
+import math
+
+from skdp.oracle import Public
+
+
+def unit_assumptions(n_records: int, unit: str, result: str = "the model") -> list[str]:
+    """Return what a statement says of the unit of privacy, and of how many there are.
+
+    Parameters
+    ----------
+    n_records : int
+    unit : {"row", "group"}
+    result : str, default="the model"
+        What each group counts once in.
+    """
+    if unit == "row":
+        return [f"One record is one row; the number of rows, n = {n_records}, is public."]
+    return [
+        "One record is one group: all rows with the same value of `groups`. The number of "
+        f"groups, n = {n_records}, is public; the numbers of their rows are not, and no "
+        "answer was computed from them but through the releases. (The time and the memory that "
+        "a fit takes grow with the number of rows, as any computation's.)",
+        "All rows of whoever is protected have one label, and no two of those share a label. Which "
+        "labels there are is public: what is protected are the rows behind each.",
+        f"Each group counts once in {result}, whatever the number of its rows.",
+    ]
+
+
+def row_assumptions(public: Public) -> list[str]:
+    """Return what the statement of any fit says everybody may know of the rows."""
+    sparse = (
+        "Which entries of sparse rows are stored, and how many, is private: no answer was computed "
+        "from it but through the releases. (The time and the memory that a fit takes grow with "
+        "their number, as any computation's.)"
+    )
+    labels_alone = (
+        "The features are public, of every record, and none was made from targets. What is "
+        "protected is the target of each record."
+    )
+    return [
+        *unit_assumptions(public.n_rows, public.unit),
+        *([sparse] if public.sparse and not public.labels_alone else []),
+        *([labels_alone] if public.labels_alone else []),
+        f"The number of columns, {public.n_features}, their names and the type of X are public.",
+        "That no value is missing or infinite is public: such rows are refused.",
+    ]
+
+
+def noise_assumptions(noise_source: str, epsilon: float) -> list[str]:
+    """Return what a seed does to the guarantee, and what no noise does."""
+    found = []
+    if noise_source == "seeded":
+        found.append(
+            "The noise follows from a seed, which stays secret: whoever knows it can subtract the "
+            "noise."
+        )
+    if math.isinf(epsilon):
+        found.append("There is NO privacy: epsilon is infinite and no noise was added.")
+    return found

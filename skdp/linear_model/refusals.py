@@ -1,0 +1,150 @@
+"""What refusals may say: other libraries' messages quote cells, and with groups numbers of rows."""
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from skdp.linear_model import tables
+
+# Words in refusals of scikit-learn, and what is said instead: some of them quote cells, and the
+# advice to impute missing values would have rows read without privacy.
+UNUSABLE = {
+    "Complex data not supported": "must hold real numbers (Complex data not supported)",
+    "could not convert string": "holds text where numbers are needed",
+    "DTypePromotion": "holds columns that are no numbers",
+    "Expected 2D array": (
+        "must have two dimensions, rows and columns. Reshape your data: X.reshape(-1, 1) if there "
+        "is one column, X.reshape(1, -1) if there is one row"
+    ),
+    "contains NaN": (
+        "holds missing values (NaN), which are not supported. Fill them with constants that are "
+        "chosen without looking at the rows, and add a column that marks them, or leave such rows "
+        "out; means or medians of the rows, as an imputer takes them, would not be private. "
+        "skdp.DPTabularPreprocessor does all that"
+    ),
+    "setting an array element with a sequence": "holds cells that are lists, not numbers",
+    "contains infinity": "holds infinity (inf), or values that are too large for their type",
+}
+
+ENCODE = (
+    "Encode categories that are public beforehand, by skdp.DPTabularPreprocessor or by "
+    "sklearn.preprocessing.OneHotEncoder(categories=...)."
+)
+
+# A number that stands by itself in a message of scikit-learn: of rows, perhaps. Numbers of columns
+# are public, and so is advice that it gives to everybody.
+COUNT = re.compile(
+    r"(?P<public>\b\d+ feature|a minimum of 1 is|dim <= 2|\.reshape\((?:-1, 1|1, -1)\))"
+    r"|(?<![\w.])\d+(?:\.\d+)?(?!\w)"
+)
+NO_MEMORY = "{}: a fit of this size needs more memory than there is."
+
+
+def public_refusal(message: str) -> ValueError:
+    """Return a ValueError whose numbers are all public: parameters, names and numbers of columns.
+
+    `without_row_counts` hides the numbers in other refusals.
+    """
+    refusal = ValueError(message)
+    vars(refusal)["numbers_are_public"] = True
+    return refusal
+
+
+@contextmanager
+def without_cells(who: str, what: str, X: Any = None) -> Iterator[None]:
+    """Validate arrays in the block; neither a refusal nor a warning quotes what a cell holds.
+
+    Parameters
+    ----------
+    who : str
+        The estimator.
+    what : str
+        Names of the arrays.
+    X : table, default=None
+        One of the arrays, whose columns of text are named in a refusal.
+    """
+    try:
+        # Sums of extreme values may overflow in there: a warning would tell of single records.
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
+    except (ValueError, TypeError, OverflowError) as refusal:
+        message = str(refusal)
+        why = next((why for sign, why in UNUSABLE.items() if sign in message), None)
+        if isinstance(refusal, OverflowError):
+            why = "holds a number that is too large for float64"
+        elif why is None and type(refusal) not in (ValueError, TypeError):
+            why = "holds cells that are no numbers"  # a cell's own error, which may quote it
+        if why is None:
+            raise
+        if X is not None and why == UNUSABLE["could not convert string"]:
+            texts = tables.columns_of_text(X)
+            if texts:
+                what, why = "X", f"{why}, in {tables.columns_in_words(texts)}. {ENCODE}"
+            else:
+                what = "y"
+        if what == "sample_weight" and why == UNUSABLE["contains NaN"]:
+            why = (
+                "holds missing values (NaN): give each row a number, 0 for one that does not count"
+            )
+        said = f"{who}: {what} {why.rstrip('.')}. Nothing was released."
+        raise public_refusal(said) from None
+
+
+def refuse_tables(who: str, X: Any) -> None:
+    """Raise ValueError for a table that scikit-learn would misread, before any cell is looked at.
+
+    Dates would be taken for nanoseconds, and a lazy frame holds no rows yet.
+    """
+    tables.refuse_lazy(who, X)
+    dates = tables.columns_of_dates(X)
+    if dates:
+        raise public_refusal(
+            f"{who}: X holds dates where numbers are needed, in {tables.columns_in_words(dates)}. "
+            "Turn them into numbers, such as days since a day that you choose beforehand, or let "
+            "skdp.DPTabularPreprocessor do it. Nothing was released."
+        )
+
+
+@contextmanager
+def without_sizes(who: str, grouped: bool) -> Iterator[None]:
+    """Let no lack of memory in the block tell how much was asked for: that follows from the rows.
+
+    Parameters
+    ----------
+    who : str
+        The estimator.
+    grouped : bool
+        Whether the number of rows is private.
+    """
+    try:
+        yield
+    except MemoryError:
+        if not grouped:
+            raise
+        raise MemoryError(NO_MEMORY.format(who)) from None
+
+
+@contextmanager
+def without_row_counts(grouped: bool) -> Iterator[None]:
+    """Let validation in the block neither tell nor warn how many rows there are.
+
+    With groups that number is private. Refusals of scikit-learn quote shapes, and one of its
+    warnings compares the number of labels with that of rows. So a number is hidden unless a
+    `public_refusal` says that it is public.
+    """
+    if not grouped:
+        yield
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (ValueError, TypeError) as refusal:
+        if vars(refusal).get("numbers_are_public"):
+            raise
+        shown = COUNT.sub(lambda found: found["public"] or "...", str(refusal))
+        raise type(refusal)(shown) from None

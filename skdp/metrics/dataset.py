@@ -1,0 +1,114 @@
+"""X, y and groups as a user gives them, to be scored or split."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing as rows_of
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import _num_samples
+
+from skdp._numbers import AnyArray, Indices
+from skdp.linear_model.grouping import GroupLabels
+from skdp.linear_model.refusals import without_cells, without_row_counts
+from skdp.oracle.sources.groups import Groups
+
+# Calls that predict one row of every group; any further rows of a group have a call of their own.
+# With more, small groups are predicted over and over where one group is large; with fewer, more
+# groups need such a call.
+ROUNDS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """X and y to be scored or split, and the groups that the rows belong to, if any.
+
+    Attributes
+    ----------
+    X : array, sparse matrix or data frame of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+    n_rows : int
+        Private where there are groups.
+    groups : GroupLabels or None
+    """
+
+    X: Any
+    y: AnyArray
+    n_rows: int
+    groups: GroupLabels | None = None
+
+    @property
+    def n_records(self) -> int:
+        """Number of rows or, where there are some, of groups; public."""
+        return self.n_rows if self.groups is None else self.groups.n_groups
+
+    def subset(self, numbers: Indices) -> dict[str, Any]:
+        """Return some rows as arguments of ``fit``, by name; groups by number."""
+        arrays = {"X": self.X, "y": self.y}
+        if self.groups is not None:
+            arrays["groups"] = self.groups.codes
+        return {name: rows_of(array, numbers) for name, array in arrays.items()}
+
+    def predicted_by(self, predict: Any) -> AnyArray:
+        """Return ``predict(X)``, which has one answer for each row of X.
+
+        A product of matrices may add up a row in another order for another place or another number
+        of rows. With groups the number of rows is private, and a group that has one row more would
+        move those after it, so that one of them might end on the other side of a threshold. So
+        rows are taken in calls whose sizes, and the place of a group in them, are public: the
+        first rows of all groups, then the second ones, the last row of a group standing in for
+        those that it lacks. Rows beyond `ROUNDS` in a group have a call of their own.
+        """
+        if self.groups is None:
+            return np.asarray(predict(self.X))
+        X = np.asarray(self.X) if isinstance(self.X, list) else self.X
+        groups = Groups.of(self.groups.codes, self.groups.n_groups)
+        starts, sizes = groups.edges[:-1], np.diff(groups.edges)
+        calls = [
+            groups.order[starts + np.minimum(turn, sizes - 1)]
+            for turn in range(min(ROUNDS, int(sizes.max())))
+        ]
+        for group in np.flatnonzero(sizes > ROUNDS):
+            calls.append(groups.order[starts[group] + ROUNDS : groups.edges[group + 1]])
+        found: AnyArray | None = None
+        for rows in calls:
+            answer = np.asarray(predict(rows_of(X, rows)))
+            if answer.shape[:1] != (len(rows),):
+                return answer  # which the caller refuses
+            if found is None:
+                found = np.empty((self.n_rows, *answer.shape[1:]), dtype=answer.dtype)
+            # Labels of other lengths, or numbers of another kind, need a wider type.
+            found = found.astype(np.result_type(found, answer), copy=False)
+            found[rows] = answer
+        assert found is not None
+        return found
+
+
+def read_dataset(who: str, X: Any, y: Any, groups: Any = None, **arrays: Any) -> Dataset:
+    """Return the rows, y as a vector, and the groups that they belong to.
+
+    Parameters
+    ----------
+    who : str
+        For refusals.
+    X, y : array or data frame of n_rows
+    groups : array of shape (n_rows,) or None, default=None
+        Labels.
+    **arrays
+        What else has to have as many rows as there are labels.
+    """
+    if groups is not None:
+        labels = GroupLabels(who, groups, X=X, y=y, **arrays)
+        with without_row_counts(True):
+            return replace(read_dataset(who, X, y), groups=labels)
+    if y is None:
+        raise ValueError(f"{who}: y is needed: scores compare predictions with it.")
+    n_rows = int(_num_samples(X))
+    with without_cells(who, "y"):
+        values = column_or_1d(y)
+    if len(values) != n_rows or n_rows < 1:
+        raise ValueError(
+            f"{who}: X has {n_rows} rows and y has {len(values)}; there must be as many, and at "
+            "least one. Nothing was released."
+        )
+    return Dataset(X, values, n_rows)

@@ -1,0 +1,232 @@
+"""Runs of a search: losers leave nothing, rows are disjoint, the price is kept; and seeded bugs."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import skdp
+from searches import GRID, RIDGE, seeded
+from skdp.accounting import Adjacency, GDPAccountant
+from skdp.linear_model._estimator import PrivateEstimatorMixin
+from skdp.linear_model.base import DPLinearModel
+from skdp.metrics.evaluation import PrivateScorer
+from skdp.model_selection import DPSearchCV, candidates, search
+from skdp.oracle import Plan, noise_source
+
+
+def after_runs(monkeypatch, data, script):
+    """State of a search whose runs end as a script says."""
+    ends, left = iter(script), [len(script)]
+
+    def run(self, ready, number, sides, terms, metric, drawn_from):
+        score, alpha = next(ends)
+        model = RIDGE(alpha)
+        model.coef_, model.intercept_ = np.full(5, alpha), 0.0
+        return candidates.Run(score, 0, model, [0.1, 1.0, 10.0].index(alpha))
+
+    def integers(high, size):
+        if high != 10:
+            return np.zeros(size, dtype=np.int64)
+        left[0] -= 1
+        return np.full(size, left[0])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DPSearchCV, "_run", run)
+        source = noise_source(0)
+        patch.setattr(source, "integers", integers)
+        patch.setattr(PrivateEstimatorMixin, "_noise", lambda self: (source, None))
+        found = DPSearchCV(RIDGE(), GRID).fit(*data)
+    assert next(ends, None) is None
+    return pickle.dumps(vars(found))
+
+
+def check_losers_leave_nothing(monkeypatch, data):
+    won = after_runs(monkeypatch, data, [(0.9, 1.0)])
+    for losers in ([(0.1, 0.1)], [(0.8, 10.0), (-math.inf, 0.1)], [(0.89, 1.0)] * 40):
+        assert after_runs(monkeypatch, data, [(0.9, 1.0), *losers]) == won
+        assert after_runs(monkeypatch, data, [*losers, (0.9, 1.0)]) == won
+
+
+def check_runs_keep_to_their_price(monkeypatch, data):
+    """All that is asked in runs costs what the search was priced for, on disjoint rows."""
+    X, y = data
+    X = X.copy()
+    X[:, 4] = np.arange(len(y)) / len(y)  # tells rows apart
+    costs, rows = [], {"fit": [], "score": []}
+    statement, fit, score = Plan.statement, DPLinearModel._fit, PrivateScorer.fit
+
+    def stated(self, *arguments):
+        found = statement(self, *arguments)
+        costs.append(GDPAccountant().mu(found.event, Adjacency.ZERO_OUT))
+        return found
+
+    def fitted(self, X, *arguments, **checks):
+        rows["fit"].append(X[:, 4])
+        return fit(self, X, *arguments, **checks)
+
+    def scored(self, X, y):
+        rows["score"].append(X[:, 4])
+        return score(self, X, y)
+
+    with monkeypatch.context() as patch:
+        tool = seeded(n_candidates=5, seed=4)
+        terms, _ = tool._priced(len(y))
+        patch.setattr(candidates, "check_price", lambda *arguments: None)  # asks for plans, too
+        patch.setattr(Plan, "statement", stated)
+        patch.setattr(DPLinearModel, "_fit", fitted)
+        patch.setattr(PrivateScorer, "fit", scored)
+        tool.fit(X, y)
+    assert len(costs) == len(rows["fit"]) + len(rows["score"]) >= 2
+    assert max(costs) <= terms.mu * (1 + 1e-12), "a run costs more than was charged"
+    for one in rows["fit"]:
+        for other in rows["score"]:
+            assert not np.isin(one, other).any(), "parts overlap"
+            assert len(one) + len(other) == len(y)
+
+
+def test_losers_leave_nothing(regression, monkeypatch):
+    check_losers_leave_nothing(monkeypatch, regression)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_nothing_printed_or_cached_counts_the_runs(regression, tmp_path, capsys, nested):
+    """A cache would keep losers, too, and give a scaler's noise to the next run once more."""
+    model = Pipeline(
+        [("same", FunctionTransformer()), ("scale", skdp.DPStandardScaler()), ("fit", RIDGE())],
+        verbose=True,
+        memory=str(tmp_path),
+    )
+    grid = {"fit__alpha": [0.1, 1.0], "fit__verbose": [1]}
+    if nested:
+        model = Pipeline([("inner", model)], verbose=True)
+        grid = {f"inner__{name}": values for name, values in grid.items()}
+    found = seeded(model, grid, n_candidates=5).fit(*regression)
+    assert capsys.readouterr().out == ""
+    assert list(tmp_path.rglob("*")) == []
+    assert model.verbose is True, "the estimator that was given stays as it is"
+    assert found.best_estimator_.verbose is False
+
+
+def test_a_candidate_that_costs_more_than_a_run_may_is_refused():
+    """What the search sets should never cost more; that is looked at all the same."""
+    terms, _ = candidates.priced_search(7, 1.0, 1e-6, "zero_out", "system", 400)
+    for factor, refused in ((1.0, False), (1.001, True)):
+        model = RIDGE(epsilon=factor * terms.epsilon(), delta=1e-6, accountant="gdp")
+        if refused:
+            with pytest.raises(ValueError, match="costs more than a run may"):
+                candidates.check_price("DPSearchCV", model, terms, (320, 5, 1), False)
+        else:
+            candidates.check_price("DPSearchCV", model, terms, (320, 5, 1), False)
+
+
+def test_ties_are_settled_by_coins(regression, monkeypatch):
+    """Among equal scores every run has the same chance: the theorem takes a total order."""
+    first, second = (candidates.Run(0.5, coin, None, 0) for coin in (3, 7))
+    assert second.beats(first)
+    assert not first.beats(second)
+    coins, run = [], DPSearchCV._run
+
+    def noted(self, *arguments):
+        found = run(self, *arguments)
+        coins.append(found.coin)
+        return found
+
+    monkeypatch.setattr(DPSearchCV, "_run", noted)
+    for seed in range(4):
+        seeded(n_candidates=4, seed=seed).fit(*regression)
+    assert len(set(coins)) == len(coins) > 4
+
+
+def test_runs_keep_to_their_price(regression, monkeypatch):
+    check_runs_keep_to_their_price(monkeypatch, regression)
+
+
+def _after_best_of_runs(monkeypatch, change):
+    original = DPSearchCV._best_of_runs
+    run = DPSearchCV._run
+
+    def runs(self, *arguments):
+        ends = []
+
+        def kept(tool, *of_one):
+            ends.append(type(self)._run_before(tool, *of_one))
+            return ends[-1]
+
+        type(self)._run_before = type(self)._run
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(self), "_run", kept)
+            best = original(self, *arguments)
+        change(self, ends)
+        return best
+
+    assert run is not None
+    monkeypatch.setattr(DPSearchCV, "_run_before", run, raising=False)
+    monkeypatch.setattr(DPSearchCV, "_best_of_runs", runs)
+
+
+def mutant_draws_are_published(monkeypatch):
+    _after_best_of_runs(monkeypatch, lambda self, ends: setattr(self, "n_runs_", len(ends)))
+
+
+def mutant_losing_scores_are_kept(monkeypatch):
+    _after_best_of_runs(
+        monkeypatch, lambda self, ends: setattr(self, "scores_", [end.score for end in ends])
+    )
+
+
+def mutant_losing_candidates_are_kept(monkeypatch):
+    _after_best_of_runs(monkeypatch, lambda self, ends: setattr(self, "worst_", ends[-1].estimator))
+
+
+def mutant_maximum_of_exact_scores(monkeypatch):
+    class Exact(PrivateScorer):
+        def __init__(self, model, metrics, *, epsilon, **options):
+            super().__init__(model, metrics, epsilon=1e6, **options)
+
+    monkeypatch.setattr(search, "PrivateScorer", Exact)
+
+
+def mutant_parts_overlap_by_one_row(monkeypatch):
+    split = search.random_split
+
+    def overlapping(*arguments):
+        first, second = split(*arguments)
+        return [first, np.concatenate([first[:1], second[1:]])]
+
+    monkeypatch.setattr(search, "random_split", overlapping)
+
+
+def mutant_fits_at_the_whole_budget(monkeypatch):
+    monkeypatch.setattr(candidates.Terms, "epsilon", lambda self, n_fits=1: 1.0)
+
+
+LEFT = [
+    mutant_draws_are_published,
+    mutant_losing_scores_are_kept,
+    mutant_losing_candidates_are_kept,
+]
+PRICE = [
+    mutant_maximum_of_exact_scores,
+    mutant_parts_overlap_by_one_row,
+    mutant_fits_at_the_whole_budget,
+]
+
+
+@pytest.mark.parametrize("mutant", LEFT)
+def test_mutants_that_tell_of_losers_are_caught(regression, monkeypatch, mutant):
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError):
+        check_losers_leave_nothing(monkeypatch, regression)
+
+
+@pytest.mark.parametrize("mutant", PRICE)
+def test_mutants_that_overspend_are_caught(regression, monkeypatch, mutant):
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError, match=r"costs more|overlap"):
+        check_runs_keep_to_their_price(monkeypatch, regression)

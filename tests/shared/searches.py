@@ -1,0 +1,17 @@
+"""Private searches of small ridge regressions, as several tests make them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import skdp
+from skdp.model_selection import DPSearchCV
+
+RIDGE = partial(skdp.DPRidge, scaling="none", max_iter=3, target_bound=5.0)
+GRID = {"alpha": [0.1, 1.0, 10.0]}
+
+
+def seeded(estimator=None, grid=GRID, seed=0, **options):
+    """A search whose noise comes from a seed."""
+    estimator = RIDGE() if estimator is None else estimator
+    return DPSearchCV(estimator, grid, noise_source="seeded", random_state=seed, **options)
