@@ -18,7 +18,9 @@ from skdp.stages.scaling.estimates import Ranges, magnitude_ends
 
 # Noises by which a share is seen, and by which it may be larger than it looks.
 SEEN, HIDDEN = 4.0, 2.0
-BODY = 0.6  # share of the records beyond which there is no tail yet
+# Shares of the records: less than this is a tail, and the rest of it is near enough to be told from
+# what is seen; more than that is no tail yet.
+TAIL, BODY = 0.1, 0.6
 APART = 2.0  # least ratio of the two distances that tell how a tail falls off
 # Exponent of the tail: 1/2 is a normal law's, 1 an exponential's. Below the least nothing is left.
 SHORTEST, LONGEST = 0.05, 5.0
@@ -94,7 +96,7 @@ def _beyond_the_seen(points: Array, edge: float) -> float:
     points = points[:, np.argsort(points[0], kind="stable")]
     distance, share, noise = points
     seen = np.flatnonzero((share > SEEN * noise) & (share < BODY))
-    if not len(seen):
+    if not len(seen) or share[seen[-1]] > TAIL:
         return 0.0
     last = seen[-1]
     nearer = distance[seen] <= distance[last] / APART
