@@ -77,17 +77,19 @@ def test_slope_and_shift_stay_within_their_limits(rng):
         assert abs(found - ratio * times * coef)[-1, 0] * size <= RULE.most_shift + times
 
 
-def test_skewed_targets_are_predicted_better(rng):
-    """Capped residuals leave predictions of a lognormal target too small."""
-    X = rng.standard_normal((20_000, 5))
-    y = np.exp(X @ np.full(5, 0.4) + rng.standard_normal(20_000))
-    found = {}
-    for calibration in ("private", "none"):
-        model = skdp.DPLinearRegression(
-            epsilon=0.3, calibration=calibration, noise_source="seeded", random_state=0
-        )
-        found[calibration] = model.fit(X, y).score(X, y)
-    assert found["private"] > found["none"] + 0.005
+def test_skewed_targets_are_predicted_better():
+    """Capped residuals leave predictions of a lognormal target too small, the more so where a long
+    tail is hidden by noise; the mean of four draws.
+    """
+    gains = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((8000, 5))
+        y = np.exp(X @ np.full(5, 0.4) + rng.standard_normal(8000))
+        model = skdp.DPLinearRegression(epsilon=0.3, noise_source="seeded", random_state=0)
+        with_it = model.set_params(calibration="private").fit(X, y).score(X, y)
+        gains.append(with_it - model.set_params(calibration="none").fit(X, y).score(X, y))
+    assert np.mean(gains) > 0.005
 
 
 # ---------------------------------------------------------------------- where it is had
