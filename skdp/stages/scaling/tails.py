@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy import integrate
 
 from skdp._numbers import Array
 from skdp.oracle import Columns
@@ -116,4 +117,4 @@ def _beyond_the_seen(points: Array, edge: float) -> float:
         return 0.0
     shares = np.geomspace(CUT, largest, POINTS)
     beyond = (far * (-np.log(shares) / unit) ** exponent) ** 2 - start**2
-    return float(np.trapezoid(np.maximum(beyond, 0.0), shares))
+    return float(integrate.trapezoid(np.maximum(beyond, 0.0), shares))
