@@ -103,10 +103,10 @@ def remembered(asked: list):
     }
 
     def remembering(original):
-        def step(self, oracle, point, coordinates, row_norm, cap):
+        def step(self, oracle, point, coordinates, bounds, cap):
             if not oracle.is_rehearsal:
-                asked.append((coordinates.matrix, row_norm, cap))
-            return original(self, oracle, point, coordinates, row_norm, cap)
+                asked.append((coordinates.matrix, bounds.row_norm, cap))
+            return original(self, oracle, point, coordinates, bounds, cap)
 
         return step
 

@@ -180,15 +180,15 @@ def mutant_bounds_from_the_rows(patch):
 
 
 def mutant_steps_ahead_from_the_rows(patch):
-    original = InferenceStage._nearer
+    original = InferenceStage._steps_ahead
 
-    def nearer(self, oracle, point, *rest):
+    def steps_ahead(self, oracle, point, *rest):
         found = original(self, oracle, point, *rest)
         if oracle._source is None:
             return found
         return found + 1e-9 * float(np.clip(oracle._source.records.X, -10, 10).mean())
 
-    patch.setattr(InferenceStage, "_nearer", nearer)
+    patch.setattr(InferenceStage, "_steps_ahead", steps_ahead)
 
 
 def mutant_asked_twice(patch):

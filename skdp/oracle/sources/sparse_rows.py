@@ -16,7 +16,7 @@ from skdp._numbers import Array
 # every row has one. A part of a row, next to the whole, is then no longer than this and 1, so
 # rounding errors grow by a known factor. Others are written out, a block at a time. The base of
 # encoded categories is well below it: about as long as the root of the number of encoded columns.
-LONGEST_BASE = 8.0
+LONGEST_BASE = 16.0
 
 
 def canonical(X: Any) -> Any:

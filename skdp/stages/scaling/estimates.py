@@ -20,6 +20,7 @@ from skdp.stages.scaling.templates import (
     Templates,
     bin_templates,
     magnitude_templates,
+    median_end,
     posteriors_of,
 )
 
@@ -68,7 +69,6 @@ SPREAD_OUT = 3  # bins over which a column has to be spread for its size to be k
 IN_ONE_BIN = 0.8
 NEARBY = 10.0  # most distance from 0 of such a value, in usual sizes of the other columns
 LEAST_SIZE = 0.2  # of a shape, in bins
-FEW_COLUMNS = 64  # of which a copy of all probabilities is made
 WIDE = 5.0  # least range in units of the size
 
 
@@ -163,18 +163,6 @@ def _inner(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]
     return first, probabilities.shape[1] - 1 - back
 
 
-def _median_end(posterior: Array, ends: Indices) -> Indices:
-    """Median, over the shapes that a column may have, of the bin in which they end."""
-    order = np.argsort(ends, kind="stable")
-    found = np.empty(len(posterior), dtype=np.intp)
-    for start in range(0, len(posterior), FEW_COLUMNS):
-        columns = slice(start, start + FEW_COLUMNS)
-        reached = posterior[columns][:, order]
-        np.cumsum(reached, axis=1, out=reached)
-        found[columns] = np.argmax(reached >= 0.5, axis=1)
-    return np.asarray(ends[order][found])
-
-
 def magnitude_ends() -> tuple[Array, Array]:
     """Return the lower and upper end of every bin of magnitudes: negative ones from large to small.
 
@@ -193,7 +181,7 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
     beyond, ends = np.empty(counts.shape, dtype=bool), _inner(templates.shapes, TRIM)
     bins = np.arange(counts.shape[1])
     for columns, posterior in posteriors_of(counts, std, n_rows, templates, in_common):
-        first[columns], last[columns] = (_median_end(posterior, one) for one in ends)
+        first[columns], last[columns] = (median_end(posterior, one) for one in ends)
         away = np.maximum(first[columns][:, None] - bins, bins - last[columns][:, None])
         more = np.clip(FARTHER * (away - 1), 0.0, MOST_FARTHER)
         likeliest = templates.shapes[np.argmax(posterior, axis=1)]

@@ -171,6 +171,7 @@ def bin_templates(n_bins: int) -> Templates:
 MISFIT = 0.01  # of shapes, as a share of the rows: no column is exactly one of them
 ROUNDS, MOST_COLUMNS = 6, 64  # of fitting what columns have in common
 COLUMNS_AT_ONCE = 256  # a number for each of them and each shape is held
+FEW_COLUMNS = 64  # of which a copy of all probabilities is made
 OWN = 5.0  # weight of what is known beforehand, in columns
 
 
@@ -251,3 +252,15 @@ def posteriors_of(
             found[looked_at[here] - columns.start] = among[here]
         found /= found.sum(axis=1, keepdims=True)
         yield columns, found
+
+
+def median_end(posterior: Array, ends: Indices) -> Indices:
+    """Median, over the shapes that a column may have, of the bin in which they end."""
+    order = np.argsort(ends, kind="stable")
+    found = np.empty(len(posterior), dtype=np.intp)
+    for start in range(0, len(posterior), FEW_COLUMNS):
+        columns = slice(start, start + FEW_COLUMNS)
+        reached = posterior[columns][:, order]
+        np.cumsum(reached, axis=1, out=reached)
+        found[columns] = np.argmax(reached >= 0.5, axis=1)
+    return np.asarray(ends[order][found])
