@@ -40,8 +40,6 @@ NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
 # Most mean of such a column, in sizes, in units of the noise; and the limits of that in sizes. From
 # the lower one on all of them are centred by the mean that they have in common.
 HIDES_MEAN, LEAST_SHOWN, MOST_HIDDEN = 40.0, 1.5, 4.0
-# From so many sizes on, columns that are alike are centred by the mean that they have in common.
-TOGETHER = 1.0
 # Most size in bins of a column that shows one value only, and of one that does if its size is so
 # much smaller than that of others.
 LONE, NEARLY_LONE, SMALLER = 0.6, 1.5, 30.0
