@@ -44,7 +44,7 @@ from skdp.oracle import (
     unpack_gram,
 )
 from skdp.solvers.defaults import UNBOUNDED, target_unit
-from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, N_STEPS_AHEAD, Bounds
+from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, Bounds
 from skdp.stages.scaling.estimates import WIDE
 from skdp.steps.shrinkage import spectrum
 
@@ -278,19 +278,18 @@ class InferenceStage(Stage):
     def _steps_ahead(
         self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
     ) -> Array:
-        """Take `N_STEPS_AHEAD` damped Newton steps towards the solution, from cheap releases.
+        """Take damped Newton steps towards the solution, from cheap releases.
 
         Nothing is estimated here: the step that follows is valid from any point near enough, and
         the law of its noise is that of fresh noise at a point that is given.
         """
-        if "ahead" not in bounds.shares:
-            return point
         size = oracle.public.n_parameters
-        for _ in range(N_STEPS_AHEAD):
+        for _ in range(bounds.n_steps_ahead):
             about = point, coordinates, bounds.row_norm, cap
             hessian, gradient, std, _ = self._joint(oracle, about, self._part(bounds, "ahead"))
             values, vectors = np.linalg.eigh(hessian)
-            values = np.maximum(values, 0.0) + DAMPING * std * math.sqrt(2 * size)
+            values = np.maximum(values, max(values[-1], 1e-300) / LARGEST_CONDITION)
+            values += DAMPING * std * math.sqrt(2 * size)
             step = (vectors / values) @ (vectors.T @ gradient)
             point = point - (coordinates.matrix @ step)[:, None]
         return point
