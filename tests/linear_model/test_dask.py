@@ -67,7 +67,7 @@ def test_a_worker_that_is_lost_costs_nothing_more(client):
     killed = []
 
     class Once(skdp.DPRidge):
-        def _carry_out(self, prepared, assumptions, make_source):
+        def _carry_out(self, prepared, assumptions, make_source, *part):
             def make(spread):
                 source = make_source(spread)
                 total = source._partitions.run
@@ -81,7 +81,7 @@ def test_a_worker_that_is_lost_costs_nothing_more(client):
                 source._partitions.run = run
                 return source
 
-            return super()._carry_out(prepared, assumptions, make)
+            return super()._carry_out(prepared, assumptions, make, *part)
 
         def _twin(self):
             return skdp.DPRidge(**self.get_params(deep=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 import warnings
 
@@ -90,7 +91,7 @@ def test_columns_of_an_array_go_by_number():
 
 def test_other_frames():
     polars = pytest.importorskip("polars", reason="polars is not installed")
-    columns = {"n": [1.0, None], "two": ["b", None], "day": [None, np.datetime64("2000-01-02")]}
+    columns = {"n": [1.0, None], "two": ["b", None], "day": [None, datetime.date(2000, 1, 2)]}
     frame = polars.DataFrame(columns)
     found = skdp.DPTabularPreprocessor({"two": ["a", "b"]}).fit_transform(frame)
     assert found.tolist() == [[1, 0, 1, 0, 0, 1], [0, 1, 0, 1, 1, 0]]
