@@ -57,6 +57,12 @@ def _inlined(function: Loop) -> Loop:
     return compiled
 
 
+def _written_in(function: Loop) -> Loop:
+    """Have the source written into the loop that calls this: less to compile, if it is but one."""
+    compiled: Loop = _njit(inline="always", **_OPTIONS)(function)
+    return compiled
+
+
 # ---------------------------------------------------------------- rows in units of their columns
 
 
