@@ -26,9 +26,9 @@ LEAST_NUMBERS = 1 << 17
 FEW_NUMBERS = 1 << 12
 
 # Steps of a pass run compiled from so many times LEAST_NUMBERS on, counting the numbers that they
-# read and, for what numpy does at every step, NUMBERS_PER_STEP more: about 0.1 seconds. Their loops
+# read and, for what numpy does at every step, NUMBERS_PER_STEP more: about 40 ms. Their loops
 # are loaded in a few hundredths of a second beside numba, and compiled in five seconds.
-MANY_STEPS, NUMBERS_PER_STEP = 1 << 8, 1 << 11
+MANY_STEPS, NUMBERS_PER_STEP = 1 << 7, 1 << 11
 
 LOOPS = "skdp.oracle.loops"  # the module that imports numba
 STEPS = "skdp.oracle.kernels.step_twins"  # hands passes of many small steps to loops of their own

@@ -83,6 +83,7 @@ def difference_loop(
         indices: Indices, edges: Indices, divisors: list[float], away: Array, mean: Array
     ) -> bool:
         shares, done = np.array(divisors, np.float64), 0
+        indices, edges = (np.ascontiguousarray(one, np.int64) for one in (indices, edges))
         while done < len(shares):
             drawn = np.zeros((0, away.size)) if draw is None else draw(len(shares) - done)
             stop = len(shares) if draw is None else done + len(drawn)
