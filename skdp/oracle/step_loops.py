@@ -10,25 +10,33 @@ import numpy as np
 from numba import types
 
 from skdp.oracle.loops import (
+    _OPTIONS,
     HUBER,
     LOGISTIC,
     TILE_NUMBERS,
+    Loop,
     _array,
     _compiled,
     _f4,
     _f8,
     _find_residuals,
     _integer,
+    _njit,
     _result,
     _rows,
     _vector,
-    _written_in,
 )
 
 # Rows from which BLAS multiplies quicker than a loop does, its call included.
 ROWS_FOR_BLAS = 8
 
 _numbers = _array(_integer, 1)
+
+
+def _written_in(function: Loop) -> Loop:
+    """Have the source written into the loop that calls this: less to compile, if it is but one."""
+    compiled: Loop = _njit(inline="always", **_OPTIONS)(function)
+    return compiled
 
 
 # ---------------------------------------------------------------- sums of differences

@@ -96,6 +96,16 @@ def vector(values: Any) -> Array:
     return EMPTY if values is None else np.ascontiguousarray(values, np.float64).reshape(-1)
 
 
+def compiled_write_scaled(records: Records, weights: Array, out: Array) -> Any:
+    """Write the rows of X times their weights into the first columns of ``out``."""
+    numbers = column_numbers(records.columns)
+    if records.is_sparse or not loops.is_plain(records.stored) or numbers is None:
+        return NotImplemented
+    low, high, centre, factor = numbers
+    loops.write_scaled(records.stored, low, high, centre, factor, vector(weights), out)
+    return None
+
+
 def compiled_magnitude_counts(records: Records, features: bool, targets: bool) -> Any:
     """Count values by column and magnitude."""
     table = magnitude_table()
