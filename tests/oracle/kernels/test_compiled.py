@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import itertools
 import math
@@ -18,7 +19,7 @@ from scipy import sparse
 import skdp
 from skdp.objective import Huber, Logistic, Multinomial, SquaredError
 from skdp.oracle import Columns, compiled
-from skdp.oracle.kernels import histograms
+from skdp.oracle.kernels import histograms, second_moments
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
     gradient_rounding,
@@ -50,7 +51,10 @@ def called(monkeypatch):
 
         monkeypatch.setattr(twins, f"compiled_{name}", twin)
 
-    for name in ("clipped_gradients", "l1_clipped_gradients", "magnitude_counts", "bin_counts"):
+    for name in (
+        "clipped_gradients", "l1_clipped_gradients", "magnitude_counts", "bin_counts",
+        "write_scaled",
+    ):  # fmt: skip
         watch(name, getattr(twins, f"compiled_{name}"))
     return names
 
@@ -117,6 +121,25 @@ def test_counts_are_the_same(compiled_twins, monkeypatch, dtype):
                 assert first.dtype == second.dtype
                 assert np.array_equal(first, second)
     assert worked == {"magnitude_counts", "bin_counts"}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_gram_sums_are_the_same_bit_for_bit(compiled_twins, monkeypatch, dtype):
+    worked, hessian = called(monkeypatch), second_moments.bounded_hessian
+    for rows in sources(dtype, monkeypatch):
+        grouped = dataclasses.replace(rows.records, multipliers=np.full(rows.n_rows, 0.3))
+        of_groups = MemorySource(grouped)
+        for compute in (
+            functools.partial(rows.total, second_moments.bounded_gram, 2.0),
+            functools.partial(rows.total, second_moments.bounded_gram, 2.0, 3.0, 1.0),
+            functools.partial(of_groups.total, second_moments.bounded_gram, 2.0),
+            functools.partial(rows.total, hessian, Logistic(), point_of(rows), 2.0),
+        ):
+            worked.clear()
+            first, second = both_ways(compute)
+            assert "write_scaled" in worked
+            assert np.array_equal(first, second)
+            assert np.isfinite(first).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
