@@ -93,6 +93,13 @@ def compiled_twins():
         yield
 
 
+@pytest.fixture(params=["numpy", "compiled"])
+def either_way(request):
+    """The test runs in numpy, and where numba is installed in compiled loops as well."""
+    if request.param == "compiled":
+        request.getfixturevalue("compiled_twins")
+
+
 @pytest.fixture
 def replay(monkeypatch):
     return Replay(monkeypatch)

@@ -150,7 +150,9 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
         statement = prepared.plan.statement(public, assumptions, self.noise_source)
         parts.require_charged_unit(who, public.unit)
         statement = parts.statement_on_part(statement, part)
-        compiled.prepare((public.n_rows, public.n_features))
+        solver = prepared.solver
+        long_passes = solver is not None and solver.has_long_passes(prepared.public_after)
+        compiled.prepare((public.n_rows, public.n_features), long_passes)
         n_parts = len(row_parts(public.n_rows, public.n_features, 8, public.sparse))
         with row_threads(n_parts) as spread, without_sizes(who, public.grouped):
             source = make_source(spread)

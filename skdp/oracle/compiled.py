@@ -25,7 +25,13 @@ LEAST_NUMBERS = 1 << 17
 # for one more call.
 FEW_NUMBERS = 1 << 12
 
+# Steps of a pass run compiled from so many times LEAST_NUMBERS on, counting the numbers that they
+# read and, for what numpy does at every step, NUMBERS_PER_STEP more: about 40 ms. Their loops
+# are loaded in a few hundredths of a second beside numba, and compiled in five seconds.
+MANY_STEPS, NUMBERS_PER_STEP = 1 << 7, 1 << 11
+
 LOOPS = "skdp.oracle.loops"  # the module that imports numba
+STEPS = "skdp.oracle.kernels.step_twins"  # hands passes of many small steps to loops of their own
 
 # Environment variable: "auto", or "never" for numpy alone. Read when skdp is imported.
 SWITCH = "SKDP_COMPILED"
@@ -85,16 +91,39 @@ def _is_loaded_and_large(shape: tuple[int, ...]) -> bool:
     return _is_on and _is_loaded and math.prod(shape) >= FEW_NUMBERS
 
 
-def prepare(shape: tuple[int, ...]) -> None:
-    """Compile or load what rows of a public shape may need, while nothing has been charged."""
-    found = _loaded(LOOPS) if is_large(shape) else None
-    if isinstance(found, Exception) and not isinstance(found, ImportError):
+def is_long(n_steps: int, n_rows: float, n_columns: int) -> bool:
+    """Whether twins are switched on, and steps on so many rows each are enough to gain by one.
+
+    All arguments are public: the steps of a pass, the *expected* rows of a step, and the columns.
+    """
+    work = n_steps * (n_rows * n_columns + NUMBERS_PER_STEP)
+    return _is_on and work >= MANY_STEPS * LEAST_NUMBERS
+
+
+def step_twins(n_steps: int, n_rows: float, n_columns: int) -> Any:
+    """Return the module that takes steps compiled, where they are enough; else None."""
+    found = _loaded(STEPS) if is_long(n_steps, n_rows, n_columns) else None
+    return found if isinstance(found, ModuleType) else None
+
+
+def prepare(shape: tuple[int, ...], has_long_passes: bool = False) -> None:
+    """Compile or load what rows of a public shape may need, while nothing has been charged.
+
+    ``has_long_passes`` says whether the solver takes passes of which `is_long` is true.
+    """
+    wanted = [LOOPS] * is_large(shape) + [STEPS] * has_long_passes
+    found = next(filter(_is_failure, map(_loaded, wanted)), None)
+    if found is not None:
         warnings.warn(
             f"skdp: numba is installed but cannot compile here ({type(found).__name__}); numpy is "
             f"used, which is slower. Set the environment variable {SWITCH}=never to say so.",
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+def _is_failure(found: object) -> bool:
+    return isinstance(found, Exception) and not isinstance(found, ImportError)
 
 
 _is_loaded = False

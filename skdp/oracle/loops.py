@@ -94,6 +94,27 @@ def compiled_standardise(
     return out
 
 
+@_compiled(
+    *[
+        types.void(_array(kind, 2), *[_vector] * 5, _array(_f8, 2, is_read=False))
+        for kind in (_f8, _f4)
+    ]
+)
+def write_scaled(
+    X: Any, low: Any, high: Any, centre: Any, factor: Any, weights: Any, out: Any
+) -> None:
+    """Write rows, standardised unless ``low`` has no entries, times their weights."""
+    for i in range(X.shape[0]):
+        weight = weights[i]
+        if low.shape[0] > 0:
+            for j in range(X.shape[1]):
+                value = min(max(X[i, j], low[j]), high[j])
+                out[i, j] = (value - centre[j]) * factor[j] * weight
+        else:
+            for j in range(X.shape[1]):
+                out[i, j] = X[i, j] * weight
+
+
 def _entries_signature(kind: Any, index: Any) -> Any:
     return types.void(_array(kind, 1), _array(index, 1), *[_vector] * 4, _result)
 

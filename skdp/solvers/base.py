@@ -165,6 +165,13 @@ class Solver(BaseEstimator):
         resolved.check_values(public, problem)
         return resolved
 
+    def has_long_passes(self, public: Public) -> bool:
+        """Whether, resolved, it takes passes of steps that are worth compiling.
+
+        `skdp.oracle.compiled.is_long` says so, which loads what it needs ahead of a fit then.
+        """
+        return False
+
     @abstractmethod
     def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
         """Return the values that "auto" stands for, as functions of public facts only.

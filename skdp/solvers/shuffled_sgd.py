@@ -5,7 +5,7 @@ from typing import Any
 
 from skdp._numbers import is_integer, is_real, shown
 from skdp.accounting import Gaussian, Shuffled
-from skdp.oracle import GaussianNoise, ShuffledPass
+from skdp.oracle import GaussianNoise, ShuffledPass, compiled
 from skdp.solvers import checks
 from skdp.solvers.base import Oracle, Problem, Public, Solution
 from skdp.solvers.defaults import descent_defaults
@@ -141,6 +141,11 @@ class ShuffledSGD(OnePassSolver):
         super().check_values(public, problem)
         checks.positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
         checks.positive(curvature=self.curvature, kappa=self.kappa)
+
+    def has_long_passes(self, public: Public) -> bool:
+        # Steps on single records; larger blocks are sums like any other.
+        single = self.max_iter == public.n_rows and public.n_outputs == 1 and not public.grouped
+        return single and compiled.is_long(public.n_rows, 1, public.n_parameters)
 
     def solve(self, oracle: Oracle) -> Solution:
         noise, averaged = GaussianNoise(self._pass_noise()), AVERAGES[self.averaging]

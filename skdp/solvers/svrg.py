@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdp._numbers import Array, is_real, require
-from skdp.oracle import GaussianNoise, SVRGPass, noisy_gradient
+from skdp.oracle import GaussianNoise, SVRGPass, compiled, noisy_gradient
 from skdp.solvers import checks, defaults
 from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
 from skdp.solvers.batches import batch_rate, check_batches, samplers
@@ -166,6 +166,12 @@ class VarianceReduced(Solver):
         holds = is_real(slope) and 0 < slope <= 1
         require("difference_slope", slope, "be 'auto' or a number in (0, 1]", holds)
         checks.share(snapshot_share=self.snapshot_share)
+
+    def has_long_passes(self, public: Public) -> bool:
+        if public.sparse or public.grouped or public.n_outputs > 1:
+            return False  # these are left to numpy
+        rows = public.n_rows * batch_rate(self.batch_size, public.n_rows)
+        return compiled.is_long(max(self._lengths()), rows, public.n_parameters)
 
     @property
     def n_epochs(self) -> int:

@@ -1,14 +1,23 @@
 """Passes over records for second moments: Gram matrices, Hessians, norms in other coordinates."""
 
 import functools
+from collections.abc import Iterator
 
 import numpy as np
 from scipy import sparse
 
 from skdp._numbers import Array, Indices
 from skdp.objective import Loss
-from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
-from skdp.oracle.sources.records import MAX_PARTS, UNIT_ROUNDOFF, Records, quotient
+from skdp.oracle.compiled import has_twin
+from skdp.oracle.kernels.clipped_gradients import TWINS, clipped_gradients, gradient_rounding
+from skdp.oracle.sources.records import (
+    MAX_PARTS,
+    UNIT_ROUNDOFF,
+    Records,
+    block_rows,
+    quotient,
+    slices,
+)
 
 FEW_ROWS = 1 << 9  # added up at once where a sum has to be accurate
 # Squares of larger numbers leave float64's range, and 0 times inf would be nan.
@@ -63,7 +72,8 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
     if records.multipliers is not None:
         factors = factors * np.sqrt(records.multipliers)
     total, start = np.zeros((size, size)), 0
-    for block in records.float64_blocks():
+    vectors = np.empty((0, size))
+    for block in _blocks(records):
         rows = slice(start, start + block.n_rows)
         start = rows.stop
         weights = factors[rows] if block.shrink is None else factors[rows] * block.shrink
@@ -82,12 +92,30 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
             total[:n_features, n_features:] += scaled.T @ last
             total[n_features:, n_features:] += last.T @ last
         else:
-            vectors = np.empty((block.n_rows, size))
-            np.multiply(block.X, weights[:, None], out=vectors[:, :n_features])
-            vectors[:, n_features:] = last
-            total += vectors.T @ vectors
+            vectors = vectors if len(vectors) else np.empty((block.n_rows, size))
+            few = vectors[: block.n_rows]
+            write_scaled(block, weights, few)
+            few[:, n_features:] = last
+            total += few.T @ few
     total[n_features:, :n_features] = total[:n_features, n_features:].T
     return total
+
+
+def _blocks(records: Records) -> Iterator[Records]:
+    """Yield the blocks of `Records.float64_blocks`, dense rows as they are stored."""
+    if records.is_sparse:
+        return records.float64_blocks()
+    at_once = block_rows(*records.shape, False, records.is_copied)
+    return (records[rows] for rows in slices(0, records.n_rows, max(1, at_once)))
+
+
+@has_twin(TWINS, is_exact=True)
+def write_scaled(records: Records, weights: Array, out: Array) -> None:
+    """Write the dense rows of X times their weights into the first columns of ``out``."""
+    X = records.stored
+    if records.is_copied:  # side by side, which is quicker than in ``out``
+        X = records.in_float64(False, np.empty(records.shape))
+    np.multiply(X, weights[:, None], out=out[:, : records.n_features])
 
 
 def plain_gram(records: Records) -> Array:

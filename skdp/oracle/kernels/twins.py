@@ -44,8 +44,8 @@ def compiled_l1_clipped_gradients(
 def _sum_of_gradients(
     records: Records, inverse_norms: Array, loss: Loss, point: Array, clip_norm: float
 ) -> Any:
-    numbers = _column_numbers(records.columns)
-    if not _is_plain(records) or numbers is None or point.shape[1] != 1 or type(loss) not in LOSSES:
+    numbers = column_numbers(records.columns)
+    if not is_plain(records) or numbers is None or point.shape[1] != 1 or type(loss) not in LOSSES:
         return NotImplemented
     low, high, centre, factor = numbers
     n_rows, n_features = records.shape
@@ -60,19 +60,19 @@ def _sum_of_gradients(
         max(1, block_rows(n_rows, n_features, False, is_copied=False)),
         LOSSES[type(loss)],
         loss.threshold if isinstance(loss, Huber) else math.inf,
-        _vector(records.targets),
-        _vector(records.weights),
-        _vector(records.shrink),
+        vector(records.targets),
+        vector(records.weights),
+        vector(records.shrink),
         limits_of(clip_norm, inverse_norms),
         float(records.constant),
-        _vector(point[:n_features]),
+        vector(point[:n_features]),
         float(records.constant * point[-1, 0]) if records.constant else 0.0,
         total,
     )
     return total[: records.n_parameters, None]
 
 
-def _column_numbers(columns: Any) -> tuple[AnyArray, ...] | None:
+def column_numbers(columns: Any) -> tuple[AnyArray, ...] | None:
     """Return how columns are standardised: empty if they are not, None if loops cannot do it."""
     if columns is None:
         return (EMPTY,) * 4
@@ -85,13 +85,25 @@ def limits_of(clip_norm: float, inverse_norms: Array) -> Array:
         return np.asarray(clip_norm * inverse_norms)
 
 
-def _is_plain(records: Records) -> bool:
+def is_plain(records: Records) -> bool:
+    """Whether records lie in memory as the loops read them, and are no rows of groups."""
     grouped = records.multipliers is not None
     return not (records.is_sparse or grouped) and loops.is_plain(records.stored)
 
 
-def _vector(values: Any) -> Array:
+def vector(values: Any) -> Array:
+    """Return one number for each row as loops read them; none for what is missing."""
     return EMPTY if values is None else np.ascontiguousarray(values, np.float64).reshape(-1)
+
+
+def compiled_write_scaled(records: Records, weights: Array, out: Array) -> Any:
+    """Write the rows of X times their weights into the first columns of ``out``."""
+    numbers = column_numbers(records.columns)
+    if records.is_sparse or not loops.is_plain(records.stored) or numbers is None:
+        return NotImplemented
+    low, high, centre, factor = numbers
+    loops.write_scaled(records.stored, low, high, centre, factor, vector(weights), out)
+    return None
 
 
 def compiled_magnitude_counts(records: Records, features: bool, targets: bool) -> Any:
@@ -118,13 +130,13 @@ def compiled_bin_counts(
 
 def _counts(records: Records, features: bool, targets: bool, n_bins: int, add: Any) -> Any:
     """Count the values of X, the targets, or both, by a function that adds those of a block."""
-    if not _is_plain(records):
+    if not is_plain(records):
         return NotImplemented
     n_features = records.n_features * features
     n_targets = records.targets.shape[1] if targets else 0
     total = np.zeros((n_features + n_targets, n_bins), np.int64)
     for block in records.blocks(max(n_bins, BLOCK_VALUES // max(1, records.n_features))):
-        weights = _vector(block.weights)
+        weights = vector(block.weights)
         if features:
             add(block.X, weights, slice(0, n_features), total[:n_features])
         if targets:

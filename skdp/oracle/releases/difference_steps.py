@@ -27,30 +27,27 @@ ROWS_AT_ONCE = 1 << 12
 FEW, MANY = 3, 8
 
 
-def difference_steps(
+def batches_in_blocks(
     samplers: tuple[IndexSampler, ...],
     n_steps: int,
     rows: MemorySource,
     context: PublicContext,
-    anchor: Array,
     noise_source: NoiseSource,
-) -> Iterator[tuple[SumUp, list[int], list[float]]]:
-    """Yield blocks of steps: how to sum up a batch, where batches begin and end, their divisors.
+) -> Iterator[tuple[Indices, Indices, list[float]]]:
+    """Yield row numbers of blocks of steps, where batches begin and end, and their divisors.
 
     Parameters
     ----------
     samplers : tuple of IndexSampler
         One for all steps, or one for each.
     n_steps : int
-    rows, context, anchor, noise_source
+    rows, context, noise_source
         As the release has them.
     """
     public = context.public
     divisors = [item.divisor(public) for item in samplers]
-    largest = block_rows(rows.n_rows, public.n_features, is_sparse=False, is_copied=False)
     room = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // (8 * public.n_parameters)))
     at_once = max(1, min(int(room / max(divisors)), ROWS_AT_ONCE, 2**46 // public.n_rows))
-    dense = not (rows.records.is_sparse or public.grouped) and public.n_outputs == 1
     for start in range(0, n_steps, at_once):
         count = min(at_once, n_steps - start)
         if len(samplers) == 1:
@@ -62,13 +59,26 @@ def difference_steps(
             indices = np.concatenate(drawn)
             edges = np.concatenate(([0], np.cumsum([len(one) for one in drawn])))
             shares = divisors[start : start + count]
-        widest = int(np.diff(edges).max())
-        if dense and widest <= min(largest, rows.n_rows - 1):
-            one_by_one = len(indices) < MANY * count
-            sum_up = _side_by_side(rows, indices, context.problem.loss, anchor[:, 0], one_by_one)
-        else:
-            sum_up = _through_the_kernel(rows, indices, context.problem.loss, anchor)
-        yield sum_up, edges.tolist(), shares
+        yield indices, edges, shares
+
+
+def sums_of_differences(
+    rows: MemorySource, indices: Indices, edges: Indices, context: PublicContext, anchor: Array
+) -> SumUp:
+    """Return how to sum up the batches of a block of steps, in numpy."""
+    public, loss = context.public, context.problem.loss
+    dense = not (rows.records.is_sparse or public.grouped) and public.n_outputs == 1
+    widest = int(np.diff(edges).max())
+    if dense and widest <= min(largest_batch(context), rows.n_rows - 1):
+        one_by_one = len(indices) < MANY * (len(edges) - 1)
+        return _side_by_side(rows, indices, loss, anchor[:, 0], one_by_one)
+    return _through_the_kernel(rows, indices, loss, anchor)
+
+
+def largest_batch(context: PublicContext) -> int:
+    """Return the most rows that are summed up as one block of additions."""
+    public = context.public
+    return block_rows(public.n_rows, public.n_features, is_sparse=False, is_copied=False)
 
 
 def _through_the_kernel(rows: MemorySource, indices: Indices, loss: Loss, anchor: Array) -> SumUp:
@@ -90,7 +100,7 @@ def _side_by_side(
     """Dense rows and one output, copied side by side.
 
     A record's part is its row times its difference of residuals c, cut to ``|c| <= bound / |row|``;
-    what is not a number counts as a number within that, so no row adds more than ``bound``. With a
+    what is not a number counts as the limit, so no row adds more than ``bound``. With a
     quotient of at most 1e280 and a clip of at most 1e20 every factor is finite, so that a null row
     adds 0.
     """
@@ -114,9 +124,9 @@ def _side_by_side(
         if weight_list is not None:
             c *= weight_list[i]
         limit: float = bound * inverses[i]
-        if c > limit:
-            return limit
-        return c if c >= -limit else -limit
+        if c < -limit:
+            return -limit
+        return c if c <= limit else limit
 
     def sum_up(first: int, stop: int, away: Array, bound: float, factor: float, out: Array) -> None:
         if stop - first <= few:

@@ -11,6 +11,7 @@ from scipy.linalg.blas import daxpy, ddot
 from skdp._numbers import Array
 from skdp.accounting import DisjointPass, Event, Shuffled
 from skdp.objective import Problem
+from skdp.oracle import compiled
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base
@@ -49,7 +50,8 @@ class ShuffledPass(base.Release):
     is not secret, so it is charged as `DisjointPass`.
     *Rounding.* Sums are put on a grid, and noise is a multiple of that grid, added exactly: see
     `GaussianNoise`, and `StepNoise` for steps on one record. Nothing enters a point that
-    is not on the grid and has its noise.
+    is not on the grid and has its noise. That holds in the compiled loop, too, which takes many
+    steps on one record each in one call (`skdp.oracle.compiled`).
 
     Parameters
     ----------
@@ -183,19 +185,30 @@ class ShuffledPass(base.Release):
         noise = StepNoise(self.mechanism, self._contribution(context), context.scale)
         add_noise, shift = noise.adder(noise_source), noise.shift
         residual_of = context.problem.loss.residual_of_one
-        prox = _prox_of_one(context.problem, size, self.step_size)
+        factors = _prox_factors(context.problem, size, self.step_size)
+        prox = _prox_of_one(context.problem, factors, self.step_size)
         at_once = max(1, min(AT_ONCE, PART_BYTES // (8 * size)))
         edges = [*range(0, n_rows, at_once), n_rows]
         back, step, first = -self.step_size, 0, self._first_kept()
         held_back = self.step_size * (1 - self._rate(context))
+        loops = None
+        if factors is not None and not noise_source.keeps_record:
+            loops = compiled.step_twins(n_rows, 1, size)
         point, total = context.public.starting_point[:, 0].copy(), np.zeros(size)
         for block in rows.one_pass(edges, noise_source, in_order=True):
             # 1. Rows, limits and noise of some thousand steps.
             singles = _singles(block.records, self.clip_norm)
             noises = noise.draw(block.n_rows, noise_source)
+            if loops is not None:
+                moves, kept = (back, held_back, factors), max(0, first - step)
+                loss = context.problem.loss
+                if loops.take_single_steps(loss, singles, noises, shift, moves, kept, point, total):
+                    step += block.n_rows
+                    continue
+            lists = (numbers.tolist() for numbers in singles[1:])
             shifted = np.full((block.n_rows, size), shift)
             for row, target, weight, limit, answer, drawn in zip(
-                *singles, shifted, noises, strict=True
+                singles[0], *lists, shifted, noises, strict=True
             ):
                 # 2. The residual, weighted and clipped; what is not a number counts as 0.
                 cut = weight * residual_of(ddot(row, point), target)
@@ -222,9 +235,7 @@ class ShuffledPass(base.Release):
         return context.problem.prox(push * noise, self.step_size)
 
 
-def _singles(
-    records: Records, clip_norm: float
-) -> tuple[Array, list[float], list[float], list[float]]:
+def _singles(records: Records, clip_norm: float) -> tuple[Array, Array, Array, Array]:
     """Rows, targets, weights and limits of records, one by one.
 
     A limit is what a residual, times its weight, may be at most for the gradient to be at most
@@ -233,15 +244,23 @@ def _singles(
     with np.errstate(over="ignore", under="ignore"):
         limits = np.minimum(clip_norm * records.inverse_norms, np.finfo(np.float64).max)
     weights = np.ones(records.n_rows) if records.weights is None else records.weights
-    targets = records.targets[:, 0].tolist()
-    return records.written_out(), targets, weights.tolist(), limits.tolist()
+    targets = records.targets[:, 0].astype(np.float64)
+    return records.written_out(), targets, np.asarray(weights, np.float64), limits
 
 
-def _prox_of_one(problem: Problem, size: int, step: float) -> Callable[[Array], Array] | None:
-    """Return the problem's prox for a vector; None if it changes nothing."""
+def _prox_factors(problem: Problem, size: int, step: float) -> Array | None:
+    """Return what the problem's prox multiplies by; None if it does anything else."""
     if problem.penalty.prox_scales and "unconstrained" in problem.provides:
-        factors = problem.prox(np.ones((size, 1)), step)[:, 0]
-        if (factors == 1).all():
-            return None
-        return lambda point: np.multiply(point, factors, out=point)
-    return lambda point: problem.prox(point[:, None], step)[:, 0]
+        return problem.prox(np.ones((size, 1)), step)[:, 0].copy()
+    return None
+
+
+def _prox_of_one(
+    problem: Problem, factors: Array | None, step: float
+) -> Callable[[Array], Array] | None:
+    """Return the problem's prox for a vector; None if it changes nothing."""
+    if factors is None:
+        return lambda point: problem.prox(point[:, None], step)[:, 0]
+    if (factors == 1).all():
+        return None
+    return lambda point: np.multiply(point, factors, out=point)

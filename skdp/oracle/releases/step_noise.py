@@ -148,6 +148,8 @@ class VaryingNoise:
         Grid cells in one bound.
     std : float
         Standard deviation of the noise, in cells.
+    is_watched : bool
+        Whether the source keeps a record, so that every answer has to go through `add_noise`.
     """
 
     def __init__(
@@ -176,24 +178,33 @@ class VaryingNoise:
                     "Nothing was released."
                 )
         self._source = noise_source
-        self._watched = noise_source is not None and noise_source.keeps_record
+        self.is_watched = noise_source is not None and noise_source.keeps_record
         self._at_once = max(1, min(n_steps, BLOCK // contribution.size))
         self._block = np.empty((0, contribution.size))
         self._used = 0
+
+    def next(self, n_steps: int) -> Array:
+        """Return the noise of the next steps in units of the grid, of one step or of a few.
+
+        For whoever rounds sums to the grid first, as `add_noise` does.
+        """
+        assert self._source is not None
+        if self._used == len(self._block):
+            shape = (self._at_once, self.contribution.size)
+            self._block, self._used = self._source.gaussian(self.std, shape), 0
+        found = self._block[self._used : self._used + n_steps]
+        self._used += len(found)
+        return found
 
     def add_noise(self, cells: Array) -> Array:
         """Turn a flat statistic in units of the grid into its noisy answer in those, in place."""
         if self.scale == 0:
             return cells
         assert self._source is not None
-        statistic = cells.copy() if self._watched else cells
-        if self._used == len(self._block):
-            shape = (self._at_once, self.contribution.size)
-            self._block, self._used = self._source.gaussian(self.std, shape), 0
+        statistic = cells.copy() if self.is_watched else cells
         np.rint(cells, cells)
-        np.add(cells, self._block[self._used], cells)
-        self._used += 1
-        if self._watched:
+        np.add(cells, self.next(1)[0], cells)
+        if self.is_watched:
             event = self.mechanism.event(self.contribution.spread)
             bound = self.contribution.bound * self.cells
             answer = self._source.record_answer(cells.copy(), statistic, event, bound, self.std)

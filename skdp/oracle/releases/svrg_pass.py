@@ -1,9 +1,10 @@
 """An epoch of variance-reduced steps, run behind the boundary as one release."""
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot, dscal
@@ -11,15 +12,27 @@ from scipy.linalg.blas import daxpy, ddot, dscal
 from skdp._numbers import Array
 from skdp.accounting import Composed, Event
 from skdp.objective import Problem, Unconstrained
+from skdp.oracle import compiled
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base, gradients
-from skdp.oracle.releases.difference_steps import LARGEST_CLIP, difference_steps
+from skdp.oracle.releases.difference_steps import (
+    LARGEST_CLIP,
+    LARGEST_QUOTIENT,
+    batches_in_blocks,
+    largest_batch,
+    sums_of_differences,
+)
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.samplers import AllRows, IndexSampler
 from skdp.oracle.releases.step_noise import VaryingNoise
 from skdp.oracle.sources.base import ADDRESSABLE, Source, require_kind
 from skdp.oracle.sources.memory import MemorySource
+
+DIVERGED = (
+    "the solver diverged: its parameter holds nan or inf. Lower learning_rate. The budget of this "
+    "fit is spent."
+)
 
 
 @base.audited
@@ -50,7 +63,11 @@ class SVRGPass(base.Release):
     Wang, Ye, Xu (2017) print it; ``n_steps`` of them are in the event then.
 
     *Speed.* Dense rows are copied side by side for many steps at once, batches and noise are drawn
-    in blocks. How many steps share a block depends on shapes and on the sizes of batches alone.
+    in blocks. How many steps share a block depends on shapes and on the sizes of batches alone. A
+    compiled loop takes the steps of a block in one call where there is one, for losses of one
+    margin and penalties that multiply (`skdp.oracle.compiled`): public facts decide. Draws come in
+    the same order, each sum is cut to the same bounds and put on the same grid before its noise is
+    added, so the argument above holds for both.
 
     Parameters
     ----------
@@ -198,18 +215,23 @@ class SVRGPass(base.Release):
         away = (self.start - self.anchor).ravel()  # from the anchor, where differences are small
         answer, mean = np.zeros(away.size), np.zeros(away.size)
         sizes = iter(self.step_sizes.tolist())
+        loop = self._compiled_loop(rows, context, move, beta, noise)
         with np.errstate(all="ignore"):
-            for sum_up, edges, divisors in difference_steps(
-                self._samplers(), self.n_steps, rows, context, self.anchor, noise_source
+            for indices, edges, divisors in batches_in_blocks(
+                self._samplers(), self.n_steps, rows, context, noise_source
             ):
-                for first, stop, divisor in zip(edges, edges[1:], divisors, strict=False):
+                if loop is not None:
+                    if not loop(indices, edges, divisors, away, mean):
+                        raise FloatingPointError(DIVERGED)
+                    continue
+                sum_up = sums_of_differences(rows, indices, edges, context, self.anchor)
+                for (first, stop), divisor in zip(
+                    itertools.pairwise(edges.tolist()), divisors, strict=True
+                ):
                     # 1. the bound, from points that are public
                     distance = math.sqrt(ddot(away, away))
                     if not distance < math.inf:
-                        raise FloatingPointError(
-                            "the solver diverged: its parameter holds nan or inf. Lower "
-                            "learning_rate. The budget of this fit is spent."
-                        )
+                        raise FloatingPointError(DIVERGED)
                     bound = gradients.difference_bound(self.clip_norm, beta, distance)
                     # 2. the sum, in units of the grid, and its noise
                     sum_up(first, stop, away, bound, noise.cells / bound, answer)
@@ -222,6 +244,40 @@ class SVRGPass(base.Release):
         dscal(1 / self.n_steps, mean)
         points = np.stack([away, mean]) + self.anchor.ravel()
         return points.reshape(2, *self.start.shape)
+
+    def _compiled_loop(
+        self,
+        rows: MemorySource,
+        context: base.PublicContext,
+        move: "_ProximalStep",
+        beta: float | None,
+        noise: VaryingNoise,
+    ) -> Any:
+        """Return what takes the steps of a block in one call; None where numpy does.
+
+        Public facts decide, and whether somebody wants to see every answer. Batches are added up in
+        blocks of :func:`largest_batch` rows, whose rounding `gradient_contribution` charges for.
+        """
+        public, sizes = context.public, self.step_sizes
+        if isinstance(self.snapshot, NoisyStatistic) or not move.scales or noise.is_watched:
+            return None
+        batch, block = max(one.divisor(public) for one in self._samplers()), largest_batch(context)
+        if public.grouped or batch > block or (sizes != sizes[0]).any():
+            return None
+        twins = compiled.step_twins(self.n_steps, batch, public.n_parameters)
+        if twins is None:
+            return None
+        size = float(sizes[0])
+        return twins.difference_loop(
+            rows.records,
+            context.problem.loss,
+            np.minimum(rows.records.inverse_norms, LARGEST_QUOTIENT),
+            self.anchor,
+            block,
+            (self.clip_norm, beta, gradients.LEAST_BOUND * self.clip_norm),
+            (noise.cells, noise.next if context.scale else None),
+            (size, *move.prepared(size, self.snapshot)),
+        )
 
     def _copies(
         self, rows: MemorySource, context: base.PublicContext, noise_source: NoiseSource
@@ -243,7 +299,7 @@ class _ProximalStep:
     def __init__(self, problem: Problem, anchor: Array) -> None:
         self._problem, self._anchor = problem, anchor
         scales = problem.penalty.prox_scales
-        self._scales = scales and isinstance(problem.constraint, Unconstrained)
+        self.scales = scales and isinstance(problem.constraint, Unconstrained)
         self._size = math.nan
         self._snapshot: Array | None = None
         self._factors = self._push = np.empty(0)
@@ -253,7 +309,7 @@ class _ProximalStep:
         if size != self._size or snapshot is not self._snapshot:
             self._prepare(size, snapshot)
         daxpy(step, away)
-        if self._scales:
+        if self.scales:
             np.multiply(away, self._factors, away)
             daxpy(self._push, away)
         else:
@@ -261,11 +317,16 @@ class _ProximalStep:
             point = self._anchor + away.reshape(self._anchor.shape)
             away[:] = (self._problem.prox(point, size) - self._anchor).ravel()
 
+    def prepared(self, size: float, snapshot: Array) -> tuple[Array, Array]:
+        """Return what a step multiplies by and then adds, where the prox multiplies."""
+        self._prepare(size, snapshot)
+        return self._factors, self._push
+
     def _prepare(self, size: float, snapshot: Array) -> None:
         """Where the prox multiplies by numbers f: f (w~ + away + step - size g) - w~."""
         self._size, self._snapshot = size, snapshot
         push = -size * snapshot
-        if self._scales:
+        if self.scales:
             factors = self._problem.prox(np.ones(self._anchor.shape), size)
             push = factors * (self._anchor + push) - self._anchor
             self._factors = factors.ravel()

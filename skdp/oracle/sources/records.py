@@ -205,11 +205,11 @@ class Records:
                     buffer = np.empty_like(block.stored, dtype=np.float64)
                 elif buffer is None and (dense or self.loses_zeros):
                     buffer = np.empty(block.shape)
-                X = block._in_float64(dense, None if buffer is None else buffer[: block.n_rows])
+                X = block.in_float64(dense, None if buffer is None else buffer[: block.n_rows])
                 block = replace(block, stored=X, columns=None, base=base)
             yield block
 
-    def _in_float64(self, dense: bool, out: Array | None) -> Any:
+    def in_float64(self, dense: bool, out: Array | None) -> Any:
         """Return the rows mapped and in float64: dense ones in ``out``."""
         if self.is_sparse and not self.loses_zeros:
             X = self._mapped(self.stored).astype(np.float64, copy=False)

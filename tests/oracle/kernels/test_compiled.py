@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import itertools
 import math
@@ -17,40 +18,17 @@ from scipy import sparse
 
 import skdp
 from skdp.objective import Huber, Logistic, Multinomial, SquaredError
-from skdp.oracle import Columns, Scaling, compiled
-from skdp.oracle.kernels import histograms
+from skdp.oracle import Columns, compiled
+from skdp.oracle.kernels import histograms, second_moments
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
     gradient_rounding,
     l1_clipped_gradients,
 )
 from skdp.oracle.scaling import standardise
-from skdp.oracle.sources import memory
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import inverse_l1_norms
-
-LOSSES = [SquaredError(), Logistic(), Huber(0.7)]
-HOSTILE = [0.0, -0.0, 5e-324, -1e-310, 1e-170, 1e-30, 1.0, -3.0, 1e5, 1e154, -1e200, 1.7e308]
-N_COLUMNS, CLIP = 3, 0.3
-
-
-def sources(dtype, monkeypatch):
-    """Rows of hostile numbers beside common ones; with weights, bounds and scaling or without."""
-    rng = np.random.default_rng(0)
-    few = [x for x in HOSTILE if dtype is np.float64 or abs(x) < 1e38]
-    X = rng.choice(few, (500, N_COLUMNS)) * rng.choice([1.0, 1.0, 0.3], (500, N_COLUMNS))
-    X[::2] = rng.standard_normal(X[::2].shape)
-    X = X.astype(dtype)
-    targets = rng.choice([0.0, 1.0], (len(X), 1)).astype(dtype)
-    weights = rng.choice([0.0, 1e-300, 0.5, 1.0, 1e300], len(X))
-    ones = np.ones(N_COLUMNS)
-    in_units = Scaling(Columns(-2 * ones, 9 * ones, 0.25 * ones, 3 * ones))
-    monkeypatch.setattr(memory, "COPY_BYTES", 0)  # blocks are standardised in every pass
-    for row_bound, constant in ((None, 0.5), (1.5, 1.0), (None, 0.0)):
-        for given in (None, weights):
-            rows = MemorySource.of(X, targets, given, row_bound, constant)
-            yield rows
-            yield rows.transformed(in_units, row_bound)
+from two_ways import CLIP, LOSSES, N_COLUMNS, both_ways, sources
 
 
 def point_of(rows):
@@ -58,12 +36,6 @@ def point_of(rows):
     point = np.zeros((rows.records.n_parameters, 1))
     point[0] = 0.8
     return point
-
-
-def both_ways(compute, *arguments, **options):
-    with compiled.switched(False):
-        by_numpy = compute(*arguments, **options)
-    return by_numpy, compute(*arguments, **options)
 
 
 def called(monkeypatch):
@@ -79,7 +51,10 @@ def called(monkeypatch):
 
         monkeypatch.setattr(twins, f"compiled_{name}", twin)
 
-    for name in ("clipped_gradients", "l1_clipped_gradients", "magnitude_counts", "bin_counts"):
+    for name in (
+        "clipped_gradients", "l1_clipped_gradients", "magnitude_counts", "bin_counts",
+        "write_scaled",
+    ):  # fmt: skip
         watch(name, getattr(twins, f"compiled_{name}"))
     return names
 
@@ -146,6 +121,25 @@ def test_counts_are_the_same(compiled_twins, monkeypatch, dtype):
                 assert first.dtype == second.dtype
                 assert np.array_equal(first, second)
     assert worked == {"magnitude_counts", "bin_counts"}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_gram_sums_are_the_same_bit_for_bit(compiled_twins, monkeypatch, dtype):
+    worked, hessian = called(monkeypatch), second_moments.bounded_hessian
+    for rows in sources(dtype, monkeypatch):
+        grouped = dataclasses.replace(rows.records, multipliers=np.full(rows.n_rows, 0.3))
+        of_groups = MemorySource(grouped)
+        for compute in (
+            functools.partial(rows.total, second_moments.bounded_gram, 2.0),
+            functools.partial(rows.total, second_moments.bounded_gram, 2.0, 3.0, 1.0),
+            functools.partial(of_groups.total, second_moments.bounded_gram, 2.0),
+            functools.partial(rows.total, hessian, Logistic(), point_of(rows), 2.0),
+        ):
+            worked.clear()
+            first, second = both_ways(compute)
+            assert "write_scaled" in worked
+            assert np.array_equal(first, second)
+            assert np.isfinite(first).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -47,6 +47,8 @@ from skdp.oracle.releases.step_noise import VaryingNoise
 from skdp.oracle.sources.memory import MemorySource
 from two_points import D, N, context_for, points, rows_for
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 # ---------------------------------------------------------------------- scalar residuals
 
 

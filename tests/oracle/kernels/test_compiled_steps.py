@@ -1,0 +1,379 @@
+"""Compiled loops over steps: their sums, bounds and noise are those of numpy's steps."""
+
+from __future__ import annotations
+
+import importlib
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import skdp
+from skdp.accounting import Adjacency
+from skdp.objective import L1, L2, Huber, L2Ball, Logistic, NoPenalty, Problem, SquaredError
+from skdp.oracle import (
+    AllRows,
+    Block,
+    Columns,
+    FixedSize,
+    GaussianNoise,
+    GradientSum,
+    NoisyStatistic,
+    Poisson,
+    Public,
+    Scaling,
+    ShuffledPass,
+    SVRGPass,
+    compiled,
+    noise_source,
+)
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
+from skdp.oracle.noise import SeededSource
+from skdp.oracle.releases import shuffled_pass, step_noise, svrg_pass
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.releases.difference_steps import LARGEST_QUOTIENT, sums_of_differences
+from skdp.oracle.sources import memory
+from skdp.oracle.sources.memory import Divisions, MemorySource
+from skdp.solvers import SVRG, ShuffledSGD
+from two_ways import CLIP, LOSSES, N_COLUMNS, both_ways, sources
+
+pytestmark = pytest.mark.usefixtures("compiled_twins")
+
+FAR = 2.0**600  # size of a step next to which the point it starts from is nothing
+
+
+@pytest.fixture
+def worked(monkeypatch):
+    """Names of the loops that took some steps."""
+    twins, names = importlib.import_module("skdp.oracle.kernels.step_twins"), []
+
+    def watch(name, original, is_work):
+        def twin(*arguments):
+            found = original(*arguments)
+            if is_work(found):
+                names.append(name)
+            return found
+
+        monkeypatch.setattr(twins, name, twin)
+
+    watch("difference_loop", twins.difference_loop, callable)
+    watch("take_single_steps", twins.take_single_steps, bool)
+    return names
+
+
+def context_for(records, problem, scale=0.0, row_bound=None, **facts):
+    public = Public(
+        records.n_rows, records.n_features, 1, Adjacency.REPLACE_ONE, 1.0, 1e-6,
+        has_intercept=bool(records.constant), row_bound=row_bound,
+        weighted=records.weights is not None, **facts,
+    )  # fmt: skip
+    return PublicContext(public, problem, scale)
+
+
+def sum_of_differences(records, loss, anchor, away, batch, bound=CLIP, block_rows=1 << 10, norms=1):
+    """The compiled sum over a batch, which is read off a single step."""
+    twins = importlib.import_module("skdp.oracle.kernels.step_twins")
+    size = len(away)
+    inverse = norms * np.minimum(records.inverse_norms, LARGEST_QUOTIENT)
+    step = FAR, np.ones(size), np.zeros(size)
+    bounds, noise = (bound, None, 0.0), (1.0 / bound, None)
+    take = twins.difference_loop(records, loss, inverse, anchor, block_rows, bounds, noise, step)
+    there, mean = away.copy(), np.zeros(size)
+    assert take(np.asarray(batch), np.array([0, len(batch)]), [1.0], there, mean)
+    return -there / (FAR * bound) * bound
+
+
+def two_points(records):
+    """Anchors and ways from them; no margin is a sum of large numbers, which rounding swallows."""
+    away = np.zeros(records.n_parameters)
+    away[0] = 0.8
+    yield np.zeros((records.n_parameters, 1)), away
+    yield 0.5 * away[:, None], 0.5 * away
+
+
+# ---------------------------------------------------------------- sums
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sums_agree_within_what_rounding_is_charged_for(monkeypatch, loss, dtype):
+    for rows in sources(dtype, monkeypatch):
+        records, everyone = rows.records, np.arange(rows.n_rows)
+        context = context_for(records, Problem(loss, fit_intercept=bool(records.constant)))
+        for anchor, away in two_points(records):
+            for batch in (everyone[:-1], everyone[::7], everyone[40:43]):
+                slack = gradient_rounding(len(batch), N_COLUMNS, 1, False) * CLIP
+                edges, by_numpy = np.array([0, len(batch)]), np.zeros(away.size)
+                sum_up = sums_of_differences(rows, batch, edges, context, anchor)
+                with np.errstate(all="ignore"):
+                    sum_up(0, len(batch), away, CLIP, 1.0, by_numpy)
+                found = sum_of_differences(records, loss, anchor, away, batch)
+                assert np.isfinite(found).all()
+                assert np.linalg.norm(by_numpy - found) <= slack
+
+
+def longest_difference(rows, loss, anchor, away, **options):
+    found = 0.0
+    for i in range(0, rows.n_rows, 3):
+        total = sum_of_differences(rows.records, loss, anchor, away, [i], **options)
+        found = max(found, math.hypot(*total))
+    return found
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_no_record_adds_more_than_the_bound(monkeypatch, loss, dtype):
+    """Points of any kind, at which margins overflow or are no numbers."""
+    slack = 1 + gradient_rounding(1, N_COLUMNS, 1, False)
+    anchors = [np.array(numbers)[:, None] for numbers in ([1e308, -1e308, 1e308, 1.0], [0.1] * 4)]
+    for rows in sources(dtype, monkeypatch):
+        size = rows.records.n_parameters
+        for anchor in anchors:
+            for away in (np.full(size, 1e140), np.full(size, -0.1)):
+                longest = longest_difference(rows, loss, anchor[:size], away)
+                assert longest <= CLIP * slack
+                assert loss.residual_bound is not None or longest > 0.99 * CLIP
+
+
+def test_wrong_norms_would_be_caught(monkeypatch):
+    """The mutant: limits for rows of half the length."""
+    rows = next(sources(np.float64, monkeypatch))
+    size = rows.records.n_parameters
+    point = np.full((size, 1), 0.1)
+    assert longest_difference(rows, SquaredError(), point, point[:, 0], norms=2) > 1.9 * CLIP
+
+
+@pytest.mark.parametrize("block_rows", [1 << 10, 1 << 16])
+def test_a_long_sum_is_rounded_as_little_as_is_charged_for(rng, block_rows):
+    n_rows = 100_000
+    X = 10.0 ** rng.uniform(-3, 6, (n_rows, 2))
+    rows = MemorySource.of(X, np.zeros((n_rows, 1)), constant=0.0)
+    far, everyone = np.full(2, 1e9), np.arange(n_rows)  # every record is clipped, in one direction
+    anchor = np.zeros((2, 1))
+    total = sum_of_differences(rows.records, SquaredError(), anchor, far, everyone, 1.0, block_rows)
+    units = X / np.linalg.norm(X, axis=1, keepdims=True)
+    exact = [math.fsum(column) for column in units.T]
+    assert 2 * np.linalg.norm(total - exact) <= gradient_rounding(n_rows, 2, 1, False)
+
+
+def single_step(records, i, loss, point, shift):
+    """The compiled statistic of a step on one record alone, rounded to the grid of a shift."""
+    twins = importlib.import_module("skdp.oracle.kernels.step_twins")
+    singles = shuffled_pass._singles(records[np.array([i])], CLIP)
+    there, total = point[:, 0].copy(), np.zeros(len(point))
+    noise, moves = np.full((1, len(point)), -shift), (-FAR, 0.0, np.ones(len(point)))
+    assert twins.take_single_steps(loss, singles, noise, shift, moves, 0, there, total)
+    np.testing.assert_array_equal(there, total)
+    return -there / FAR
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_steps_on_one_record_add_what_the_kernel_adds(monkeypatch, loss):
+    """At points of any kind; and what is shown is on the grid."""
+    slack, grid = gradient_rounding(1, N_COLUMNS, 1, False) * CLIP, 2.0**-20
+    for rows in sources(np.float64, monkeypatch):
+        records, point = rows.records, np.zeros((rows.records.n_parameters, 1))
+        for point[0] in (0.8, 1e140):
+            for i in range(0, rows.n_rows, 5):
+                found = single_step(records, i, loss, point, 0.0)
+                with compiled.switched(False):
+                    by_numpy = clipped_gradients(records[np.array([i])], loss, point, CLIP)[:, 0]
+                assert np.linalg.norm(found) <= CLIP + slack
+                # A row too long to be shrunk is null here, and is left out there.
+                if records.shrink is None or records.shrink[i] > 0:
+                    assert np.linalg.norm(found - by_numpy) <= 2 * slack
+                on_grid = single_step(records, i, loss, point, 1.5 * 2.0**52 * grid)
+                np.testing.assert_allclose(on_grid, np.rint(found / grid) * grid, atol=1e-40)
+
+
+# ---------------------------------------------------------------- passes
+
+
+PROBLEMS = {
+    "ridge": Problem(SquaredError(), L2(0.1)),
+    "logistic": Problem(Logistic(), L2(0.1), fit_intercept=False),
+    "huber": Problem(Huber(0.7), NoPenalty()),
+}
+SAMPLERS = {
+    "poisson": Poisson(0.02),
+    "fixed size": FixedSize(3),
+    "large": FixedSize(150),
+    "all": AllRows(),
+    "blocks": tuple(Block(0, 40, i) for i in range(40)),
+}
+
+
+def plain_rows(rng, problem, dtype=np.float64, weighted=False, lazily=False):
+    X = rng.standard_normal((300, 5)).astype(dtype)
+    targets = (rng.random((300, 1)) > 0.5).astype(dtype)
+    weights = rng.random(300) if weighted else None
+    rows = MemorySource.of(X, targets, weights, 2.0, 1.5 if problem.fit_intercept else 0.0)
+    ones = np.ones(5)
+    in_units = Scaling(Columns(-2 * ones, 2 * ones, 0.25 * ones, 3 * ones))
+    return rows.transformed(in_units, 2.0) if lazily else rows
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("scale", [0.0, 1.0])
+@pytest.mark.parametrize(
+    "kind", [{}, {"dtype": np.float32}, {"weighted": True}, {"lazily": True}], ids=str
+)
+def test_a_pass_of_differences(rng, worked, monkeypatch, name, sampler, scale, kind):
+    """Equal draws, and sums that are the same on the grid: so are the points."""
+    monkeypatch.setattr(memory, "COPY_BYTES", 0)
+    monkeypatch.setattr(step_noise, "BLOCK", 100)  # which is drawn anew on the way
+    problem = PROBLEMS[name]
+    rows = plain_rows(rng, problem, **kind)
+    context = context_for(rows.records, problem, scale, 2.0)
+    shape = context.public.shape
+    start, anchor, snapshot = 0.3 * rng.standard_normal((3, *shape))
+    release = SVRGPass(
+        start, anchor, snapshot, np.full(40, 0.1), 0.5, sampler=SAMPLERS[sampler], slope=0.5
+    )
+
+    def answer():
+        rows._divisions = Divisions(rows.n_rows)  # which keeps blocks that were drawn
+        return release.answer(rows, context, noise_source(1))
+
+    answers = both_ways(answer)
+    assert worked == ["difference_loop"]
+    np.testing.assert_allclose(*answers, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("scale", [0.0, 1.0])
+@pytest.mark.parametrize("kind", [{}, {"dtype": np.float32}, {"weighted": True}], ids=str)
+def test_a_pass_of_single_records(rng, worked, monkeypatch, name, scale, kind):
+    monkeypatch.setattr(shuffled_pass, "AT_ONCE", 70)
+    problem = PROBLEMS[name]
+    rows = plain_rows(rng, problem, **kind)
+    context = context_for(rows.records, problem, scale, 2.0)
+    release = ShuffledPass(300, 0.1, 0.5, tail=0.3, intercept_rate=0.4)
+    answers = both_ways(lambda: release.answer(rows, context, noise_source(1)))
+    assert set(worked) == {"take_single_steps"}
+    np.testing.assert_allclose(*answers, rtol=1e-12, atol=1e-12)
+
+
+class Watching(SeededSource):
+    keeps_record = True
+
+
+def test_what_no_loop_can_do_is_left_to_numpy(rng, worked):
+    plain = PROBLEMS["logistic"]
+    X, y = rng.standard_normal((60, 3)), (rng.random((60, 1)) > 0.5).astype(float)
+    rows = MemorySource.of(X, y, None, 2.0, 0.0)
+    zero = np.zeros((3, 1))
+    fresh = NoisyStatistic(GradientSum(zero, 1.0), GaussianNoise())
+    for source, problem, snapshot, sizes, drawn_from in (
+        (MemorySource.of(sparse.csr_array(X), y, None, 2.0, 0.0), plain, zero, [0.1] * 9, None),
+        (MemorySource.of(np.asfortranarray(X), y, None, 2.0, 0.0), plain, zero, [0.1] * 9, None),
+        (rows, Problem(Logistic(), L1(0.1), fit_intercept=False), zero, [0.1] * 9, None),
+        (rows, Problem(Logistic(), L2(0.1), L2Ball(1.0), False), zero, [0.1] * 9, None),
+        (rows, plain, fresh, [0.1] * 9, None),
+        (rows, plain, zero, [0.1] * 8 + [0.2], None),
+        (rows, plain, zero, [0.1] * 9, Watching),
+    ):
+        context = context_for(source.records, problem, 1.0, 2.0, sparse=source.records.is_sparse)
+        draw = SeededSource if drawn_from is None else drawn_from
+        release = SVRGPass(zero, zero, snapshot, sizes, 0.5, sampler=FixedSize(5))
+        answers = both_ways(lambda r=release, s=source, c=context, d=draw: r.answer(s, c, d(3)))
+        np.testing.assert_array_equal(*answers)
+    ball = Problem(Logistic(), L2(0.1), L2Ball(1.0), False)
+    for problem, draw in ((ball, SeededSource), (plain, Watching)):
+        context, release = context_for(rows.records, problem, 1.0, 2.0), ShuffledPass(60, 0.1, 0.5)
+        answers = both_ways(lambda r=release, c=context, d=draw: r.answer(rows, c, d(3)))
+        np.testing.assert_array_equal(*answers)
+    assert worked == []
+
+
+def test_batches_of_more_rows_than_a_block_are_left_to_threads(rng, worked, monkeypatch):
+    problem = PROBLEMS["ridge"]
+    rows = plain_rows(rng, problem)
+    context = context_for(rows.records, problem, 0.0, 2.0)
+    zero = np.zeros(context.public.shape)
+    release = SVRGPass(zero, zero, zero, np.full(5, 0.1), 0.5, sampler=FixedSize(100))
+    monkeypatch.setattr(svrg_pass, "largest_batch", lambda context: 99)
+    release.answer(rows, context, noise_source(0))
+    assert worked == []
+    monkeypatch.setattr(svrg_pass, "largest_batch", lambda context: 100)
+    release.answer(rows, context, noise_source(0))
+    assert worked == ["difference_loop"]
+
+
+# ---------------------------------------------------------------- fits
+
+
+NO_ADVICE = pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+
+
+def fitted(solver, X, y):
+    return skdp.DPLogisticRegression(
+        solver=solver, noise_source="seeded", random_state=0, delta=1e-4, classes=[False, True]
+    ).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("solver", "loop"),
+    [
+        (SVRG(batch_size=4, max_iter=60), "difference_loop"),
+        (ShuffledSGD(max_iter=300), "take_single_steps"),
+    ],
+    ids=str,
+)
+@NO_ADVICE
+def test_a_fit_is_charged_the_same(rng, worked, solver, loop):
+    X = rng.standard_normal((300, 4))
+    y = X @ [1.0, -1.0, 0.5, 0.0] > 0.1
+    first, second = both_ways(fitted, solver, X, y)
+    assert set(worked) == {loop}
+    assert first.privacy_ == second.privacy_
+    np.testing.assert_allclose(first.coef_, second.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("solver", "wanted"),
+    [
+        (SVRG(batch_size=4, max_iter=60), True),
+        (ShuffledSGD(max_iter=300), True),
+        (ShuffledSGD(max_iter=299), False),
+        ("gd", False),
+    ],
+    ids=str,
+)
+@NO_ADVICE
+def test_loops_are_loaded_before_the_charge(rng, monkeypatch, solver, wanted):
+    asked, prepare = [], compiled.prepare
+
+    def noted(shape, has_long_passes=False):
+        asked.append(has_long_passes)
+        prepare(shape, has_long_passes)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compiled, "prepare", noted)
+    budget = skdp.PrivacyBudget(epsilon=2.0, delta=1e-4)
+    model = skdp.DPRidge(solver=solver, delta=1e-4, budget=budget)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(rng.standard_normal((300, 4)), rng.standard_normal(300))
+    assert asked == [wanted]
+    assert budget.spent == 0
+
+
+def test_public_facts_decide(monkeypatch):
+    """Steps, expected rows and columns, with what numpy takes for a step."""
+    with compiled.switched(True, least_numbers=1 << 17):
+        assert compiled.is_long(100_000, 1.0, 20)
+        assert compiled.is_long(200, 10_000, 50)
+        assert not compiled.is_long(1000, 256, 50)
+        assert compiled.step_twins(1000, 256, 50) is None
+    with compiled.switched(False):
+        assert not compiled.is_long(100_000, 10_000, 50)
+        assert compiled.step_twins(100_000, 10_000, 50) is None
+
+
+def test_where_steps_do_not_compile_a_warning_says_so_before_the_charge(monkeypatch):
+    monkeypatch.setattr(compiled, "_loaded", lambda module: OSError("no compiler"))
+    assert compiled.step_twins(100_000, 10_000, 50) is None
+    with pytest.warns(RuntimeWarning, match="SKDP_COMPILED=never"):
+        compiled.prepare((10, 1), has_long_passes=True)
