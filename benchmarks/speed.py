@@ -19,6 +19,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 import skdp
+from benchmarks import speed_parallel
 from skdp.accounting import Adjacency
 from skdp.linear_model import preparation
 from skdp.objective import L2, Logistic, Problem
@@ -320,7 +321,7 @@ def fits(n_rows, n_features, columns, repeats):
         yield "  milliseconds", 1e3 * private, "", ""
 
 
-PARTS = "others", "memory", "steps", "passes", "fits"
+PARTS = "others", "memory", *speed_parallel.PARTS, "steps", "passes", "fits"
 COMMON = "milliseconds", "float32 / float64"  # names of rows that belong to the row before
 
 
@@ -346,6 +347,9 @@ def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = (
         ]
     if not parts or "memory" in parts:
         table += memory(n_rows)
+    for name, measure in speed_parallel.PARTS.items():
+        if not parts or name in parts:
+            table += measure(smoke)
     table = [(what, value, "", wanted, "") for what, value, wanted in table]
     with threadpool_limits(1):
         for size, n_columns in ((64, 50), (1, 20)) if not parts or "steps" in parts else ():
@@ -360,7 +364,8 @@ def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = (
             for columns in ("isotropic", "factor"):
                 fit = functools.partial(fits, *shape, columns, times)
                 table += fast_or_not(fit)
-    table = [(what, *map(shown, figures)) for what, *figures in table]
+    shown = "{:.3f}".format
+    table = [(row[0], *(x if isinstance(x, str) else shown(x) for x in row[1:])) for row in table]
     for what, *figures in table:
         print(f"{what:74s}", *(f"{figure:>9s}" for figure in figures))
     if output is None:
@@ -394,7 +399,3 @@ def merged(former, rows):
 
 def shape_name(shape):
     return "x".join(map(str, shape))
-
-
-def shown(figure):
-    return figure if isinstance(figure, str) else f"{figure:.3f}"

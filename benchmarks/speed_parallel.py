@@ -11,7 +11,6 @@ import time
 import tracemalloc
 
 import numpy as np
-import sklearn.linear_model
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_limits
 
@@ -36,7 +35,7 @@ def best_in_turn(repeats: int, *functions) -> list[float]:
     return [min(of_one) for of_one in zip(*times, strict=True)]
 
 
-def threads(smoke: bool):
+def in_threads(smoke: bool):
     """A small fit with all threads; steps of gd, and a search, on two cores and on one."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 10))
@@ -88,10 +87,10 @@ class Copies(skdp.Partitions):
         """Send the task to each worker, and take an answer from each, by way of bytes."""
         self.n_passes += 1
         sent = pickle.dumps(task)
-        received = pickle.dumps(pickle.loads(sent)(*self._rows))  # noqa: S301  its own bytes
+        received = pickle.dumps(pickle.loads(sent)(*self._rows))
         for _ in range(WORKERS):
             self.n_bytes += len(sent) + len(received)
-            yield pickle.loads(received)  # noqa: S301
+            yield pickle.loads(received)
 
 
 def simulated(smoke: bool):
@@ -123,7 +122,7 @@ def of_a_pass(fit) -> float:
     return (many - few) / (PASSES[1] - PASSES[0])
 
 
-def cluster(smoke: bool):
+def on_cluster(smoke: bool):
     """A pass over the rows of two dask workers beside one with two threads, and a simulation."""
     yield from simulated(smoke)
     try:
@@ -146,7 +145,8 @@ def cluster(smoke: bool):
     with distributed.LocalCluster(**options) as workers, distributed.Client(workers):
         X = dask.array.random.default_rng(0).standard_normal((n_rows, 50), (n_rows // 8, 50))
         X = X.persist()
-        y = (X[:, 0] + dask.array.random.default_rng(1).standard_normal(n_rows, n_rows // 8)).persist()
+        errors = dask.array.random.default_rng(1).standard_normal(n_rows, n_rows // 8)
+        y = (X[:, 0] + errors).persist()
         distributed.wait([X, y])
         there = min(of_a_pass(lambda n: model(n).fit(X, y)) for _ in range(1 if smoke else 2))
     least = 1.25 * here + 0.025
@@ -155,4 +155,4 @@ def cluster(smoke: bool):
     yield "  pass / (1.25 passes with two threads + 25 ms)", there / least, "<= 1"
 
 
-PARTS = {"threads": threads, "cluster": cluster}
+PARTS = {"threads": in_threads, "cluster": on_cluster}

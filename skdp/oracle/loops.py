@@ -1,7 +1,8 @@
 """Loops over rows that numba compiles, in plain arrays; imported only where numba is installed.
 
-No fast-math: nan stays nan, and sums are added up as they are written. The two matrix products of
-a gradient are BLAS's, as in numpy.
+Sums are added up as they are written, but for those over the columns of a row, whose terms may be
+added in another order, as BLAS does: no matter which, as what a row adds is clipped afterwards. No
+other fast-math: nan stays nan.
 """
 
 from collections.abc import Callable
@@ -57,6 +58,12 @@ def _inlined(function: Loop) -> Loop:
     return compiled
 
 
+def _reordered(function: Loop) -> Loop:
+    """Compile likewise, with sums in any order, so that several terms are added at once."""
+    compiled: Loop = _njit(fastmath={"reassoc", "nsz"}, **_OPTIONS)(function)
+    return compiled
+
+
 # ---------------------------------------------------------------- rows in units of their columns
 
 
@@ -66,13 +73,6 @@ def _standardise(X: Any, low: Any, high: Any, centre: Any, factor: Any, out: Any
         for j in range(X.shape[1]):
             value = min(max(X[i, j], low[j]), high[j])
             out[i, j] = (value - centre[j]) * factor[j]
-
-
-@_inlined
-def _copy(X: Any, out: Any) -> None:
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            out[i, j] = X[i, j]
 
 
 def _standardise_signature(kind: Any) -> Any:
@@ -221,27 +221,40 @@ def _weigh_and_clip(margins: Any, weights: Any, limits: Any, residuals: Any) -> 
         residuals[i] = -limit if value < -limit else value
 
 
-@_inlined
-def _add_tile(
-    X: Any,
-    facts: Any,
-    targets: Any,
-    weights: Any,
-    shrink: Any,
-    limits: Any,
-    margins: Any,
-    residuals: Any,
-    bits: Any,
-    gradient: Any,
-    total: Any,
-) -> None:
-    """Add the clipped gradients of a few rows to the total.
+@_reordered
+def _find_margins(X: Any, coef: Any, margins: Any) -> None:
+    """Write the products of rows and coefficients, in float64."""
+    for i in range(X.shape[0]):
+        product = 0.0
+        for j in range(X.shape[1]):
+            product += X[i, j] * coef[j]
+        margins[i] = product
 
-    ``margins``, ``residuals``, ``bits`` and ``gradient`` are work space.
-    """
+
+@_inlined
+def _add_products(X: Any, residuals: Any, total: Any) -> None:
+    """Add the products of rows and residuals to the total, in float64, four rows at a time."""
+    n_rows, n_columns = X.shape
+    in_fours = n_rows - n_rows % 4
+    for i in range(0, in_fours, 4):
+        first, second = residuals[i], residuals[i + 1]
+        third, fourth = residuals[i + 2], residuals[i + 3]
+        for j in range(n_columns):
+            half = first * X[i, j] + second * X[i + 1, j]
+            total[j] += half + (third * X[i + 2, j] + fourth * X[i + 3, j])
+    for i in range(in_fours, n_rows):
+        for j in range(n_columns):
+            total[j] += residuals[i] * X[i, j]
+
+
+@_inlined
+def _add_tile(X: Any, facts: Any, of_rows: Any, limits: Any, work: Any, total: Any) -> None:
+    """Add the clipped gradients of a few rows to the total; ``work`` is space to work in."""
     n_rows, n_columns = X.shape
     loss, threshold, constant, coef, offset = facts
-    np.dot(X, coef, margins)
+    targets, weights, shrink = of_rows
+    margins, residuals, bits = work
+    _find_margins(X, coef, margins)
     for i in range(n_rows):
         if shrink.shape[0] > 0:
             margins[i] *= shrink[i]
@@ -256,9 +269,7 @@ def _add_tile(
     if shrink.shape[0] > 0:
         for i in range(n_rows):
             residuals[i] *= shrink[i]
-    np.dot(X.T, residuals, gradient)
-    for j in range(n_columns):
-        total[j] += gradient[j]
+    _add_products(X, residuals, total)
 
 
 @_inlined
@@ -268,7 +279,7 @@ def _slice(vector: Any, start: Any, stop: Any) -> Any:
 
 
 def _gradients_signature(kind: Any) -> Any:
-    rows = [_array(kind, 2), _rows, *[_vector] * 4, _integer]
+    rows = [_array(kind, 2), *[_vector] * 4, _integer]
     facts = [_integer, _f8, _vector, _vector, _vector, _vector, _f8]
     return types.void(*rows, *facts, _vector, _f8, _result)
 
@@ -276,7 +287,6 @@ def _gradients_signature(kind: Any) -> Any:
 @_compiled(_gradients_signature(_f8), _gradients_signature(_f4))
 def add_clipped_gradients(
     X: Any,
-    X_as_is: Any,
     low: Any,
     high: Any,
     centre: Any,
@@ -301,8 +311,6 @@ def add_clipped_gradients(
     Parameters
     ----------
     X : array of shape (n_rows, n_columns)
-    X_as_is : array of shape (n_rows, n_columns) or (0, n_columns)
-        X again, if it is float64 and not to be standardised, so that no copy is needed.
     low, high, centre, factor : array of shape (n_columns,) or (0,)
         How rows are standardised: cut to [low, high], then (value - centre) * factor.
     block_rows : int
@@ -323,15 +331,15 @@ def add_clipped_gradients(
     offset : float
         What the constant feature adds to every margin.
     total : array of shape (n_columns + 1,)
-        Written to; the last entry is that of the constant feature.
+        Added to; the last entry is that of the constant feature.
     """
     n_rows, n_columns = X.shape
     tile_rows = min(block_rows, max(8, TILE_NUMBERS // max(1, n_columns)))
-    standardises, copies = low.shape[0] > 0, X_as_is.shape[0] == 0
-    tile = np.zeros((tile_rows if copies else 0, n_columns))
+    standardises = low.shape[0] > 0
+    tile = np.zeros((tile_rows if standardises else 0, n_columns))
     margins, residuals = np.zeros(tile_rows), np.zeros(tile_rows)
-    bits, gradient = np.zeros(tile_rows, np.int64), np.zeros(n_columns)
-    block = np.zeros(n_columns + 1)
+    bits, block = np.zeros(tile_rows, np.int64), np.zeros(n_columns + 1)
+    facts = loss, threshold, constant, coef, offset
     for first in range(0, n_rows, block_rows):
         last = min(first + block_rows, n_rows)
         block[:] = 0.0
@@ -339,16 +347,12 @@ def add_clipped_gradients(
             stop = min(start + tile_rows, last)
             size = stop - start
             of_rows = targets[start:stop], _slice(weights, start, stop), _slice(shrink, start, stop)
-            work = margins[:size], residuals[:size], bits[:size], gradient
-            facts = loss, threshold, constant, coef, offset
-            if not copies:
-                _add_tile(X_as_is[start:stop], facts, *of_rows, limits[start:stop], *work, block)
-                continue
+            work = margins[:size], residuals[:size], bits[:size]
             if standardises:
                 _standardise(X[start:stop], low, high, centre, factor, tile[:size])
+                _add_tile(tile[:size], facts, of_rows, limits[start:stop], work, block)
             else:
-                _copy(X[start:stop], tile[:size])
-            _add_tile(tile[:size], facts, *of_rows, limits[start:stop], *work, block)
+                _add_tile(X[start:stop], facts, of_rows, limits[start:stop], work, block)
         for j in range(n_columns + 1):
             total[j] += block[j]
 

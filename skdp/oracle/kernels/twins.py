@@ -52,7 +52,6 @@ def _sum_of_gradients(
     total = np.zeros(n_features + 1)
     loops.add_clipped_gradients(
         records.stored,
-        records.stored if not records.is_copied else np.zeros((0, n_features)),  # see X_as_is
         low,
         high,
         centre,
