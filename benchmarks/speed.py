@@ -362,8 +362,7 @@ def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = (
                 continue
             times = 1 if shape[0] * shape[1] >= MANY_NUMBERS else repeats
             for columns in ("isotropic", "factor"):
-                fit = functools.partial(fits, *shape, columns, times)
-                table += fast_or_not(fit)
+                table += fast_or_not(functools.partial(fits, *shape, columns, times))
     shown = "{:.3f}".format
     table = [(row[0], *(x if isinstance(x, str) else shown(x) for x in row[1:])) for row in table]
     for what, *figures in table:
@@ -376,7 +375,7 @@ def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = (
             command = file.readline().removeprefix("# made by: ").strip()
             rows = merged([tuple(row) for row in csv.reader(file)][1:], rows)
     with output.open("w", newline="") as file:
-        file.write(f"# made by: {command}\n")
+        print("# made by:", command, file=file)
         writer = csv.writer(file)
         writer.writerow(["what", "value", "with_fast", "wanted", "wanted_with_fast"])
         writer.writerows(rows)
