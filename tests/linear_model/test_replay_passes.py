@@ -126,25 +126,25 @@ def mutant_less_noise_in_later_steps(monkeypatch):
 
 
 def mutant_divided_by_the_batch_that_came_out(monkeypatch):
-    original = difference_steps.difference_steps
+    original = difference_steps.batches_in_blocks
 
     def steps(samplers, n_steps, rows, *args):
-        for sum_up, edges, divisors in original(samplers, n_steps, rows, *args):
+        for indices, edges, divisors in original(samplers, n_steps, rows, *args):
             positive = 1 + int((np.abs(rows.records.X) > 50).any())
-            yield sum_up, edges, [positive * divisor for divisor in divisors]
+            yield indices, edges, [positive * divisor for divisor in divisors]
 
-    monkeypatch.setattr(svrg_pass, "difference_steps", steps)
+    monkeypatch.setattr(svrg_pass, "batches_in_blocks", steps)
 
 
 def mutant_bound_from_the_rows(monkeypatch):
-    original = difference_steps.difference_steps
+    original = difference_steps.batches_in_blocks
     found = {}
 
     def steps(samplers, n_steps, rows, *args):
         found["longest"] = 1 / rows.records.inverse_norms.min()
         return original(samplers, n_steps, rows, *args)
 
-    monkeypatch.setattr(svrg_pass, "difference_steps", steps)
+    monkeypatch.setattr(svrg_pass, "batches_in_blocks", steps)
     monkeypatch.setattr(
         svrg_pass.gradients,
         "difference_smoothness",

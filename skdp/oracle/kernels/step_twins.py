@@ -12,7 +12,7 @@ import numpy as np
 from skdp._numbers import Array, Indices
 from skdp.objective import Huber, Loss
 from skdp.oracle import step_loops
-from skdp.oracle.kernels.twins import LOSSES, column_numbers, is_plain, vector
+from skdp.oracle.kernels.twins import LOSSES, are_plain, column_numbers, vector
 from skdp.oracle.sources.records import Records
 
 DifferenceLoop = Callable[[Indices, Indices, list[float], Array, Array], bool]
@@ -55,7 +55,7 @@ def difference_loop(
         of that over the steps. It returns whether that was a finite distance all along.
     """
     units, kind = column_numbers(records.columns), type(loss)
-    if not is_plain(records) or units is None or anchor.shape[1] != 1 or kind not in LOSSES:
+    if not are_plain(records) or units is None or anchor.shape[1] != 1 or kind not in LOSSES:
         return None
     clip_norm, smoothness, least = bounds
     cells, draw = noise
@@ -98,7 +98,7 @@ def difference_loop(
     return take
 
 
-def take_single_steps(
+def single_steps(
     loss: Loss,
     singles: tuple[Array, Array, Array, Array],
     noises: Array,

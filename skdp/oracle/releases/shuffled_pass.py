@@ -202,7 +202,7 @@ class ShuffledPass(base.Release):
             if loops is not None:
                 moves, kept = (back, held_back, factors), max(0, first - step)
                 loss = context.problem.loss
-                if loops.take_single_steps(loss, singles, noises, shift, moves, kept, point, total):
+                if loops.single_steps(loss, singles, noises, shift, moves, kept, point, total):
                     step += block.n_rows
                     continue
             lists = (numbers.tolist() for numbers in singles[1:])

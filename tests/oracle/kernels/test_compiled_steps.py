@@ -58,7 +58,7 @@ def worked(monkeypatch):
         monkeypatch.setattr(twins, name, twin)
 
     watch("difference_loop", twins.difference_loop, callable)
-    watch("take_single_steps", twins.take_single_steps, bool)
+    watch("single_steps", twins.single_steps, bool)
     return names
 
 
@@ -163,7 +163,7 @@ def single_step(records, i, loss, point, shift):
     singles = shuffled_pass._singles(records[np.array([i])], CLIP)
     there, total = point[:, 0].copy(), np.zeros(len(point))
     noise, moves = np.full((1, len(point)), -shift), (-FAR, 0.0, np.ones(len(point)))
-    assert twins.take_single_steps(loss, singles, noise, shift, moves, 0, there, total)
+    assert twins.single_steps(loss, singles, noise, shift, moves, 0, there, total)
     np.testing.assert_array_equal(there, total)
     return -there / FAR
 
@@ -252,7 +252,7 @@ def test_a_pass_of_single_records(rng, worked, monkeypatch, name, scale, kind):
     context = context_for(rows.records, problem, scale, 2.0)
     release = ShuffledPass(300, 0.1, 0.5, tail=0.3, intercept_rate=0.4)
     answers = both_ways(lambda: release.answer(rows, context, noise_source(1)))
-    assert set(worked) == {"take_single_steps"}
+    assert set(worked) == {"single_steps"}
     np.testing.assert_allclose(*answers, rtol=1e-12, atol=1e-12)
 
 
@@ -318,7 +318,7 @@ def fitted(solver, X, y):
     ("solver", "loop"),
     [
         (SVRG(batch_size=4, max_iter=60), "difference_loop"),
-        (ShuffledSGD(max_iter=300), "take_single_steps"),
+        (ShuffledSGD(max_iter=300), "single_steps"),
     ],
     ids=str,
 )
