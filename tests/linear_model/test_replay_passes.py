@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -193,6 +195,7 @@ def check_all(replay, rng, adjacency, parameters):
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("parameters", [epochs(2), epochs(25), MIRROR], ids=["2", "25", "mirror"])
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.usefixtures("either_way")
 def test_without_a_mutant_there_is_nothing_to_catch(replay, rng, parameters, adjacency):
     check_all(replay, rng, adjacency, parameters)
 
@@ -205,6 +208,22 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, batch_si
     MUTANTS[mutant](monkeypatch)
     with pytest.raises(leak):
         check_all(replay, rng, adjacency, epochs(batch_size))
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+def test_replay_catches_a_loop_that_does_not_clip(
+    compiled_twins, replay, leak, rng, monkeypatch, adjacency
+):
+    twins = importlib.import_module("skdp.oracle.kernels.step_twins")
+    original = twins.difference_loop
+
+    def loop(records, loss, inverse_norms, *arguments):
+        return original(records, loss, np.full(len(inverse_norms), 1e280), *arguments)
+
+    monkeypatch.setattr(twins, "difference_loop", loop)
+    with pytest.raises(leak):
+        check_all(replay, rng, adjacency, epochs(2))
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)

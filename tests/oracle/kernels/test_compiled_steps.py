@@ -30,7 +30,7 @@ from skdp.oracle import (
 )
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
 from skdp.oracle.noise import SeededSource
-from skdp.oracle.releases import shuffled_pass, step_noise, svrg_pass
+from skdp.oracle.releases import difference_steps, shuffled_pass, step_noise, svrg_pass
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.difference_steps import LARGEST_QUOTIENT, sums_of_differences
 from skdp.oracle.sources import memory
@@ -57,8 +57,8 @@ def worked(monkeypatch):
 
         monkeypatch.setattr(twins, name, twin)
 
-    watch("difference_loop", twins.difference_loop, callable)
-    watch("single_steps", twins.single_steps, bool)
+    watch("difference_loop", twins.difference_loop, lambda found: found is not None)
+    watch("single_steps", twins.single_steps, lambda found: True)
     return names
 
 
@@ -78,9 +78,9 @@ def sum_of_differences(records, loss, anchor, away, batch, bound=CLIP, block_row
     inverse = norms * np.minimum(records.inverse_norms, LARGEST_QUOTIENT)
     step = FAR, np.ones(size), np.zeros(size)
     bounds, noise = (bound, None, 0.0), (1.0 / bound, None)
-    take = twins.difference_loop(records, loss, inverse, anchor, block_rows, bounds, noise, step)
+    loop = twins.difference_loop(records, loss, inverse, anchor, block_rows, bounds, noise, step)
     there, mean = away.copy(), np.zeros(size)
-    assert take(np.asarray(batch), np.array([0, len(batch)]), [1.0], there, mean)
+    assert loop.take(np.asarray(batch), np.array([0, len(batch)]), [1.0], there, mean)
     return -there / (FAR * bound) * bound
 
 
@@ -163,7 +163,7 @@ def single_step(records, i, loss, point, shift):
     singles = shuffled_pass._singles(records[np.array([i])], CLIP)
     there, total = point[:, 0].copy(), np.zeros(len(point))
     noise, moves = np.full((1, len(point)), -shift), (-FAR, 0.0, np.ones(len(point)))
-    assert twins.single_steps(loss, singles, noise, shift, moves, 0, there, total)
+    twins.single_steps(loss, singles, noise, shift, moves, 0, there, total)
     np.testing.assert_array_equal(there, total)
     return -there / FAR
 
@@ -257,7 +257,44 @@ def test_a_pass_of_single_records(rng, worked, monkeypatch, name, scale, kind):
 
 
 class Watching(SeededSource):
+    """Shown every answer, and what it was before its noise."""
+
     keeps_record = True
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.statistics = []
+
+    def record_answer(self, answer, statistic, event, bound, std):
+        self.statistics.append(statistic)
+        return answer
+
+
+@pytest.mark.parametrize("release", ["differences", "single records"])
+def test_whoever_looks_at_answers_sees_those_of_the_loops(rng, release):
+    """So `skdp.audit.replay` finds out about the loops, and not about numpy's steps."""
+    problem = PROBLEMS["logistic"]
+    rows = plain_rows(rng, problem)
+    context = context_for(rows.records, problem, 1.0, 2.0)
+    if release == "differences":
+        start, anchor, snapshot = 0.3 * rng.standard_normal((3, *context.public.shape))
+        sampler = Poisson(0.02)
+        made = SVRGPass(start, anchor, snapshot, np.full(40, 0.1), 0.5, sampler=sampler)
+        hidden = "_side_by_side", difference_steps
+    else:
+        made, hidden = ShuffledPass(300, 0.1, 0.5), ("ddot", shuffled_pass)
+    first, second = Watching(1), Watching(1)
+    answers = [made.answer(rows, context, SeededSource(1))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(hidden[1], hidden[0])  # numpy's way
+        answers.append(made.answer(rows, context, first))
+    with compiled.switched(False):
+        answers.append(made.answer(rows, context, second))
+    for other in answers[1:]:
+        np.testing.assert_allclose(other, answers[0], rtol=1e-12, atol=1e-12)
+    assert len(first.statistics) == made.n_steps
+    for one, two in zip(first.statistics, second.statistics, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9 * np.abs(two).max())
 
 
 def test_what_no_loop_can_do_is_left_to_numpy(rng, worked):
@@ -266,25 +303,22 @@ def test_what_no_loop_can_do_is_left_to_numpy(rng, worked):
     rows = MemorySource.of(X, y, None, 2.0, 0.0)
     zero = np.zeros((3, 1))
     fresh = NoisyStatistic(GradientSum(zero, 1.0), GaussianNoise())
-    for source, problem, snapshot, sizes, drawn_from in (
-        (MemorySource.of(sparse.csr_array(X), y, None, 2.0, 0.0), plain, zero, [0.1] * 9, None),
-        (MemorySource.of(np.asfortranarray(X), y, None, 2.0, 0.0), plain, zero, [0.1] * 9, None),
-        (rows, Problem(Logistic(), L1(0.1), fit_intercept=False), zero, [0.1] * 9, None),
-        (rows, Problem(Logistic(), L2(0.1), L2Ball(1.0), False), zero, [0.1] * 9, None),
-        (rows, plain, fresh, [0.1] * 9, None),
-        (rows, plain, zero, [0.1] * 8 + [0.2], None),
-        (rows, plain, zero, [0.1] * 9, Watching),
+    for source, problem, snapshot, sizes in (
+        (MemorySource.of(sparse.csr_array(X), y, None, 2.0, 0.0), plain, zero, [0.1] * 9),
+        (MemorySource.of(np.asfortranarray(X), y, None, 2.0, 0.0), plain, zero, [0.1] * 9),
+        (rows, Problem(Logistic(), L1(0.1), fit_intercept=False), zero, [0.1] * 9),
+        (rows, Problem(Logistic(), L2(0.1), L2Ball(1.0), False), zero, [0.1] * 9),
+        (rows, plain, fresh, [0.1] * 9),
+        (rows, plain, zero, [0.1] * 8 + [0.2]),
     ):
         context = context_for(source.records, problem, 1.0, 2.0, sparse=source.records.is_sparse)
-        draw = SeededSource if drawn_from is None else drawn_from
         release = SVRGPass(zero, zero, snapshot, sizes, 0.5, sampler=FixedSize(5))
-        answers = both_ways(lambda r=release, s=source, c=context, d=draw: r.answer(s, c, d(3)))
+        answers = both_ways(lambda r=release, s=source, c=context: r.answer(s, c, SeededSource(3)))
         np.testing.assert_array_equal(*answers)
     ball = Problem(Logistic(), L2(0.1), L2Ball(1.0), False)
-    for problem, draw in ((ball, SeededSource), (plain, Watching)):
-        context, release = context_for(rows.records, problem, 1.0, 2.0), ShuffledPass(60, 0.1, 0.5)
-        answers = both_ways(lambda r=release, c=context, d=draw: r.answer(rows, c, d(3)))
-        np.testing.assert_array_equal(*answers)
+    context, release = context_for(rows.records, ball, 1.0, 2.0), ShuffledPass(60, 0.1, 0.5)
+    answers = both_ways(lambda: release.answer(rows, context, SeededSource(3)))
+    np.testing.assert_array_equal(*answers)
     assert worked == []
 
 
