@@ -67,6 +67,7 @@ def _gather(X: Any, indices: Any, units: Any, shrink: Any, constant: Any, tile: 
 def _multiply(tile: Any, point: Any, margins: Any) -> None:
     """Write ``tile @ point``."""
     if tile.shape[0] >= ROWS_FOR_BLAS:
+        margins[:] = 0.0  # BLAS may multiply by 0 what is there: rows before, which may be nan
         np.dot(tile, point, margins)
         return
     for k in range(tile.shape[0]):

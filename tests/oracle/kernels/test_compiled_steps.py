@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import skdp
 from skdp.accounting import Adjacency
 from skdp.objective import L1, L2, Huber, L2Ball, Logistic, NoPenalty, Problem, SquaredError
 from skdp.oracle import (
@@ -35,31 +34,11 @@ from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.difference_steps import LARGEST_QUOTIENT, sums_of_differences
 from skdp.oracle.sources import memory
 from skdp.oracle.sources.memory import Divisions, MemorySource
-from skdp.solvers import SVRG, ShuffledSGD
 from two_ways import CLIP, LOSSES, N_COLUMNS, both_ways, sources
 
 pytestmark = pytest.mark.usefixtures("compiled_twins")
 
 FAR = 2.0**600  # size of a step next to which the point it starts from is nothing
-
-
-@pytest.fixture
-def worked(monkeypatch):
-    """Names of the loops that took some steps."""
-    twins, names = importlib.import_module("skdp.oracle.kernels.step_twins"), []
-
-    def watch(name, original, is_work):
-        def twin(*arguments):
-            found = original(*arguments)
-            if is_work(found):
-                names.append(name)
-            return found
-
-        monkeypatch.setattr(twins, name, twin)
-
-    watch("difference_loop", twins.difference_loop, lambda found: found is not None)
-    watch("single_steps", twins.single_steps, lambda found: True)
-    return names
 
 
 def context_for(records, problem, scale=0.0, row_bound=None, **facts):
@@ -166,6 +145,23 @@ def single_step(records, i, loss, point, shift):
     twins.single_steps(loss, singles, noise, shift, moves, 0, there, total)
     np.testing.assert_array_equal(there, total)
     return -there / FAR
+
+
+def test_margins_that_are_no_numbers_are_gone_with_their_tile(rng):
+    """Work space of all tiles is the same, and one record must not move what others add."""
+    n_rows = 3 * max(8, importlib.import_module("skdp.oracle.loops").TILE_NUMBERS // N_COLUMNS)
+    X = rng.standard_normal((2 * n_rows, N_COLUMNS))
+    X[:n_rows] = [1e308, -1e308, 1.0]  # inf - inf
+    rows, plain = (MemorySource.of(Z, np.zeros((len(Z), 1))).records for Z in (X, X[n_rows:]))
+    anchor, away = np.array([[1e9], [1e9], [1.0], [0.5]]), np.array([1e3, -1e3, 0.3, 0.2])
+    for loss in LOSSES:
+        some = np.arange(len(X))
+        for batch in (some, some[[0, n_rows, n_rows + 1]]):
+            null = rows.having(None, np.where(some < n_rows, 0.0, rows.inverse_norms))
+            total = sum_of_differences(null, loss, anchor, away, batch)
+            alone = sum_of_differences(plain, loss, anchor, away, batch[batch >= n_rows] - n_rows)
+            slack = gradient_rounding(len(X), N_COLUMNS, 1, False) * CLIP
+            assert np.linalg.norm(total - alone) <= slack
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -334,80 +330,3 @@ def test_batches_of_more_rows_than_a_block_are_left_to_threads(rng, worked, monk
     monkeypatch.setattr(svrg_pass, "largest_batch", lambda context: 100)
     release.answer(rows, context, noise_source(0))
     assert worked == ["difference_loop"]
-
-
-# ---------------------------------------------------------------- fits
-
-
-NO_ADVICE = pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-
-
-def fitted(solver, X, y):
-    return skdp.DPLogisticRegression(
-        solver=solver, noise_source="seeded", random_state=0, delta=1e-4, classes=[False, True]
-    ).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("solver", "loop"),
-    [
-        (SVRG(batch_size=4, max_iter=60), "difference_loop"),
-        (ShuffledSGD(max_iter=300), "single_steps"),
-    ],
-    ids=str,
-)
-@NO_ADVICE
-def test_a_fit_is_charged_the_same(rng, worked, solver, loop):
-    X = rng.standard_normal((300, 4))
-    y = X @ [1.0, -1.0, 0.5, 0.0] > 0.1
-    first, second = both_ways(fitted, solver, X, y)
-    assert set(worked) == {loop}
-    assert first.privacy_ == second.privacy_
-    np.testing.assert_allclose(first.coef_, second.coef_, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("solver", "wanted"),
-    [
-        (SVRG(batch_size=4, max_iter=60), True),
-        (ShuffledSGD(max_iter=300), True),
-        (ShuffledSGD(max_iter=299), False),
-        ("gd", False),
-    ],
-    ids=str,
-)
-@NO_ADVICE
-def test_loops_are_loaded_before_the_charge(rng, monkeypatch, solver, wanted):
-    asked, prepare = [], compiled.prepare
-
-    def noted(shape, has_long_passes=False):
-        asked.append(has_long_passes)
-        prepare(shape, has_long_passes)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(compiled, "prepare", noted)
-    budget = skdp.PrivacyBudget(epsilon=2.0, delta=1e-4)
-    model = skdp.DPRidge(solver=solver, delta=1e-4, budget=budget)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(rng.standard_normal((300, 4)), rng.standard_normal(300))
-    assert asked == [wanted]
-    assert budget.spent == 0
-
-
-def test_public_facts_decide(monkeypatch):
-    """Steps, expected rows and columns, with what numpy takes for a step."""
-    with compiled.switched(True, least_numbers=1 << 17):
-        assert compiled.is_long(100_000, 1.0, 20)
-        assert compiled.is_long(200, 10_000, 50)
-        assert not compiled.is_long(1000, 256, 50)
-        assert compiled.step_twins(1000, 256, 50) is None
-    with compiled.switched(False):
-        assert not compiled.is_long(100_000, 10_000, 50)
-        assert compiled.step_twins(100_000, 10_000, 50) is None
-
-
-def test_where_steps_do_not_compile_a_warning_says_so_before_the_charge(monkeypatch):
-    monkeypatch.setattr(compiled, "_loaded", lambda module: OSError("no compiler"))
-    assert compiled.step_twins(100_000, 10_000, 50) is None
-    with pytest.warns(RuntimeWarning, match="SKDP_COMPILED=never"):
-        compiled.prepare((10, 1), has_long_passes=True)
