@@ -23,18 +23,10 @@ from benchmarks import speed_parallel
 from skdp.accounting import Adjacency
 from skdp.linear_model import preparation
 from skdp.objective import L2, Logistic, Problem
-from skdp.oracle import (
-    FixedSize,
-    Oracle,
-    Poisson,
-    Public,
-    ShuffledPass,
-    SVRGPass,
-    compiled,
-    noise_source,
-)
+from skdp.oracle import FixedSize, Oracle, Poisson, Public, ShuffledPass, SVRGPass, compiled
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
-from skdp.oracle.noise import SystemSource
+from skdp.oracle.kernels.second_moments import plain_gram
+from skdp.oracle.noise import SystemSource, noise_source
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.sources.memory import MemorySource, row_threads
@@ -93,9 +85,8 @@ def one_thread(n_rows, n_features, repeats):
         held = MemorySource.of(X.astype(kind), y.astype(kind), None, 2.0 * n_features**0.5)
         given = {"as they are": held, "standardised": held.transformed(in_units, held.row_bound)}
         for what, rows in given.items():
-            passes[kind.__name__, what] = functools.partial(
-                rows.total, clipped_gradients, Logistic(), point, 1.0
-            )
+            call = functools.partial(rows.total, clipped_gradients, Logistic(), point, 1.0)
+            passes[kind.__name__, what] = call
     seconds = dict.fromkeys(passes, np.inf)
     for _ in range(repeats):
         for name, call in passes.items():
@@ -200,8 +191,8 @@ def batches(n_rows, repeats, size=256):
 def bare_passes(X, y, norms, size, n_steps):
     """The arithmetic of a variance-reduced epoch, as one would write it in numpy."""
     rng = np.random.default_rng(0)
-    w, anchor, gradient = np.zeros(X.shape[1]), np.zeros(X.shape[1]), np.full(X.shape[1], 0.01)
-    mean = np.zeros_like(w)
+    w, anchor, mean = np.zeros((3, X.shape[1]))
+    gradient = np.full(X.shape[1], 0.01)
     for _ in range(n_steps):
         chosen = rng.integers(0, len(X), size)
         batch = X[chosen]
@@ -217,11 +208,9 @@ def bare_passes(X, y, norms, size, n_steps):
 
 def passes(size, n_features, n_steps, repeats, n_rows=50_000):
     """Inner steps of variance reduction behind the boundary, in processor time."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n_rows, n_features))
+    X = np.random.default_rng(0).standard_normal((n_rows, n_features))
     y = (X[:, 0] > 0).astype(float)
-    norms = np.linalg.norm(X, axis=1)
-    bound = 2 * n_features**0.5
+    norms, bound = np.linalg.norm(X, axis=1), 2 * n_features**0.5
     rows = MemorySource.of(X, y[:, None], None, bound, 0.0)
     public = Public(
         n_rows, n_features, 1, Adjacency.REPLACE_ONE, 1.0, 1e-6, has_intercept=False,
@@ -242,14 +231,24 @@ def passes(size, n_features, n_steps, repeats, n_rows=50_000):
         name = f"pass of {release.n_steps} steps, batch {size} ({kind}), d = {n_features}"
         aims = [("<= 5", ""), ("<= 12", "<= 3")] if size == 1 else [("", "")] * 2
         if kind == "once each":
-            ours, unit = best_of(seeded, repeats, time.process_time), f"{name}:"
+            ours, what = best_of(seeded, repeats, time.process_time), f"{name}:"
         else:
             ours, plain = alternating(seeded, bare, repeats, time.process_time)
             yield f"{name}: ours / bare numpy", ours / plain, "<= 1.5", "<= 1.5"
-            unit = " "
-        yield f"{unit} microseconds a step, seeded", 1e6 * ours / release.n_steps, *aims[0]
-        seconds = best_of(secure, repeats, time.process_time)
-        yield "  microseconds a step, secure", 1e6 * seconds / release.n_steps, *aims[1]
+            what = " "
+        yield f"{what} microseconds a step, seeded", 1e6 * ours / release.n_steps, *aims[0]
+        ours = best_of(secure, repeats, time.process_time)
+        yield "  microseconds a step, secure", 1e6 * ours / release.n_steps, *aims[1]
+
+
+def gram(n_rows, n_features, repeats):
+    """Gram matrix of rows as they are, and of rows that are standardised in every pass."""
+    X, unit = np.random.default_rng(0).standard_normal((n_rows, n_features)), np.ones(n_features)
+    in_units = Columns(-3 * unit, 3 * unit, 0.1 * unit, 1.1 * unit).for_type(np.float64)
+    for what, columns in (("as they are", None), ("standardised", in_units)):
+        sum_up = functools.partial(MemorySource.of(X, X[:, :1], columns=columns).total, plain_gram)
+        seconds = best_of(sum_up, repeats, time.process_time)
+        yield f"Gram matrix, ({n_rows}, {n_features}) {what}: milliseconds", 1e3 * seconds, "", ""
 
 
 def noise(repeats):
@@ -257,8 +256,8 @@ def noise(repeats):
     source = noise_source(None)
     seconds = best_of(lambda: source.gaussian(2.0**30, 1_000_000), repeats)
     yield "secure Gaussian draws, millions a second", 1 / seconds, ">= 3"
-    short = best_of(lambda: [source.gaussian(2.0**30, 50) for _ in range(100)], repeats) / 100
-    yield "  microseconds for 50 of them", 1e6 * short, ""
+    short = best_of(lambda: [source.gaussian(2.0**30, 50) for _ in range(100)], repeats)
+    yield "  microseconds for 50 of them", 1e4 * short, ""
 
 
 def memory(n_rows):
@@ -334,8 +333,7 @@ def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = (
     unknown = set(parts) - {*PARTS, *map(shape_name, FITS)}
     if unknown:
         raise SystemExit(f"speed has the parts {', '.join([*PARTS, *map(shape_name, FITS)])}")
-    repeats = 1 if smoke else 7
-    n_rows = 20_000 if smoke else 1_000_000
+    repeats, n_rows = (1, 20_000) if smoke else (7, 1_000_000)
     table: list[tuple] = []
     if not parts or "others" in parts:
         table += [
@@ -355,6 +353,8 @@ def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = (
         for size, n_columns in ((64, 50), (1, 20)) if not parts or "steps" in parts else ():
             count, times = (1000, 1) if smoke else (100_000, 2)
             table += fast_or_not(functools.partial(passes, size, n_columns, count, times))
+        if not parts or "steps" in parts:
+            table += fast_or_not(lambda: gram(n_rows // 10, 50, 5 * repeats))
         if not parts or "passes" in parts:
             table += fast_or_not(lambda: one_thread(n_rows, 50, repeats))
         for shape in list(FITS)[: 1 if smoke else None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 from pathlib import Path
 
@@ -98,6 +99,25 @@ def either_way(request):
     """The test runs in numpy, and where numba is installed in compiled loops as well."""
     if request.param == "compiled":
         request.getfixturevalue("compiled_twins")
+
+
+@pytest.fixture
+def worked(compiled_twins, monkeypatch):
+    """Names of the compiled loops over steps that were used, in order."""
+    twins, names = importlib.import_module("skdp.oracle.kernels.step_twins"), []
+
+    def watch(name, original, is_work):
+        def twin(*arguments):
+            found = original(*arguments)
+            if is_work(found):
+                names.append(name)
+            return found
+
+        monkeypatch.setattr(twins, name, twin)
+
+    watch("difference_loop", twins.difference_loop, lambda found: found is not None)
+    watch("single_steps", twins.single_steps, lambda found: True)
+    return names
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def compiled_standardise(
         for kind in (_f8, _f4)
     ]
 )
-def write_scaled(
+def write_scaled_rows(
     X: Any, low: Any, high: Any, centre: Any, factor: Any, weights: Any, out: Any
 ) -> None:
     """Write rows, standardised unless ``low`` has no entries, times their weights."""

@@ -67,6 +67,7 @@ def _gather(X: Any, indices: Any, units: Any, shrink: Any, constant: Any, tile: 
 def _multiply(tile: Any, point: Any, margins: Any) -> None:
     """Write ``tile @ point``."""
     if tile.shape[0] >= ROWS_FOR_BLAS:
+        margins[:] = 0.0  # BLAS may multiply by 0 what is there: rows before, which may be nan
         np.dot(tile, point, margins)
         return
     for k in range(tile.shape[0]):
@@ -133,7 +134,7 @@ def _difference_signature(kind: Any) -> Any:
     rows = [_array(kind, 2), *[_vector] * 8]
     facts = [_integer, _f8, _f8, _vector, _integer, _f8, _f8, _f8, _f8, types.boolean]
     batches = [_numbers, _numbers, _vector]
-    return _integer(*rows, *facts, *batches, _f8, _vector, _vector, _rows, _result, _result)
+    return _integer(*rows, *facts, *batches, _f8, _vector, _vector, _rows, *[_result] * 3)
 
 
 @_compiled(_difference_signature(_f8), _difference_signature(_f4))
@@ -166,6 +167,7 @@ def take_difference_steps(
     noise: Any,
     away: Any,
     mean: Any,
+    shown: Any,
 ) -> Any:
     """Take variance-reduced steps, of `SVRGPass`, until the point is not finite; return how many.
 
@@ -201,6 +203,8 @@ def take_difference_steps(
         In cells. Not read unless ``is_noisy``.
     away, mean : array of shape (n_parameters,)
         How far the point is from the anchor, and the sum of that over the steps: updated.
+    shown : array of shape (n_parameters,)
+        Written to: the last step's sum in cells, before rounding.
     """
     n_parameters = away.shape[0]
     tile_rows = max(1, min(block_rows, TILE_NUMBERS // n_parameters))
@@ -234,7 +238,7 @@ def take_difference_steps(
         # 3. On the grid, with noise; and the step.
         scale, back = cells / bound, -size * bound / (cells * divisors[t])
         for j in range(n_parameters):
-            answer = total[j] * scale
+            answer = shown[j] = total[j] * scale
             if is_noisy:
                 answer = np.rint(answer) + noise[t, j]
             away[j] = (away[j] + back * answer) * factors[j] + push[j]
@@ -248,7 +252,7 @@ _SINGLES = [_rows, _vector, _vector, _vector, _rows, _f8]
 
 
 @_compiled(
-    types.void(*_SINGLES, _integer, _f8, _f8, _f8, _vector, _integer, _result, _result),
+    types.void(*_SINGLES, _integer, _f8, _f8, _f8, _vector, _integer, *[_result] * 3),
 )
 def take_single_steps(
     rows: Any,
@@ -265,6 +269,7 @@ def take_single_steps(
     n_ahead: Any,
     point: Any,
     total: Any,
+    shown: Any,
 ) -> None:
     """Take steps of `ShuffledPass` on one record each.
 
@@ -291,6 +296,8 @@ def take_single_steps(
         Steps before the first one whose point is added to the total.
     point, total : array of shape (n_parameters,)
         Updated.
+    shown : array of shape (n_parameters,)
+        Written to: the last step's gradient plus ``shift``, without noise.
     """
     n_rows, n_parameters = rows.shape
     for i in range(n_rows):
@@ -310,7 +317,8 @@ def take_single_steps(
         cut = -limits[i] if cut < -limits[i] else cut
         answer = 0.0
         for j in range(n_parameters):
-            answer = (shift + rows[i, j] * cut) + noise[i, j]  # the first sum is on the grid
+            shown[j] = shift + rows[i, j] * cut  # on the grid
+            answer = shown[j] + noise[i, j]
             point[j] += back * answer
         point[n_parameters - 1] += held_back * answer
         for j in range(n_parameters):

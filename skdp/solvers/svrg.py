@@ -170,7 +170,7 @@ class VarianceReduced(Solver):
     def has_long_passes(self, public: Public) -> bool:
         if public.sparse or public.grouped or public.n_outputs > 1:
             return False  # these are left to numpy
-        rows = public.n_rows * batch_rate(self.batch_size, public.n_rows)
+        rows = next(samplers(self.batch_size, self.sampling, public)).divisor(public)
         return compiled.is_long(max(self._lengths()), rows, public.n_parameters)
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -126,25 +128,25 @@ def mutant_less_noise_in_later_steps(monkeypatch):
 
 
 def mutant_divided_by_the_batch_that_came_out(monkeypatch):
-    original = difference_steps.difference_steps
+    original = difference_steps.batches_in_blocks
 
     def steps(samplers, n_steps, rows, *args):
-        for sum_up, edges, divisors in original(samplers, n_steps, rows, *args):
+        for indices, edges, divisors in original(samplers, n_steps, rows, *args):
             positive = 1 + int((np.abs(rows.records.X) > 50).any())
-            yield sum_up, edges, [positive * divisor for divisor in divisors]
+            yield indices, edges, [positive * divisor for divisor in divisors]
 
-    monkeypatch.setattr(svrg_pass, "difference_steps", steps)
+    monkeypatch.setattr(svrg_pass, "batches_in_blocks", steps)
 
 
 def mutant_bound_from_the_rows(monkeypatch):
-    original = difference_steps.difference_steps
+    original = difference_steps.batches_in_blocks
     found = {}
 
     def steps(samplers, n_steps, rows, *args):
         found["longest"] = 1 / rows.records.inverse_norms.min()
         return original(samplers, n_steps, rows, *args)
 
-    monkeypatch.setattr(svrg_pass, "difference_steps", steps)
+    monkeypatch.setattr(svrg_pass, "batches_in_blocks", steps)
     monkeypatch.setattr(
         svrg_pass.gradients,
         "difference_smoothness",
@@ -193,6 +195,7 @@ def check_all(replay, rng, adjacency, parameters):
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("parameters", [epochs(2), epochs(25), MIRROR], ids=["2", "25", "mirror"])
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.usefixtures("either_way")
 def test_without_a_mutant_there_is_nothing_to_catch(replay, rng, parameters, adjacency):
     check_all(replay, rng, adjacency, parameters)
 
@@ -205,6 +208,22 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, batch_si
     MUTANTS[mutant](monkeypatch)
     with pytest.raises(leak):
         check_all(replay, rng, adjacency, epochs(batch_size))
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+def test_replay_catches_a_loop_that_does_not_clip(
+    compiled_twins, replay, leak, rng, monkeypatch, adjacency
+):
+    twins = importlib.import_module("skdp.oracle.kernels.step_twins")
+    original = twins.difference_loop
+
+    def loop(records, loss, inverse_norms, *arguments):
+        return original(records, loss, np.full(len(inverse_norms), 1e280), *arguments)
+
+    monkeypatch.setattr(twins, "difference_loop", loop)
+    with pytest.raises(leak):
+        check_all(replay, rng, adjacency, epochs(2))
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)

@@ -45,7 +45,7 @@ def _sum_of_gradients(
     records: Records, inverse_norms: Array, loss: Loss, point: Array, clip_norm: float
 ) -> Any:
     numbers = column_numbers(records.columns)
-    if not is_plain(records) or numbers is None or point.shape[1] != 1 or type(loss) not in LOSSES:
+    if not are_plain(records) or numbers is None or point.shape[1] != 1 or type(loss) not in LOSSES:
         return NotImplemented
     low, high, centre, factor = numbers
     n_rows, n_features = records.shape
@@ -84,7 +84,7 @@ def limits_of(clip_norm: float, inverse_norms: Array) -> Array:
         return np.asarray(clip_norm * inverse_norms)
 
 
-def is_plain(records: Records) -> bool:
+def are_plain(records: Records) -> bool:
     """Whether records lie in memory as the loops read them, and are no rows of groups."""
     grouped = records.multipliers is not None
     return not (records.is_sparse or grouped) and loops.is_plain(records.stored)
@@ -101,7 +101,7 @@ def compiled_write_scaled(records: Records, weights: Array, out: Array) -> Any:
     if records.is_sparse or not loops.is_plain(records.stored) or numbers is None:
         return NotImplemented
     low, high, centre, factor = numbers
-    loops.write_scaled(records.stored, low, high, centre, factor, vector(weights), out)
+    loops.write_scaled_rows(records.stored, low, high, centre, factor, vector(weights), out)
     return None
 
 
@@ -129,7 +129,7 @@ def compiled_bin_counts(
 
 def _counts(records: Records, features: bool, targets: bool, n_bins: int, add: Any) -> Any:
     """Count the values of X, the targets, or both, by a function that adds those of a block."""
-    if not is_plain(records):
+    if not are_plain(records):
         return NotImplemented
     n_features = records.n_features * features
     n_targets = records.targets.shape[1] if targets else 0

@@ -10,7 +10,7 @@ from scipy.linalg.blas import daxpy, ddot
 
 from skdp._numbers import Array
 from skdp.accounting import DisjointPass, Event, Shuffled
-from skdp.objective import Problem
+from skdp.objective import Huber, Logistic, Problem, SquaredError
 from skdp.oracle import compiled
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.noise import NoiseSource
@@ -191,31 +191,33 @@ class ShuffledPass(base.Release):
         edges = [*range(0, n_rows, at_once), n_rows]
         back, step, first = -self.step_size, 0, self._first_kept()
         held_back = self.step_size * (1 - self._rate(context))
-        loops = None
-        if factors is not None and not noise_source.keeps_record:
+        loss, loops = context.problem.loss, None
+        if factors is not None and type(loss) in (SquaredError, Logistic, Huber):
             loops = compiled.step_twins(n_rows, 1, size)
         point, total = context.public.starting_point[:, 0].copy(), np.zeros(size)
         for block in rows.one_pass(edges, noise_source, in_order=True):
             # 1. Rows, limits and noise of some thousand steps.
             singles = _singles(block.records, self.clip_norm)
             noises = noise.draw(block.n_rows, noise_source)
-            if loops is not None:
-                moves, kept = (back, held_back, factors), max(0, first - step)
-                loss = context.problem.loss
-                if loops.take_single_steps(loss, singles, noises, shift, moves, kept, point, total):
-                    step += block.n_rows
-                    continue
+            if loops is not None and not noise_source.keeps_record:
+                moves, ahead = (back, held_back, factors), max(0, first - step)
+                loops.single_steps(loss, singles, noises, shift, moves, ahead, point, total)
+                step += block.n_rows
+                continue
             lists = (numbers.tolist() for numbers in singles[1:])
             shifted = np.full((block.n_rows, size), shift)
-            for row, target, weight, limit, answer, drawn in zip(
-                singles[0], *lists, shifted, noises, strict=True
+            for place, (row, target, weight, limit, answer, drawn) in enumerate(
+                zip(singles[0], *lists, shifted, noises, strict=True)
             ):
-                # 2. The residual, weighted and clipped; what is not a number counts as 0.
-                cut = weight * residual_of(ddot(row, point), target)
-                if not -limit <= cut <= limit:
-                    cut = limit if cut > limit else -limit if cut < -limit else 0.0
-                # 3. The gradient, on the grid, and then its noise; exact from here to the answer.
-                daxpy(row, answer, size, cut)
+                if loops is not None:
+                    loops.single_sum(loss, singles, place, point, shift, answer)
+                else:
+                    # 2. The residual, weighted and clipped; what is not a number counts as 0.
+                    cut = weight * residual_of(ddot(row, point), target)
+                    if not -limit <= cut <= limit:
+                        cut = limit if cut > limit else -limit if cut < -limit else 0.0
+                    # 3. The gradient, on the grid, and then its noise; exact from here on.
+                    daxpy(row, answer, size, cut)
                 add_noise(answer, drawn)
                 # 4. Post-processing.
                 daxpy(answer, point, size, back)

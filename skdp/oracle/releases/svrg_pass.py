@@ -220,11 +220,14 @@ class SVRGPass(base.Release):
             for indices, edges, divisors in batches_in_blocks(
                 self._samplers(), self.n_steps, rows, context, noise_source
             ):
-                if loop is not None:
-                    if not loop(indices, edges, divisors, away, mean):
-                        raise FloatingPointError(DIVERGED)
+                if loop is None:
+                    sum_up = sums_of_differences(rows, indices, edges, context, self.anchor)
+                elif noise.is_watched:
+                    sum_up = loop.sums(indices)
+                elif loop.take(indices, edges, divisors, away, mean):
                     continue
-                sum_up = sums_of_differences(rows, indices, edges, context, self.anchor)
+                else:
+                    raise FloatingPointError(DIVERGED)
                 for (first, stop), divisor in zip(
                     itertools.pairwise(edges.tolist()), divisors, strict=True
                 ):
@@ -255,11 +258,11 @@ class SVRGPass(base.Release):
     ) -> Any:
         """Return what takes the steps of a block in one call; None where numpy does.
 
-        Public facts decide, and whether somebody wants to see every answer. Batches are added up in
-        blocks of :func:`largest_batch` rows, whose rounding `gradient_contribution` charges for.
+        Public facts decide. Batches are added up in blocks of :func:`largest_batch` rows, whose
+        rounding `gradient_contribution` charges for.
         """
         public, sizes = context.public, self.step_sizes
-        if isinstance(self.snapshot, NoisyStatistic) or not move.scales or noise.is_watched:
+        if isinstance(self.snapshot, NoisyStatistic) or not move.scales:
             return None
         batch, block = max(one.divisor(public) for one in self._samplers()), largest_batch(context)
         if public.grouped or batch > block or (sizes != sizes[0]).any():

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import skdp
 from skdp.accounting import Adjacency
 from skdp.objective import L1, L2, Huber, L2Ball, Logistic, NoPenalty, Problem, SquaredError
 from skdp.oracle import (
@@ -30,36 +29,16 @@ from skdp.oracle import (
 )
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
 from skdp.oracle.noise import SeededSource
-from skdp.oracle.releases import shuffled_pass, step_noise, svrg_pass
+from skdp.oracle.releases import difference_steps, shuffled_pass, step_noise, svrg_pass
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.difference_steps import LARGEST_QUOTIENT, sums_of_differences
 from skdp.oracle.sources import memory
 from skdp.oracle.sources.memory import Divisions, MemorySource
-from skdp.solvers import SVRG, ShuffledSGD
 from two_ways import CLIP, LOSSES, N_COLUMNS, both_ways, sources
 
 pytestmark = pytest.mark.usefixtures("compiled_twins")
 
 FAR = 2.0**600  # size of a step next to which the point it starts from is nothing
-
-
-@pytest.fixture
-def worked(monkeypatch):
-    """Names of the loops that took some steps."""
-    twins, names = importlib.import_module("skdp.oracle.kernels.step_twins"), []
-
-    def watch(name, original, is_work):
-        def twin(*arguments):
-            found = original(*arguments)
-            if is_work(found):
-                names.append(name)
-            return found
-
-        monkeypatch.setattr(twins, name, twin)
-
-    watch("difference_loop", twins.difference_loop, callable)
-    watch("take_single_steps", twins.take_single_steps, bool)
-    return names
 
 
 def context_for(records, problem, scale=0.0, row_bound=None, **facts):
@@ -78,9 +57,9 @@ def sum_of_differences(records, loss, anchor, away, batch, bound=CLIP, block_row
     inverse = norms * np.minimum(records.inverse_norms, LARGEST_QUOTIENT)
     step = FAR, np.ones(size), np.zeros(size)
     bounds, noise = (bound, None, 0.0), (1.0 / bound, None)
-    take = twins.difference_loop(records, loss, inverse, anchor, block_rows, bounds, noise, step)
+    loop = twins.difference_loop(records, loss, inverse, anchor, block_rows, bounds, noise, step)
     there, mean = away.copy(), np.zeros(size)
-    assert take(np.asarray(batch), np.array([0, len(batch)]), [1.0], there, mean)
+    assert loop.take(np.asarray(batch), np.array([0, len(batch)]), [1.0], there, mean)
     return -there / (FAR * bound) * bound
 
 
@@ -163,9 +142,26 @@ def single_step(records, i, loss, point, shift):
     singles = shuffled_pass._singles(records[np.array([i])], CLIP)
     there, total = point[:, 0].copy(), np.zeros(len(point))
     noise, moves = np.full((1, len(point)), -shift), (-FAR, 0.0, np.ones(len(point)))
-    assert twins.take_single_steps(loss, singles, noise, shift, moves, 0, there, total)
+    twins.single_steps(loss, singles, noise, shift, moves, 0, there, total)
     np.testing.assert_array_equal(there, total)
     return -there / FAR
+
+
+def test_margins_that_are_no_numbers_are_gone_with_their_tile(rng):
+    """Work space of all tiles is the same, and one record must not move what others add."""
+    n_rows = 3 * max(8, importlib.import_module("skdp.oracle.loops").TILE_NUMBERS // N_COLUMNS)
+    X = rng.standard_normal((2 * n_rows, N_COLUMNS))
+    X[:n_rows] = [1e308, -1e308, 1.0]  # inf - inf
+    rows, plain = (MemorySource.of(Z, np.zeros((len(Z), 1))).records for Z in (X, X[n_rows:]))
+    anchor, away = np.array([[1e9], [1e9], [1.0], [0.5]]), np.array([1e3, -1e3, 0.3, 0.2])
+    for loss in LOSSES:
+        some = np.arange(len(X))
+        for batch in (some, some[[0, n_rows, n_rows + 1]]):
+            null = rows.having(None, np.where(some < n_rows, 0.0, rows.inverse_norms))
+            total = sum_of_differences(null, loss, anchor, away, batch)
+            alone = sum_of_differences(plain, loss, anchor, away, batch[batch >= n_rows] - n_rows)
+            slack = gradient_rounding(len(X), N_COLUMNS, 1, False) * CLIP
+            assert np.linalg.norm(total - alone) <= slack
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -252,12 +248,49 @@ def test_a_pass_of_single_records(rng, worked, monkeypatch, name, scale, kind):
     context = context_for(rows.records, problem, scale, 2.0)
     release = ShuffledPass(300, 0.1, 0.5, tail=0.3, intercept_rate=0.4)
     answers = both_ways(lambda: release.answer(rows, context, noise_source(1)))
-    assert set(worked) == {"take_single_steps"}
+    assert set(worked) == {"single_steps"}
     np.testing.assert_allclose(*answers, rtol=1e-12, atol=1e-12)
 
 
 class Watching(SeededSource):
+    """Shown every answer, and what it was before its noise."""
+
     keeps_record = True
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.statistics = []
+
+    def record_answer(self, answer, statistic, event, bound, std):
+        self.statistics.append(statistic)
+        return answer
+
+
+@pytest.mark.parametrize("release", ["differences", "single records"])
+def test_whoever_looks_at_answers_sees_those_of_the_loops(rng, release):
+    """So `skdp.audit.replay` finds out about the loops, and not about numpy's steps."""
+    problem = PROBLEMS["logistic"]
+    rows = plain_rows(rng, problem)
+    context = context_for(rows.records, problem, 1.0, 2.0)
+    if release == "differences":
+        start, anchor, snapshot = 0.3 * rng.standard_normal((3, *context.public.shape))
+        sampler = Poisson(0.02)
+        made = SVRGPass(start, anchor, snapshot, np.full(40, 0.1), 0.5, sampler=sampler)
+        hidden = "_side_by_side", difference_steps
+    else:
+        made, hidden = ShuffledPass(300, 0.1, 0.5), ("ddot", shuffled_pass)
+    first, second = Watching(1), Watching(1)
+    answers = [made.answer(rows, context, SeededSource(1))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(hidden[1], hidden[0])  # numpy's way
+        answers.append(made.answer(rows, context, first))
+    with compiled.switched(False):
+        answers.append(made.answer(rows, context, second))
+    for other in answers[1:]:
+        np.testing.assert_allclose(other, answers[0], rtol=1e-12, atol=1e-12)
+    assert len(first.statistics) == made.n_steps
+    for one, two in zip(first.statistics, second.statistics, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9 * np.abs(two).max())
 
 
 def test_what_no_loop_can_do_is_left_to_numpy(rng, worked):
@@ -266,25 +299,22 @@ def test_what_no_loop_can_do_is_left_to_numpy(rng, worked):
     rows = MemorySource.of(X, y, None, 2.0, 0.0)
     zero = np.zeros((3, 1))
     fresh = NoisyStatistic(GradientSum(zero, 1.0), GaussianNoise())
-    for source, problem, snapshot, sizes, drawn_from in (
-        (MemorySource.of(sparse.csr_array(X), y, None, 2.0, 0.0), plain, zero, [0.1] * 9, None),
-        (MemorySource.of(np.asfortranarray(X), y, None, 2.0, 0.0), plain, zero, [0.1] * 9, None),
-        (rows, Problem(Logistic(), L1(0.1), fit_intercept=False), zero, [0.1] * 9, None),
-        (rows, Problem(Logistic(), L2(0.1), L2Ball(1.0), False), zero, [0.1] * 9, None),
-        (rows, plain, fresh, [0.1] * 9, None),
-        (rows, plain, zero, [0.1] * 8 + [0.2], None),
-        (rows, plain, zero, [0.1] * 9, Watching),
+    for source, problem, snapshot, sizes in (
+        (MemorySource.of(sparse.csr_array(X), y, None, 2.0, 0.0), plain, zero, [0.1] * 9),
+        (MemorySource.of(np.asfortranarray(X), y, None, 2.0, 0.0), plain, zero, [0.1] * 9),
+        (rows, Problem(Logistic(), L1(0.1), fit_intercept=False), zero, [0.1] * 9),
+        (rows, Problem(Logistic(), L2(0.1), L2Ball(1.0), False), zero, [0.1] * 9),
+        (rows, plain, fresh, [0.1] * 9),
+        (rows, plain, zero, [0.1] * 8 + [0.2]),
     ):
         context = context_for(source.records, problem, 1.0, 2.0, sparse=source.records.is_sparse)
-        draw = SeededSource if drawn_from is None else drawn_from
         release = SVRGPass(zero, zero, snapshot, sizes, 0.5, sampler=FixedSize(5))
-        answers = both_ways(lambda r=release, s=source, c=context, d=draw: r.answer(s, c, d(3)))
+        answers = both_ways(lambda r=release, s=source, c=context: r.answer(s, c, SeededSource(3)))
         np.testing.assert_array_equal(*answers)
     ball = Problem(Logistic(), L2(0.1), L2Ball(1.0), False)
-    for problem, draw in ((ball, SeededSource), (plain, Watching)):
-        context, release = context_for(rows.records, problem, 1.0, 2.0), ShuffledPass(60, 0.1, 0.5)
-        answers = both_ways(lambda r=release, c=context, d=draw: r.answer(rows, c, d(3)))
-        np.testing.assert_array_equal(*answers)
+    context, release = context_for(rows.records, ball, 1.0, 2.0), ShuffledPass(60, 0.1, 0.5)
+    answers = both_ways(lambda: release.answer(rows, context, SeededSource(3)))
+    np.testing.assert_array_equal(*answers)
     assert worked == []
 
 
@@ -300,80 +330,3 @@ def test_batches_of_more_rows_than_a_block_are_left_to_threads(rng, worked, monk
     monkeypatch.setattr(svrg_pass, "largest_batch", lambda context: 100)
     release.answer(rows, context, noise_source(0))
     assert worked == ["difference_loop"]
-
-
-# ---------------------------------------------------------------- fits
-
-
-NO_ADVICE = pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-
-
-def fitted(solver, X, y):
-    return skdp.DPLogisticRegression(
-        solver=solver, noise_source="seeded", random_state=0, delta=1e-4, classes=[False, True]
-    ).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("solver", "loop"),
-    [
-        (SVRG(batch_size=4, max_iter=60), "difference_loop"),
-        (ShuffledSGD(max_iter=300), "take_single_steps"),
-    ],
-    ids=str,
-)
-@NO_ADVICE
-def test_a_fit_is_charged_the_same(rng, worked, solver, loop):
-    X = rng.standard_normal((300, 4))
-    y = X @ [1.0, -1.0, 0.5, 0.0] > 0.1
-    first, second = both_ways(fitted, solver, X, y)
-    assert set(worked) == {loop}
-    assert first.privacy_ == second.privacy_
-    np.testing.assert_allclose(first.coef_, second.coef_, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("solver", "wanted"),
-    [
-        (SVRG(batch_size=4, max_iter=60), True),
-        (ShuffledSGD(max_iter=300), True),
-        (ShuffledSGD(max_iter=299), False),
-        ("gd", False),
-    ],
-    ids=str,
-)
-@NO_ADVICE
-def test_loops_are_loaded_before_the_charge(rng, monkeypatch, solver, wanted):
-    asked, prepare = [], compiled.prepare
-
-    def noted(shape, has_long_passes=False):
-        asked.append(has_long_passes)
-        prepare(shape, has_long_passes)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(compiled, "prepare", noted)
-    budget = skdp.PrivacyBudget(epsilon=2.0, delta=1e-4)
-    model = skdp.DPRidge(solver=solver, delta=1e-4, budget=budget)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(rng.standard_normal((300, 4)), rng.standard_normal(300))
-    assert asked == [wanted]
-    assert budget.spent == 0
-
-
-def test_public_facts_decide(monkeypatch):
-    """Steps, expected rows and columns, with what numpy takes for a step."""
-    with compiled.switched(True, least_numbers=1 << 17):
-        assert compiled.is_long(100_000, 1.0, 20)
-        assert compiled.is_long(200, 10_000, 50)
-        assert not compiled.is_long(1000, 256, 50)
-        assert compiled.step_twins(1000, 256, 50) is None
-    with compiled.switched(False):
-        assert not compiled.is_long(100_000, 10_000, 50)
-        assert compiled.step_twins(100_000, 10_000, 50) is None
-
-
-def test_where_steps_do_not_compile_a_warning_says_so_before_the_charge(monkeypatch):
-    monkeypatch.setattr(compiled, "_loaded", lambda module: OSError("no compiler"))
-    assert compiled.step_twins(100_000, 10_000, 50) is None
-    with pytest.warns(RuntimeWarning, match="SKDP_COMPILED=never"):
-        compiled.prepare((10, 1), has_long_passes=True)
