@@ -293,7 +293,8 @@ def calibration_stage(
     elif adaptive:
         why = "a solver that plans its noise beforehand"
     if why is None and is_regression:
-        return correction.Correction.for_public(public)
+        found = correction.Correction.for_public(public)
+        return found if calibration == "private" or found.tells(public) else None
     if why is None:
         return Recalibration.for_problem(public, problem)
     if calibration == "private":

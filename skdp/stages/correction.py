@@ -74,6 +74,11 @@ class Correction(Stage):
         told = public.gradient_mu * public.n_rows * math.sqrt(RULE.share)
         return cls(RULE.share, max(RULE.least_clip, RULE.clip_growth * told))
 
+    def tells(self, public: Public) -> bool:
+        """Whether a shift can stand out of its noise: if not, noise is all that it would add."""
+        told = public.gradient_mu * public.n_rows * math.sqrt(self.share)
+        return RULE.stands_out * self.clip_norm < RULE.most_shift * told
+
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         public, problem, coef = oracle.public, oracle.problem, solution.coef
         with_shift = public.has_intercept

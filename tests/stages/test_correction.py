@@ -193,3 +193,11 @@ def test_replay_catches_mutants(replay, rng, monkeypatch, mutant):
     assert replay.finds_a_leak(
         lambda: make(scaling="none", epsilon=20.0), neighbours(rng), Adjacency.REPLACE_ONE
     )
+
+
+@pytest.mark.parametrize("model", REGRESSORS)
+def test_there_is_no_correction_where_noise_is_all_it_would_add(model):
+    """A shift is 1 size of the target at most; with 331 rows two noises on it are many."""
+    for n, calibration, count in ((331, "auto", 0), (331, "private", 1), (20_000, "auto", 1)):
+        plan = model(epsilon=0.1, calibration=calibration).plan(n, 10)
+        assert [release.kind for release in plan.releases].count("calibration") == count

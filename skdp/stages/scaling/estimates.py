@@ -30,7 +30,9 @@ STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise o
 FARTHER, MOST_FARTHER = 1.0, 5.0
 TRIM = 0.004  # share of the records left out of a range at each end
 MOST_TRIM = 0.49  # below a half, so that the two ends of a range cannot cross
-HIDDEN = 0.4  # the same of what a range is made smaller by, in units of the noise
+# The same of what a range is made smaller by, in units of the noise. A target of which only one
+# open bin is looked at is lost, so its range is made smaller sooner.
+HIDDEN, HIDDEN_OF_TARGETS = 0.4, 0.8
 THIN = 0.05  # least size in units of half the range
 DOUBT = 8.0  # error of logarithmic sizes, and of means in sizes, in units of the noise
 OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the noise
@@ -217,9 +219,10 @@ def zoomed(
     n_bins = counts.shape[1]
     found = _found(counts, std, n_rows, exact, in_common)
     trim: Array | float = 0.0 if exact else TRIM
-    if in_common and not exact:
+    if not exact:
         # Shares that noise hides are no reason for a wide range.
-        trim = np.clip(HIDDEN * std / n_rows, TRIM, MOST_TRIM)[:, None]
+        hidden = HIDDEN if in_common else HIDDEN_OF_TARGETS
+        trim = np.clip(hidden * std / n_rows, TRIM, MOST_TRIM)[:, None]
     first, last = _inner(found.probabilities, trim)
     width = (ranges.high - ranges.low) / n_bins
     start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
