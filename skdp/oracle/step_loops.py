@@ -123,8 +123,8 @@ def _add_differences(
         value = residuals[n_rows + k] - residuals[k]
         if weights.shape[0] > 0:
             value *= weights[i]
+        value = 0.0 if value != value else value  # of a null row, too, whose weight is 0
         limit = bound * inverse[i]
-        # What is not a number counts as the limit.
         value = value if value < limit else limit
         residuals[k] = value if value > -limit else -limit
     _add_rows(tile, residuals[:n_rows], gradient, total)

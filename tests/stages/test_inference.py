@@ -95,6 +95,12 @@ def test_without_noise_it_is_the_maximum_of_the_likelihood_under_any_penalty(rng
     assert model.intercept_std_error_ == pytest.approx(np.sqrt(sandwich[-1, -1]), rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+def test_without_noise_steps_to_where_numbers_end_are_not_taken(rng):
+    X, y = 1e80 ** rng.uniform(-1, 1, (200, 3)), rng.integers(0, 2, 200)
+    assert not fitted("logistic", X, y, epsilon=np.inf, C=1e-3).determined_.any()
+
+
 def test_under_a_strong_penalty_there_are_more_steps_ahead():
     """Of a rare column; with two steps it came out 1.8 standard errors too low, on average."""
     slopes, z = np.array([0.5, 3.0]), []

@@ -99,10 +99,10 @@ def _side_by_side(
 ) -> SumUp:
     """Dense rows and one output, copied side by side.
 
-    A record's part is its row times its difference of residuals c, cut to ``|c| <= bound / |row|``;
-    what is not a number counts as the limit, so no row adds more than ``bound``. With a
-    quotient of at most 1e280 and a clip of at most 1e20 every factor is finite, so that a null row
-    adds 0.
+    A record's part is its row times its difference of residuals c, cut to ``|c| <= bound / |row|``,
+    so no row adds more than ``bound``. What is not a number counts as 0, so that a null row, whose
+    weight is 0, adds 0 where margins overflow, too. With a quotient of at most 1e280 and a clip of
+    at most 1e20 every factor is finite.
     """
     records = source.records
     rows, targets = records.written_out(indices), records.targets[indices, 0].astype(np.float64)
@@ -123,10 +123,10 @@ def _side_by_side(
         c: float = one_residual(bases[i] + ddot(row_list[i], away), target_list[i]) - theres[i]
         if weight_list is not None:
             c *= weight_list[i]
+        if c != c:
+            return 0.0
         limit: float = bound * inverses[i]
-        if c < -limit:
-            return -limit
-        return c if c <= limit else limit
+        return min(max(c, -limit), limit)
 
     def sum_up(first: int, stop: int, away: Array, bound: float, factor: float, out: Array) -> None:
         if stop - first <= few:
@@ -142,9 +142,10 @@ def _side_by_side(
         margins -= there[first:stop]
         if weights is not None:
             margins *= weights[first:stop]
+        np.copyto(margins, 0.0, where=np.isnan(margins))
         limits = inverse[first:stop] * bound
-        np.fmin(margins, limits, margins)
-        np.fmax(margins, np.negative(limits, limits), margins)
+        np.minimum(margins, limits, margins)
+        np.maximum(margins, np.negative(limits, limits), margins)
         np.dot(margins, batch, out)
         dscal(factor, out)
 

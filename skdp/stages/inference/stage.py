@@ -61,6 +61,7 @@ MOST_STRETCH, MOST_ERROR_TO_SHORTEN, NO_RANGE = 1.3, 0.1, 1e300
 # Damping of the steps before the last one: eigenvalues of their Hessian are raised by this multiple
 # of the spectral norm of its noise, so that no step is long where noise drowns the rows.
 DAMPING = 2.5
+FARTHEST = 1e100  # entry of a point that is stepped to
 LARGEST_CONDITION = 1e8  # eigenvalues of a Hessian are at least its largest, over this
 
 
@@ -291,7 +292,10 @@ class InferenceStage(Stage):
             values = np.maximum(values, max(values[-1], 1e-300) / LARGEST_CONDITION)
             values += DAMPING * std * math.sqrt(2 * size)
             step = (vectors / values) @ (vectors.T @ gradient)
-            point = point - (coordinates.matrix @ step)[:, None]
+            following = point - (coordinates.matrix @ step)[:, None]
+            # Without noise there may be no solution, as for classes that a line separates.
+            if np.abs(following).max() < FARTHEST:
+                point = following
         return point
 
     def _joint(

@@ -300,3 +300,24 @@ def test_steps_are_integers_of_the_grid_with_exact_noise():
 def test_noise_too_fine_is_refused():
     with pytest.raises(ValueError, match="too fine"):
         VaryingNoise(GaussianNoise(1e-20), Contribution(1.0, 2.0, 5, 1e9), 1.0)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 40], ids=["row by row", "few rows", "all rows"])
+def test_a_null_row_adds_nothing_where_margins_overflow(batch):
+    """There the difference of residuals is not a number, and no weight makes it 0."""
+    n, anchor, start = 40, np.array([[0.0], [1.2e308]]), np.array([[0.0], [0.1]])
+    step, sampler = 2.0**1000, AllRows() if batch == n else FixedSize(batch)
+    found = []
+    for x, weight in ((-100.0, 1.0), (0.0, 0.0)):
+        X, weights = np.zeros((n, 1)), np.zeros(n)
+        X[:, 0], weights[:] = x, weight
+        rows = MemorySource.of(X, np.zeros((n, 1)), weights, None, 2.0)
+        public = Public(n, 1, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=True, weighted=True)
+        context = PublicContext(public, Problem(SquaredError(), NoPenalty()), 0.0)
+        release = SVRGPass(
+            anchor + start, anchor, np.zeros((2, 1)), np.full(1, step), 1.0, sampler=sampler
+        )
+        answer = release.answer(rows, context, noise_source(1))
+        found.append(-batch * (answer[0] - anchor).ravel() / step)
+    assert np.abs(found[1]).max() < 1e-6
+    assert np.linalg.norm(found[0] - found[1]) <= batch * (1 + 1e-9)
