@@ -144,8 +144,8 @@ def _side_by_side(
             margins *= weights[first:stop]
         np.copyto(margins, 0.0, where=np.isnan(margins))
         limits = inverse[first:stop] * bound
-        np.minimum(margins, limits, margins)
-        np.maximum(margins, np.negative(limits, limits), margins)
+        np.minimum(margins, limits, out=margins)
+        np.maximum(margins, np.negative(limits, out=limits), out=margins)
         np.dot(margins, batch, out)
         dscal(factor, out)
 
