@@ -77,6 +77,44 @@ def in_threads(smoke: bool):
     yield f"epsilon of {count} Poisson batches, each with its own noise, seconds", seconds, "<= 5"
 
 
+class Repeated:
+    """The same rows, over and over, in place of a file of many."""
+
+    def __init__(self, rows, n_rows):
+        self._rows, self.shape, self.n_read = rows, (n_rows, *rows.shape[1:]), 0
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, chosen):
+        size, start = chosen.stop - chosen.start, chosen.start % len(self._rows)
+        self.n_read += size
+        if start + size <= len(self._rows):
+            return self._rows[start : start + size]
+        return self._rows[np.arange(start, start + size) % len(self._rows)]
+
+
+def in_chunks(smoke: bool):
+    """Five steps on more rows than memory holds, which are given chunk by chunk."""
+    n_rows, n_held = (200_000, 10_000) if smoke else (100_000_000, 1_000_000)
+    rng = np.random.default_rng(0)
+    held = rng.standard_normal((n_held, 20))
+    labels = (held[:, 0] + rng.logistic(size=n_held) > 0).astype(int)
+    X, y = Repeated(held, n_rows), Repeated(labels, n_rows)
+    # delta below 1 / n
+    model = skdp.DPLogisticRegression(delta=1e-9, classes=[0, 1], solver="gd", max_iter=5)
+    with threadpool_limits(2):
+        tracemalloc.start()
+        seconds = seconds_of(lambda: model.fit(skdp.Chunks(X, y)))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    what = f"gd in chunks ({n_rows}, 20), scaling and 5 steps, two threads, wall time in seconds"
+    yield what, seconds, ""
+    yield "  passes", X.n_read / n_rows, ""
+    yield "  million rows a second", X.n_read / seconds / 1e6, ""
+    yield "  peak memory beside the rows that are held, megabytes", peak / 1e6, ""
+
+
 class Copies(skdp.Partitions):
     """A partition, and what many workers that held one like it would send."""
 
@@ -155,4 +193,4 @@ def on_cluster(smoke: bool):
     yield "  pass / (1.25 passes with two threads + 25 ms)", there / least, "<= 1"
 
 
-PARTS = {"threads": in_threads, "cluster": on_cluster}
+PARTS = {"threads": in_threads, "chunks": in_chunks, "cluster": on_cluster}

@@ -54,11 +54,14 @@ def test_noise_in_empty_bins_does_not_keep_a_range_wide(rng, in_common):
     held = np.zeros(16)
     held[:3] = 1500, 400, 100
     std, whole = np.array([0.06 * N_ROWS]), Ranges(np.zeros(1), np.ones(1))
-    for _ in range(200):
+    wide = 0
+    for _ in range(300):
         counts = (held + rng.normal(0.0, std[0], 16))[None]
         found = zoomed(counts, std, N_ROWS, exact=False, ranges=whole, in_common=in_common)
         assert found.low[0] == 0.0
-        assert 2 / 16 <= found.high[0] <= 0.6
+        assert found.high[0] >= 2 / 16
+        wide += found.high[0] > 0.6
+    assert wide <= 12  # 3 are expected of features, which are trimmed less, and none of targets
 
 
 def test_one_far_magnitude_of_pure_noise_widens_nothing():
