@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import types
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import sparse
 
 import skdp
 from skdp.linear_model.partitions import ParquetColumns
+from skdp.oracle.sources import records
 from skdp.oracle.sources.partitioned import require_few_partitions
 
 RNG = np.random.default_rng(0)
@@ -171,6 +173,21 @@ def test_sums_make_no_more_additions_than_are_charged():
     require_few_partitions([10_000] * 50, 20, False)
     with pytest.raises(ValueError, match="too finely"):
         require_few_partitions([1] * 300_000, 20, False)
+
+
+@pytest.mark.parametrize("n_features", [1, 20, 1000])
+@pytest.mark.parametrize("n_rows", [30_000, 10**6, 10**9])
+def test_tables_of_any_size_are_taken_in_chunks_of_the_usual_size(n_features, n_rows):
+    rows = types.SimpleNamespace(shape=(n_rows, n_features), __getitem__=None)
+    sizes = [one.stop - one.start for one in skdp.Chunks(rows, range(n_rows))._slices]
+    require_few_partitions(sizes, n_features, is_sparse=False)
+    # What a record goes through: its block, blocks and parts of its chunk, and the chunks.
+    for is_copied in (False, True):
+        block = records.block_rows(n_rows, n_features, False, is_copied)
+        parts = records.row_parts(sizes[0], n_features, 8, False)
+        within = max(-(-(part.stop - part.start) // block) for part in parts) + len(parts)
+        charged = records.longest_sum(n_rows, n_features, is_sparse=False, grouped=False)
+        assert min(block, sizes[0]) + within + len(sizes) <= charged
 
 
 @pytest.mark.parametrize(

@@ -216,13 +216,20 @@ def require_few_partitions(sizes: list[int], n_features: int, is_sparse: bool) -
     """Raise ValueError if sums over partitions make more additions than rounding is charged for.
 
     Those are as many as there are rows in a block, plus the blocks and ``2 * MAX_PARTS``; see
-    :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding`.
+    :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding`. A record goes through those of
+    its block, of the blocks and parts of its partition, and of the partitions. Where these have a
+    block of rows at least, but for one of them, other partitions' blocks are as many as partitions,
+    so that other sums, which are charged for by their blocks, are covered as well.
     """
     n_rows, allowed, made = sum(sizes), 0, 0
+    smallest = sorted(sizes)[min(1, len(sizes) - 1)]
     for step in block_sizes(n_rows, n_features, is_sparse):
         allowed = max(allowed, step - (-n_rows // step) + 2 * MAX_PARTS)
-        blocks = sum(-(-size // step) for size in sizes)
-        made = max(made, min(step, max(sizes)) + blocks + len(sizes))
+        blocks = [-(-size // step) for size in sizes]
+        sums = sum(blocks)
+        if smallest >= step:
+            sums = min(sums, max(blocks) + MAX_PARTS + 1)
+        made = max(made, min(step, max(sizes)) + sums + len(sizes))
     if made > allowed:
         raise ValueError(
             f"{n_rows} rows in {len(sizes)} partitions are divided too finely for rounding errors "
