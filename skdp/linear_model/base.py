@@ -152,7 +152,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             twin._check_parameters()
         declared = replace(twin._declared_targets(like.n_outputs), is_column=like.is_column)
         # 2. The rest is that of any fit.
-        require_few_partitions(sizes, like.n_features, like.is_sparse)
+        require_few_partitions(len(sizes))
         prepared = self._prepare(
             sum(sizes),
             like.n_features,

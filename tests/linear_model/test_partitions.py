@@ -14,8 +14,9 @@ from scipy import sparse
 
 import skdp
 from skdp.linear_model.partitions import ParquetColumns
-from skdp.oracle.sources import records
-from skdp.oracle.sources.partitioned import require_few_partitions
+from skdp.oracle.scaling import Scaling
+from skdp.oracle.sources.partitioned import PartitionedSource, SumTask, require_few_partitions
+from skdp.oracle.sources.records import MAX_PARTS
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 4)) * [1.0, 5.0, 0.1, 2.0] + 1
@@ -169,25 +170,37 @@ def test_rows_that_change_during_a_fit_are_refused():
         skdp.DPRidge().fit(skdp.Chunks(Changing(rows), Y, 1000))
 
 
-def test_sums_make_no_more_additions_than_are_charged():
-    require_few_partitions([10_000] * 50, 20, False)
+class Additions(int):
+    """Counts the additions that the sum it stands for has gone through, at most."""
+
+    def __add__(self, other):
+        return Additions(1 + max(int(self), int(other)))
+
+
+class Summands(skdp.Partitions):
+    def __init__(self, n_partitions):
+        self._n_partitions = n_partitions
+
+    def run(self, task, spread=map):
+        return (Additions(0) for _ in range(self._n_partitions))
+
+
+@pytest.mark.parametrize("n_partitions", [1, 2, 3, 40, 1000, 2**16 - 1, 2**16])
+def test_sums_make_no_more_additions_than_are_charged(n_partitions):
+    """In memory there are as many as parts, and twice as many are charged for in every sum."""
+    require_few_partitions(n_partitions)
+    task = SumTask(None, None, 0.0, Scaling())
+    found = PartitionedSource(Summands(n_partitions), 10, task).total(len)
+    assert int(found) <= 2 * MAX_PARTS
     with pytest.raises(ValueError, match="too finely"):
-        require_few_partitions([1] * 300_000, 20, False)
+        require_few_partitions(2**16 + 1)
 
 
 @pytest.mark.parametrize("n_features", [1, 20, 1000])
 @pytest.mark.parametrize("n_rows", [30_000, 10**6, 10**9])
 def test_tables_of_any_size_are_taken_in_chunks_of_the_usual_size(n_features, n_rows):
     rows = types.SimpleNamespace(shape=(n_rows, n_features), __getitem__=None)
-    sizes = [one.stop - one.start for one in skdp.Chunks(rows, range(n_rows))._slices]
-    require_few_partitions(sizes, n_features, is_sparse=False)
-    # What a record goes through: its block, blocks and parts of its chunk, and the chunks.
-    for is_copied in (False, True):
-        block = records.block_rows(n_rows, n_features, False, is_copied)
-        parts = records.row_parts(sizes[0], n_features, 8, False)
-        within = max(-(-(part.stop - part.start) // block) for part in parts) + len(parts)
-        charged = records.longest_sum(n_rows, n_features, is_sparse=False, grouped=False)
-        assert min(block, sizes[0]) + within + len(sizes) <= charged
+    require_few_partitions(len(skdp.Chunks(rows, range(n_rows))._slices))
 
 
 @pytest.mark.parametrize(

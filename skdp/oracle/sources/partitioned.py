@@ -14,13 +14,15 @@ import numpy as np
 from skdp._numbers import AnyArray, Array
 from skdp.oracle.scaling import Map, Scaling
 from skdp.oracle.sources.base import BlockFunction, RepeatableSource
-from skdp.oracle.sources.records import MAX_PARTS, Records, block_rows, block_sizes
+from skdp.oracle.sources.groups import added_in_pairs
+from skdp.oracle.sources.records import MAX_PARTS, Records, block_rows
 
 # X, targets, weights or None, of what a partition holds.
 Read = Callable[[Any, Any], tuple[Any, AnyArray, Array | None]]
 
 
 SPENT = "The budget of this fit is spent."
+MOST_PARTITIONS = 1 << MAX_PARTS  # see `require_few_partitions`
 
 
 class Partitions(ABC):
@@ -132,14 +134,15 @@ class PartitionedSource(RepeatableSource):
     def total(
         self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
     ) -> Any:
-        """Sum a function over the partitions, in their order, whichever is done first."""
+        """Sum a function over the partitions in pairs, in their order, whichever is done first."""
         task = replace(self._task, function=function, arguments=arguments, vectors=rows)
-        total: Any = None
+        return added_in_pairs(self._sums(task))
+
+    def _sums(self, task: SumTask) -> Iterator[Any]:
         for found in self._answers(task):
             if isinstance(found, Failure):
                 raise ValueError(f"{found.message.removesuffix(SPENT).strip()} {SPENT}")
-            total = found if total is None else total + found
-        return total
+            yield found
 
     def _answers(self, task: SumTask) -> Iterator[Any]:
         try:
@@ -196,7 +199,8 @@ class Chunks(Partitions):
             )
         if rows_at_once is None:
             # So many blocks that the sums of chunks add next to nothing to rounding errors.
-            rows_at_once = MAX_PARTS * block_rows(2**62, int(shape[1]), False, is_copied=False)
+            usual = MAX_PARTS * block_rows(2**62, int(shape[1]), False, is_copied=False)
+            rows_at_once = max(usual, -(-shape[0] // MOST_PARTITIONS))
         if not rows_at_once >= 1:
             raise ValueError(f"Chunks: rows_at_once must be at least 1; got {rows_at_once!r}.")
         if len(y) != shape[0]:
@@ -212,27 +216,17 @@ class Chunks(Partitions):
         return spread(lambda rows: task(self._X[rows], self._y[rows]), self._slices)
 
 
-def require_few_partitions(sizes: list[int], n_features: int, is_sparse: bool) -> None:
+def require_few_partitions(n_partitions: int) -> None:
     """Raise ValueError if sums over partitions make more additions than rounding is charged for.
 
-    Those are as many as there are rows in a block, plus the blocks and ``2 * MAX_PARTS``; see
-    :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding`. A record goes through those of
-    its block, of the blocks and parts of its partition, and of the partitions. Where these have a
-    block of rows at least, but for one of them, other partitions' blocks are as many as partitions,
-    so that other sums, which are charged for by their blocks, are covered as well.
+    A record goes through the additions of its block, through one for each block of its partition,
+    as in memory, and, since partitions are added up in pairs, through at most twice the binary
+    logarithm of their number: no more than the ``2 * MAX_PARTS`` that every sum over rows allows
+    for parts (`skdp.oracle.kernels.clipped_gradients.gradient_rounding`, for one).
     """
-    n_rows, allowed, made = sum(sizes), 0, 0
-    smallest = sorted(sizes)[min(1, len(sizes) - 1)]
-    for step in block_sizes(n_rows, n_features, is_sparse):
-        allowed = max(allowed, step - (-n_rows // step) + 2 * MAX_PARTS)
-        blocks = [-(-size // step) for size in sizes]
-        sums = sum(blocks)
-        if smallest >= step:
-            sums = min(sums, max(blocks) + MAX_PARTS + 1)
-        made = max(made, min(step, max(sizes)) + sums + len(sizes))
-    if made > allowed:
+    if n_partitions > MOST_PARTITIONS:
         raise ValueError(
-            f"{n_rows} rows in {len(sizes)} partitions are divided too finely for rounding errors "
-            "to stay within what noise is added for. Put several partitions together. Nothing was "
-            "released and nothing was charged."
+            f"rows in {n_partitions} partitions are divided too finely for rounding errors to stay "
+            f"within what noise is added for; at most {MOST_PARTITIONS} are taken. Put several "
+            "partitions together. Nothing was released and nothing was charged."
         )
