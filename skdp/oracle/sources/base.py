@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -113,3 +114,15 @@ def require_kind(source: Source, kind: type[Kind]) -> Kind:
     if not isinstance(source, kind):
         raise TypeError(f"{type(source).__name__} is not a {kind.__name__}. Nothing was released.")
     return source
+
+
+def added_in_pairs(parts: Iterable[Any]) -> Any:
+    """Add up in pairs, then pairs of pairs: each of n sums meets about 2 log2(n) additions."""
+    waiting: list[tuple[int, Any]] = []
+    for part in parts:
+        level = 0
+        while waiting and waiting[-1][0] == level:
+            part = waiting.pop()[1] + part
+            level += 1
+        waiting.append((level, part))
+    return functools.reduce(lambda right, left: left + right, [one for _, one in waiting[::-1]])

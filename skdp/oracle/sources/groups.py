@@ -8,9 +8,7 @@ rounding of a sum has a bound that holds for any number of rows.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -18,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import Array, Indices
-from skdp.oracle.sources.base import BlockFunction
+from skdp.oracle.sources.base import BlockFunction, added_in_pairs
 from skdp.oracle.sources.memory import Divisions, Map, MemorySource
 from skdp.oracle.sources.records import Records, grouped_part_rows, slices
 
@@ -219,15 +217,3 @@ class GroupedSource(MemorySource):
         step = grouped_part_rows(n_numbers)
         blocks = (self.groups.between(i, i + step) for i in range(0, max(self.n_rows, 1), step))
         return added_in_pairs(self._spread(over, list(blocks)))
-
-
-def added_in_pairs(parts: Iterable[Any]) -> Any:
-    """Add up in pairs, then pairs of pairs: each of n sums meets about 2 log2(n) additions."""
-    waiting: list[tuple[int, Any]] = []
-    for part in parts:
-        level = 0
-        while waiting and waiting[-1][0] == level:
-            part = waiting.pop()[1] + part
-            level += 1
-        waiting.append((level, part))
-    return functools.reduce(lambda right, left: left + right, [one for _, one in waiting[::-1]])

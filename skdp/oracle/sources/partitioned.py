@@ -13,8 +13,7 @@ import numpy as np
 
 from skdp._numbers import AnyArray, Array
 from skdp.oracle.scaling import Map, Scaling
-from skdp.oracle.sources.base import BlockFunction, RepeatableSource
-from skdp.oracle.sources.groups import added_in_pairs
+from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs
 from skdp.oracle.sources.records import MAX_PARTS, Records, block_rows
 
 # X, targets, weights or None, of what a partition holds.

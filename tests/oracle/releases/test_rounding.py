@@ -32,7 +32,7 @@ from skdp.oracle import (
 )
 from skdp.oracle.releases.base import Contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
-from skdp.oracle.sources.groups import added_in_pairs
+from skdp.oracle.sources.base import added_in_pairs
 from skdp.oracle.sources.records import Records, grouped_part_rows, longest_sum
 
 

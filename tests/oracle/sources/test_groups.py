@@ -19,7 +19,8 @@ from skdp.oracle.kernels.clipped_gradients import (
 from skdp.oracle.kernels.clipped_means import clipped_means, count_short_means
 from skdp.oracle.releases.counts import count_short, squared_norms
 from skdp.oracle.sources import records as recorded
-from skdp.oracle.sources.groups import GroupBlock, GroupedSource, Groups, added_in_pairs
+from skdp.oracle.sources.base import added_in_pairs
+from skdp.oracle.sources.groups import GroupBlock, GroupedSource, Groups
 from skdp.oracle.sources.records import Records
 
 CLIP = 0.5
