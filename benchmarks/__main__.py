@@ -72,6 +72,17 @@ def cases(module, names, options) -> None:
         raise SystemExit(1)
 
 
+def constants(module, names, options) -> None:
+    """Run, unless the file is to be read, and say what came out."""
+    rows = module.read(options.output)[1]
+    if not options.verdict:
+        rows = module.run(
+            options.output, options.command, names, runs=options.runs, jobs=options.jobs,
+            **given(options, epsilons="epsilon", delta="delta"),
+        )  # fmt: skip
+    print(*module.report(rows), sep="\n")
+
+
 def inference(module, names, options) -> None:
     """Run a part of the benchmark of intervals, or say what its file says."""
     from benchmarks import inference_peers, inference_real
@@ -134,6 +145,8 @@ class Command:
         Its file in the folder of results; ``--output`` says otherwise.
     names : str
         What names that follow are names of; "" if it takes none.
+    runs : int
+        As ``--runs`` says otherwise.
     """
 
     module: str
@@ -141,6 +154,7 @@ class Command:
     about: str
     output: str | None = None
     names: str = ""
+    runs: int = 10
 
 
 COMMANDS = {
@@ -165,6 +179,10 @@ COMMANDS = {
     "cases": Command(
         "cases.running", cases,
         "generated data with ugly columns: raw, and with free scaling", "cases.csv", "CASE",
+    ),
+    "constants": Command(
+        "constants", constants,
+        "fits with half and with twice each constant of scaling", "constants.csv", "CONSTANT", 3,
     ),
     "expected": Command(
         "expected", lambda module, names, options: module.run(),
@@ -224,7 +242,7 @@ def parse(arguments=None):
     parser.add_argument("--conditions", nargs="+", help="raw, standardised; both by default")
     parser.add_argument("--epsilon", type=float, nargs="+")
     parser.add_argument("--delta", type=float)
-    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--runs", type=int, help="10 by default, of constants 3")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument(
         "--all",
@@ -246,7 +264,7 @@ def parse(arguments=None):
 
 def smoke() -> None:
     """All of it once, on data that come with scikit-learn."""
-    from benchmarks import groups, inference, speed, utility, verdict
+    from benchmarks import constants, groups, inference, speed, utility, verdict
     from benchmarks.cases import running
 
     data = ["breast_cancer", "diabetes"]
@@ -254,6 +272,10 @@ def smoke() -> None:
     print(*verdict.report(rows), sep="\n")
     found = running.run(None, "smoke", running.SMOKE, [1.0], utility.DELTA, 2, 1, most_rows=500)
     print(*running.report(found, found), sep="\n")
+    found = constants.run(
+        None, "smoke", epsilons=[1.0], runs=1, jobs=1, data=constants.SMOKE, most_rows=500
+    )
+    print(*constants.report(found), sep="\n")
     speed.run(None, "smoke", smoke=True)
     with TemporaryDirectory() as folder:
         inference.run(Path(folder) / "inference.csv", "smoke", runs=2, minutes=1, smoke=True)
@@ -270,6 +292,7 @@ def main() -> None:
         parser.error(f"unknown benchmark {name!r}; see python -m benchmarks --help")
     command = COMMANDS[name]
     options.command = "python -m benchmarks " + shlex.join(sys.argv[1:])
+    options.runs = command.runs if options.runs is None else options.runs
     if options.output is None and command.output is not None:
         options.output = RESULTS / command.output
     command.run(importlib.import_module(f"benchmarks.{command.module}"), names, options)
