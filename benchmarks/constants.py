@@ -44,7 +44,8 @@ COUNTS = ("runs", "cells", "changed", "failed", "better", "worse", "log_loss_bet
 FIGURES = ("score", "score_se", "log_loss", "log_loss_se", "worst_by", "best_by")
 # "changed" counts cells with a fit that is another; "failed" those with one that has no scores.
 # Differences are such that more is better, also of log loss: means over cells, their standard
-# errors, and how many cells differ beyond noise. "worst" and "best" are by either metric.
+# errors, and how many cells differ beyond noise. "worst" and "best" are by either metric, empty
+# where no cell got worse, or better.
 COLUMNS = ("module", "constant", "as_it_is", "at", "value", "runs", "cells", "changed", "failed",
            "score", "score_se", "better", "worse", "log_loss", "log_loss_se", "log_loss_better",
            "log_loss_worse", "worst", "worst_by", "best", "best_by")  # fmt: skip
@@ -166,9 +167,10 @@ def row_of(variant: Variant, number: int, cells: dict[str, list]) -> dict:
     for metric, own in found.items():
         if own:
             row[metric], row[f"{metric}_se"] = mean_and_error([mean for mean, _ in own])
-    if row["changed"] and found["score"]:
-        both = [one for own in found.values() for one in own]
-        (row["worst_by"], row["worst"]), (row["best_by"], row["best"]) = min(both), max(both)
+    both = [one for own in found.values() for one in own if one[0] != 0]
+    for what, (mean, cell) in {"worst": min(both), "best": max(both)}.items() if both else ():
+        if (mean > 0) == (what == "best"):
+            row[what], row[f"{what}_by"] = cell, mean
     return row
 
 
@@ -219,7 +221,8 @@ def report(rows: list[dict]) -> Iterator[str]:
             f"{row['changed']} of {row['cells']} cells changed, score {row['score']:+.4f} "
             f"(+{row['better']} -{row['worse']}), log loss {row['log_loss']:+.4f} "
             f"(+{row['log_loss_better']} -{row['log_loss_worse']}), {row['failed']} failed; "
-            f"worst {row['worst']} {row['worst_by']:+.3f}, best {row['best']} {row['best_by']:+.3f}"
+            f"worst {row['worst'] or '-'} {row['worst_by']:+.3f}, "
+            f"best {row['best'] or '-'} {row['best_by']:+.3f}"
         )
 
 

@@ -34,8 +34,9 @@ def cell(row, metric):
         return ""
     prefix = "" if metric == "score" else f"{metric}_"
     better, worse = row[f"{prefix}better"], row[f"{prefix}worse"]
-    mark = "**" if abs(row[metric]) > 2 * row[f"{metric}_se"] else ""
-    return f"{mark}{row[metric]:+.4f}{mark} ({better}, {worse})"
+    gain = round(row[metric], 4) + 0.0  # no zero has a sign
+    mark = "**" if gain and abs(row[metric]) > 2 * row[f"{metric}_se"] else ""
+    return f"{mark}{gain:+.4f}{mark} ({better}, {worse})"
 
 
 def line(own):
@@ -75,9 +76,9 @@ def sentences(command, rows, idle):
     )
     if moved:
         yield (
-            f"Of the {len(moved)} values that change some fit, {worse} make more figures worse "
-            f"than better, and {better} the other way round; on average over all cells the score "
-            f"changes by {most(moved, min)} to {most(moved, max)}."
+            f"Of the {len(moved)} values that change some fit, {worse} make more scores and log "
+            f"losses worse than better, and {better} the other way round; on average over all "
+            f"cells the score changes by {most(moved, min)} to {most(moved, max)}."
         )
 
 

@@ -205,7 +205,7 @@ def test_a_row_counts_what_is_beyond_noise():
         assert (row["better"], row["worse"]) == (0, 0), gains
     row = constants.row_of(NEAR, 1, cells(0.02, 0.021, metric="log_loss"))
     assert (row["log_loss_worse"], row["log_loss"]) == (1, pytest.approx(-0.0205))
-    assert (row["worst"], row["best"]) == ("a, log loss", "a, score")
+    assert (row["worst"], row["best"]) == ("a, log loss", "")
 
 
 def test_a_fit_that_is_lost_counts_as_one():
@@ -279,7 +279,7 @@ def test_the_page_tells_which_constants_matter(page, tmp_path, monkeypatch, caps
     page.main()
     text = capsys.readouterr().out
     assert "1 of 2 constants change no fit in any cell: ``estimates.WIDE``." in text
-    assert "0 make more figures worse than better, and 1 the other way round" in text
+    assert "0 make more scores and log losses worse than better, and 1 the other way round" in text
     assert "   * - ``estimates.NEAR``\n     - 0.5\n     - 0.25\n     - +0.1000 (1, 0)\n" in text
     constants.merge(path, "a command", [constants.row_of(NEAR, 1, same)])
     page.main()
