@@ -238,7 +238,7 @@ def test_rows_are_merged_and_those_of_constants_that_are_gone_dropped(tmp_path):
 def test_a_run_changes_constants_in_processes_of_its_own(tmp_path, capsys):
     path = tmp_path / "constants.csv"
     rows = constants.run(
-        path, "a command", ["THIN"], [1.0], runs=2, jobs=1, data=constants.SMOKE, most_rows=300
+        path, "a command", ["WIDE"], [1.0], runs=2, jobs=1, data=constants.SMOKE, most_rows=300
     )
     assert [row["at"] for row in rows] == ["half", "twice"]
     for row in rows:

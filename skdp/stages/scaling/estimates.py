@@ -8,6 +8,7 @@ themselves, and where there is much a column is what columns usually are, in thi
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +17,10 @@ from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
 from skdp.oracle.kernels.histograms import SIDE, STEPS
 from skdp.stages.scaling.templates import (
-    COLUMNS_AT_ONCE,
     Templates,
     bin_templates,
+    fine_laws,
+    log_likelihood,
     magnitude_templates,
     median_end,
     posteriors_of,
@@ -39,37 +41,17 @@ OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the 
 # Columns may be alike if so many of them have sizes so far apart at most, that being a multiple of
 # the noise.
 NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
-# Most mean of such a column, in sizes, in units of the noise; and the limits of that in sizes. From
-# the lower one on all of them are centred by the mean that they have in common.
-HIDES_MEAN, LEAST_SHOWN, MOST_HIDDEN = 40.0, 1.5, 4.0
-# Most size in bins of a column that shows one value only, and of one that does if its size is so
-# much smaller than that of others.
-LONE, NEARLY_LONE, SMALLER = 0.6, 1.5, 30.0
-OWN_VALUE = 0.25  # size of such a column next to its value, where columns differ: 0 and 1 have 0.5
-# Where so many columns have sizes so far apart at most, around 0, one that is so much narrower
-# shows its commonest values only.
-MANY_LIKE, LIKE, NARROW = 0.5, 4.0, 10.0
+NOT_FAR = 1.5  # most mean of such a column, in sizes
+LONE = 0.6  # most size in bins of a column that shows one value only
+OWN_VALUE = 0.25  # size of such a column next to its value: 0 and 1 have 0.5
 AGAIN = 0.25  # most share of the bins of a range that is made smaller once more
 FINEST = 2.0**-40  # of widths of bins, next to the offset
-# Columns that are narrow next to their distance from 0 get a look with many bins at them alone. A
-# record lies in one bin of each column, however many there are, so bins cost nothing but draws of
-# noise; a column that fills few of them stands out, and one that fills more can be seen by coarse
-# bins.
-CLOSER = 4  # base-2 logarithm of the weight of such columns next to the others'
-# A window of bins is trusted up to this noise on the count in it, as a share of the rows; and it
-# holds a column if no more than this share of the rows lies elsewhere, as far as noise lets us see.
-TRUSTED, ELSEWHERE = 0.09, 0.004
-# The widest window that is trusted should fill a tenth of the range, so that a wider column is seen
-# by the coarse bins of the next round.
-FILLED, MOST_FINE = 0.1, 1024
-NEAR = 0.5  # most width of the range of such a column, next to its distance from 0
-SPREAD_OUT = 3  # bins over which a column has to be spread for its size to be known
-# Share of the records in one bin of a range of three windows that tells one value from a narrow
-# column: the coarsest bins, 8 of them, hold three quarters at most of a normal law that fills one.
-IN_ONE_BIN = 0.8
-NEARBY = 10.0  # most distance from 0 of such a value, in usual sizes of the other columns
+NEAR = 0.5  # most width of the range of a range far from 0, next to its distance from 0
 LEAST_SIZE = 0.2  # of a shape, in bins
 WIDE = 5.0  # least range in units of the size
+DROWNS = (
+    0.08  # noise on the counts of features, as a share of the rows, from which all are read at once
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +65,10 @@ class Ranges:
     def far_from_0(self) -> Mask:
         """Which ranges are short next to their distance from 0: a long tail's are not."""
         return self.high - self.low < NEAR * np.maximum(self.low, -self.high)
+
+    def of(self, columns: Indices) -> Ranges:
+        """Return the ranges of some columns."""
+        return Ranges(self.low[columns], self.high[columns])
 
     def where(self, chosen: Mask, other: Ranges) -> Ranges:
         """Return the ranges, others for the chosen columns."""
@@ -136,7 +122,7 @@ def denoised(
     sizes = np.maximum(sizes, LEAST_SIZE)
     shapes = np.empty(counts.shape)
     likely_mean, likely_size = np.empty(len(counts)), np.empty(len(counts))
-    for columns, posterior in posteriors_of(counts, std, n_rows, templates, in_common):
+    for columns, posterior in _posteriors(counts, std, n_rows, templates, in_common):
         shapes[columns] = posterior @ templates.shapes
         likely_mean[columns] = (posterior @ (means / sizes)) / (posterior @ (1 / sizes))
         likely_size[columns] = np.exp(posterior @ np.log(sizes))
@@ -147,6 +133,17 @@ def denoised(
     mean += likely_mean - mixed_mean
     size *= likely_size / np.maximum(mixed_size, LEAST_SIZE)
     return DenoisedBins(found, mean, size)
+
+
+def _posteriors(
+    counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool
+) -> Iterator[tuple[slice, Array]]:
+    """Yield columns, a few at once, and the probability of every shape, of one histogram."""
+
+    def fit(columns: slice | Indices) -> Array:
+        return log_likelihood(counts[columns], std[columns], n_rows, templates)
+
+    return posteriors_of(fit, len(counts), templates, in_common)
 
 
 def _moments(shapes: Array) -> tuple[Array, Array]:
@@ -180,7 +177,7 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
     first, last = np.empty((2, len(counts)), dtype=np.intp)
     beyond, ends = np.empty(counts.shape, dtype=bool), _inner(templates.shapes, TRIM)
     bins = np.arange(counts.shape[1])
-    for columns, posterior in posteriors_of(counts, std, n_rows, templates, in_common):
+    for columns, posterior in _posteriors(counts, std, n_rows, templates, in_common):
         first[columns], last[columns] = (median_end(posterior, one) for one in ends)
         away = np.maximum(first[columns][:, None] - bins, bins - last[columns][:, None])
         more = np.clip(FARTHER * (away - 1), 0.0, MOST_FARTHER)
@@ -236,72 +233,6 @@ def zoomed(
     return ranges.where(smaller, closer)
 
 
-def fine_bins(noise: float) -> int:
-    """Return the number of bins for this noise on a count, as a share of the rows."""
-    wanted = (TRUSTED / max(noise, 1e-9)) ** 2 / FILLED
-    return int(2.0 ** round(math.log2(min(max(wanted, 2.0), MOST_FINE))))
-
-
-def narrowed(counts: Array, std: Array, n_rows: int, ranges: Ranges) -> tuple[Ranges, Mask]:
-    """Return ranges around the smallest windows that hold the columns, and which may be narrower.
-
-    A range stays as it is where no window is seen to hold its column.
-
-    Parameters
-    ----------
-    counts : array of shape (n_columns, n_bins)
-    std : array of shape (n_columns,)
-        Noise on the counts of each column.
-    n_rows : int
-    ranges : Ranges
-    """
-    n_bins = counts.shape[1]
-    width = (ranges.high - ranges.low) / n_bins
-    farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    first, size = np.zeros((2, len(counts)), dtype=np.intp)
-    wide = np.flatnonzero(width > FINEST * farthest)
-    for start in range(0, len(wide), COLUMNS_AT_ONCE):
-        some = wide[start : start + COLUMNS_AT_ONCE]
-        first[some], size[some] = _windows(counts[some], std[some], n_rows)
-    closer = Ranges(ranges.low + (first - size) * width, ranges.low + (first + 2 * size) * width)
-    return ranges.where(size > 0, closer), (size > 0) & (size < SPREAD_OUT)
-
-
-def single_valued(counts: Array, n_rows: int, ranges: Ranges) -> Mask:
-    """Return which columns show one value alone, about as far from 0 as other columns are wide.
-
-    A value much farther from 0 is taken for an offset: there a narrow column is likelier than a
-    single value beside rare ones.
-    """
-    single = counts.max(axis=1) > IN_ONE_BIN * n_rows
-    if single.all():
-        return np.zeros_like(single)
-    usual = np.median((ranges.high - ranges.low)[~single]) / (2 * WIDE)
-    distance = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    return np.asarray(single & (distance < NEARBY * usual))
-
-
-def _windows(counts: Array, std: Array, n_rows: int) -> tuple[Indices, Indices]:
-    """First bin and number of bins of the smallest window that holds each column; 0 for none."""
-    first, sizes = np.zeros((2, len(counts)), dtype=np.intp)
-    sums = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
-    places = np.arange(len(counts))  # of the columns whose window is still looked for
-    for size in range(1, counts.shape[1]):
-        noise = std[places] * math.sqrt(size) / n_rows
-        held = sums[:, size:] - sums[:, :-size]
-        held /= n_rows
-        fullest = np.argmax(held, axis=1)
-        is_it = held[np.arange(len(places)), fullest] >= 1 - ELSEWHERE - 2 * noise
-        is_it &= noise <= TRUSTED
-        first[places[is_it]], sizes[places[is_it]] = fullest[is_it], size
-        go_on = ~is_it & (noise <= TRUSTED)
-        if not go_on.all():
-            places, sums = places[go_on], sums[go_on]
-            if not len(places):
-                break
-    return first, sizes
-
-
 def _found(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> DenoisedBins:
     """Return what bins hold: the very counts where they are exact."""
     if not exact:
@@ -330,18 +261,15 @@ def columns_from(
         one = np.where(np.abs(mean) > half, np.abs(mean), 1.0)
         size = np.where(found.size > 0, found.size * width, one)
     elif in_common:
-        size = _of_lone_values(found, size, mean, ~ranges.far_from_0)
-        # Differences that noise alone can make are not worth their harm.
-        doubt = np.minimum(1.0, DOUBT * std / n_rows)
-        usual = float(np.median(size))
-        size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
-        mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
+        # What a column holds beside one value other than 0 drowns in noise, and that value's bin
+        # says nothing of a size. A range far from 0 was found by looking closer: its ends do.
+        lone = (found.size <= LONE) & (np.abs(mean) > 2 * size) & ~ranges.far_from_0
+        size = np.where(lone, np.maximum(size, OWN_VALUE * np.abs(mean)), size)
+        mean, size = _without_doubtful(mean, size, std / n_rows)
         alike = _alike(mean, size, float(np.mean(std)) / n_rows)
         if alike.any():
-            common, one_size = float(np.median(mean[alike])), float(np.median(size[alike]))
-            if abs(common) < LEAST_SHOWN * one_size:
-                common, one_size = 0.0, float(np.median(np.hypot(mean, size)[alike]))
-            mean, size = np.where(alike, common, mean), np.where(alike, one_size, size)
+            one_size = float(np.median(np.hypot(mean, size)[alike]))
+            mean, size = np.where(alike, 0.0, mean), np.where(alike, one_size, size)
     else:
         mean = np.where(np.abs(mean) < OFF * (std / n_rows) * size, 0.0, mean)
     if not centred:
@@ -359,27 +287,62 @@ def columns_from(
     return Columns(np.minimum(low, 0.0), np.maximum(high, 0.0), np.zeros(len(mean)), size)
 
 
-def _of_lone_values(found: DenoisedBins, size: Array, mean: Array, may_be: Mask) -> Array:
-    """Sizes, where a column that shows one value other than 0 is taken to be as wide as others.
+def columns_from_all(
+    magnitudes: tuple[Array, Array],
+    bins: tuple[Array, Array],
+    n_rows: int,
+    ranges: Ranges,
+    centred: bool,
+) -> Columns:
+    """Range, centre and size of columns whose counts nearly drown, from all that was asked of them.
 
-    What it holds beside that value drowns in noise; the bin of one value says nothing of a size.
-    But a range that is short next to its distance from 0 was found by looking closer: its ends
-    tell of a size, and other values are clipped to them.
+    Means and sizes are those of the laws that a column may follow, each as probable as both its
+    histograms and what columns have in common make it.
+
+    Parameters
+    ----------
+    magnitudes : tuple of arrays, of shapes (n_columns, n_magnitudes) and (n_columns,)
+        Counts by sign and magnitude, and the noise on those of each column.
+    bins : tuple of arrays, of shapes (n_columns, n_bins) and (n_columns,)
+        Likewise in equal bins of ``ranges``.
+    n_rows : int
+    ranges : Ranges
+    centred : bool
     """
-    lone = (found.size <= LONE) & may_be
-    if lone.all():
-        return size
-    usual = float(np.median(size[~lone]))
-    near = np.abs(mean) < 2 * usual
-    like = near & (np.abs(np.log(size / usual)) < math.log(LIKE))
-    alike = bool(np.mean(like[~lone]) >= MANY_LIKE)
-    if alike:
-        lone |= near & (size < usual / NARROW)
-    else:
-        lone |= (found.size <= NEARLY_LONE) & (size < usual / SMALLER)
-    lone &= (np.abs(mean) > 2 * size) & may_be
-    # Where columns are not like each other, its size is taken from the value itself.
-    return np.where(lone, np.maximum(size, usual if alike else OWN_VALUE * np.abs(mean)), size)
+    laws, templates = fine_laws()
+    counts, std = bins
+    edges = np.linspace(ranges.low, ranges.high, counts.shape[1] + 1, axis=1)[:, 1:-1]
+
+    def fit(columns: slice | Indices) -> Array:
+        found = log_likelihood(magnitudes[0][columns], magnitudes[1][columns], n_rows, templates)
+        # Ranges end at powers of 4, so that many columns have the same bins.
+        each, which = np.unique(edges[columns], axis=0, return_inverse=True)
+        of_these, noise = counts[columns], std[columns]
+        for number, inner in enumerate(each):
+            same = np.flatnonzero(which.ravel() == number)
+            seen = of_these[same], noise[same], n_rows
+            found[same] += log_likelihood(*seen, laws.templates(inner))
+        return found
+
+    mean, size = np.empty((2, len(counts)))
+    means, sizes = laws.moments
+    for columns, posterior in posteriors_of(fit, len(counts), templates, in_common=True):
+        size[columns] = np.exp(posterior @ np.log(sizes))
+        # A mean matters next to the size; but a tiny size is no more telling than the usual one.
+        posterior /= np.maximum(sizes, size[columns][:, None])
+        mean[columns] = (posterior @ means) / posterior.sum(axis=1)
+    mean, size = _without_doubtful(mean, size, std / n_rows)
+    if not centred:
+        mean, size = np.zeros(len(mean)), np.hypot(size, mean)
+    return Columns(mean - WIDE * size, mean + WIDE * size, mean, size)
+
+
+def _without_doubtful(mean: Array, size: Array, noise: Array) -> tuple[Array, Array]:
+    """Means and sizes without differences that noise alone can make: not worth their harm."""
+    doubt = np.minimum(1.0, DOUBT * noise)
+    usual = float(np.median(size))
+    size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
+    return np.where(np.abs(mean) < doubt * size, 0.0, mean), size
 
 
 def _alike(mean: Array, size: Array, noise: float) -> Mask:
@@ -389,7 +352,5 @@ def _alike(mean: Array, size: Array, noise: float) -> Mask:
     """
     apart = np.abs(np.log(size / np.median(size)))
     most = min(math.log(MOST_APART), APART * noise)
-    # A mean that the counts show well is not for the noise to hide.
-    hidden = min(max(HIDES_MEAN * noise, LEAST_SHOWN), MOST_HIDDEN)
-    alike = (apart < most) & (np.abs(mean) < hidden * size)
+    alike = (apart < most) & (np.abs(mean) < NOT_FAR * size)
     return np.asarray(alike & (alike.mean() >= NEARLY_ALL))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from skdp._numbers import Array, Mask
+from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import (
     BinCounts,
     Columns,
@@ -21,8 +21,9 @@ from skdp.oracle import (
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.scaling import estimates
 from skdp.stages.scaling.estimates import Ranges
+from skdp.stages.scaling.narrow import CLOSER, fine_bins, narrowed, single_valued
 from skdp.stages.scaling.shares import Shares
-from skdp.stages.scaling.standard import left_alone, standard_columns
+from skdp.stages.scaling.standard import left_alone, reaches
 from skdp.stages.scaling.tails import with_tails
 
 FINENESS = ((0.03, 32), (0.08, 16), (math.inf, 8))  # noise on a count, and bins it allows
@@ -147,17 +148,28 @@ class ScalingStage(Stage):
             counts, std = magnitudes[part], noise[part]
             ranges = estimates.coarse_ranges(counts, std, n_rows, exact, in_common=is_features)
             centred = self.centred[not is_features]
-            standard = np.zeros(len(counts), dtype=bool)
+            reach = np.zeros(len(counts))
             if is_features and centred and not exact:
-                standard = standard_columns(counts, std, n_rows)
-            state = self._binned(oracle, part, ranges, is_features, rounds, ~standard)
+                reach = reaches(counts, std, n_rows)
+            state = self._binned(oracle, part, ranges, is_features, rounds, reach == 0)
             columns = estimates.columns_from(
                 state.counts, state.std, n_rows, exact, state.ranges, is_features, centred
             )
+            drowned = is_features & (state.std > estimates.DROWNS * n_rows) & (state.times > 0)
+            which = np.flatnonzero(drowned & ~state.ranges.far_from_0)
+            if len(which) and not exact:
+                found = estimates.columns_from_all(
+                    (counts[which], std[which]),
+                    (state.counts[which], state.std[which]),
+                    n_rows,
+                    state.ranges.of(which),
+                    centred,
+                )
+                columns = _replaced(columns, which, found)
             if not (exact or is_features):
                 seen = state.counts, state.std, state.ranges
                 columns = with_tails(columns, *seen, counts, std, ranges, n_rows)
-            columns = _as_they_are(columns) if exact else left_alone(columns, standard)
+            columns = _as_they_are(columns) if exact else left_alone(columns, reach)
             if is_features:
                 scaling = replace(scaling, columns=columns)
             else:
@@ -201,13 +213,13 @@ class ScalingStage(Stage):
             before, seen = state.ranges, (state.counts, state.std, n_rows)
             closer = estimates.zoomed(*seen, exact, before, is_features, again=number > 2)
             if not exact:
-                found, narrow = estimates.narrowed(*seen, before)
+                found, narrow = narrowed(*seen, before)
                 narrow &= found.far_from_0 & may_be_narrow
                 closer = closer.where(narrow, found)
                 first = first.where(narrow & ~looked_at, state)
                 looked_at = looked_at | narrow
             state = state.within(closer)
-        single = estimates.single_valued(state.counts, n_rows, state.ranges)
+        single = single_valued(state.counts, n_rows, state.ranges)
         return state.where(looked_at & single, first)
 
     def _zoomed_in(
@@ -217,13 +229,11 @@ class ScalingStage(Stage):
 
         Returned are the ranges as they are now, and which columns may be narrower still.
         """
-        weights = np.array(self.shares.log_weights[part]) + estimates.CLOSER * narrow
+        weights = np.array(self.shares.log_weights[part]) + CLOSER * narrow
         # What the others' weights leave of the noise.
-        noise = self._noise(part) * math.sqrt(np.mean(4.0 ** (estimates.CLOSER * (narrow - 1.0))))
-        counts, std = self._asked(
-            oracle, state.ranges, part, tuple(weights), estimates.fine_bins(noise)
-        )
-        found, still = estimates.narrowed(counts, std, oracle.public.n_rows, state.ranges)
+        noise = self._noise(part) * math.sqrt(np.mean(4.0 ** (CLOSER * (narrow - 1.0))))
+        counts, std = self._asked(oracle, state.ranges, part, tuple(weights), fine_bins(noise))
+        found, still = narrowed(counts, std, oracle.public.n_rows, state.ranges)
         return state.within(state.ranges.where(narrow, found)), narrow & still
 
     def _rehearsed(self, oracle: Oracle) -> Scaling:
@@ -280,6 +290,16 @@ class ScalingStage(Stage):
         answer, std = oracle.with_share(asked, share)
         factors = np.ldexp(1.0, np.array(weights))
         return answer / factors[:, None], std / factors
+
+
+def _replaced(columns: Columns, which: Indices, by: Columns) -> Columns:
+    """Columns of which some are replaced."""
+    found = []
+    for name in ("low", "high", "centre", "size"):
+        values: Array = getattr(columns, name).copy()
+        values[which] = getattr(by, name)
+        found.append(values)
+    return Columns(*found)
 
 
 def _within_range(columns: Columns) -> Columns:

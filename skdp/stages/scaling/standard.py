@@ -18,12 +18,16 @@ LEAST_NEGATIVE, MOST_ZERO = 0.35, 0.5
 LEAST_WITHIN = 0.5  # share of the values between 1/16 and 16 in size
 SMALLEST, LARGEST = 0.1, 1.8  # of the mean square of values cut at 2, those beyond 16 left out
 ELSEWHERE = 0.5  # share of a column's values out of reach that tells it from the others
-REACH = 4.0  # range of a standardised column: farther out lie outliers and the rarest labels
+# Range of a standardised column: farther out lie outliers and the rarest labels. Where more than
+# a share of the values visibly lies there, these are the ones of rare labels, and it is wider.
+REACH, RARE, REACH_OF_RARE = 4.0, 0.011, 9.0
 MOST_NOISE = 0.06  # on the shares of all columns together, for any conclusion
 
 
-def standard_columns(counts: Array, std: Array, n_rows: int) -> Mask:
-    """Return which columns are taken to be standardised already.
+def reaches(counts: Array, std: Array, n_rows: int) -> Array:
+    """Return how far from 0 the range of columns goes that are taken to be standardised already.
+
+    It is 0 for other columns.
 
     Parameters
     ----------
@@ -37,7 +41,7 @@ def standard_columns(counts: Array, std: Array, n_rows: int) -> Mask:
     shares = counts / n_rows
     noise = float(np.sqrt(np.mean(std**2) / n_columns)) / n_rows
     if noise > MOST_NOISE:
-        return np.zeros(n_columns, dtype=bool)
+        return np.zeros(n_columns)
     together = shares.mean(axis=0)
     low = _lower_ends()
     usual = (low >= 1 / 256) & (low < 16)
@@ -63,19 +67,23 @@ def standard_columns(counts: Array, std: Array, n_rows: int) -> Mask:
         and together[SIDE] <= MOST_ZERO
     )
     if not holds:
-        return np.zeros(n_columns, dtype=bool)
+        return np.zeros(n_columns)
+    rare, slack_rare = share((low >= 4) & (low < 16))  # two bins, so that little noise adds up
+    reach = REACH_OF_RARE if rare > max(RARE, slack_rare) else REACH
     out_of_reach = shares[:, (low >= 16) | ((low > 0) & (low < 1 / 1024))]
     slack = SURE * std / n_rows
     within_reach = out_of_reach.sum(axis=1) <= ELSEWHERE + slack * math.sqrt(2 * SIDE)
     # One bin alone has less noise than all of them, and a column far from 0 fills one.
-    return np.asarray(within_reach & (out_of_reach.max(axis=1) <= ELSEWHERE + slack))
+    within_reach &= out_of_reach.max(axis=1) <= ELSEWHERE + slack
+    return np.where(within_reach, reach, 0.0)
 
 
-def left_alone(columns: Columns, standard: Mask) -> Columns:
+def left_alone(columns: Columns, reach: Array) -> Columns:
     """Return the columns with those that are standardised taken as they are."""
+    standard = reach > 0
     return Columns(
-        np.where(standard, -REACH, columns.low),
-        np.where(standard, REACH, columns.high),
+        np.where(standard, -reach, columns.low),
+        np.where(standard, reach, columns.high),
         np.where(standard, 0.0, columns.centre),
         np.where(standard, 1.0, columns.size),
     )

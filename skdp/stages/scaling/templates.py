@@ -1,22 +1,30 @@
 """Shapes that columns may have, and how probable each is for a column, given its noisy counts."""
 
 import functools
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy import sparse
+from scipy.special import ndtr, ndtri
 
 from skdp._numbers import Array, Indices
 from skdp.oracle.kernels.histograms import SIDE, STEPS
 
 ZEROS = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that hold many
-OFFSETS = (1.0, 2.0, 4.0, 8.0, 23.0)  # centres in units of the size; beyond, one bin holds all
+# Centres in units of the size, of coarse laws and of fine ones; beyond, one magnitude holds all.
+OFFSETS = (1.0, 2.0, 4.0, 8.0, 23.0)
+FINE_OFFSETS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 23.0)
 # Log prior of each power of 2 that a size lies away from 1, and of each power of 4 where a column
 # holds zeros and little else, which noise imitates most easily.
 UNUSUAL, UNUSUAL_ZEROS = -0.25, -0.8
 SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
+TAILS, POINTS = (
+    0.006,
+    256,
+)  # share that their moments leave out at each end; of the numerical integral
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,86 +57,173 @@ class Templates:
         return np.asarray(np.einsum("ij,ij->i", self.shapes, self.shapes))
 
     @functools.cached_property
-    def of_kinds(self) -> Array:
+    def of_kinds(self) -> sparse.csr_array:
         """Whether a shape (row) is of a kind (column): 1 or 0."""
-        return np.asarray(np.eye(self.kinds.max() + 1)[self.kinds])
+        return _indicators(self.kinds)
 
     @functools.cached_property
-    def of_places(self) -> Array:
+    def of_places(self) -> sparse.csr_array:
         """Whether a shape (row) lies at a place (column): 1 or 0."""
-        return np.asarray(np.eye(self.places.max() + 1)[self.places])
+        return _indicators(self.places)
 
 
-def magnitude_edges() -> Array:
-    """Upper ends of the magnitudes: of zero, then of each bin; the last one is open."""
-    return np.append(4.0 ** (np.arange(SIDE) - STEPS), np.inf)
-
-
-def _bell(centre: float, size: float) -> Array:
-    """Probabilities of the magnitude bins under a normal law."""
-    edges = magnitude_edges()
-    line = np.concatenate([-edges[::-1], edges])
-    return np.asarray(np.maximum(np.diff(ndtr((line - centre) / size)), 0.0))
+def _indicators(labels: Indices) -> sparse.csr_array:
+    """One row for each label, with a 1 in its column."""
+    return sparse.csr_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)))
 
 
 class _Collection:
-    """Templates in the making."""
+    """Priors and labels of shapes in the making."""
 
     def __init__(self) -> None:
-        self.shapes: list[Array] = []
         self.log_prior: list[float] = []
         self.kinds: dict[object, int] = {}
         self.labels: list[tuple[int, int]] = []
 
-    def add(self, shape: Array, log_prior: float, kind: object, place: int) -> None:
+    def add(self, log_prior: float, kind: object, place: int) -> None:
         """Add a shape of a kind at a place."""
-        self.shapes.append(shape / shape.sum())
         self.log_prior.append(log_prior)
         self.labels.append((self.kinds.setdefault(kind, len(self.kinds)), place))
 
-    def finished(self) -> Templates:
-        """Return them all."""
+    def finished(self) -> tuple[Array, Indices, Indices]:
+        """Return log priors, kinds and places."""
         kinds, places = np.array(self.labels).T
-        return Templates(np.array(self.shapes), np.array(self.log_prior), kinds, places)
+        return np.array(self.log_prior), kinds, places
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """Laws that columns may follow: normal, lognormal, zeros with one other magnitude.
+
+    Attributes
+    ----------
+    centre, deviation : array of shape (n_bells,)
+        Of normal laws.
+    power, spread, positive : array of shape (n_lognormal,)
+        Mean and deviation of base-2 logarithms, and the share of positive values.
+    zeros, least, sign : array of shape (n_with_zeros,)
+        Share of zeros, and the least size of other values.
+    octaves : float
+        Base-2 logarithm of the largest of those next to the least; evenly in logarithms between.
+    log_prior : array of shape (n_laws,)
+        Of all of them, in this order, as are the other attributes.
+    kinds, places : arrays of int, of shape (n_laws,)
+    """
+
+    centre: Array
+    deviation: Array
+    power: Array
+    spread: Array
+    positive: Array
+    zeros: Array
+    least: Array
+    sign: Array
+    octaves: float
+    log_prior: Array
+    kinds: Indices
+    places: Indices
+
+    def below(self, points: Array) -> Array:
+        """Return the probability of less than each point (column) under each law (row)."""
+        bells = ndtr((points - self.centre[:, None]) / self.deviation[:, None])
+        size, above_0 = np.abs(points), points > 0
+        with np.errstate(divide="ignore"):
+            logs = np.log2(size)
+        within = ndtr((logs - self.power[:, None]) / self.spread[:, None])
+        positive = self.positive[:, None]
+        skewed = 1 - positive + np.where(above_0, positive, positive - 1) * within
+        within = np.clip((logs - np.log2(self.least)[:, None]) / self.octaves, 0.0, 1.0)
+        zeros, is_positive = self.zeros[:, None], self.sign[:, None] > 0
+        upwards = np.where(above_0, zeros + (1 - zeros) * within, 0.0)
+        downwards = np.where(above_0, 1.0, (1 - zeros) * (1 - within))
+        return np.vstack([bells, skewed, np.where(is_positive, upwards, downwards)])
+
+    def templates(self, inner_edges: Array) -> Templates:
+        """Return the shapes in bins between these edges; the outer bins are open."""
+        below = self.below(inner_edges)
+        n_laws = len(below)
+        ends = np.zeros((n_laws, 1)), np.ones((n_laws, 1))
+        shapes = np.maximum(np.diff(np.hstack([ends[0], below, ends[1]]), axis=1), 0.0)
+        return Templates(shapes, self.log_prior, self.kinds, self.places)
+
+    @functools.cached_property
+    def moments(self) -> tuple[Array, Array]:
+        """Mean and deviation of each law; of lognormal ones without the outermost values."""
+        # Even quantiles of a normal law, but for TAILS at either end, which count as their limits.
+        z = ndtri(np.clip((np.arange(POINTS) + 0.5) / POINTS, TAILS, 1 - TAILS))
+        values = 2.0 ** (self.power[:, None] + self.spread[:, None] * z)
+        mean = values.mean(axis=1) * (2 * self.positive - 1)
+        skewed = mean, np.sqrt(np.mean(values**2, axis=1) - mean**2)
+        others = 1 - self.zeros
+        log = math.log(2) * self.octaves
+        mean = others * self.sign * self.least * math.expm1(log) / log
+        square = others * self.least**2 * math.expm1(2 * log) / (2 * log)
+        both = (self.centre, self.deviation), skewed, (mean, np.sqrt(square - mean**2))
+        return np.concatenate([one[0] for one in both]), np.concatenate([one[1] for one in both])
+
+
+def laws(offsets: tuple[float, ...], bells: int, octaves: float) -> Laws:
+    """Laws of columns of any size, centred or not, skewed or not, with or without zeros.
+
+    Parameters
+    ----------
+    offsets : tuple of float
+        Centres of normal laws, in deviations, beside 0.
+    bells : int
+        Number of sizes of normal laws for each power of 2.
+    octaves : float
+        Logarithmic width of the other values where there are zeros.
+    """
+    made = _Collection()
+    normal, skewed, with_zeros = [], [], []
+    among = math.log(len(OFFSETS) / len(offsets))  # the more there are, the less likely is each
+    for step in range(-36 * bells, 36 * bells + 1):
+        power, place = step / bells, step + 2 * STEPS * bells
+        size, usual = 2.0**power, UNUSUAL * abs(power) - math.log(bells)
+        # Many users standardise: unit size around 0 is likely.
+        normal.append((0.0, size))
+        made.add(usual + 1 + 5 * (power == 0), "bell", place)
+        for offset in offsets:
+            farther = min(place + max(0, round(bells * math.log2(offset))), 4 * STEPS * bells)
+            for sign in (-1.0, 1.0):
+                normal.append((sign * offset * size, size))
+                made.add(usual + among - (sign < 0), ("bell", sign * offset), farther)
+    for size, spread, positive in itertools.product(range(-36, 37), SPREADS, (1.0, 0.0, 0.5)):
+        skewed.append((size, spread, positive))
+        usual = UNUSUAL * abs(size) - (positive < 1)
+        made.add(usual, ("skewed", spread, positive), (size + 2 * STEPS) * bells)
+    # Zeros and one other magnitude, as indicators have: 0 and 1 above all.
+    steps = np.arange(-2 * STEPS, 2 * STEPS, octaves)
+    for power, zeros, sign in itertools.product(steps, ZEROS, (-1, 1)):
+        with_zeros.append((zeros, 2.0**power, sign))
+        usual = UNUSUAL_ZEROS * abs(power) / 2 + math.log(octaves / 2)
+        usual += 2 * (power == 0 and sign > 0) - (sign < 0)
+        place = round((power + 2 * STEPS + octaves / 2) * bells)
+        made.add(usual, ("zeros", zeros, sign), place)
+    centre, deviation = np.array(normal).T
+    power, spread, positive = np.array(skewed).T
+    zeros, least, sign = np.array(with_zeros).T
+    others = zeros, least, sign, octaves
+    return Laws(centre, deviation, power, spread, positive, *others, *made.finished())
 
 
 @functools.cache
 def magnitude_templates() -> Templates:
-    """Shapes of columns of any size, centred or not, skewed or not, with or without zeros."""
-    made, middle = _Collection(), SIDE
-    for power in range(-36, 37):
-        size, place = 2.0**power, power + 2 * STEPS
-        usual = UNUSUAL * abs(power)
-        # 1. Bell-shaped columns. Many users standardise: unit size around 0 is likely.
-        made.add(_bell(0.0, size), usual + 1 + 5 * (power == 0), "bell", place)
-        for offset in OFFSETS:
-            further = min(place + round(math.log2(offset)), 4 * STEPS)
-            for sign in (-1.0, 1.0):
-                shape = _bell(sign * offset * size, size)
-                made.add(shape, usual - (sign < 0), ("bell", sign * offset), further)
-        # 2. Skewed ones, which have one sign.
-        for spread in SPREADS:
-            with np.errstate(divide="ignore"):
-                inner = ndtr((np.log2(magnitude_edges()) - power) / spread)
-            shape = np.zeros(2 * SIDE + 1)
-            shape[middle] = inner[0]
-            shape[middle + 1 :] = np.diff(inner)
-            made.add(shape, usual, ("skewed", spread, 1), place)
-            made.add(shape[::-1], usual - 1, ("skewed", spread, -1), place)
-            made.add((shape + shape[::-1]) / 2, usual - 1, ("heavy", spread), place)
-    # 3. Zeros and one other magnitude, as indicators have.
-    for step in range(SIDE):
-        for zeros in ZEROS:
-            for sign in (-1, 1):
-                shape = np.zeros(2 * SIDE + 1)
-                shape[middle], shape[middle + sign * (1 + step)] = zeros, 1 - zeros
-                usual = (
-                    UNUSUAL_ZEROS * abs(step - STEPS)
-                    - (sign < 0)
-                    + 2 * (step == STEPS and sign > 0)
-                )
-                made.add(shape, usual, ("zeros", zeros, sign), 2 * step + 1)
-    return made.finished()
+    """Shapes of laws whose magnitudes differ."""
+    return laws(OFFSETS, bells=1, octaves=2.0).templates(magnitude_edges())
+
+
+@functools.cache
+def fine_laws() -> tuple[Laws, Templates]:
+    """Laws so close that a column between two of them has nearly their counts; and magnitudes."""
+    found = laws(FINE_OFFSETS, bells=2, octaves=0.5)
+    return found, found.templates(magnitude_edges())
+
+
+def magnitude_edges() -> Array:
+    """Inner edges of the magnitudes: negative ones from large to small, positive ones back."""
+    edges = 4.0 ** (np.arange(SIDE) - STEPS)
+    return np.concatenate([-edges[::-1], edges])
 
 
 @functools.cache
@@ -139,13 +234,18 @@ def bin_templates(n_bins: int) -> Templates:
     """
     edges = np.arange(n_bins + 1, dtype=float)
     edges[0], edges[-1] = -np.inf, np.inf  # the outer bins are open
-    made = _Collection()
+    made, shapes = _Collection(), []
+
+    def add(shape: Array, log_prior: float, kind: object, place: int) -> None:
+        shapes.append(shape / shape.sum())
+        made.add(log_prior, kind, place)
+
     for size in n_bins / np.array([4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 64.0]):
         centres = np.arange(0.0, n_bins + 1e-9, max(0.5, size / 3))
         narrow = 0.5 * max(0.0, math.log2(n_bins / 5 / size))
         for centre in centres:
             shape = np.diff(ndtr((edges - centre) / size))
-            made.add(shape, -math.log(len(centres)) - narrow, ("bell", size), int(centre))
+            add(shape, -math.log(len(centres)) - narrow, ("bell", size), int(centre))
     for width in (n_bins, 3 * n_bins // 4, n_bins // 2, n_bins // 3, n_bins // 4, n_bins // 6):
         starts = range(0, n_bins - width + 1, max(1, width // 8))
         for start in starts:
@@ -153,19 +253,19 @@ def bin_templates(n_bins: int) -> Templates:
             shape[start : start + width] = 1.0
             narrow = 0.5 * math.log2(n_bins / width)
             place = start + width // 2
-            made.add(shape, -math.log(len(starts)) - narrow, ("block", width), place)
+            add(shape, -math.log(len(starts)) - narrow, ("block", width), place)
     for rate in (1 / 3, 1 / 6, 1 / 12):  # falling away from one end
         shape = np.exp(-np.arange(n_bins) / (rate * n_bins))
-        made.add(shape, -1.0, ("falling", rate), 0)
-        made.add(shape[::-1], -1.0, ("rising", rate), n_bins)
+        add(shape, -1.0, ("falling", rate), 0)
+        add(shape[::-1], -1.0, ("rising", rate), n_bins)
     for zeros in ZEROS:
         for place in range(1, n_bins):
             shape = np.zeros(n_bins)
             shape[0], shape[place] = zeros, 1 - zeros
             usual = -math.log(n_bins) - 2.0
-            made.add(shape, usual, ("zeros", zeros), place)
-            made.add(shape[::-1], usual, ("zeros above", zeros), n_bins - place)
-    return made.finished()
+            add(shape, usual, ("zeros", zeros), place)
+            add(shape[::-1], usual, ("zeros above", zeros), n_bins - place)
+    return Templates(np.array(shapes), *made.finished())
 
 
 MISFIT = 0.01  # of shapes, as a share of the rows: no column is exactly one of them
@@ -175,14 +275,13 @@ FEW_COLUMNS = 64  # of which a copy of all probabilities is made
 OWN = 5.0  # weight of what is known beforehand, in columns
 
 
-def _likelihood(counts: Array, std: Array, n_rows: int, templates: Templates) -> Array:
-    """Of each column (row) under each shape (column), next to that of its likeliest shape."""
+def log_likelihood(counts: Array, std: Array, n_rows: int, templates: Templates) -> Array:
+    """Return that of each column (row) under each shape (column), but for a term of the column."""
     variance = std[:, None] ** 2 + (MISFIT * n_rows) ** 2
     fit = counts @ templates.shapes.T
     fit -= n_rows / 2 * templates.squares
     fit *= n_rows / variance
-    fit -= fit.max(axis=1, keepdims=True)
-    return np.asarray(np.exp(fit, out=fit))
+    return np.asarray(fit)
 
 
 def _common_prior(likelihood: Array, templates: Templates) -> tuple[Array, Array]:
@@ -224,17 +323,19 @@ def _product(templates: Templates, of_kinds: Array, of_places: Array) -> Array:
 
 
 def posteriors_of(
-    counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool
+    fit: Callable[[slice | Indices], Array], n_columns: int, templates: Templates, in_common: bool
 ) -> Iterator[tuple[slice, Array]]:
     """Yield the probability of every shape (column) for columns of the data (rows), a few at once.
 
-    With them comes which columns they are.
+    With them comes which columns they are. ``fit`` returns the log likelihood of columns, which is
+    overwritten.
     """
-    n_columns = len(counts)
     parts = [slice(i, i + COLUMNS_AT_ONCE) for i in range(0, n_columns, COLUMNS_AT_ONCE)]
 
     def likelihood(columns: slice | Indices) -> Array:
-        return _likelihood(counts[columns], std[columns], n_rows, templates)
+        found = fit(columns)
+        found -= found.max(axis=1, keepdims=True)
+        return np.asarray(np.exp(found, out=found))
 
     few = likelihood(parts[0]) if len(parts) == 1 else None
     looked_at, prior = np.arange(0), templates.prior[None]

@@ -194,14 +194,12 @@ def test_a_solver_with_a_filter_has_its_share_left_without_noise(make, adjacency
 
 
 @pytest.mark.parametrize("offset", [4.0, -4.0])
-def test_columns_that_are_alike_are_centred_by_the_mean_they_have_in_common(rng, offset):
+def test_columns_far_from_0_are_centred_though_their_counts_nearly_drown(rng, offset):
     Z = rng.standard_normal((1000, 5))
     X, y = 5 * (Z + offset), Z @ np.array([1.0, -1.0, 0.5, 0.0, 0.5])
     settings = {"epsilon": 0.3, "noise_source": "seeded", "random_state": 0}
     model = skdp.DPLinearRegression(**settings).fit(X, y)
     columns = model.scaling_.columns
-    # One centre and one size for all, where a size around 0 would be four times as large.
-    assert np.ptp(columns.centre) == 0
+    # A size around 0 would be four times as large.
     assert columns.centre == pytest.approx(5 * offset, abs=5.0)
-    assert columns.size == pytest.approx(columns.size[0])
-    assert columns.size.max() < 10.0
+    assert columns.size == pytest.approx(5.0, rel=0.4)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.stages.scaling.estimates import Ranges, fine_bins, narrowed
+from skdp.stages.scaling.estimates import Ranges
+from skdp.stages.scaling.narrow import fine_bins, narrowed
 
 
 def histogram(values, n_bins, std, rng):

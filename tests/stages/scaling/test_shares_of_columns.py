@@ -10,7 +10,7 @@ import pytest
 from skdp.accounting import Adjacency
 from skdp.oracle import Columns, Public
 from skdp.stages.scaling.shares import mu_per_count, shares
-from skdp.stages.scaling.standard import left_alone
+from skdp.stages.scaling.standard import REACH, left_alone
 
 
 def asked(n_rows, n_features, insist=False):
@@ -73,5 +73,5 @@ def test_labels_of_one_row_in_twenty_stay_in_the_range_of_standardised_columns()
     p = 0.06
     value = (1 - p) / math.sqrt(p * (1 - p))
     unit = np.ones(1)
-    columns = left_alone(Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit), np.array([True]))
+    columns = left_alone(Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit), np.array([REACH]))
     assert columns.apply(np.array([[value]])).item() == pytest.approx(value)

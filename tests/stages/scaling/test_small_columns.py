@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitudes
-from skdp.stages.scaling.standard import standard_columns
+from skdp.stages.scaling.standard import reaches
 
 N_ROWS = 100_000
 
@@ -19,7 +19,7 @@ def share_taken_for_standard(size, noise, rng, n_columns=10, draws=400):
     taken = 0
     for _ in range(draws):
         noisy = counts + std[:, None] * rng.standard_normal(counts.shape)
-        taken += standard_columns(noisy, std, N_ROWS).any()
+        taken += reaches(noisy, std, N_ROWS).any()
     return taken / draws
 
 

@@ -1,0 +1,95 @@
+"""Columns and targets that are narrow next to their distance from 0: many bins find them.
+
+A record lies in one bin of each column, however many there are, so bins cost nothing but draws of
+noise; a column that fills few of them stands out, and one that fills more can be seen by coarse
+bins. Post-processing only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from skdp._numbers import Array, Indices, Mask
+from skdp.stages.scaling.estimates import FINEST, WIDE, Ranges
+from skdp.stages.scaling.templates import COLUMNS_AT_ONCE
+
+CLOSER = 4  # base-2 logarithm of the weight of such columns next to the others'
+# A window of bins is trusted up to this noise on the count in it, as a share of the rows; and it
+# holds a column if no more than this share of the rows lies elsewhere, as far as noise lets us see.
+TRUSTED, ELSEWHERE = 0.09, 0.004
+# The widest window that is trusted should fill a tenth of the range, so that a wider column is seen
+# by the coarse bins of the next round.
+FILLED, MOST_FINE = 0.1, 1024
+SPREAD_OUT = 3  # bins over which a column has to be spread for its size to be known
+# Share of the records in one bin of a range of three windows that tells one value from a narrow
+# column: the coarsest bins, 8 of them, hold three quarters at most of a normal law that fills one.
+IN_ONE_BIN = 0.8
+NEARBY = 10.0  # most distance from 0 of such a value, in usual sizes of the other columns
+
+
+def fine_bins(noise: float) -> int:
+    """Return the number of bins for this noise on a count, as a share of the rows."""
+    wanted = (TRUSTED / max(noise, 1e-9)) ** 2 / FILLED
+    return int(2.0 ** round(math.log2(min(max(wanted, 2.0), MOST_FINE))))
+
+
+def narrowed(counts: Array, std: Array, n_rows: int, ranges: Ranges) -> tuple[Ranges, Mask]:
+    """Return ranges around the smallest windows that hold the columns, and which may be narrower.
+
+    A range stays as it is where no window is seen to hold its column.
+
+    Parameters
+    ----------
+    counts : array of shape (n_columns, n_bins)
+    std : array of shape (n_columns,)
+        Noise on the counts of each column.
+    n_rows : int
+    ranges : Ranges
+    """
+    n_bins = counts.shape[1]
+    width = (ranges.high - ranges.low) / n_bins
+    farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
+    first, size = np.zeros((2, len(counts)), dtype=np.intp)
+    wide = np.flatnonzero(width > FINEST * farthest)
+    for start in range(0, len(wide), COLUMNS_AT_ONCE):
+        some = wide[start : start + COLUMNS_AT_ONCE]
+        first[some], size[some] = _windows(counts[some], std[some], n_rows)
+    closer = Ranges(ranges.low + (first - size) * width, ranges.low + (first + 2 * size) * width)
+    return ranges.where(size > 0, closer), (size > 0) & (size < SPREAD_OUT)
+
+
+def single_valued(counts: Array, n_rows: int, ranges: Ranges) -> Mask:
+    """Return which columns show one value alone, about as far from 0 as other columns are wide.
+
+    A value much farther from 0 is taken for an offset: there a narrow column is likelier than a
+    single value beside rare ones.
+    """
+    single = counts.max(axis=1) > IN_ONE_BIN * n_rows
+    if single.all():
+        return np.zeros_like(single)
+    usual = np.median((ranges.high - ranges.low)[~single]) / (2 * WIDE)
+    distance = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
+    return np.asarray(single & (distance < NEARBY * usual))
+
+
+def _windows(counts: Array, std: Array, n_rows: int) -> tuple[Indices, Indices]:
+    """First bin and number of bins of the smallest window that holds each column; 0 for none."""
+    first, sizes = np.zeros((2, len(counts)), dtype=np.intp)
+    sums = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
+    places = np.arange(len(counts))  # of the columns whose window is still looked for
+    for size in range(1, counts.shape[1]):
+        noise = std[places] * math.sqrt(size) / n_rows
+        held = sums[:, size:] - sums[:, :-size]
+        held /= n_rows
+        fullest = np.argmax(held, axis=1)
+        is_it = held[np.arange(len(places)), fullest] >= 1 - ELSEWHERE - 2 * noise
+        is_it &= noise <= TRUSTED
+        first[places[is_it]], sizes[places[is_it]] = fullest[is_it], size
+        go_on = ~is_it & (noise <= TRUSTED)
+        if not go_on.all():
+            places, sums = places[go_on], sums[go_on]
+            if not len(places):
+                break
+    return first, sizes
