@@ -33,7 +33,7 @@ LEFT_OUT = {
 ODDS = {
     "estimates.NEARLY_ALL", "narrow.IN_ONE_BIN", "shares.NEARLY_ALL",
     "standard.ELSEWHERE", "standard.LEAST_NEGATIVE", "standard.LEAST_WITHIN",
-    "standard.MOST_ZERO", "tails.BODY", "templates.ZEROS",
+    "tails.BODY", "templates.ZEROS",
 }  # fmt: skip
 # Others whose half or twice would mean nothing; None where there is no neighbour on that side.
 NEIGHBOURS = {
