@@ -26,7 +26,6 @@ LEFT_OUT = {
     "tails.POINTS": "exactness of a numerical integral",
     "templates.POINTS": "exactness of a numerical integral",
     "templates.COLUMNS_AT_ONCE": "memory alone",
-    "templates.FEW_COLUMNS": "memory alone",
     "templates.MOST_COLUMNS": "time alone: of more columns than most of these data have",
 }
 # Shares from about a third on have half and twice the odds; twice such a share may exceed 1.
