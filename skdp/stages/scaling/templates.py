@@ -204,6 +204,8 @@ def laws(offsets: tuple[float, ...], bells: int, octaves: float) -> Laws:
         with_zeros.append((zeros, 2.0**power, sign))
         usual = UNUSUAL_ZEROS * abs(power) / 2 + math.log(octaves / 2)
         usual += 2 * (power == 0 and sign > 0) - (sign < 0)
+        # The fine laws lie halfway between places, and round() puts them at the even one: so laws
+        # that end and that begin at a power of 2 share a place. A place for each did worse.
         place = round((power + 2 * STEPS + octaves / 2) * bells)
         made.add(usual, ("zeros", zeros, sign), place)
     centre, deviation = np.array(normal).T
