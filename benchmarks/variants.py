@@ -26,14 +26,13 @@ LEFT_OUT = {
     "tails.POINTS": "exactness of a numerical integral",
     "templates.POINTS": "exactness of a numerical integral",
     "templates.COLUMNS_AT_ONCE": "memory alone",
-    "templates.FEW_COLUMNS": "memory alone",
     "templates.MOST_COLUMNS": "time alone: of more columns than most of these data have",
 }
 # Shares from about a third on have half and twice the odds; twice such a share may exceed 1.
 ODDS = {
     "estimates.NEARLY_ALL", "narrow.IN_ONE_BIN", "shares.NEARLY_ALL",
     "standard.ELSEWHERE", "standard.LEAST_NEGATIVE", "standard.LEAST_WITHIN",
-    "standard.MOST_ZERO", "tails.BODY", "templates.ZEROS",
+    "tails.BODY", "templates.ZEROS",
 }  # fmt: skip
 # Others whose half or twice would mean nothing; None where there is no neighbour on that side.
 NEIGHBOURS = {

@@ -18,7 +18,9 @@ from skdp.oracle import Columns
 from skdp.oracle.kernels.histograms import SIDE, STEPS
 from skdp.stages.scaling.templates import (
     Templates,
+    between_tails,
     bin_templates,
+    ends_of_magnitude_templates,
     fine_laws,
     log_likelihood,
     magnitude_templates,
@@ -46,12 +48,12 @@ LONE = 0.6  # most size in bins of a column that shows one value only
 OWN_VALUE = 0.25  # size of such a column next to its value: 0 and 1 have 0.5
 AGAIN = 0.25  # most share of the bins of a range that is made smaller once more
 FINEST = 2.0**-40  # of widths of bins, next to the offset
-NEAR = 0.5  # most width of the range of a range far from 0, next to its distance from 0
+NEAR = 0.5  # most width of a range that is far from 0, next to its distance from 0
 LEAST_SIZE = 0.2  # of a shape, in bins
 WIDE = 5.0  # least range in units of the size
-DROWNS = (
-    0.08  # noise on the counts of features, as a share of the rows, from which all are read at once
-)
+# Noise on the counts of features, as a share of the rows, above which a column is read from all its
+# histograms at once.
+DROWNS = 0.08
 
 
 @dataclass(frozen=True)
@@ -153,13 +155,6 @@ def _moments(shapes: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(np.sum(shapes * (places - mean[:, None]) ** 2, axis=1))
 
 
-def _inner(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]:
-    """First and last bin between the tails."""
-    first = np.argmax(np.cumsum(probabilities, axis=1) > trim, axis=1)
-    back = np.argmax(np.cumsum(probabilities[:, ::-1], axis=1) > trim, axis=1)
-    return first, probabilities.shape[1] - 1 - back
-
-
 def magnitude_ends() -> tuple[Array, Array]:
     """Return the lower and upper end of every bin of magnitudes: negative ones from large to small.
 
@@ -175,7 +170,7 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
     """Ranges from counts of magnitudes: medians, since shapes of all sizes come into question."""
     templates = magnitude_templates()
     first, last = np.empty((2, len(counts)), dtype=np.intp)
-    beyond, ends = np.empty(counts.shape, dtype=bool), _inner(templates.shapes, TRIM)
+    beyond, ends = np.empty(counts.shape, dtype=bool), ends_of_magnitude_templates(TRIM)
     bins = np.arange(counts.shape[1])
     for columns, posterior in _posteriors(counts, std, n_rows, templates, in_common):
         first[columns], last[columns] = (median_end(posterior, one) for one in ends)
@@ -187,7 +182,7 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
     n_bins, somewhere = counts.shape[1], beyond.any(axis=1)
     lowest, highest = np.argmax(beyond, axis=1), n_bins - 1 - np.argmax(beyond[:, ::-1], axis=1)
     if exact:
-        first, last = _inner(counts, 0.0)
+        first, last = between_tails(counts, 0.0)
     else:
         first = np.where(somewhere, np.minimum(first, lowest), first)
         last = np.where(somewhere, np.maximum(last, highest), last)
@@ -220,7 +215,7 @@ def zoomed(
         # Shares that noise hides are no reason for a wide range.
         hidden = HIDDEN if in_common else HIDDEN_OF_TARGETS
         trim = np.clip(hidden * std / n_rows, TRIM, MOST_TRIM)[:, None]
-    first, last = _inner(found.probabilities, trim)
+    first, last = between_tails(found.probabilities, trim)
     width = (ranges.high - ranges.low) / n_bins
     start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
     smaller = stop - start <= (AGAIN if again else 0.6) * n_bins
@@ -274,7 +269,7 @@ def columns_from(
         mean = np.where(np.abs(mean) < OFF * (std / n_rows) * size, 0.0, mean)
     if not centred:
         size = np.hypot(size, mean)
-    first, last = _inner(found.probabilities, 0.0 if exact else TRIM)
+    first, last = between_tails(found.probabilities, 0.0 if exact else TRIM)
     low = ranges.low + first * width
     high = ranges.low + (last + 1) * width
     if not exact:

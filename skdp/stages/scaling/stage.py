@@ -152,20 +152,7 @@ class ScalingStage(Stage):
             if is_features and centred and not exact:
                 reach = reaches(counts, std, n_rows)
             state = self._binned(oracle, part, ranges, is_features, rounds, reach == 0)
-            columns = estimates.columns_from(
-                state.counts, state.std, n_rows, exact, state.ranges, is_features, centred
-            )
-            drowned = is_features & (state.std > estimates.DROWNS * n_rows) & (state.times > 0)
-            which = np.flatnonzero(drowned & ~state.ranges.far_from_0)
-            if len(which) and not exact:
-                found = estimates.columns_from_all(
-                    (counts[which], std[which]),
-                    (state.counts[which], state.std[which]),
-                    n_rows,
-                    state.ranges.of(which),
-                    centred,
-                )
-                columns = _replaced(columns, which, found)
+            columns = self._read(oracle, state, counts, std, is_features)
             if not (exact or is_features):
                 seen = state.counts, state.std, state.ranges
                 columns = with_tails(columns, *seen, counts, std, ranges, n_rows)
@@ -175,6 +162,34 @@ class ScalingStage(Stage):
             else:
                 scaling = replace(scaling, targets=columns if exact else _within_range(columns))
         return scaling
+
+    def _read(
+        self, oracle: Oracle, state: HistogramState, counts: Array, std: Array, is_features: bool
+    ) -> Columns:
+        """Columns from their last histograms; those whose counts nearly drown, from all of them.
+
+        ``counts`` are those of the magnitudes, and ``std`` the noise on them.
+        """
+        exact, n_rows = not oracle.is_noisy, oracle.public.n_rows
+        centred = self.centred[not is_features]
+        drowned = (state.std > estimates.DROWNS * n_rows) & (state.times > 0)
+        drowned &= ~state.ranges.far_from_0
+        which = np.flatnonzero(drowned) if is_features and not exact else np.arange(0)
+        found = None
+        if len(which):
+            found = estimates.columns_from_all(
+                (counts[which], std[which]),
+                (state.counts[which], state.std[which]),
+                n_rows,
+                state.ranges.of(which),
+                centred,
+            )
+            if len(which) == len(counts):
+                return found
+        columns = estimates.columns_from(
+            state.counts, state.std, n_rows, exact, state.ranges, is_features, centred
+        )
+        return columns if found is None else _replaced(columns, which, found)
 
     def _magnitudes(self, oracle: Oracle) -> tuple[Array, Array]:
         """Ask for columns and targets by sign and magnitude, jointly if both cost something."""

@@ -21,10 +21,8 @@ FINE_OFFSETS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0
 # holds zeros and little else, which noise imitates most easily.
 UNUSUAL, UNUSUAL_ZEROS = -0.25, -0.8
 SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
-TAILS, POINTS = (
-    0.006,
-    256,
-)  # share that their moments leave out at each end; of the numerical integral
+# Share that their moments leave out at each end, and points of the numerical integral.
+TAILS, POINTS = 0.006, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +55,27 @@ class Templates:
         return np.asarray(np.einsum("ij,ij->i", self.shapes, self.shapes))
 
     @functools.cached_property
-    def of_kinds(self) -> sparse.csr_array:
-        """Whether a shape (row) is of a kind (column): 1 or 0."""
-        return _indicators(self.kinds)
+    def table(self) -> tuple[int, int]:
+        """Number of kinds and of places: every shape lies in one cell of their table."""
+        return int(self.kinds.max()) + 1, int(self.places.max()) + 1
 
     @functools.cached_property
-    def of_places(self) -> sparse.csr_array:
-        """Whether a shape (row) lies at a place (column): 1 or 0."""
-        return _indicators(self.places)
+    def of_cells(self) -> sparse.csr_array:
+        """Whether a shape (row) lies in a cell (column) of that table: 1 or 0."""
+        cells = np.ravel_multi_index((self.kinds, self.places), self.table)
+        return indicators(cells, math.prod(self.table))
+
+    @functools.cached_property
+    def n_in_cells(self) -> Array:
+        """Return how many shapes there are of a kind (row) at a place (column)."""
+        return np.asarray(self.of_cells.sum(axis=0)).reshape(self.table)
 
 
-def _indicators(labels: Indices) -> sparse.csr_array:
+def indicators(labels: Indices, n_labels: int) -> sparse.csr_array:
     """One row for each label, with a 1 in its column."""
-    return sparse.csr_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)))
+    n_rows = len(labels)
+    parts = np.ones(n_rows), labels, np.arange(n_rows + 1)
+    return sparse.csr_array(parts, shape=(n_rows, n_labels))
 
 
 class _Collection:
@@ -198,6 +204,8 @@ def laws(offsets: tuple[float, ...], bells: int, octaves: float) -> Laws:
         with_zeros.append((zeros, 2.0**power, sign))
         usual = UNUSUAL_ZEROS * abs(power) / 2 + math.log(octaves / 2)
         usual += 2 * (power == 0 and sign > 0) - (sign < 0)
+        # The fine laws lie halfway between places, and round() puts them at the even one: so laws
+        # that end and that begin at a power of 2 share a place. A place for each did worse.
         place = round((power + 2 * STEPS + octaves / 2) * bells)
         made.add(usual, ("zeros", zeros, sign), place)
     centre, deviation = np.array(normal).T
@@ -211,6 +219,19 @@ def laws(offsets: tuple[float, ...], bells: int, octaves: float) -> Laws:
 def magnitude_templates() -> Templates:
     """Shapes of laws whose magnitudes differ."""
     return laws(OFFSETS, bells=1, octaves=2.0).templates(magnitude_edges())
+
+
+@functools.cache
+def ends_of_magnitude_templates(trim: float) -> tuple[Indices, Indices]:
+    """First and last bin between the tails of every shape that magnitudes may have."""
+    return between_tails(magnitude_templates().shapes, trim)
+
+
+def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]:
+    """First and last bin between the tails."""
+    first = np.argmax(np.cumsum(probabilities, axis=1) > trim, axis=1)
+    back = np.argmax(np.cumsum(probabilities[:, ::-1], axis=1) > trim, axis=1)
+    return first, probabilities.shape[1] - 1 - back
 
 
 @functools.cache
@@ -271,7 +292,6 @@ def bin_templates(n_bins: int) -> Templates:
 MISFIT = 0.01  # of shapes, as a share of the rows: no column is exactly one of them
 ROUNDS, MOST_COLUMNS = 6, 64  # of fitting what columns have in common
 COLUMNS_AT_ONCE = 256  # a number for each of them and each shape is held
-FEW_COLUMNS = 64  # of which a copy of all probabilities is made
 OWN = 5.0  # weight of what is known beforehand, in columns
 
 
@@ -292,34 +312,46 @@ def _common_prior(likelihood: Array, templates: Templates) -> tuple[Array, Array
     the column itself adds: otherwise a find in mere noise would vouch for itself. Returned are
     those priors, and one for columns that were not looked at.
     """
-    kinds, places = templates.of_kinds, templates.of_places
-    known_kinds, known_places = OWN * (templates.prior @ kinds), OWN * (templates.prior @ places)
-    prior = templates.prior[None, :]
-    of_kinds = of_places = prior
-    for _ in range(ROUNDS):
-        posterior = likelihood * prior
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        of_kinds, of_places = posterior @ kinds, posterior @ places
-        prior = _product(
-            templates,
-            known_kinds + np.maximum(of_kinds.sum(axis=0) - of_kinds, 0.0),
-            known_places + np.maximum(of_places.sum(axis=0) - of_places, 0.0),
-        )
-    others = _product(
-        templates,
-        known_kinds + of_kinds.sum(axis=0, keepdims=True),
-        known_places + of_places.sum(axis=0, keepdims=True),
-    )
-    return prior, others
+    # The prior of a shape is a factor of its kind times one of its place. So all that is needed of
+    # the likelihoods are sums over the shapes in every cell of the table of kinds and places.
+    table, of_cells = (-1, *templates.table), templates.of_cells
+    known = (templates.prior @ of_cells).reshape(templates.table)
+    known_kinds, known_places = OWN * known.sum(axis=1), OWN * known.sum(axis=0)
+    cells = np.ascontiguousarray(likelihood @ of_cells).reshape(table)
+    posterior = ((likelihood * templates.prior) @ of_cells).reshape(table)
+    posterior /= posterior.sum(axis=(1, 2), keepdims=True)
+    of_kinds, of_places = posterior.sum(axis=2), posterior.sum(axis=1)
+
+    def own_factors() -> tuple[Array, Array]:
+        from_others = np.maximum(of_kinds.sum(axis=0) - of_kinds, 0.0)
+        place_from_others = np.maximum(of_places.sum(axis=0) - of_places, 0.0)
+        return _factors(templates, known_kinds + from_others, known_places + place_from_others)
+
+    for _ in range(ROUNDS - 1):
+        kind, place = own_factors()
+        of_kinds = kind * np.matmul(cells, place[:, :, None])[:, :, 0]
+        of_places = place * np.matmul(kind[:, None, :], cells)[:, 0, :]
+        whole = of_kinds.sum(axis=1, keepdims=True)
+        of_kinds, of_places = of_kinds / whole, of_places / whole
+    of_all = known_kinds + of_kinds.sum(axis=0), known_places + of_places.sum(axis=0)
+    others = _factors(templates, of_all[0][None], of_all[1][None])
+    return _product(templates, *own_factors()), _product(templates, *others)
 
 
-def _product(templates: Templates, of_kinds: Array, of_places: Array) -> Array:
-    """Prior of every shape: that of its kind, and of its place among those of the kind."""
-    place = np.take(of_places, templates.places, axis=1)
-    same_kind = place @ templates.of_kinds
-    kind = of_kinds / of_kinds.sum(axis=1, keepdims=True) / same_kind
-    place *= np.take(kind, templates.kinds, axis=1)
-    return place
+def _factors(templates: Templates, of_kinds: Array, of_places: Array) -> tuple[Array, Array]:
+    """Factors of a prior: of each kind, and of each place.
+
+    A shape is as probable as its kind, and as its place among those of the kind.
+    """
+    same_kind = of_places @ templates.n_in_cells.T
+    return of_kinds / of_kinds.sum(axis=1, keepdims=True) / same_kind, of_places
+
+
+def _product(templates: Templates, kind: Array, place: Array) -> Array:
+    """Prior of every shape from the factors of kinds and places."""
+    prior = np.take(place, templates.places, axis=1)
+    prior *= np.take(kind, templates.kinds, axis=1)
+    return np.asarray(prior)
 
 
 def posteriors_of(
@@ -357,11 +389,5 @@ def posteriors_of(
 
 def median_end(posterior: Array, ends: Indices) -> Indices:
     """Median, over the shapes that a column may have, of the bin in which they end."""
-    order = np.argsort(ends, kind="stable")
-    found = np.empty(len(posterior), dtype=np.intp)
-    for start in range(0, len(posterior), FEW_COLUMNS):
-        columns = slice(start, start + FEW_COLUMNS)
-        reached = posterior[columns][:, order]
-        np.cumsum(reached, axis=1, out=reached)
-        found[columns] = np.argmax(reached >= 0.5, axis=1)
-    return np.asarray(ends[order][found])
+    reached = np.cumsum(posterior @ indicators(ends, int(ends.max()) + 1), axis=1)
+    return np.asarray(np.argmax(reached >= 0.5, axis=1))

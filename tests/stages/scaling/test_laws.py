@@ -9,7 +9,16 @@ import skdp
 from skdp.oracle.kernels.histograms import magnitude_counts
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.estimates import Ranges, columns_from_all
-from skdp.stages.scaling.templates import fine_laws, laws, magnitude_edges, magnitude_templates
+from skdp.stages.scaling.templates import (
+    OWN,
+    ROUNDS,
+    _common_prior,
+    fine_laws,
+    laws,
+    magnitude_edges,
+    magnitude_templates,
+    median_end,
+)
 
 N_ROWS = 2000
 
@@ -125,3 +134,33 @@ def test_two_hundred_rows_are_enough_for_four_columns_in_odd_units():
         model = skdp.DPLinearRegression(epsilon=1.0, noise_source="seeded", random_state=seed)
         scores.append(model.fit(X[:200], y[:200]).score(X[200:], y[200:]))
     assert np.mean(scores) > 0.5
+
+
+def test_what_columns_have_in_common_is_the_kind_and_the_place_of_other_columns(rng):
+    found = magnitude_templates()
+    kinds, places = np.eye(found.kinds.max() + 1)[found.kinds], np.eye(81)[found.places]
+    likelihood = rng.random((4, len(found.prior))) ** 20
+    known = OWN * found.prior @ kinds, OWN * found.prior @ places
+
+    def product(of_kinds, of_places):
+        same_kind = (of_places[found.places] @ kinds)[found.kinds]
+        return (of_kinds / of_kinds.sum())[found.kinds] * of_places[found.places] / same_kind
+
+    priors = np.tile(found.prior, (4, 1))
+    for _ in range(ROUNDS):
+        posterior = likelihood * priors
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        others = [np.delete(posterior, i, axis=0).sum(axis=0) for i in range(4)]
+        priors = np.array([product(known[0] + o @ kinds, known[1] + o @ places) for o in others])
+    everything = posterior.sum(axis=0)
+    for_more = product(known[0] + everything @ kinds, known[1] + everything @ places)
+    own, more = _common_prior(likelihood, found)
+    assert own == pytest.approx(priors, rel=1e-9)
+    assert more[0] == pytest.approx(for_more, rel=1e-9)
+    assert own.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_the_median_of_ends_is_the_first_that_half_of_the_shapes_reach():
+    ends = np.array([5, 2, 7, 2])
+    posterior = np.array([[0.1, 0.3, 0.4, 0.2], [0.2, 0.3, 0.4, 0.1], [0.0, 0.0, 1.0, 0.0]])
+    assert median_end(posterior, ends).tolist() == [2, 5, 7]
