@@ -22,7 +22,7 @@ FINE_OFFSETS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0
 UNUSUAL, UNUSUAL_ZEROS = -0.25, -0.8
 SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
 # Share that their moments leave out at each end, and points of the numerical integral.
-TAILS, POINTS = 0.006, 256
+TAILS, POINTS = 0.1, 256
 
 
 @dataclass(frozen=True, eq=False)
