@@ -51,9 +51,11 @@ FINEST = 2.0**-40  # of widths of bins, next to the offset
 NEAR = 0.5  # most width of a range that is far from 0, next to its distance from 0
 LEAST_SIZE = 0.2  # of a shape, in bins
 WIDE = 5.0  # least range in units of the size
-# Noise on the counts of features, as a share of the rows, above which a column is read from all its
-# histograms at once.
-DROWNS = 0.08
+# Noise on the counts of features, as a share of the rows, from which on columns are read from all
+# their histograms at once; and from which on those with long tails are, too. With less noise their
+# last histogram shows better where most of the rows end.
+ALL_AT_ONCE, SKEWED_TOO = 0.02, 0.08
+SKEWED = 0.5  # probability of a lognormal law from which on a column has a long tail
 
 
 @dataclass(frozen=True)
@@ -288,8 +290,8 @@ def columns_from_all(
     n_rows: int,
     ranges: Ranges,
     centred: bool,
-) -> Columns:
-    """Range, centre and size of columns whose counts nearly drown, from all that was asked of them.
+) -> tuple[Columns, Mask]:
+    """Range, centre and size of columns, from all that was asked; and whether they have long tails.
 
     Means and sizes are those of the laws that a column may follow, each as probable as both its
     histograms and what columns have in common make it.
@@ -319,9 +321,10 @@ def columns_from_all(
             found[same] += log_likelihood(*seen, laws.templates(inner))
         return found
 
-    mean, size = np.empty((2, len(counts)))
+    mean, size, lognormal = np.empty((3, len(counts)))
     means, sizes = laws.moments
     for columns, posterior in posteriors_of(fit, len(counts), templates, in_common=True):
+        lognormal[columns] = posterior[:, laws.lognormal].sum(axis=1)
         size[columns] = np.exp(posterior @ np.log(sizes))
         # A mean matters next to the size; but a tiny size is no more telling than the usual one.
         posterior /= np.maximum(sizes, size[columns][:, None])
@@ -329,7 +332,7 @@ def columns_from_all(
     mean, size = _without_doubtful(mean, size, std / n_rows)
     if not centred:
         mean, size = np.zeros(len(mean)), np.hypot(size, mean)
-    return Columns(mean - WIDE * size, mean + WIDE * size, mean, size)
+    return Columns(mean - WIDE * size, mean + WIDE * size, mean, size), lognormal > SKEWED
 
 
 def _without_doubtful(mean: Array, size: Array, noise: Array) -> tuple[Array, Array]:

@@ -166,30 +166,32 @@ class ScalingStage(Stage):
     def _read(
         self, oracle: Oracle, state: HistogramState, counts: Array, std: Array, is_features: bool
     ) -> Columns:
-        """Columns from their last histograms; those whose counts nearly drown, from all of them.
+        """Columns from their last histograms; where these are noisy, from all of them at once.
 
         ``counts`` are those of the magnitudes, and ``std`` the noise on them.
         """
         exact, n_rows = not oracle.is_noisy, oracle.public.n_rows
         centred = self.centred[not is_features]
-        drowned = (state.std > estimates.DROWNS * n_rows) & (state.times > 0)
-        drowned &= ~state.ranges.far_from_0
-        which = np.flatnonzero(drowned) if is_features and not exact else np.arange(0)
-        found = None
+        noisy = (state.std > estimates.ALL_AT_ONCE * n_rows) & (state.times > 0)
+        noisy &= ~state.ranges.far_from_0
+        which = np.flatnonzero(noisy) if is_features and not exact else np.arange(0)
+        by_all = np.zeros(len(counts), dtype=bool)
         if len(which):
-            found = estimates.columns_from_all(
+            found, skewed = estimates.columns_from_all(
                 (counts[which], std[which]),
                 (state.counts[which], state.std[which]),
                 n_rows,
                 state.ranges.of(which),
                 centred,
             )
-            if len(which) == len(counts):
+            kept = ~skewed | (state.std[which] > estimates.SKEWED_TOO * n_rows)
+            by_all[which[kept]] = True
+            if by_all.all():
                 return found
         columns = estimates.columns_from(
             state.counts, state.std, n_rows, exact, state.ranges, is_features, centred
         )
-        return columns if found is None else _replaced(columns, which, found)
+        return _replaced(columns, which[kept], found, kept) if by_all.any() else columns
 
     def _magnitudes(self, oracle: Oracle) -> tuple[Array, Array]:
         """Ask for columns and targets by sign and magnitude, jointly if both cost something."""
@@ -307,12 +309,12 @@ class ScalingStage(Stage):
         return answer / factors[:, None], std / factors
 
 
-def _replaced(columns: Columns, which: Indices, by: Columns) -> Columns:
-    """Columns of which some are replaced."""
+def _replaced(columns: Columns, which: Indices, by: Columns, chosen: Mask) -> Columns:
+    """Columns of which some are replaced by chosen others."""
     found = []
     for name in ("low", "high", "centre", "size"):
         values: Array = getattr(columns, name).copy()
-        values[which] = getattr(by, name)
+        values[which] = getattr(by, name)[chosen]
         found.append(values)
     return Columns(*found)
 

@@ -129,6 +129,12 @@ class Laws:
     kinds: Indices
     places: Indices
 
+    @property
+    def lognormal(self) -> slice:
+        """Places of the lognormal laws among all."""
+        first = len(self.centre)
+        return slice(first, first + len(self.power))
+
     def below(self, points: Array) -> Array:
         """Return the probability of less than each point (column) under each law (row)."""
         bells = ndtr((points - self.centre[:, None]) / self.deviation[:, None])
