@@ -73,24 +73,39 @@ def test_a_narrow_column_is_found(rng, epsilon, offset, size):
     assert size / 2 < found.size[3] < 2 * size
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-def test_rare_values_beside_a_common_one_are_kept(rng, epsilon):
-    # An indicator of something rare shows its common value only: it is no narrow column.
+def labels_beside_others(rng):
+    """Rare labels, and columns of numbers."""
     labels = (rng.random((20_000, 20)) < np.linspace(0.005, 0.03, 20)).astype(float)
-    others = rng.standard_normal((20_000, 20))
+    return labels, rng.standard_normal((20_000, 20))
+
+
+def columns_of(indicators, others, epsilon):
+    X = np.hstack([indicators, others])
     settings = {"epsilon": epsilon, "noise_source": "seeded", "random_state": 0}
+    return skdp.DPLinearRegression(**settings).fit(X, X.sum(axis=1)).scaling_.columns
 
-    def columns_of(indicators, others):
-        X = np.hstack([indicators, others])
-        return skdp.DPLinearRegression(**settings).fit(X, X.sum(axis=1)).scaling_.columns
 
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_rare_values_beside_a_common_one_are_told_apart(rng, epsilon):
+    # An indicator of something rare shows its common value only: it is no narrow column.
+    labels, others = labels_beside_others(rng)
     standardised = (labels - labels.mean(axis=0)) / labels.std(axis=0)
-    assert columns_of(standardised, others).size.tolist() == [1.0] * 40
-    # The other way round the common value is far from 0 and the rare one is 0. It is lost in about
-    # one column of ten, where noise looks like other values near the common one.
-    found = columns_of(100 - 100 * labels, 50 * others)
+    assert columns_of(standardised, others, epsilon).size.tolist() == [1.0] * 40
+    # The other way round the common value is far from 0 and the rare one is 0.
+    found = columns_of(100 - 100 * labels, 50 * others, epsilon)
     rare, common = found.apply(np.zeros((1, 40))), found.apply(np.full((1, 40), 100.0))
     assert np.mean((common - rare)[0, :20] >= 3.0) >= 0.75
+
+
+cut = pytest.mark.xfail(strict=True, reason="laws have no common value but 0, so a range is cut")
+
+
+@pytest.mark.parametrize("epsilon", [0.3, pytest.param(1.0, marks=cut), 3.0])
+def test_rare_values_beside_a_common_one_are_kept(rng, epsilon):
+    # Lost in about one column of ten, where noise looks like other values near the common one.
+    labels, others = labels_beside_others(rng)
+    low = columns_of(100 - 100 * labels, 50 * others, epsilon).low[:20]
+    assert np.mean(low <= 0) >= 0.75
 
 
 @pytest.mark.parametrize("offset", [2000.0, 1e6])
