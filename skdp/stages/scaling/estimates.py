@@ -7,7 +7,6 @@ themselves, and where there is much a column is what columns usually are, in thi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,9 +16,7 @@ from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
 from skdp.oracle.kernels.histograms import SIDE, STEPS
 from skdp.stages.scaling.templates import (
-    Templates,
     between_tails,
-    bin_templates,
     ends_of_magnitude_templates,
     fine_laws,
     log_likelihood,
@@ -32,30 +29,18 @@ STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise o
 # A magnitude that widens a range stands out by so much more for each bin that it lies beyond the
 # next, and by so much at most: noise alone widens a range by a bin or two, which is soon undone.
 FARTHER, MOST_FARTHER = 1.0, 5.0
-TRIM = 0.004  # share of the records left out of a range at each end
-MOST_TRIM = 0.49  # below a half, so that the two ends of a range cannot cross
-# The same of what a range is made smaller by, in units of the noise. A target of which only one
-# open bin is looked at is lost, so its range is made smaller sooner.
-HIDDEN, HIDDEN_OF_TARGETS = 0.4, 0.8
-THIN = 0.05  # least size in units of half the range
+TRIM = 0.004  # share of the records left out of a range at each end, and that widens it if seen
 DOUBT = 8.0  # error of logarithmic sizes, and of means in sizes, in units of the noise
 OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the noise
-# Columns may be alike if so many of them have sizes so far apart at most, that being a multiple of
-# the noise.
-NEARLY_ALL, MOST_APART, APART = 0.9, 8.0, 25.0
-NOT_FAR = 1.5  # most mean of such a column, in sizes
-LONE = 0.6  # most size in bins of a column that shows one value only
-OWN_VALUE = 0.25  # size of such a column next to its value: 0 and 1 have 0.5
-AGAIN = 0.25  # most share of the bins of a range that is made smaller once more
+CLOSER = 0.3  # most share of a range that what it holds fills if the range is made smaller
 FINEST = 2.0**-40  # of widths of bins, next to the offset
 NEAR = 0.5  # most width of a range that is far from 0, next to its distance from 0
-LEAST_SIZE = 0.2  # of a shape, in bins
-WIDE = 5.0  # least range in units of the size
-# Noise on the counts of features, as a share of the rows, from which on columns are read from all
-# their histograms at once; and from which on those with long tails are, too. With less noise their
-# last histogram shows better where most of the rows end.
-ALL_AT_ONCE, SKEWED_TOO = 0.02, 0.08
-SKEWED = 0.5  # probability of a lognormal law from which on a column has a long tail
+WIDE = 5.0  # range to either side of the centre, in units of the size
+
+
+# Laws less likely than another by so much, in natural logarithms, from the magnitudes alone are left
+# out; and a probability that matters no more. Both save time alone.
+LIKELY, NEGLIGIBLE = 50.0, 1e-9
 
 
 @dataclass(frozen=True)
@@ -95,61 +80,6 @@ def _standing_out(
     return rest
 
 
-@dataclass(frozen=True)
-class DenoisedBins:
-    """What the bins of each column hold: probabilities, and their mean and size in bins."""
-
-    probabilities: Array
-    mean: Array
-    size: Array
-
-
-def denoised(
-    counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool
-) -> DenoisedBins:
-    """Return the expected shape of each column, and what stands out from it.
-
-    Where several shapes come into question, sizes are averaged on a logarithmic scale, and means
-    by how much they matter next to the sizes.
-
-    Parameters
-    ----------
-    counts : array of shape (n_columns, n_bins)
-    std : array of shape (n_columns,)
-        Noise on the counts of each column.
-    n_rows : int
-    templates : Templates
-    in_common : bool
-        Whether columns are likely to be like each other.
-    """
-    means, sizes = _moments(templates.shapes)
-    sizes = np.maximum(sizes, LEAST_SIZE)
-    shapes = np.empty(counts.shape)
-    likely_mean, likely_size = np.empty(len(counts)), np.empty(len(counts))
-    for columns, posterior in _posteriors(counts, std, n_rows, templates, in_common):
-        shapes[columns] = posterior @ templates.shapes
-        likely_mean[columns] = (posterior @ (means / sizes)) / (posterior @ (1 / sizes))
-        likely_size[columns] = np.exp(posterior @ np.log(sizes))
-    found = np.maximum(shapes + _standing_out(counts, std, n_rows, shapes, counts.size), 0.0)
-    found /= np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
-    mixed_mean, mixed_size = _moments(shapes)
-    mean, size = _moments(found)
-    mean += likely_mean - mixed_mean
-    size *= likely_size / np.maximum(mixed_size, LEAST_SIZE)
-    return DenoisedBins(found, mean, size)
-
-
-def _posteriors(
-    counts: Array, std: Array, n_rows: int, templates: Templates, in_common: bool
-) -> Iterator[tuple[slice, Array]]:
-    """Yield columns, a few at once, and the probability of every shape, of one histogram."""
-
-    def fit(columns: slice | Indices) -> Array:
-        return log_likelihood(counts[columns], std[columns], n_rows, templates)
-
-    return posteriors_of(fit, len(counts), templates, in_common)
-
-
 def _moments(shapes: Array) -> tuple[Array, Array]:
     """Mean and size of shapes, in bins."""
     places = np.arange(shapes.shape[1]) + 0.5
@@ -174,7 +104,11 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
     first, last = np.empty((2, len(counts)), dtype=np.intp)
     beyond, ends = np.empty(counts.shape, dtype=bool), ends_of_magnitude_templates(TRIM)
     bins = np.arange(counts.shape[1])
-    for columns, posterior in _posteriors(counts, std, n_rows, templates, in_common):
+
+    def fit(columns: slice | Indices) -> Array:
+        return log_likelihood(counts[columns], std[columns], n_rows, templates.shapes)
+
+    for columns, posterior in posteriors_of(fit, len(counts), templates, in_common):
         first[columns], last[columns] = (median_end(posterior, one) for one in ends)
         away = np.maximum(first[columns][:, None] - bins, bins - last[columns][:, None])
         more = np.clip(FARTHER * (away - 1), 0.0, MOST_FARTHER)
@@ -196,105 +130,93 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
     return Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
 
 
-def zoomed(
-    counts: Array,
-    std: Array,
-    n_rows: int,
-    exact: bool,
-    ranges: Ranges,
-    in_common: bool,
-    again: bool = False,
-) -> Ranges:
-    """Smaller ranges, where the bins that hold records are much fewer than there are.
+def closer(ranges: Ranges, found: Ranges, n_bins: int, again: bool) -> Ranges:
+    """Return what was found inside of ranges, where it is much less than they are.
 
     A range that is smaller already is made smaller ``again`` only where its width is small next to
     its distance from 0: rare values far from common ones stay in it.
     """
-    n_bins = counts.shape[1]
-    found = _found(counts, std, n_rows, exact, in_common)
-    trim: Array | float = 0.0 if exact else TRIM
-    if not exact:
-        # Shares that noise hides are no reason for a wide range.
-        hidden = HIDDEN if in_common else HIDDEN_OF_TARGETS
-        trim = np.clip(hidden * std / n_rows, TRIM, MOST_TRIM)[:, None]
-    first, last = between_tails(found.probabilities, trim)
-    width = (ranges.high - ranges.low) / n_bins
-    start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
-    smaller = stop - start <= (AGAIN if again else 0.6) * n_bins
+    width = ranges.high - ranges.low
+    smaller = found.high - found.low <= CLOSER * width
     # Not beyond what numbers of this size can tell apart.
     farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    smaller &= width > FINEST * farthest
-    closer = Ranges(ranges.low + start * width, ranges.low + stop * width)
+    smaller &= width / n_bins > FINEST * farthest
     if again:
-        smaller &= closer.far_from_0
-    return ranges.where(smaller, closer)
+        smaller &= found.far_from_0
+    return ranges.where(smaller, found)
 
 
-def _found(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> DenoisedBins:
-    """Return what bins hold: the very counts where they are exact."""
-    if not exact:
-        return denoised(counts, std, n_rows, bin_templates(counts.shape[1]), in_common)
-    probabilities = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    return DenoisedBins(probabilities, *_moments(probabilities))
+def filled(counts: Array, ranges: Ranges) -> Ranges:
+    """Return where the records lie whose counts are exact, and a bin more on either side."""
+    first, last = between_tails(counts, 0.0)
+    n_bins = counts.shape[1]
+    width = (ranges.high - ranges.low) / n_bins
+    start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
+    return Ranges(ranges.low + start * width, ranges.low + stop * width)
 
 
-def columns_from(
-    counts: Array,
-    std: Array,
-    n_rows: int,
-    exact: bool,
-    ranges: Ranges,
-    in_common: bool,
-    centred: bool,
-) -> Columns:
-    """Range, centre and size of every column, from the counts of its last histogram."""
-    found = _found(counts, std, n_rows, exact, in_common)
+def exact_columns(counts: Array, ranges: Ranges, centred: bool) -> Columns:
+    """Centre and size of every column, and a range that holds it, from exact counts in bins."""
     width = (ranges.high - ranges.low) / counts.shape[1]
-    mean = ranges.low + found.mean * width
-    half = (ranges.high - ranges.low) / 2
-    size = np.maximum(found.size * width, THIN * half)
-    if exact:
-        # Of a column that holds one value, that one, or 1 if it is 0.
-        one = np.where(np.abs(mean) > half, np.abs(mean), 1.0)
-        size = np.where(found.size > 0, found.size * width, one)
-    elif in_common:
-        # What a column holds beside one value other than 0 drowns in noise, and that value's bin
-        # says nothing of a size. A range far from 0 was found by looking closer: its ends do.
-        lone = (found.size <= LONE) & (np.abs(mean) > 2 * size) & ~ranges.far_from_0
-        size = np.where(lone, np.maximum(size, OWN_VALUE * np.abs(mean)), size)
-        mean, size = _without_doubtful(mean, size, std / n_rows)
-        alike = _alike(mean, size, float(np.mean(std)) / n_rows)
-        if alike.any():
-            one_size = float(np.median(np.hypot(mean, size)[alike]))
-            mean, size = np.where(alike, 0.0, mean), np.where(alike, one_size, size)
-    else:
-        mean = np.where(np.abs(mean) < OFF * (std / n_rows) * size, 0.0, mean)
+    mean, size = _moments(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
+    mean, half = ranges.low + mean * width, (ranges.high - ranges.low) / 2
+    # Of a column that holds one value, that one, or 1 if it is 0.
+    one = np.where(np.abs(mean) > half, np.abs(mean), 1.0)
+    size = np.where(size > 0, size * width, one)
     if not centred:
-        size = np.hypot(size, mean)
-    first, last = between_tails(found.probabilities, 0.0 if exact else TRIM)
-    low = ranges.low + first * width
-    high = ranges.low + (last + 1) * width
-    if not exact:
-        # A share of TRIM at either end makes for a size like this at least.
-        size = np.maximum(size, math.sqrt(TRIM) * (high - low - 2 * width))
-    low, high = np.minimum(low, mean - WIDE * size), np.maximum(high, mean + WIDE * size)
-    if centred:
-        return Columns(low, high, mean, size)
-    # 0 stays in the range, and where it is.
-    return Columns(np.minimum(low, 0.0), np.maximum(high, 0.0), np.zeros(len(mean)), size)
+        mean, size = np.zeros(len(mean)), np.hypot(size, mean)
+    return Columns(mean - WIDE * size, mean + WIDE * size, mean, size)
 
 
-def columns_from_all(
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Mean and size of columns, and the ends of what is seen that no law accounts for.
+
+    Attributes
+    ----------
+    mean, size : array of shape (n_columns,)
+    beyond : Ranges
+        Turned round, and infinite, where there is nothing of the kind.
+    """
+
+    mean: Array
+    size: Array
+    beyond: Ranges
+
+    @property
+    def ranges(self) -> Ranges:
+        """Range of every column."""
+        low, high = self.mean - WIDE * self.size, self.mean + WIDE * self.size
+        return Ranges(np.minimum(low, self.beyond.low), np.maximum(high, self.beyond.high))
+
+    def columns(self, noise: Array, in_common: bool, centred: bool) -> Columns:
+        """Return the columns, without means and differences of sizes that noise alone can make.
+
+        These are not worth their harm. ``noise`` is that on counts, as a share of the rows.
+        """
+        mean, size = self.mean, self.size
+        doubt = np.minimum(1.0, DOUBT * noise) if in_common else OFF * noise
+        if in_common:
+            usual = float(np.median(size))
+            size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
+        mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
+        if not centred:
+            mean, size = np.zeros(len(mean)), np.hypot(size, mean)
+        ranges = Reading(mean, size, self.beyond).ranges
+        return Columns(ranges.low, ranges.high, mean, size)
+
+
+def reading(
     magnitudes: tuple[Array, Array],
     bins: tuple[Array, Array],
     n_rows: int,
     ranges: Ranges,
-    centred: bool,
-) -> tuple[Columns, Mask]:
-    """Range, centre and size of columns, from all that was asked; and whether they have long tails.
+    in_common: bool,
+) -> Reading:
+    """Return what histograms tell of columns by the laws that these may follow.
 
-    Means and sizes are those of the laws that a column may follow, each as probable as both its
-    histograms and what columns have in common make it.
+    Each law is as probable as the counts, and what columns have in common, make it. Of a column
+    that is far from 0 only the bins tell more than its offset, from which its laws are measured.
 
     Parameters
     ----------
@@ -304,51 +226,88 @@ def columns_from_all(
         Likewise in equal bins of ``ranges``.
     n_rows : int
     ranges : Ranges
-    centred : bool
+    in_common : bool
+        Whether columns are likely to be like each other.
     """
+    far = ranges.far_from_0
+    offset = np.where(far, (ranges.low + ranges.high) / 2, 0.0)
+    near_0 = Ranges(ranges.low - offset, ranges.high - offset)
+    mean, size, low, high = np.empty((4, len(far)))
+    for is_far in (False, True):
+        part = np.flatnonzero(far == is_far)
+        if len(part):
+            counts = [(one[part], std[part]) for one, std in (magnitudes, bins)]
+            asked = (None if is_far else counts[0]), counts[1]
+            found = _by_laws(*asked, n_rows, near_0.of(part), in_common and not is_far)
+            mean[part], size[part] = found.mean + offset[part], found.size
+            low[part], high[part] = (
+                found.beyond.low + offset[part],
+                found.beyond.high + offset[part],
+            )
+    return Reading(mean, size, Ranges(low, high))
+
+
+def _by_laws(
+    magnitudes: tuple[Array, Array] | None,
+    bins: tuple[Array, Array],
+    n_rows: int,
+    ranges: Ranges,
+    in_common: bool,
+) -> Reading:
+    """Return the reading of columns that are not far from 0, without or with their magnitudes."""
     laws, templates = fine_laws()
     counts, std = bins
-    edges = np.linspace(ranges.low, ranges.high, counts.shape[1] + 1, axis=1)[:, 1:-1]
+    n_columns, n_bins = counts.shape
+    edges = np.linspace(ranges.low, ranges.high, n_bins + 1, axis=1)[:, 1:-1]
+
+    def alike(columns: slice | Indices) -> Iterator[tuple[Array, Indices]]:
+        """Yield inner edges of bins, and the places of the columns that have them.
+
+        Ranges end at powers of 4 mostly, so that many columns have the same bins.
+        """
+        each, which = np.unique(edges[columns], axis=0, return_inverse=True)
+        for number, inner in enumerate(each):
+            yield inner, np.flatnonzero(which.ravel() == number)
 
     def fit(columns: slice | Indices) -> Array:
-        found = log_likelihood(magnitudes[0][columns], magnitudes[1][columns], n_rows, templates)
-        # Ranges end at powers of 4, so that many columns have the same bins.
-        each, which = np.unique(edges[columns], axis=0, return_inverse=True)
         of_these, noise = counts[columns], std[columns]
-        for number, inner in enumerate(each):
-            same = np.flatnonzero(which.ravel() == number)
-            seen = of_these[same], noise[same], n_rows
-            found[same] += log_likelihood(*seen, laws.templates(inner))
+        found = np.zeros((len(noise), len(templates.prior)))
+        if magnitudes is not None:
+            seen = magnitudes[0][columns], magnitudes[1][columns], n_rows
+            found = log_likelihood(*seen, templates.shapes)
+        for inner, same in alike(columns):
+            least = found[same].max(axis=1, keepdims=True) - LIKELY
+            some = np.flatnonzero((found[same] > least).any(axis=0))
+            whole = np.full((len(same), found.shape[1]), -np.inf)
+            shapes = laws.shapes(inner, some)
+            whole[:, some] = log_likelihood(of_these[same], noise[same], n_rows, shapes)
+            found[same] += whole
         return found
 
-    mean, size, lognormal = np.empty((3, len(counts)))
+    mean, size = np.empty((2, n_columns))
+    shapes = np.empty(counts.shape)
     means, sizes = laws.moments
-    for columns, posterior in posteriors_of(fit, len(counts), templates, in_common=True):
-        lognormal[columns] = posterior[:, laws.lognormal].sum(axis=1)
+    for columns, posterior in posteriors_of(fit, n_columns, templates, in_common):
+        these = np.arange(n_columns)[columns]
+        for inner, same in alike(columns):
+            some = np.flatnonzero((posterior[same] > NEGLIGIBLE).any(axis=0))
+            shapes[these[same]] = posterior[np.ix_(same, some)] @ laws.shapes(inner, some)
         size[columns] = np.exp(posterior @ np.log(sizes))
         # A mean matters next to the size; but a tiny size is no more telling than the usual one.
         posterior /= np.maximum(sizes, size[columns][:, None])
         mean[columns] = (posterior @ means) / posterior.sum(axis=1)
-    mean, size = _without_doubtful(mean, size, std / n_rows)
-    if not centred:
-        mean, size = np.zeros(len(mean)), np.hypot(size, mean)
-    return Columns(mean - WIDE * size, mean + WIDE * size, mean, size), lognormal > SKEWED
-
-
-def _without_doubtful(mean: Array, size: Array, noise: Array) -> tuple[Array, Array]:
-    """Means and sizes without differences that noise alone can make: not worth their harm."""
-    doubt = np.minimum(1.0, DOUBT * noise)
-    usual = float(np.median(size))
-    size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
-    return np.where(np.abs(mean) < doubt * size, 0.0, mean), size
-
-
-def _alike(mean: Array, size: Array, noise: float) -> Mask:
-    """Return which columns get one size and centre: nearly all, if for all we see they may.
-
-    Where there is much noise that is better than a size of its own for each.
-    """
-    apart = np.abs(np.log(size / np.median(size)))
-    most = min(math.log(MOST_APART), APART * noise)
-    alike = (apart < most) & (np.abs(mean) < NOT_FAR * size)
-    return np.asarray(alike & (alike.mean() >= NEARLY_ALL))
+    # What stands out of the expected counts moves the moments as it moves those of the bins.
+    rest = _standing_out(counts, std, n_rows, shapes, counts.size)
+    seen = np.maximum(shapes + rest, 0.0)
+    seen /= np.maximum(seen.sum(axis=1, keepdims=True), 1e-300)
+    (expected_mean, expected_size), (seen_mean, seen_size) = _moments(shapes), _moments(seen)
+    width = (ranges.high - ranges.low) / n_bins
+    mean += (seen_mean - expected_mean) * width
+    within = 1 / 12  # variance of what lies evenly in a bin
+    size *= np.sqrt((seen_size**2 + within) / (expected_size**2 + within))
+    out = rest > TRIM
+    first, last = np.argmax(out, axis=1), n_bins - np.argmax(out[:, ::-1], axis=1)
+    some_out = out.any(axis=1)
+    low = np.where(some_out, ranges.low + first * width, np.inf)
+    high = np.where(some_out, ranges.low + last * width, -np.inf)
+    return Reading(mean, size, Ranges(low, high))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from skdp._numbers import Array, Indices, Mask
+from skdp._numbers import Array, Mask
 from skdp.oracle import (
     BinCounts,
     Columns,
@@ -20,7 +20,7 @@ from skdp.oracle import (
 )
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.scaling import estimates
-from skdp.stages.scaling.estimates import Ranges
+from skdp.stages.scaling.estimates import Ranges, Reading
 from skdp.stages.scaling.narrow import CLOSER, fine_bins, narrowed, single_valued
 from skdp.stages.scaling.shares import Shares
 from skdp.stages.scaling.standard import left_alone, reaches
@@ -65,6 +65,11 @@ class HistogramState:
         """Forget the counts of columns whose range is another now."""
         same = (ranges.low == self.ranges.low) & (ranges.high == self.ranges.high)
         return HistogramState(ranges, self.counts * same[:, None], self.std, self.times * same)
+
+    def reading(self, magnitudes: tuple[Array, Array], n_rows: int, in_common: bool) -> Reading:
+        """Return what these counts and the magnitudes, with the noise on them, tell."""
+        bins = self.counts, self.std
+        return estimates.reading(magnitudes, bins, n_rows, self.ranges, in_common)
 
     def where(self, chosen: Mask, other: HistogramState) -> HistogramState:
         """Return the state, another for the chosen columns."""
@@ -151,47 +156,24 @@ class ScalingStage(Stage):
             reach = np.zeros(len(counts))
             if is_features and centred and not exact:
                 reach = reaches(counts, std, n_rows)
-            state = self._binned(oracle, part, ranges, is_features, rounds, reach == 0)
-            columns = self._read(oracle, state, counts, std, is_features)
+            seen = counts, std
+            state = self._binned(oracle, part, ranges, seen, is_features, rounds, reach == 0)
+            if exact:
+                columns = estimates.exact_columns(state.counts, state.ranges, centred)
+            elif reach.all():
+                columns = Columns(reach, reach, reach, reach)  # as standardised, below
+            else:
+                found = state.reading(seen, n_rows, is_features)
+                columns = found.columns(state.std / n_rows, is_features, centred)
             if not (exact or is_features):
-                seen = state.counts, state.std, state.ranges
-                columns = with_tails(columns, *seen, counts, std, ranges, n_rows)
+                binned = state.counts, state.std, state.ranges
+                columns = with_tails(columns, *binned, counts, std, ranges, n_rows)
             columns = _as_they_are(columns) if exact else left_alone(columns, reach)
             if is_features:
                 scaling = replace(scaling, columns=columns)
             else:
                 scaling = replace(scaling, targets=columns if exact else _within_range(columns))
         return scaling
-
-    def _read(
-        self, oracle: Oracle, state: HistogramState, counts: Array, std: Array, is_features: bool
-    ) -> Columns:
-        """Columns from their last histograms; where these are noisy, from all of them at once.
-
-        ``counts`` are those of the magnitudes, and ``std`` the noise on them.
-        """
-        exact, n_rows = not oracle.is_noisy, oracle.public.n_rows
-        centred = self.centred[not is_features]
-        noisy = (state.std > estimates.ALL_AT_ONCE * n_rows) & (state.times > 0)
-        noisy &= ~state.ranges.far_from_0
-        which = np.flatnonzero(noisy) if is_features and not exact else np.arange(0)
-        by_all = np.zeros(len(counts), dtype=bool)
-        if len(which):
-            found, skewed = estimates.columns_from_all(
-                (counts[which], std[which]),
-                (state.counts[which], state.std[which]),
-                n_rows,
-                state.ranges.of(which),
-                centred,
-            )
-            kept = ~skewed | (state.std[which] > estimates.SKEWED_TOO * n_rows)
-            by_all[which[kept]] = True
-            if by_all.all():
-                return found
-        columns = estimates.columns_from(
-            state.counts, state.std, n_rows, exact, state.ranges, is_features, centred
-        )
-        return _replaced(columns, which[kept], found, kept) if by_all.any() else columns
 
     def _magnitudes(self, oracle: Oracle) -> tuple[Array, Array]:
         """Ask for columns and targets by sign and magnitude, jointly if both cost something."""
@@ -208,11 +190,15 @@ class ScalingStage(Stage):
         oracle: Oracle,
         part: slice,
         ranges: Ranges,
+        magnitudes: tuple[Array, Array],
         is_features: bool,
         rounds: int,
-        may_be_narrow: Mask,
+        unknown: Mask,
     ) -> HistogramState:
         """Ask for bins between the ends; then again, in smaller ranges where there are any.
+
+        Ranges of targets stay as they are unless those are far from 0, since a smaller one hides
+        their tails, and so do those of columns that are not ``unknown``.
 
         A column that shows a single value however closely it is looked at gets its first range
         back, unless that value is an offset: there may be rare ones beside it, lost in the noise.
@@ -227,14 +213,22 @@ class ScalingStage(Stage):
             state = state.with_answer(*self._asked(oracle, state.ranges, part))
             if number == rounds:
                 break
-            before, seen = state.ranges, (state.counts, state.std, n_rows)
-            closer = estimates.zoomed(*seen, exact, before, is_features, again=number > 2)
-            if not exact:
-                found, narrow = narrowed(*seen, before)
-                narrow &= found.far_from_0 & may_be_narrow
+            before, n_bins = state.ranges, state.counts.shape[1]
+            if exact:
+                found = estimates.filled(state.counts, before)
+                closer = estimates.closer(before, found, n_bins, again=number > 2)
+            elif unknown.any():
+                closer = before
+                if is_features:
+                    found = state.reading(magnitudes, n_rows, is_features).ranges
+                    closer = estimates.closer(before, found, n_bins, again=number > 2)
+                found, narrow = narrowed(state.counts, state.std, n_rows, before)
+                narrow &= found.far_from_0 & unknown
                 closer = closer.where(narrow, found)
                 first = first.where(narrow & ~looked_at, state)
                 looked_at = looked_at | narrow
+            else:
+                continue
             state = state.within(closer)
         single = single_valued(state.counts, n_rows, state.ranges)
         return state.where(looked_at & single, first)
@@ -307,16 +301,6 @@ class ScalingStage(Stage):
         answer, std = oracle.with_share(asked, share)
         factors = np.ldexp(1.0, np.array(weights))
         return answer / factors[:, None], std / factors
-
-
-def _replaced(columns: Columns, which: Indices, by: Columns, chosen: Mask) -> Columns:
-    """Columns of which some are replaced by chosen others."""
-    found = []
-    for name in ("low", "high", "centre", "size"):
-        values: Array = getattr(columns, name).copy()
-        values[which] = getattr(by, name)[chosen]
-        found.append(values)
-    return Columns(*found)
 
 
 def _within_range(columns: Columns) -> Columns:

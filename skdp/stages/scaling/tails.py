@@ -21,7 +21,7 @@ from skdp.stages.scaling.estimates import Ranges, magnitude_ends
 SEEN, HIDDEN = 4.0, 2.0
 # Shares of the records: less than this is a tail, and the rest of it is near enough to be told from
 # what is seen; more than that is no tail yet.
-TAIL, BODY = 0.1, 0.6
+TAIL, BODY = 0.2, 0.6
 APART = 2.0  # least ratio of the two distances that tell how a tail falls off
 # Exponent of the tail: 1/2 is a normal law's, 1 an exponential's. Below the least nothing is left.
 SHORTEST, LONGEST = 0.05, 5.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from skdp._numbers import Array, Indices
 from skdp.oracle.kernels.histograms import SIDE, STEPS
@@ -21,8 +21,7 @@ FINE_OFFSETS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0
 # holds zeros and little else, which noise imitates most easily.
 UNUSUAL, UNUSUAL_ZEROS = -0.25, -0.8
 SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
-# Share that their moments leave out at each end, and points of the numerical integral.
-TAILS, POINTS = 0.1, 256
+SKEWED = 2.0  # size of such columns next to their median, whatever the tail: more would be all tail
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +47,6 @@ class Templates:
         """Probability of each shape before anything is asked."""
         found = np.exp(self.log_prior - self.log_prior.max())
         return np.asarray(found / found.sum())
-
-    @functools.cached_property
-    def squares(self) -> Array:
-        """Squared length of each shape."""
-        return np.asarray(np.einsum("ij,ij->i", self.shapes, self.shapes))
 
     @functools.cached_property
     def table(self) -> tuple[int, int]:
@@ -129,49 +123,49 @@ class Laws:
     kinds: Indices
     places: Indices
 
-    @property
-    def lognormal(self) -> slice:
-        """Places of the lognormal laws among all."""
-        first = len(self.centre)
-        return slice(first, first + len(self.power))
+    def below(self, points: Array, some: Indices) -> Array:
+        """Return the probability of less than each point (column) under some laws (rows).
 
-    def below(self, points: Array) -> Array:
-        """Return the probability of less than each point (column) under each law (row)."""
-        bells = ndtr((points - self.centre[:, None]) / self.deviation[:, None])
+        ``some`` are places of the laws, in ascending order.
+        """
+        n_bells, n_simple = len(self.centre), len(self.centre) + len(self.power)
+        one = some[some < n_bells]
+        bells = ndtr((points - self.centre[one, None]) / self.deviation[one, None])
         size, above_0 = np.abs(points), points > 0
         with np.errstate(divide="ignore"):
             logs = np.log2(size)
-        within = ndtr((logs - self.power[:, None]) / self.spread[:, None])
-        positive = self.positive[:, None]
+        one = some[(some >= n_bells) & (some < n_simple)] - n_bells
+        within = ndtr((logs - self.power[one, None]) / self.spread[one, None])
+        positive = self.positive[one, None]
         skewed = 1 - positive + np.where(above_0, positive, positive - 1) * within
-        within = np.clip((logs - np.log2(self.least)[:, None]) / self.octaves, 0.0, 1.0)
-        zeros, is_positive = self.zeros[:, None], self.sign[:, None] > 0
+        one = some[some >= n_simple] - n_simple
+        within = np.clip((logs - np.log2(self.least)[one, None]) / self.octaves, 0.0, 1.0)
+        zeros, is_positive = self.zeros[one, None], self.sign[one, None] > 0
         upwards = np.where(above_0, zeros + (1 - zeros) * within, 0.0)
         downwards = np.where(above_0, 1.0, (1 - zeros) * (1 - within))
         return np.vstack([bells, skewed, np.where(is_positive, upwards, downwards)])
 
+    def shapes(self, inner_edges: Array, some: Indices) -> Array:
+        """Probabilities of bins between these edges, the outer ones open, under some laws."""
+        below = self.below(inner_edges, some)
+        ends = np.zeros((len(below), 1)), np.ones((len(below), 1))
+        return np.maximum(np.diff(np.hstack([ends[0], below, ends[1]]), axis=1), 0.0)
+
     def templates(self, inner_edges: Array) -> Templates:
-        """Return the shapes in bins between these edges; the outer bins are open."""
-        below = self.below(inner_edges)
-        n_laws = len(below)
-        ends = np.zeros((n_laws, 1)), np.ones((n_laws, 1))
-        shapes = np.maximum(np.diff(np.hstack([ends[0], below, ends[1]]), axis=1), 0.0)
+        """Return the shapes of all laws in bins between these edges."""
+        shapes = self.shapes(inner_edges, np.arange(len(self.log_prior)))
         return Templates(shapes, self.log_prior, self.kinds, self.places)
 
     @functools.cached_property
     def moments(self) -> tuple[Array, Array]:
-        """Mean and deviation of each law; of lognormal ones without the outermost values."""
-        # Even quantiles of a normal law, but for TAILS at either end, which count as their limits.
-        z = ndtri(np.clip((np.arange(POINTS) + 0.5) / POINTS, TAILS, 1 - TAILS))
-        values = 2.0 ** (self.power[:, None] + self.spread[:, None] * z)
-        mean = values.mean(axis=1) * (2 * self.positive - 1)
-        skewed = mean, np.sqrt(np.mean(values**2, axis=1) - mean**2)
+        """Mean and deviation of each law; of lognormal ones median and what is taken for a size."""
+        median = 2.0**self.power
         others = 1 - self.zeros
-        log = math.log(2) * self.octaves
-        mean = others * self.sign * self.least * math.expm1(log) / log
-        square = others * self.least**2 * math.expm1(2 * log) / (2 * log)
-        both = (self.centre, self.deviation), skewed, (mean, np.sqrt(square - mean**2))
-        return np.concatenate([one[0] for one in both]), np.concatenate([one[1] for one in both])
+        # Other values are taken for the least of them, as 1 is of those between it and the next.
+        means = self.centre, median * (2 * self.positive - 1), others * self.sign * self.least
+        with_zeros = self.least * np.sqrt(others * self.zeros)
+        sizes = self.deviation, SKEWED * median, with_zeros
+        return np.concatenate(means), np.concatenate(sizes)
 
 
 def laws(offsets: tuple[float, ...], bells: int, octaves: float) -> Laws:
@@ -243,7 +237,7 @@ def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, I
 @functools.cache
 def fine_laws() -> tuple[Laws, Templates]:
     """Laws so close that a column between two of them has nearly their counts; and magnitudes."""
-    found = laws(FINE_OFFSETS, bells=2, octaves=0.5)
+    found = laws(FINE_OFFSETS, bells=4, octaves=0.5)
     return found, found.templates(magnitude_edges())
 
 
@@ -253,59 +247,17 @@ def magnitude_edges() -> Array:
     return np.concatenate([-edges[::-1], edges])
 
 
-@functools.cache
-def bin_templates(n_bins: int) -> Templates:
-    """Shapes of columns inside their range: bells, blocks, and zeros with something else.
-
-    Narrow shapes have many places, so each of them is less likely.
-    """
-    edges = np.arange(n_bins + 1, dtype=float)
-    edges[0], edges[-1] = -np.inf, np.inf  # the outer bins are open
-    made, shapes = _Collection(), []
-
-    def add(shape: Array, log_prior: float, kind: object, place: int) -> None:
-        shapes.append(shape / shape.sum())
-        made.add(log_prior, kind, place)
-
-    for size in n_bins / np.array([4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 64.0]):
-        centres = np.arange(0.0, n_bins + 1e-9, max(0.5, size / 3))
-        narrow = 0.5 * max(0.0, math.log2(n_bins / 5 / size))
-        for centre in centres:
-            shape = np.diff(ndtr((edges - centre) / size))
-            add(shape, -math.log(len(centres)) - narrow, ("bell", size), int(centre))
-    for width in (n_bins, 3 * n_bins // 4, n_bins // 2, n_bins // 3, n_bins // 4, n_bins // 6):
-        starts = range(0, n_bins - width + 1, max(1, width // 8))
-        for start in starts:
-            shape = np.zeros(n_bins)
-            shape[start : start + width] = 1.0
-            narrow = 0.5 * math.log2(n_bins / width)
-            place = start + width // 2
-            add(shape, -math.log(len(starts)) - narrow, ("block", width), place)
-    for rate in (1 / 3, 1 / 6, 1 / 12):  # falling away from one end
-        shape = np.exp(-np.arange(n_bins) / (rate * n_bins))
-        add(shape, -1.0, ("falling", rate), 0)
-        add(shape[::-1], -1.0, ("rising", rate), n_bins)
-    for zeros in ZEROS:
-        for place in range(1, n_bins):
-            shape = np.zeros(n_bins)
-            shape[0], shape[place] = zeros, 1 - zeros
-            usual = -math.log(n_bins) - 2.0
-            add(shape, usual, ("zeros", zeros), place)
-            add(shape[::-1], usual, ("zeros above", zeros), n_bins - place)
-    return Templates(np.array(shapes), *made.finished())
-
-
 MISFIT = 0.01  # of shapes, as a share of the rows: no column is exactly one of them
 ROUNDS, MOST_COLUMNS = 6, 64  # of fitting what columns have in common
 COLUMNS_AT_ONCE = 256  # a number for each of them and each shape is held
 OWN = 5.0  # weight of what is known beforehand, in columns
 
 
-def log_likelihood(counts: Array, std: Array, n_rows: int, templates: Templates) -> Array:
+def log_likelihood(counts: Array, std: Array, n_rows: int, shapes: Array) -> Array:
     """Return that of each column (row) under each shape (column), but for a term of the column."""
     variance = std[:, None] ** 2 + (MISFIT * n_rows) ** 2
-    fit = counts @ templates.shapes.T
-    fit -= n_rows / 2 * templates.squares
+    fit = counts @ shapes.T
+    fit -= n_rows / 2 * np.einsum("ij,ij->i", shapes, shapes)
     fit *= n_rows / variance
     return np.asarray(fit)
 
