@@ -38,8 +38,8 @@ NEAR = 0.5  # most width of a range that is far from 0, next to its distance fro
 WIDE = 5.0  # range to either side of the centre, in units of the size
 
 
-# Laws less likely than another by so much, in natural logarithms, from the magnitudes alone are left
-# out; and a probability that matters no more. Both save time alone.
+# Laws that magnitudes alone make less likely than another by so much, in natural logarithms, are
+# left out; and so are probabilities that matter no more. Both save time alone.
 LIKELY, NEGLIGIBLE = 50.0, 1e-9
 
 

@@ -161,10 +161,11 @@ class Laws:
         """Mean and deviation of each law; of lognormal ones median and what is taken for a size."""
         median = 2.0**self.power
         others = 1 - self.zeros
-        # Other values are taken for the least of them, as 1 is of those between it and the next.
-        means = self.centre, median * (2 * self.positive - 1), others * self.sign * self.least
-        with_zeros = self.least * np.sqrt(others * self.zeros)
-        sizes = self.deviation, SKEWED * median, with_zeros
+        log = math.log(2) * self.octaves
+        mean = others * self.sign * self.least * math.expm1(log) / log
+        square = others * self.least**2 * math.expm1(2 * log) / (2 * log)
+        means = self.centre, median * (2 * self.positive - 1), mean
+        sizes = self.deviation, SKEWED * median, np.sqrt(square - mean**2)
         return np.concatenate(means), np.concatenate(sizes)
 
 
