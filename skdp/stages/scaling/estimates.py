@@ -16,6 +16,7 @@ from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
 from skdp.oracle.kernels.histograms import SIDE, STEPS
 from skdp.stages.scaling.templates import (
+    WIDE,
     between_tails,
     ends_of_magnitude_templates,
     fine_laws,
@@ -35,7 +36,6 @@ OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the 
 CLOSER = 0.3  # most share of a range that what it holds fills if the range is made smaller
 FINEST = 2.0**-40  # of widths of bins, next to the offset
 NEAR = 0.5  # most width of a range that is far from 0, next to its distance from 0
-WIDE = 5.0  # range to either side of the centre, in units of the size
 
 
 # Laws that magnitudes alone make less likely than another by so much, in natural logarithms, are
@@ -175,18 +175,21 @@ class Reading:
     Attributes
     ----------
     mean, size : array of shape (n_columns,)
+    reach : array of shape (n_columns,)
+        How far from the mean a column goes, in sizes.
     beyond : Ranges
         Turned round, and infinite, where there is nothing of the kind.
     """
 
     mean: Array
     size: Array
+    reach: Array
     beyond: Ranges
 
     @property
     def ranges(self) -> Ranges:
         """Range of every column."""
-        low, high = self.mean - WIDE * self.size, self.mean + WIDE * self.size
+        low, high = self.mean - self.reach * self.size, self.mean + self.reach * self.size
         return Ranges(np.minimum(low, self.beyond.low), np.maximum(high, self.beyond.high))
 
     def columns(self, noise: Array, in_common: bool, centred: bool) -> Columns:
@@ -202,7 +205,7 @@ class Reading:
         mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
         if not centred:
             mean, size = np.zeros(len(mean)), np.hypot(size, mean)
-        ranges = Reading(mean, size, self.beyond).ranges
+        ranges = Reading(mean, size, self.reach, self.beyond).ranges
         return Columns(ranges.low, ranges.high, mean, size)
 
 
@@ -232,7 +235,7 @@ def reading(
     far = ranges.far_from_0
     offset = np.where(far, (ranges.low + ranges.high) / 2, 0.0)
     near_0 = Ranges(ranges.low - offset, ranges.high - offset)
-    mean, size, low, high = np.empty((4, len(far)))
+    mean, size, reach, low, high = np.empty((5, len(far)))
     for is_far in (False, True):
         part = np.flatnonzero(far == is_far)
         if len(part):
@@ -240,11 +243,12 @@ def reading(
             asked = (None if is_far else counts[0]), counts[1]
             found = _by_laws(*asked, n_rows, near_0.of(part), in_common and not is_far)
             mean[part], size[part] = found.mean + offset[part], found.size
+            reach[part] = found.reach
             low[part], high[part] = (
                 found.beyond.low + offset[part],
                 found.beyond.high + offset[part],
             )
-    return Reading(mean, size, Ranges(low, high))
+    return Reading(mean, size, reach, Ranges(low, high))
 
 
 def _by_laws(
@@ -284,7 +288,7 @@ def _by_laws(
             found[same] += whole
         return found
 
-    mean, size = np.empty((2, n_columns))
+    mean, size, reach = np.empty((3, n_columns))
     shapes = np.empty(counts.shape)
     means, sizes = laws.moments
     for columns, posterior in posteriors_of(fit, n_columns, templates, in_common):
@@ -293,6 +297,7 @@ def _by_laws(
             some = np.flatnonzero((posterior[same] > NEGLIGIBLE).any(axis=0))
             shapes[these[same]] = posterior[np.ix_(same, some)] @ laws.shapes(inner, some)
         size[columns] = np.exp(posterior @ np.log(sizes))
+        reach[columns] = np.exp(posterior @ np.log(laws.reach))
         # A mean matters next to the size; but a tiny size is no more telling than the usual one.
         posterior /= np.maximum(sizes, size[columns][:, None])
         mean[columns] = (posterior @ means) / posterior.sum(axis=1)
@@ -310,4 +315,4 @@ def _by_laws(
     some_out = out.any(axis=1)
     low = np.where(some_out, ranges.low + first * width, np.inf)
     high = np.where(some_out, ranges.low + last * width, -np.inf)
-    return Reading(mean, size, Ranges(low, high))
+    return Reading(mean, size, reach, Ranges(low, high))

@@ -21,6 +21,7 @@ FINE_OFFSETS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0
 # holds zeros and little else, which noise imitates most easily.
 UNUSUAL, UNUSUAL_ZEROS = -0.25, -0.8
 SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
+WIDE = 5.0  # how far from its mean a column goes, in sizes, if no values are rare
 SKEWED = 2.0  # size of such columns next to their median, whatever the tail: more would be all tail
 
 
@@ -167,6 +168,16 @@ class Laws:
         means = self.centre, median * (2 * self.positive - 1), mean
         sizes = self.deviation, SKEWED * median, np.sqrt(square - mean**2)
         return np.concatenate(means), np.concatenate(sizes)
+
+    @functools.cached_property
+    def reach(self) -> Array:
+        """How far from its mean each law goes, in sizes: to the other values of rare ones."""
+        means, sizes = self.moments
+        rest = len(self.centre) + len(self.power)
+        farthest = self.sign * self.least * 2.0**self.octaves
+        found = np.full(len(sizes), WIDE)
+        found[rest:] = np.maximum(np.abs(farthest - means[rest:]) / sizes[rest:], WIDE)
+        return found
 
 
 def laws(offsets: tuple[float, ...], bells: int, octaves: float) -> Laws:
