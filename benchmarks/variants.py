@@ -21,23 +21,23 @@ PACKAGE = "skdp.stages.scaling"
 
 LEFT_OUT = {
     "estimates.FINEST": "what floating point can tell apart",
+    "estimates.LIKELY": "time alone: laws that matter no more",
+    "estimates.NEGLIGIBLE": "time alone: laws that matter no more",
     "stage.EXACT_BINS": "acts only without noise, where more bins cost nothing",
     "stage.FINENESS": "pairs of a noise and the bins that go with it",
     "tails.POINTS": "exactness of a numerical integral",
-    "templates.POINTS": "exactness of a numerical integral",
     "templates.COLUMNS_AT_ONCE": "memory alone",
     "templates.MOST_COLUMNS": "time alone: of more columns than most of these data have",
 }
 # Shares from about a third on have half and twice the odds; twice such a share may exceed 1.
 ODDS = {
-    "estimates.NEARLY_ALL", "narrow.IN_ONE_BIN", "shares.NEARLY_ALL",
+    "narrow.IN_ONE_BIN", "shares.NEARLY_ALL",
     "standard.ELSEWHERE", "standard.LEAST_NEGATIVE", "standard.LEAST_WITHIN",
     "tails.BODY", "templates.ZEROS",
 }  # fmt: skip
 # Others whose half or twice would mean nothing; None where there is no neighbour on that side.
 NEIGHBOURS = {
     "narrow.CLOSER": (3, 5),  # a logarithm: half and twice the weight
-    "estimates.MOST_TRIM": (0.245, 0.499),  # at a half the ends of a range could cross
     "narrow.SPREAD_OUT": (2, 6),
     "shares.FEWEST": (None, 3),  # one histogram of magnitudes alone would not do
     "shares.ROUNDS": (2, 4),

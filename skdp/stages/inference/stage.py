@@ -45,7 +45,7 @@ from skdp.oracle import (
 )
 from skdp.solvers.defaults import UNBOUNDED, target_unit
 from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, Bounds
-from skdp.stages.scaling.estimates import WIDE
+from skdp.stages.scaling.templates import WIDE
 from skdp.steps.shrinkage import spectrum
 
 # Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).

@@ -279,13 +279,13 @@ def _by_laws(
         if magnitudes is not None:
             seen = magnitudes[0][columns], magnitudes[1][columns], n_rows
             found = log_likelihood(*seen, templates.shapes)
+        # A column's own magnitudes decide, whichever other columns are looked at.
+        found[found < found.max(axis=1, keepdims=True) - LIKELY] = -np.inf
         for inner, same in alike(columns):
-            least = found[same].max(axis=1, keepdims=True) - LIKELY
-            some = np.flatnonzero((found[same] > least).any(axis=0))
-            whole = np.full((len(same), found.shape[1]), -np.inf)
+            some = np.flatnonzero((found[same] > -np.inf).any(axis=0))
             shapes = laws.shapes(inner, some)
-            whole[:, some] = log_likelihood(of_these[same], noise[same], n_rows, shapes)
-            found[same] += whole
+            seen = of_these[same], noise[same], n_rows
+            found[np.ix_(same, some)] += log_likelihood(*seen, shapes)
         return found
 
     mean, size, reach = np.empty((3, n_columns))

@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from skdp._numbers import Array, Indices, Mask
-from skdp.stages.scaling.estimates import FINEST, WIDE, Ranges
-from skdp.stages.scaling.templates import COLUMNS_AT_ONCE
+from skdp.stages.scaling.estimates import FINEST, Ranges
+from skdp.stages.scaling.templates import COLUMNS_AT_ONCE, WIDE
 
 CLOSER = 4  # base-2 logarithm of the weight of such columns next to the others'
 # A window of bins is trusted up to this noise on the count in it, as a share of the rows; and it

@@ -35,8 +35,8 @@ def test_how_many_columns_are_looked_at_together_does_not_show(in_common, monkey
     for at_once in (100, 33):
         monkeypatch.setattr(templates, "COLUMNS_AT_ONCE", at_once)
         ranges = estimates.coarse_ranges(counts, std, n_rows, False, in_common)
-        columns = estimates.columns_from(bins, std, n_rows, False, ranges, in_common, True)
-        found.append([ranges.low, ranges.high, columns.centre, columns.size])
+        read = estimates.reading((counts, std), (bins, std), n_rows, ranges, in_common)
+        found.append([ranges.low, ranges.high, read.mean, read.size, read.reach])
     np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import skdp
 from skdp.oracle.kernels.histograms import magnitude_counts
 from skdp.oracle.sources.records import Records
-from skdp.stages.scaling.estimates import Ranges, columns_from_all
+from skdp.stages.scaling.estimates import Ranges, Reading, reading
 from skdp.stages.scaling.templates import (
     OWN,
     ROUNDS,
+    SKEWED,
+    WIDE,
     _common_prior,
     fine_laws,
     laws,
@@ -42,7 +45,9 @@ def samples(laws, rng, n=200_000):
 def test_probabilities_are_those_of_samples(arguments, rng):
     found = laws(*arguments)
     points = np.array([-40.0, -3.0, -0.3, 0.0, 0.2, 0.9, 1.7, 6.0, 90.0])
-    below = found.below(points)
+    every = np.arange(len(found.log_prior))
+    below = found.below(points, every)
+    np.testing.assert_array_equal(found.below(points, every[::7]), below[::7])
     assert below.shape == (len(found.log_prior), 9)
     assert np.all(np.diff(below, axis=1) >= 0)
     for place, values in samples(found, rng):
@@ -53,13 +58,19 @@ def test_probabilities_are_those_of_samples(arguments, rng):
 def test_moments_are_those_of_samples(rng):
     found = laws((1.0, 8.0), 2, 0.5)
     means, sizes = found.moments
+    n_bells, n_skewed = len(found.centre), len(found.power)
     for place, values in samples(found, rng):
-        low, high = np.quantile(np.abs(values), [0.1, 0.9])
-        kept = values
-        if len(found.centre) <= place < len(found.centre) + len(found.power):
-            kept = np.sign(values) * np.clip(np.abs(values), low, high)
-        assert means[place] == pytest.approx(kept.mean(), abs=0.03 * kept.std())
-        assert sizes[place] == pytest.approx(kept.std(), rel=0.05)
+        mean, size = values.mean(), values.std()
+        if n_bells <= place < n_bells + n_skewed:  # of long tails they would be all tail
+            positive, size = np.mean(values > 0), SKEWED * np.median(np.abs(values))
+            mean = (2 * positive - 1) * size / SKEWED
+        assert means[place] == pytest.approx(mean, abs=0.03 * size)
+        assert sizes[place] == pytest.approx(size, rel=0.05)
+        reach = np.abs(values - mean).max() / size
+        if place >= n_bells + n_skewed:
+            assert found.reach[place] == pytest.approx(max(reach, WIDE), rel=0.05)
+        else:
+            assert found.reach[place] == WIDE
 
 
 def test_shapes_of_magnitudes_add_up_to_1():
@@ -83,7 +94,8 @@ def read(X, low, high, noise, rng, centred=True):
     ).T
     ranges = Ranges(np.full(n_columns, low), np.full(n_columns, high))
     magnitudes = magnitude_counts(Records.of(X, np.zeros((n_rows, 1))), True, False)
-    return columns_from_all(noisy(magnitudes), noisy(bins), n_rows, ranges, centred)[0]
+    found = reading(noisy(magnitudes), noisy(bins), n_rows, ranges, in_common=True)
+    return found.columns(std / n_rows, True, centred)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +133,48 @@ def test_noise_alone_gives_columns_that_can_be_used(rng):
     assert np.all(np.isfinite(found.size))
     assert found.size.min() > 0
     assert np.all(found.low < found.high)
+
+
+def narrow(low, high, held, noise=0.0, in_common=False):
+    """Reading of one column that is far from 0, from these shares in bins of its range."""
+    held, std = np.array(held)[None], np.array([max(noise, 1e-6)])
+    nothing = np.zeros((1, len(magnitude_edges()) + 1)), std
+    return reading(nothing, (held, std), 1, Ranges(np.full(1, low), np.full(1, high)), in_common)
+
+
+@pytest.mark.parametrize("offset", [-1.6e9, 2000.0, 1e12])
+@pytest.mark.parametrize("in_common", [False, True])
+def test_columns_far_from_0_are_read_from_their_offset(offset, in_common):
+    edges = np.linspace(-40.0, 40.0, 33)
+    held = np.diff(ndtr((edges - 6.0) / 8.0))
+    found = narrow(offset - 40.0, offset + 40.0, held / held.sum(), in_common=in_common)
+    assert found.mean[0] - offset == pytest.approx(6.0, abs=1.0)
+    assert found.size[0] == pytest.approx(8.0, rel=0.1)
+
+
+def test_what_stands_out_widens_a_range_and_nothing_else_does():
+    held = np.diff(ndtr((np.arange(33.0) - 10.0) / 2.0))
+    quiet = narrow(1000.0, 1032.0, held, 1e-4)
+    assert not np.isfinite([quiet.beyond.low, quiet.beyond.high]).any()
+    held[30] += 0.005
+    loud = narrow(1000.0, 1032.0, held, 1e-4)
+    assert (loud.beyond.low[0], loud.beyond.high[0]) == (1030.0, 1031.0)
+    assert loud.ranges.high[0] >= 1031.0 > quiet.ranges.high[0]
+    assert loud.size > quiet.size
+
+
+def test_what_noise_may_have_done_is_left_out():
+    mean, size = np.array([0.5, -9.0, 9.0]), np.array([1.0, 1.2, 40.0])
+    found = Reading(mean, size, np.full(3, WIDE), Ranges(np.full(3, np.inf), np.full(3, -np.inf)))
+    alike = found.columns(np.full(3, 0.1), in_common=True, centred=True)
+    assert alike.size.tolist() == [1.2, 1.2, 40.0]
+    assert alike.centre.tolist() == [0.0, -9.0, 0.0]
+    alone = found.columns(np.full(3, 0.1), in_common=False, centred=True)
+    assert alone.size.tolist() == [1.0, 1.2, 40.0]
+    assert alone.centre.tolist() == [0.5, -9.0, 0.0]
+    around = found.columns(np.full(3, 1e-3), in_common=True, centred=False)
+    assert not around.centre.any()
+    assert around.size == pytest.approx(np.hypot(mean, size))
 
 
 def test_two_hundred_rows_are_enough_for_four_columns_in_odd_units():
