@@ -15,7 +15,7 @@ import skdp.stages.inference.stage as inference_stage
 from benchmarks import constants, results_file, variants
 from benchmarks.methods.skdp_auto import estimator
 from benchmarks.variants import Variant, changed
-from skdp.stages.scaling import estimates, templates
+from skdp.stages.scaling import templates
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {
@@ -120,21 +120,21 @@ def test_what_is_cached_follows_from_constants_of_its_own_module():
 
 
 def test_a_constant_is_another_wherever_it_is_imported_and_then_as_before():
-    was, seen = estimates.WIDE, []
+    was, seen = templates.WIDE, []
 
     def broken():
-        with changed(Variant("estimates", "WIDE", "twice", 10.0)):
-            seen.extend([estimates.WIDE, inference_stage.WIDE])
+        with changed(Variant("templates", "WIDE", "twice", 10.0)):
+            seen.extend([templates.WIDE, inference_stage.WIDE])
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         broken()
     assert seen == [10.0, 10.0]
-    assert estimates.WIDE == inference_stage.WIDE == was
+    assert templates.WIDE == inference_stage.WIDE == was
 
 
 @pytest.mark.parametrize(
-    "name", ["estimates.WIDE", "shares.MOST_OF_COLUMNS", "standard.REACH", "templates.OFFSETS"]
+    "name", ["templates.WIDE", "shares.MOST_OF_COLUMNS", "standard.REACH", "templates.OFFSETS"]
 )
 def test_a_change_reaches_fits_and_leaves_no_trace(name):
     """Plans of fits and templates are cached: both are made anew."""
@@ -272,13 +272,13 @@ def test_without_rows_the_page_has_a_sentence(page, tmp_path, monkeypatch, capsy
 def test_the_page_tells_which_constants_matter(page, tmp_path, monkeypatch, capsys):
     path = tmp_path / "constants.csv"
     monkeypatch.setattr(page, "RESULTS", path)
-    idle = Variant("estimates", "WIDE", "twice", 10.0)
+    idle = Variant("templates", "WIDE", "twice", 10.0)
     same = {"a": [[(False, {"score": 0.5})] * 2] * 3}
     rows = [constants.row_of(NEAR, 1, cells(0.1, 0.1, 0.1)), constants.row_of(idle, 1, same)]
     constants.merge(path, "a command", rows)
     page.main()
     text = capsys.readouterr().out
-    assert "1 of 2 constants change no fit in any cell: ``estimates.WIDE``." in text
+    assert "1 of 2 constants change no fit in any cell: ``templates.WIDE``." in text
     assert "0 make more scores and log losses worse than better, and 1 the other way round" in text
     assert "   * - ``estimates.NEAR``\n     - 0.5\n     - 0.25\n     - +0.1000 (1, 0)\n" in text
     constants.merge(path, "a command", [constants.row_of(NEAR, 1, same)])

@@ -1,8 +1,8 @@
 """From noisy histograms to range, centre and size of each column. Post-processing only.
 
-The counts of a column are compared with shapes that columns may have. What the best of them leaves
-is kept where it stands out from the noise. So where there is little noise the counts speak for
-themselves, and where there is much a column is what columns usually are, in this data first of all.
+Counts are compared with those of laws that columns may follow. What stands out of the counts that
+are expected then is kept. So where there is little noise the counts speak for themselves, and where
+there is much a column is what columns usually are, in this data first of all.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the 
 CLOSER = 0.3  # most share of a range that what it holds fills if the range is made smaller
 FINEST = 2.0**-40  # of widths of bins, next to the offset
 NEAR = 0.5  # most width of a range that is far from 0, next to its distance from 0
-
-
+# Sizes in the range of a column that is far from 0: it fills about a third of that.
+SIZES_IN_RANGE = 14.0
+WITHIN_BIN = 12**-0.5  # size of what lies evenly in one bin, in its width
 # Laws that magnitudes alone make less likely than another by so much, in natural logarithms, are
-# left out; and so are probabilities that matter no more. Both save time alone.
+# left out; and so are laws of negligible probability. Both only save time.
 LIKELY, NEGLIGIBLE = 50.0, 1e-9
 
 
@@ -218,8 +219,8 @@ def reading(
 ) -> Reading:
     """Return what histograms tell of columns by the laws that these may follow.
 
-    Each law is as probable as the counts, and what columns have in common, make it. Of a column
-    that is far from 0 only the bins tell more than its offset, from which its laws are measured.
+    Each law is as probable as the counts, and what columns have in common, make it. A column far
+    from 0 is read from its bins alone, in units of its range and relative to the middle of it.
 
     Parameters
     ----------
@@ -232,22 +233,25 @@ def reading(
     in_common : bool
         Whether columns are likely to be like each other.
     """
-    far = ranges.far_from_0
-    offset = np.where(far, (ranges.low + ranges.high) / 2, 0.0)
-    near_0 = Ranges(ranges.low - offset, ranges.high - offset)
-    mean, size, reach, low, high = np.empty((5, len(far)))
+    far, n_columns = ranges.far_from_0, len(ranges.low)
+    mean, size, reach, low, high = np.empty((5, n_columns))
     for is_far in (False, True):
         part = np.flatnonzero(far == is_far)
-        if len(part):
-            counts = [(one[part], std[part]) for one, std in (magnitudes, bins)]
-            asked = (None if is_far else counts[0]), counts[1]
-            found = _by_laws(*asked, n_rows, near_0.of(part), in_common and not is_far)
-            mean[part], size[part] = found.mean + offset[part], found.size
-            reach[part] = found.reach
-            low[part], high[part] = (
-                found.beyond.low + offset[part],
-                found.beyond.high + offset[part],
-            )
+        if not len(part):
+            continue
+        of_bins = bins[0][part], bins[1][part]
+        if is_far:
+            half = np.full(len(part), SIZES_IN_RANGE / 2)
+            found = _by_laws(None, of_bins, n_rows, Ranges(-half, half), in_common=False)
+            unit = (ranges.high - ranges.low)[part] / SIZES_IN_RANGE
+            offset = (ranges.high + ranges.low)[part] / 2
+        else:
+            of_magnitudes = magnitudes[0][part], magnitudes[1][part]
+            found = _by_laws(of_magnitudes, of_bins, n_rows, ranges.of(part), in_common)
+            unit, offset = np.ones(len(part)), np.zeros(len(part))
+        mean[part], size[part] = offset + unit * found.mean, unit * found.size
+        low[part], high[part] = offset + unit * found.beyond.low, offset + unit * found.beyond.high
+        reach[part] = found.reach
     return Reading(mean, size, reach, Ranges(low, high))
 
 
@@ -291,6 +295,9 @@ def _by_laws(
     mean, size, reach = np.empty((3, n_columns))
     shapes = np.empty(counts.shape)
     means, sizes = laws.moments
+    # Bins alone do not tell sizes that are less than that of what lies evenly in one of them.
+    least = 0.0 if magnitudes is not None else float(np.diff(edges).max()) * WITHIN_BIN
+    sizes = np.maximum(sizes, least)
     for columns, posterior in posteriors_of(fit, n_columns, templates, in_common):
         these = np.arange(n_columns)[columns]
         for inner, same in alike(columns):
@@ -304,12 +311,12 @@ def _by_laws(
     # What stands out of the expected counts moves the moments as it moves those of the bins.
     rest = _standing_out(counts, std, n_rows, shapes, counts.size)
     seen = np.maximum(shapes + rest, 0.0)
-    seen /= np.maximum(seen.sum(axis=1, keepdims=True), 1e-300)
+    held = seen.sum(axis=1, keepdims=True)
+    seen = np.where(held > 0, seen / np.where(held > 0, held, 1.0), shapes)
     (expected_mean, expected_size), (seen_mean, seen_size) = _moments(shapes), _moments(seen)
     width = (ranges.high - ranges.low) / n_bins
     mean += (seen_mean - expected_mean) * width
-    within = 1 / 12  # variance of what lies evenly in a bin
-    size *= np.sqrt((seen_size**2 + within) / (expected_size**2 + within))
+    size *= np.hypot(seen_size, WITHIN_BIN) / np.hypot(expected_size, WITHIN_BIN)
     out = rest > TRIM
     first, last = np.argmax(out, axis=1), n_bins - np.argmax(out[:, ::-1], axis=1)
     some_out = out.any(axis=1)

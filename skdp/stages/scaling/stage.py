@@ -161,7 +161,7 @@ class ScalingStage(Stage):
             if exact:
                 columns = estimates.exact_columns(state.counts, state.ranges, centred)
             elif reach.all():
-                columns = Columns(reach, reach, reach, reach)  # as standardised, below
+                columns = Columns(-reach, reach, 0 * reach, reach)  # `left_alone` says the rest
             else:
                 found = state.reading(seen, n_rows, is_features)
                 columns = found.columns(state.std / n_rows, is_features, centred)
@@ -197,8 +197,8 @@ class ScalingStage(Stage):
     ) -> HistogramState:
         """Ask for bins between the ends; then again, in smaller ranges where there are any.
 
-        Ranges of targets stay as they are unless those are far from 0, since a smaller one hides
-        their tails, and so do those of columns that are not ``unknown``.
+        Noisy ranges of targets are made smaller only where they are narrow and far from 0: a
+        smaller one hides a tail. Ranges of columns that are known to be standardised stay.
 
         A column that shows a single value however closely it is looked at gets its first range
         back, unless that value is an offset: there may be rare ones beside it, lost in the noise.

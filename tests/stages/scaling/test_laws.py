@@ -152,12 +152,27 @@ def test_columns_far_from_0_are_read_from_their_offset(offset, in_common):
     assert found.size[0] == pytest.approx(8.0, rel=0.1)
 
 
+def test_columns_far_from_0_are_read_in_any_unit_though_noise_nearly_drowns_them(rng):
+    """Their sizes came out as about 1, whatever their unit."""
+    held = np.diff(ndtr(np.linspace(-7.0, 7.0, 9)))
+    for noise in (0.05, 0.1):
+        for _ in range(20):
+            counts = held + noise * rng.standard_normal(8)
+            sizes = []
+            for unit in (2.0**-17, 1.0, 2.0**20):
+                found = narrow(993.0 * unit, 1007.0 * unit, counts, noise)
+                sizes.append(found.size[0] / unit)
+                assert abs(found.mean[0] / unit - 1000.0) < 2.5
+            assert 0.4 < sizes[0] < 5.0
+            assert sizes == pytest.approx([sizes[0]] * 3)
+
+
 def test_what_stands_out_widens_a_range_and_nothing_else_does():
     held = np.diff(ndtr((np.arange(33.0) - 10.0) / 2.0))
-    quiet = narrow(1000.0, 1032.0, held, 1e-4)
+    quiet = narrow(1000.0, 1032.0, held, 0.01)
     assert not np.isfinite([quiet.beyond.low, quiet.beyond.high]).any()
-    held[30] += 0.005
-    loud = narrow(1000.0, 1032.0, held, 1e-4)
+    held[30] += 0.08
+    loud = narrow(1000.0, 1032.0, held, 0.01)
     assert (loud.beyond.low[0], loud.beyond.high[0]) == (1030.0, 1031.0)
     assert loud.ranges.high[0] >= 1031.0 > quiet.ranges.high[0]
     assert loud.size > quiet.size
