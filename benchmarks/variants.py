@@ -23,6 +23,7 @@ LEFT_OUT = {
     "estimates.FINEST": "what floating point can tell apart",
     "estimates.LIKELY": "time alone: laws that matter no more",
     "estimates.NEGLIGIBLE": "time alone: laws that matter no more",
+    "estimates.WITHIN_BIN": "a matter of mathematics",
     "stage.EXACT_BINS": "acts only without noise, where more bins cost nothing",
     "stage.FINENESS": "pairs of a noise and the bins that go with it",
     "tails.POINTS": "exactness of a numerical integral",
