@@ -33,7 +33,7 @@ FARTHER, MOST_FARTHER = 1.0, 5.0
 TRIM = 0.004  # share of the records left out of a range at each end, and that widens it if seen
 DOUBT = 8.0  # error of logarithmic sizes, and of means in sizes, in units of the noise
 OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the noise
-CLOSER = 0.3  # most share of a range that what it holds fills if the range is made smaller
+SMALLER = 0.3  # most share of a range that what it holds fills if the range is made smaller
 FINEST = 2.0**-40  # of widths of bins, next to the offset
 NEAR = 0.5  # most width of a range that is far from 0, next to its distance from 0
 # Sizes in the range of a column that is far from 0: it fills about a third of that.
@@ -138,7 +138,7 @@ def closer(ranges: Ranges, found: Ranges, n_bins: int, again: bool) -> Ranges:
     its distance from 0: rare values far from common ones stay in it.
     """
     width = ranges.high - ranges.low
-    smaller = found.high - found.low <= CLOSER * width
+    smaller = found.high - found.low <= SMALLER * width
     # Not beyond what numbers of this size can tell apart.
     farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
     smaller &= width / n_bins > FINEST * farthest
