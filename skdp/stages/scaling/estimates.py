@@ -8,7 +8,7 @@ there is much a column is what columns usually are, in this data first of all.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -179,7 +179,7 @@ class Reading:
     reach : array of shape (n_columns,)
         How far from the mean a column goes, in sizes.
     beyond : Ranges
-        Turned round, and infinite, where there is nothing of the kind.
+        From infinity to minus infinity where nothing of the kind is seen.
     """
 
     mean: Array
@@ -192,6 +192,11 @@ class Reading:
         """Range of every column."""
         low, high = self.mean - self.reach * self.size, self.mean + self.reach * self.size
         return Ranges(np.minimum(low, self.beyond.low), np.maximum(high, self.beyond.high))
+
+    def with_0(self, chosen: Mask) -> Reading:
+        """Return the reading with some columns so wide that 0 lies in their ranges."""
+        wider = np.maximum(self.size, np.abs(self.mean) / self.reach)
+        return replace(self, size=np.where(chosen, wider, self.size))
 
     def columns(self, noise: Array, in_common: bool, centred: bool) -> Columns:
         """Return the columns, without means and differences of sizes that noise alone can make.
@@ -262,7 +267,7 @@ def _by_laws(
     ranges: Ranges,
     in_common: bool,
 ) -> Reading:
-    """Return the reading of columns that are not far from 0, without or with their magnitudes."""
+    """Return the reading of columns, from their bins and, if there are any, their magnitudes."""
     laws, templates = fine_laws()
     counts, std = bins
     n_columns, n_bins = counts.shape
@@ -317,6 +322,14 @@ def _by_laws(
     width = (ranges.high - ranges.low) / n_bins
     mean += (seen_mean - expected_mean) * width
     size *= np.hypot(seen_size, WITHIN_BIN) / np.hypot(expected_size, WITHIN_BIN)
+    if not in_common:
+        # No other columns correct these, and to laws noise in an open bin may be a value of any
+        # size. Ranges are safer, as medians of their ends: so mean and size stay within them,
+        # unless an open bin visibly holds records.
+        visible = _standing_out(counts, std, n_rows, np.zeros_like(shapes), counts.size)
+        within = np.maximum(visible[:, 0], visible[:, -1]) <= 0
+        mean = np.where(within, np.clip(mean, ranges.low, ranges.high), mean)
+        size = np.where(within, np.minimum(size, ranges.high - ranges.low), size)
     out = rest > TRIM
     first, last = np.argmax(out, axis=1), n_bins - np.argmax(out[:, ::-1], axis=1)
     some_out = out.any(axis=1)

@@ -12,13 +12,11 @@ import math
 import numpy as np
 
 from skdp._numbers import Array, Indices, Mask
-from skdp.stages.scaling.estimates import FINEST, Ranges
+from skdp.stages.scaling.estimates import FINEST, TRIM, Ranges
 from skdp.stages.scaling.templates import COLUMNS_AT_ONCE, WIDE
 
 CLOSER = 4  # base-2 logarithm of the weight of such columns next to the others'
-# A window of bins is trusted up to this noise on the count in it, as a share of the rows; and it
-# holds a column if no more than this share of the rows lies elsewhere, as far as noise lets us see.
-TRUSTED, ELSEWHERE = 0.09, 0.004
+TRUSTED = 0.09  # most noise on a count that conclusions are drawn from, as a share of the rows
 # The widest window that is trusted should fill a tenth of the range, so that a wider column is seen
 # by the coarse bins of the next round.
 FILLED, MOST_FINE = 0.1, 1024
@@ -38,6 +36,7 @@ def fine_bins(noise: float) -> int:
 def narrowed(counts: Array, std: Array, n_rows: int, ranges: Ranges) -> tuple[Ranges, Mask]:
     """Return ranges around the smallest windows that hold the columns, and which may be narrower.
 
+    A window holds a column if all but ``TRIM`` of the rows lie in it, as far as noise lets us see.
     A range stays as it is where no window is seen to hold its column.
 
     Parameters
@@ -60,13 +59,13 @@ def narrowed(counts: Array, std: Array, n_rows: int, ranges: Ranges) -> tuple[Ra
     return ranges.where(size > 0, closer), (size > 0) & (size < SPREAD_OUT)
 
 
-def single_valued(counts: Array, n_rows: int, ranges: Ranges) -> Mask:
+def single_valued(counts: Array, std: Array, n_rows: int, ranges: Ranges) -> Mask:
     """Return which columns show one value alone, about as far from 0 as other columns are wide.
 
     A value much farther from 0 is taken for an offset: there a narrow column is likelier than a
-    single value beside rare ones.
+    single value beside rare ones. Of counts with more noise than ``TRUSTED`` nothing is concluded.
     """
-    single = counts.max(axis=1) > IN_ONE_BIN * n_rows
+    single = (counts.max(axis=1) > IN_ONE_BIN * n_rows) & (std <= TRUSTED * n_rows)
     if single.all():
         return np.zeros_like(single)
     usual = np.median((ranges.high - ranges.low)[~single]) / (2 * WIDE)
@@ -84,7 +83,7 @@ def _windows(counts: Array, std: Array, n_rows: int) -> tuple[Indices, Indices]:
         held = sums[:, size:] - sums[:, :-size]
         held /= n_rows
         fullest = np.argmax(held, axis=1)
-        is_it = held[np.arange(len(places)), fullest] >= 1 - ELSEWHERE - 2 * noise
+        is_it = held[np.arange(len(places)), fullest] >= 1 - TRIM - 2 * noise
         is_it &= noise <= TRUSTED
         first[places[is_it]], sizes[places[is_it]] = fullest[is_it], size
         go_on = ~is_it & (noise <= TRUSTED)

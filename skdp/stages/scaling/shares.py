@@ -6,23 +6,21 @@ from dataclasses import dataclass, replace
 from skdp.accounting import Gaussian
 from skdp.oracle import Public
 
-WANTED = 0.02  # noise on a count that is good enough, as a share of the rows
-LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.01, 0.2, 0.15
+# Noise on a count that is wanted, and that more histograms of targets may have, as shares of rows.
+WANTED, TOLERATED_FOR_TARGETS = 0.02, 0.025
+LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.04, 0.2, 0.15
 # So many columns tell of each other, so that less of the budget will do.
 MANY, MOST_OF_MANY = 50, 0.06
 # Noise on a count, as a share of the rows, beyond which columns get fewer histograms; beyond which
 # they get more of the budget, as columns of unknown size are useless to a solver; and beyond which
 # they are not asked for.
 SCARCE, DROWNED, GIVEN_UP, MOST_IN_NEED = 0.15, 0.25, 0.5, 0.3
-# Histograms of each column: few where the signal is scarce, more where they cost next to nothing,
-# so that a small spread around a large offset is found by looking closer and closer.
+# Histograms of each column: few where the signal is scarce; more where the largest share pays for
+# them, so that a small spread around a large offset is found by looking closer and closer.
 FEWEST, ROUNDS, MOST_ROUNDS = 2, 3, 6
-# The share of the budget up to which there are more of them, and the noise on a count then.
-AMPLE, AMPLE_FOR_TARGETS = 0.1, 0.15
-TOLERATED, TOLERATED_FOR_TARGETS = 0.02, 0.025
-# Noise on the counts of targets, as a share of the rows, beyond which a fit is worse than none: the
-# targets get more of the budget then, as a solver would learn nothing from it anyway.
-USELESS, NEARLY_ALL = 0.15, 0.9
+# Where the counts of targets are as noisy as SCARCE, a fit is worse than none: the targets get up
+# to this share of the budget then, as a solver would learn nothing from it anyway.
+NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True)
@@ -92,28 +90,26 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
 
     exact = not public.is_noisy
 
-    def part(n_columns: int, most: float, ample: float, noise: float) -> tuple[float, int]:
+    def part(n_columns: int, most: float, noise: float) -> tuple[float, int]:
         each = n_columns / (signal * WANTED) ** 2
-        affordable = int(min(ample * (signal * noise) ** 2 / max(n_columns, 1), MOST_ROUNDS))
+        affordable = int(min(most * (signal * noise) ** 2 / max(n_columns, 1), MOST_ROUNDS))
         rounds = MOST_ROUNDS if exact else max(affordable, ROUNDS)
         return min(max(rounds * each, LEAST), most), rounds
 
     most = MOST_OF_COLUMNS if n_features <= MANY else MOST_OF_MANY
-    of_features, feature_rounds = part(n_features, most, AMPLE, TOLERATED)
+    of_features, feature_rounds = part(n_features, most, WANTED)
     if not exact:
         # More of them cost no more: their mean tells as much, and narrow columns get a round alone.
         of_features = min(of_features, max(ROUNDS * n_features / (signal * WANTED) ** 2, LEAST))
-    of_targets, target_rounds = part(
-        n_targets, MOST_OF_TARGETS, AMPLE_FOR_TARGETS, TOLERATED_FOR_TARGETS
-    )
+    of_targets, target_rounds = part(n_targets, MOST_OF_TARGETS, TOLERATED_FOR_TARGETS)
     if features:
         of_features, feature_rounds = _in_need(of_features, feature_rounds, n_features / signal**2)
         if not insist and feature_rounds * n_features / of_features > (GIVEN_UP * signal) ** 2:
             features, n_features = False, 0
-    if math.sqrt(ROUNDS * n_targets / of_targets) / signal > USELESS:
+    if math.sqrt(ROUNDS * n_targets / of_targets) / signal > SCARCE:
         target_rounds = FEWEST
         most = NEARLY_ALL - of_features * features
-        of_targets = min(max(FEWEST * n_targets / (signal * USELESS) ** 2, of_targets), most)
+        of_targets = min(max(FEWEST * n_targets / (signal * SCARCE) ** 2, of_targets), most)
     share = of_features * features + of_targets * targets
     if share == 0:
         return Shares(0.0, (), False, False, math.inf)

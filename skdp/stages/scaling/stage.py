@@ -157,13 +157,17 @@ class ScalingStage(Stage):
             if is_features and centred and not exact:
                 reach = reaches(counts, std, n_rows)
             seen = counts, std
-            state = self._binned(oracle, part, ranges, seen, is_features, rounds, reach == 0)
+            unknown = reach == 0
+            state, single = self._binned(oracle, part, ranges, seen, is_features, rounds, unknown)
             if exact:
                 columns = estimates.exact_columns(state.counts, state.ranges, centred)
             elif reach.all():
                 columns = Columns(-reach, reach, 0 * reach, reach)  # `left_alone` says the rest
             else:
                 found = state.reading(seen, n_rows, is_features)
+                if is_features:
+                    # What a column that shows a single value holds beside it is rare, and likely 0.
+                    found = found.with_0(single)
                 columns = found.columns(state.std / n_rows, is_features, centred)
             if not (exact or is_features):
                 binned = state.counts, state.std, state.ranges
@@ -194,8 +198,10 @@ class ScalingStage(Stage):
         is_features: bool,
         rounds: int,
         unknown: Mask,
-    ) -> HistogramState:
+    ) -> tuple[HistogramState, Mask]:
         """Ask for bins between the ends; then again, in smaller ranges where there are any.
+
+        Returned are the counts, and which columns show a single value.
 
         Noisy ranges of targets are made smaller only where they are narrow and far from 0: a
         smaller one hides a tail. Ranges of columns that are known to be standardised stay.
@@ -230,8 +236,8 @@ class ScalingStage(Stage):
             else:
                 continue
             state = state.within(closer)
-        single = single_valued(state.counts, n_rows, state.ranges)
-        return state.where(looked_at & single, first)
+        single = single_valued(state.counts, state.std, n_rows, state.ranges)
+        return state.where(looked_at & single, first), single
 
     def _zoomed_in(
         self, oracle: Oracle, part: slice, state: HistogramState, narrow: Mask

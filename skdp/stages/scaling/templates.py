@@ -20,9 +20,9 @@ FINE_OFFSETS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0
 # Log prior of each power of 2 that a size lies away from 1, and of each power of 4 where a column
 # holds zeros and little else, which noise imitates most easily.
 UNUSUAL, UNUSUAL_ZEROS = -0.25, -0.8
-SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
 WIDE = 5.0  # how far from its mean a column goes, in sizes, if no values are rare
-SKEWED = 2.0  # size of such columns next to their median, whatever the tail: more would be all tail
+SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
+SKEWED = 2.0  # size of lognormal columns, in medians, whatever the tail: more would be all tail
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,7 @@ def test_the_share_does_not_depend_on_the_adjacency():
                     record.count * count * event.mu(adjacency) ** 2
                 )
         found.append(squares[True] / (squares[True] + squares[False]))
-    assert found == pytest.approx([0.01, 0.01], rel=0.05)
+    assert found == pytest.approx([0.04, 0.04], rel=0.05)
 
 
 def test_the_noise_on_counts_is_as_announced():

@@ -80,7 +80,7 @@ def test_shapes_of_magnitudes_add_up_to_1():
         assert templates.shapes.min() >= 0
 
 
-def read(X, low, high, noise, rng, centred=True):
+def read(X, low, high, noise, rng, centred=True, in_common=True):
     """What is found of the columns of X from magnitudes and 8 bins with this share of noise."""
     n_rows, n_columns = X.shape
     std = np.full(n_columns, noise * n_rows)
@@ -94,8 +94,8 @@ def read(X, low, high, noise, rng, centred=True):
     ).T
     ranges = Ranges(np.full(n_columns, low), np.full(n_columns, high))
     magnitudes = magnitude_counts(Records.of(X, np.zeros((n_rows, 1))), True, False)
-    found = reading(noisy(magnitudes), noisy(bins), n_rows, ranges, in_common=True)
-    return found.columns(std / n_rows, True, centred)
+    found = reading(noisy(magnitudes), noisy(bins), n_rows, ranges, in_common)
+    return found.columns(std / n_rows, in_common, centred)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +110,35 @@ def test_columns_are_read_though_their_counts_nearly_drown(mean, size, low, high
     assert not around.centre.any()
     assert around.size == pytest.approx(np.hypot(mean, size), rel=0.4)
     assert np.all((around.low < 0) & (around.high > 0))
+
+
+def test_noise_in_empty_bins_makes_no_skewed_target_wide(rng):
+    """Two bins hold it; noise in the other six must not make a tail of it."""
+    y = np.exp(0.8 * rng.standard_normal((N_ROWS, 1)))
+    found = [read(y, -16.0, 64.0, 0.06, rng, in_common=False) for _ in range(100)]
+    sizes, ends = np.array([(one.size[0], one.high[0]) for one in found]).T
+    assert np.mean((sizes > y.std() / 5) & (sizes < 2 * y.std())) > 0.9
+    assert y.std() / 2 < np.median(sizes) < y.std()
+    assert np.mean(ends > 16.0) <= 0.02
+    assert np.median(ends) > np.quantile(y, 0.95)
+
+
+def test_a_target_is_no_wider_than_its_range_and_lies_in_it(rng):
+    """With noise of a quarter of 200 rows a law of size 104 was made of a range of 8."""
+    y = rng.standard_normal((200, 1))
+    for _ in range(200):
+        found = read(y, -4.0, 4.0, 0.4, rng, in_common=False)
+        assert found.size[0] <= 8.0
+        assert abs(found.centre[0]) <= 4.0
+
+
+def test_a_target_that_visibly_lies_beyond_its_range_is_read_there(rng):
+    """As the target of load_diabetes may: the coarse range is wrong then, and not the laws."""
+    y = 152.0 + 77.0 * rng.standard_normal((350, 1))
+    found = [read(y, -4.0, 4.0, 0.15, rng, in_common=False) for _ in range(20)]
+    sizes = np.array([one.size[0] for one in found])
+    assert sizes.min() > 8.0  # the width of the range
+    assert np.median(sizes) > 15.0
 
 
 def test_indicators_have_the_size_of_indicators(rng):
