@@ -299,7 +299,9 @@ def _by_laws(
 
     mean, size, reach = np.empty((3, n_columns))
     shapes = np.empty(counts.shape)
-    means, sizes = laws.moments
+    means, sizes, sizes_of_targets = laws.moments
+    if magnitudes is not None and not in_common:
+        sizes = sizes_of_targets
     # Bins alone do not tell sizes that are less than that of what lies evenly in one of them.
     least = 0.0 if magnitudes is not None else float(np.diff(edges).max()) * WITHIN_BIN
     sizes = np.maximum(sizes, least)

@@ -25,7 +25,7 @@ TAIL, BODY = 0.2, 0.6
 APART = 2.0  # least ratio of the two distances that tell how a tail falls off
 # Exponent of the tail: 1/2 is a normal law's, 1 an exponential's. Below the least nothing is left.
 SHORTEST, LONGEST = 0.05, 5.0
-CUT = 0.001  # share of the records that a size leaves out: those farther off are too few to follow
+CUT = 0.0001  # share of the records that a size leaves out: those farther off are too few to follow
 POINTS = 200  # of the numerical integral
 
 

@@ -22,7 +22,12 @@ FINE_OFFSETS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0
 UNUSUAL, UNUSUAL_ZEROS = -0.25, -0.8
 WIDE = 5.0  # how far from its mean a column goes, in sizes, if no values are rare
 SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
-SKEWED = 2.0  # size of lognormal columns, in medians, whatever the tail: more would be all tail
+# Size of lognormal columns, in medians, whatever the tail: more would be all tail. That of targets
+# follows the tail farther, as residuals are capped in its units.
+SKEWED, SKEWED_TARGETS = 2.0, (2.0, 8.0)
+# Logarithmic widths, in powers of 2, of what columns with zeros hold beside them, and the log prior
+# of all widths but the first.
+WIDTHS, UNUSUAL_WIDTH = (0.5, 2.0), -2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +99,7 @@ class _Collection:
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """Laws that columns may follow: normal, lognormal, zeros with one other magnitude.
+    """Laws that columns may follow: normal, lognormal, zeros with other values of a like size.
 
     Attributes
     ----------
@@ -102,10 +107,9 @@ class Laws:
         Of normal laws.
     power, spread, positive : array of shape (n_lognormal,)
         Mean and deviation of base-2 logarithms, and the share of positive values.
-    zeros, least, sign : array of shape (n_with_zeros,)
-        Share of zeros, and the least size of other values.
-    octaves : float
-        Base-2 logarithm of the largest of those next to the least; evenly in logarithms between.
+    zeros, least, sign, octaves : array of shape (n_with_zeros,)
+        Share of zeros; of other values the least size, and the base-2 logarithm of the largest next
+        to it. They lie evenly in logarithms between.
     log_prior : array of shape (n_laws,)
         Of all of them, in this order, as are the other attributes.
     kinds, places : arrays of int, of shape (n_laws,)
@@ -119,7 +123,7 @@ class Laws:
     zeros: Array
     least: Array
     sign: Array
-    octaves: float
+    octaves: Array
     log_prior: Array
     kinds: Indices
     places: Indices
@@ -140,7 +144,8 @@ class Laws:
         positive = self.positive[one, None]
         skewed = 1 - positive + np.where(above_0, positive, positive - 1) * within
         one = some[some >= n_simple] - n_simple
-        within = np.clip((logs - np.log2(self.least)[one, None]) / self.octaves, 0.0, 1.0)
+        within = (logs - np.log2(self.least)[one, None]) / self.octaves[one, None]
+        within = np.clip(within, 0.0, 1.0)
         zeros, is_positive = self.zeros[one, None], self.sign[one, None] > 0
         upwards = np.where(above_0, zeros + (1 - zeros) * within, 0.0)
         downwards = np.where(above_0, 1.0, (1 - zeros) * (1 - within))
@@ -158,21 +163,29 @@ class Laws:
         return Templates(shapes, self.log_prior, self.kinds, self.places)
 
     @functools.cached_property
-    def moments(self) -> tuple[Array, Array]:
-        """Mean and deviation of each law; of lognormal ones median and what is taken for a size."""
+    def moments(self) -> tuple[Array, Array, Array]:
+        """Mean, deviation, and deviation as a target, of each law.
+
+        Of lognormal ones they are the median, and what is taken for a size.
+        """
         median = 2.0**self.power
         others = 1 - self.zeros
         log = math.log(2) * self.octaves
-        mean = others * self.sign * self.least * math.expm1(log) / log
-        square = others * self.least**2 * math.expm1(2 * log) / (2 * log)
+        mean = others * self.sign * self.least * np.expm1(log) / log
+        square = others * self.least**2 * np.expm1(2 * log) / (2 * log)
         means = self.centre, median * (2 * self.positive - 1), mean
-        sizes = self.deviation, SKEWED * median, np.sqrt(square - mean**2)
-        return np.concatenate(means), np.concatenate(sizes)
+        deviation = np.sqrt(square - mean**2)
+        of_target = np.select([self.spread == one for one in SPREADS], SKEWED_TARGETS)
+        sizes, sizes_of_targets = (
+            np.concatenate([self.deviation, skewed * median, deviation])
+            for skewed in (SKEWED, of_target)
+        )
+        return np.concatenate(means), sizes, sizes_of_targets
 
     @functools.cached_property
     def reach(self) -> Array:
         """How far from its mean each law goes, in sizes: to the other values of rare ones."""
-        means, sizes = self.moments
+        means, sizes, _ = self.moments
         rest = len(self.centre) + len(self.power)
         farthest = self.sign * self.least * 2.0**self.octaves
         found = np.full(len(sizes), WIDE)
@@ -180,7 +193,7 @@ class Laws:
         return found
 
 
-def laws(offsets: tuple[float, ...], bells: int, octaves: float) -> Laws:
+def laws(offsets: tuple[float, ...], bells: int, widths: tuple[float, ...]) -> Laws:
     """Laws of columns of any size, centred or not, skewed or not, with or without zeros.
 
     Parameters
@@ -189,8 +202,8 @@ def laws(offsets: tuple[float, ...], bells: int, octaves: float) -> Laws:
         Centres of normal laws, in deviations, beside 0.
     bells : int
         Number of sizes of normal laws for each power of 2.
-    octaves : float
-        Logarithmic width of the other values where there are zeros.
+    widths : tuple of float
+        Logarithmic widths of the other values where there are zeros, in powers of 2.
     """
     made = _Collection()
     normal, skewed, with_zeros = [], [], []
@@ -210,27 +223,26 @@ def laws(offsets: tuple[float, ...], bells: int, octaves: float) -> Laws:
         skewed.append((size, spread, positive))
         usual = UNUSUAL * abs(size) - (positive < 1)
         made.add(usual, ("skewed", spread, positive), (size + 2 * STEPS) * bells)
-    # Zeros and one other magnitude, as indicators have: 0 and 1 above all.
-    steps = np.arange(-2 * STEPS, 2 * STEPS, octaves)
-    for power, zeros, sign in itertools.product(steps, ZEROS, (-1, 1)):
-        with_zeros.append((zeros, 2.0**power, sign))
-        usual = UNUSUAL_ZEROS * abs(power) / 2 + math.log(octaves / 2)
-        usual += 2 * (power == 0 and sign > 0) - (sign < 0)
+    # Zeros and values of a like size, as indicators have: 0 and 1 above all.
+    steps = np.arange(-2 * STEPS, 2 * STEPS, widths[0])
+    for power, zeros, sign, octaves in itertools.product(steps, ZEROS, (-1, 1), widths):
+        with_zeros.append((zeros, 2.0**power, sign, octaves))
+        usual = UNUSUAL_ZEROS * abs(power) / 2 + math.log(widths[0] / 2)
+        usual += 2 * (power == 0 and sign > 0) - (sign < 0) + UNUSUAL_WIDTH * (octaves > widths[0])
         # The fine laws lie halfway between places, and round() puts them at the even one: so laws
         # that end and that begin at a power of 2 share a place. A place for each did worse.
-        place = round((power + 2 * STEPS + octaves / 2) * bells)
-        made.add(usual, ("zeros", zeros, sign), place)
+        place = min(round((power + 2 * STEPS + octaves / 2) * bells), 4 * STEPS * bells)
+        made.add(usual, ("zeros", zeros, sign, octaves), place)
     centre, deviation = np.array(normal).T
     power, spread, positive = np.array(skewed).T
-    zeros, least, sign = np.array(with_zeros).T
-    others = zeros, least, sign, octaves
-    return Laws(centre, deviation, power, spread, positive, *others, *made.finished())
+    others = *np.array(with_zeros).T, *made.finished()
+    return Laws(centre, deviation, power, spread, positive, *others)
 
 
 @functools.cache
 def magnitude_templates() -> Templates:
     """Shapes of laws whose magnitudes differ."""
-    return laws(OFFSETS, bells=1, octaves=2.0).templates(magnitude_edges())
+    return laws(OFFSETS, bells=1, widths=(2.0,)).templates(magnitude_edges())
 
 
 @functools.cache
@@ -249,7 +261,7 @@ def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, I
 @functools.cache
 def fine_laws() -> tuple[Laws, Templates]:
     """Laws so close that a column between two of them has nearly their counts; and magnitudes."""
-    found = laws(FINE_OFFSETS, bells=4, octaves=0.5)
+    found = laws(FINE_OFFSETS, bells=4, widths=WIDTHS)
     return found, found.templates(magnitude_edges())
 
 

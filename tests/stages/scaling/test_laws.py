@@ -14,6 +14,8 @@ from skdp.stages.scaling.templates import (
     OWN,
     ROUNDS,
     SKEWED,
+    SKEWED_TARGETS,
+    SPREADS,
     WIDE,
     _common_prior,
     fine_laws,
@@ -36,12 +38,12 @@ def samples(laws, rng, n=200_000):
         signs = np.where(rng.random(n) < laws.positive[skewed], 1.0, -1.0)
         values = 2.0 ** (laws.power[skewed] + laws.spread[skewed] * z)
         yield n_bells + skewed, signs * values
-    for other in len(laws.zeros) // 2 + np.arange(10):
-        values = laws.sign[other] * laws.least[other] * 2.0 ** (laws.octaves * u)
+    for other in len(laws.zeros) // 2 + np.arange(12):
+        values = laws.sign[other] * laws.least[other] * 2.0 ** (laws.octaves[other] * u)
         yield n_bells + n_skewed + other, np.where(rng.random(n) < laws.zeros[other], 0.0, values)
 
 
-@pytest.mark.parametrize("arguments", [((1.0, 8.0), 1, 2.0), ((0.5, 4.0), 2, 0.5)])
+@pytest.mark.parametrize("arguments", [((1.0, 8.0), 1, (2.0,)), ((0.5, 4.0), 2, (0.5, 2.0))])
 def test_probabilities_are_those_of_samples(arguments, rng):
     found = laws(*arguments)
     points = np.array([-40.0, -3.0, -0.3, 0.0, 0.2, 0.9, 1.7, 6.0, 90.0])
@@ -56,14 +58,19 @@ def test_probabilities_are_those_of_samples(arguments, rng):
 
 
 def test_moments_are_those_of_samples(rng):
-    found = laws((1.0, 8.0), 2, 0.5)
-    means, sizes = found.moments
+    found = laws((1.0, 8.0), 2, (0.5, 2.0))
+    means, sizes, of_targets = found.moments
     n_bells, n_skewed = len(found.centre), len(found.power)
     for place, values in samples(found, rng):
         mean, size = values.mean(), values.std()
         if n_bells <= place < n_bells + n_skewed:  # of long tails they would be all tail
             positive, size = np.mean(values > 0), SKEWED * np.median(np.abs(values))
             mean = (2 * positive - 1) * size / SKEWED
+            longest = found.spread[place - n_bells] == max(SPREADS)
+            expected = SKEWED_TARGETS[int(longest)] / SKEWED * size
+        else:
+            expected = size
+        assert of_targets[place] == pytest.approx(expected, rel=0.05)
         assert means[place] == pytest.approx(mean, abs=0.03 * size)
         assert sizes[place] == pytest.approx(size, rel=0.05)
         reach = np.abs(values - mean).max() / size
@@ -121,6 +128,24 @@ def test_noise_in_empty_bins_makes_no_skewed_target_wide(rng):
     assert y.std() / 2 < np.median(sizes) < y.std()
     assert np.mean(ends > 16.0) <= 0.02
     assert np.median(ends) > np.quantile(y, 0.95)
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.06])
+def test_the_size_of_a_target_follows_a_long_tail_farther_than_that_of_a_column(rng, noise):
+    """Its deviation is 54, nearly all from one record of a hundred."""
+    y = np.exp(2 * rng.standard_normal((N_ROWS, 1)))
+    sizes = [read(y, -16.0, 256.0, noise, rng, in_common=False).size[0] for _ in range(50)]
+    assert 4.0 < np.median(sizes) < 16.0  # 2 as a column
+
+
+def test_columns_of_zeros_and_of_values_of_several_sizes_are_read(rng):
+    """As those of images: read as zeros and values of one size their range was a half of it."""
+    others = np.exp(rng.uniform(np.log(30), np.log(120), (N_ROWS, 30)))
+    X = np.where(rng.random((N_ROWS, 30)) < 0.6, 0.0, others)
+    for noise in (0.02, 0.05, 0.1):
+        found = read(X, 0.0, 256.0, noise, rng)
+        assert found.size == pytest.approx(X.std(), rel=0.15)
+        assert found.high.min() > X.max()
 
 
 def test_a_target_is_no_wider_than_its_range_and_lies_in_it(rng):
