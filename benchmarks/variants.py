@@ -32,7 +32,7 @@ LEFT_OUT = {
 }
 # Shares from about a third on have half and twice the odds; twice such a share may exceed 1.
 ODDS = {
-    "narrow.IN_ONE_BIN", "shares.NEARLY_ALL",
+    "shares.NEARLY_ALL",
     "standard.ELSEWHERE", "standard.LEAST_NEGATIVE", "standard.LEAST_WITHIN",
     "tails.BODY", "templates.ZEROS",
 }  # fmt: skip

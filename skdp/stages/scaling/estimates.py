@@ -8,7 +8,7 @@ there is much a column is what columns usually are, in this data first of all.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -77,7 +77,9 @@ def _standing_out(
     """
     rest = counts / n_rows - shapes
     largest = np.sqrt(2 * np.log(n_counts)) + STANDS_OUT + more
-    rest[np.abs(rest) <= largest * (std[:, None] / n_rows)] = 0.0
+    limit = largest * (std[:, None] / n_rows)
+    # What looks like more than all of the records is noise.
+    rest[(np.abs(rest) <= limit) | (limit >= 1)] = 0.0
     return rest
 
 
@@ -192,11 +194,6 @@ class Reading:
         """Range of every column."""
         low, high = self.mean - self.reach * self.size, self.mean + self.reach * self.size
         return Ranges(np.minimum(low, self.beyond.low), np.maximum(high, self.beyond.high))
-
-    def with_0(self, chosen: Mask) -> Reading:
-        """Return the reading with some columns so wide that 0 lies in their ranges."""
-        wider = np.maximum(self.size, np.abs(self.mean) / self.reach)
-        return replace(self, size=np.where(chosen, wider, self.size))
 
     def columns(self, noise: Array, in_common: bool, centred: bool) -> Columns:
         """Return the columns, without means and differences of sizes that noise alone can make.
@@ -325,9 +322,9 @@ def _by_laws(
     mean += (seen_mean - expected_mean) * width
     size *= np.hypot(seen_size, WITHIN_BIN) / np.hypot(expected_size, WITHIN_BIN)
     if not in_common:
-        # No other columns correct these, and to laws noise in an open bin may be a value of any
-        # size. Ranges are safer, as medians of their ends: so mean and size stay within them,
-        # unless an open bin visibly holds records.
+        # No other columns correct these, and a law can explain noise in an open bin by values of
+        # any size. The ends of ranges are medians, which noise misleads less: so mean and size stay
+        # within the range, unless its first or last bin visibly holds records.
         visible = _standing_out(counts, std, n_rows, np.zeros_like(shapes), counts.size)
         within = np.maximum(visible[:, 0], visible[:, -1]) <= 0
         mean = np.where(within, np.clip(mean, ranges.low, ranges.high), mean)

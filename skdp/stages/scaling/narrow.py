@@ -13,7 +13,7 @@ import numpy as np
 
 from skdp._numbers import Array, Indices, Mask
 from skdp.stages.scaling.estimates import FINEST, TRIM, Ranges
-from skdp.stages.scaling.templates import COLUMNS_AT_ONCE, WIDE
+from skdp.stages.scaling.templates import COLUMNS_AT_ONCE
 
 CLOSER = 4  # base-2 logarithm of the weight of such columns next to the others'
 TRUSTED = 0.09  # most noise on a count that conclusions are drawn from, as a share of the rows
@@ -21,10 +21,6 @@ TRUSTED = 0.09  # most noise on a count that conclusions are drawn from, as a sh
 # by the coarse bins of the next round.
 FILLED, MOST_FINE = 0.1, 1024
 SPREAD_OUT = 3  # bins over which a column has to be spread for its size to be known
-# Share of the records in one bin of a range of three windows that tells one value from a narrow
-# column: the coarsest bins, 8 of them, hold three quarters at most of a normal law that fills one.
-IN_ONE_BIN = 0.8
-NEARBY = 10.0  # most distance from 0 of such a value, in usual sizes of the other columns
 
 
 def fine_bins(noise: float) -> int:
@@ -57,20 +53,6 @@ def narrowed(counts: Array, std: Array, n_rows: int, ranges: Ranges) -> tuple[Ra
         first[some], size[some] = _windows(counts[some], std[some], n_rows)
     closer = Ranges(ranges.low + (first - size) * width, ranges.low + (first + 2 * size) * width)
     return ranges.where(size > 0, closer), (size > 0) & (size < SPREAD_OUT)
-
-
-def single_valued(counts: Array, std: Array, n_rows: int, ranges: Ranges) -> Mask:
-    """Return which columns show one value alone, about as far from 0 as other columns are wide.
-
-    A value much farther from 0 is taken for an offset: there a narrow column is likelier than a
-    single value beside rare ones. Of counts with more noise than ``TRUSTED`` nothing is concluded.
-    """
-    single = (counts.max(axis=1) > IN_ONE_BIN * n_rows) & (std <= TRUSTED * n_rows)
-    if single.all():
-        return np.zeros_like(single)
-    usual = np.median((ranges.high - ranges.low)[~single]) / (2 * WIDE)
-    distance = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    return np.asarray(single & (distance < NEARBY * usual))
 
 
 def _windows(counts: Array, std: Array, n_rows: int) -> tuple[Indices, Indices]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from skdp.accounting import Gaussian
 from skdp.oracle import Public
 
-# Noise on a count that is wanted, and that more histograms of targets may have, as shares of rows.
+# Noise on a count that is aimed at, and that is put up with in targets for the sake of more
+# histograms, as shares of the rows.
 WANTED, TOLERATED_FOR_TARGETS = 0.02, 0.025
 LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.04, 0.2, 0.15
 # So many columns tell of each other, so that less of the budget will do.
@@ -18,8 +19,8 @@ SCARCE, DROWNED, GIVEN_UP, MOST_IN_NEED = 0.15, 0.25, 0.5, 0.3
 # Histograms of each column: few where the signal is scarce; more where the largest share pays for
 # them, so that a small spread around a large offset is found by looking closer and closer.
 FEWEST, ROUNDS, MOST_ROUNDS = 2, 3, 6
-# Where the counts of targets are as noisy as SCARCE, a fit is worse than none: the targets get up
-# to this share of the budget then, as a solver would learn nothing from it anyway.
+# Where the counts of targets are noisier than SCARCE, a fit is worse than none: then all scaling
+# together gets up to this share of the budget, as a solver would learn nothing from it anyway.
 NEARLY_ALL = 0.9
 
 

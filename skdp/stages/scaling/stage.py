@@ -21,7 +21,7 @@ from skdp.oracle import (
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.scaling import estimates
 from skdp.stages.scaling.estimates import Ranges, Reading
-from skdp.stages.scaling.narrow import CLOSER, fine_bins, narrowed, single_valued
+from skdp.stages.scaling.narrow import CLOSER, fine_bins, narrowed
 from skdp.stages.scaling.shares import Shares
 from skdp.stages.scaling.standard import left_alone, reaches
 from skdp.stages.scaling.tails import with_tails
@@ -70,15 +70,6 @@ class HistogramState:
         """Return what these counts and the magnitudes, with the noise on them, tell."""
         bins = self.counts, self.std
         return estimates.reading(magnitudes, bins, n_rows, self.ranges, in_common)
-
-    def where(self, chosen: Mask, other: HistogramState) -> HistogramState:
-        """Return the state, another for the chosen columns."""
-        return HistogramState(
-            self.ranges.where(chosen, other.ranges),
-            np.where(chosen[:, None], other.counts, self.counts),
-            np.where(chosen, other.std, self.std),
-            np.where(chosen, other.times, self.times),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,16 +149,13 @@ class ScalingStage(Stage):
                 reach = reaches(counts, std, n_rows)
             seen = counts, std
             unknown = reach == 0
-            state, single = self._binned(oracle, part, ranges, seen, is_features, rounds, unknown)
+            state = self._binned(oracle, part, ranges, seen, is_features, rounds, unknown)
             if exact:
                 columns = estimates.exact_columns(state.counts, state.ranges, centred)
             elif reach.all():
                 columns = Columns(-reach, reach, 0 * reach, reach)  # `left_alone` says the rest
             else:
                 found = state.reading(seen, n_rows, is_features)
-                if is_features:
-                    # What a column that shows a single value holds beside it is rare, and likely 0.
-                    found = found.with_0(single)
                 columns = found.columns(state.std / n_rows, is_features, centred)
             if not (exact or is_features):
                 binned = state.counts, state.std, state.ranges
@@ -198,20 +186,15 @@ class ScalingStage(Stage):
         is_features: bool,
         rounds: int,
         unknown: Mask,
-    ) -> tuple[HistogramState, Mask]:
+    ) -> HistogramState:
         """Ask for bins between the ends; then again, in smaller ranges where there are any.
-
-        Returned are the counts, and which columns show a single value.
 
         Noisy ranges of targets are made smaller only where they are narrow and far from 0: a
         smaller one hides a tail. Ranges of columns that are known to be standardised stay.
-
-        A column that shows a single value however closely it is looked at gets its first range
-        back, unless that value is an offset: there may be rare ones beside it, lost in the noise.
         """
         exact, n_rows = not oracle.is_noisy, oracle.public.n_rows
-        state = first = HistogramState.none(ranges)
-        narrow = looked_at = np.zeros(len(ranges.low), dtype=bool)
+        state = HistogramState.none(ranges)
+        narrow = np.zeros(len(ranges.low), dtype=bool)
         for number in range(2, rounds + 1):
             if number < rounds and narrow.any():
                 state, narrow = self._zoomed_in(oracle, part, state, narrow)
@@ -231,13 +214,10 @@ class ScalingStage(Stage):
                 found, narrow = narrowed(state.counts, state.std, n_rows, before)
                 narrow &= found.far_from_0 & unknown
                 closer = closer.where(narrow, found)
-                first = first.where(narrow & ~looked_at, state)
-                looked_at = looked_at | narrow
             else:
                 continue
             state = state.within(closer)
-        single = single_valued(state.counts, state.std, n_rows, state.ranges)
-        return state.where(looked_at & single, first), single
+        return state
 
     def _zoomed_in(
         self, oracle: Oracle, part: slice, state: HistogramState, narrow: Mask

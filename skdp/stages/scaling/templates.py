@@ -22,8 +22,8 @@ FINE_OFFSETS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0
 UNUSUAL, UNUSUAL_ZEROS = -0.25, -0.8
 WIDE = 5.0  # how far from its mean a column goes, in sizes, if no values are rare
 SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
-# Size of lognormal columns, in medians, whatever the tail: more would be all tail. That of targets
-# follows the tail farther, as residuals are capped in its units.
+# Size of lognormal columns, in medians, whatever the tail: more would be all tail. Targets get more
+# for the longer tail, since residuals are capped at a multiple of this size.
 SKEWED, SKEWED_TARGETS = 2.0, (2.0, 8.0)
 # Logarithmic widths, in powers of 2, of what columns with zeros hold beside them, and the log prior
 # of all widths but the first.
@@ -99,7 +99,7 @@ class _Collection:
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """Laws that columns may follow: normal, lognormal, zeros with other values of a like size.
+    """Laws that columns may follow: normal, lognormal, zeros with other values of similar size.
 
     Attributes
     ----------
@@ -223,14 +223,12 @@ def laws(offsets: tuple[float, ...], bells: int, widths: tuple[float, ...]) -> L
         skewed.append((size, spread, positive))
         usual = UNUSUAL * abs(size) - (positive < 1)
         made.add(usual, ("skewed", spread, positive), (size + 2 * STEPS) * bells)
-    # Zeros and values of a like size, as indicators have: 0 and 1 above all.
+    # Zeros and values of similar size, as indicators have: 0 and 1 above all.
     steps = np.arange(-2 * STEPS, 2 * STEPS, widths[0])
     for power, zeros, sign, octaves in itertools.product(steps, ZEROS, (-1, 1), widths):
         with_zeros.append((zeros, 2.0**power, sign, octaves))
         usual = UNUSUAL_ZEROS * abs(power) / 2 + math.log(widths[0] / 2)
         usual += 2 * (power == 0 and sign > 0) - (sign < 0) + UNUSUAL_WIDTH * (octaves > widths[0])
-        # The fine laws lie halfway between places, and round() puts them at the even one: so laws
-        # that end and that begin at a power of 2 share a place. A place for each did worse.
         place = min(round((power + 2 * STEPS + octaves / 2) * bells), 4 * STEPS * bells)
         made.add(usual, ("zeros", zeros, sign, octaves), place)
     centre, deviation = np.array(normal).T

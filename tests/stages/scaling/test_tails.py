@@ -9,7 +9,7 @@ import skdp
 from skdp.oracle import Columns
 from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitudes
 from skdp.stages.scaling.estimates import Ranges
-from skdp.stages.scaling.tails import with_tails
+from skdp.stages.scaling.tails import _beyond_the_seen, with_tails
 
 N_ROWS, N_BINS = 20_000, 32
 LAWS = {
@@ -47,6 +47,19 @@ def read(y, noise, rng, cut):
 def cut_size(y, cut=0.001):
     """Deviation of values within the range that sizes are meant for."""
     return float(np.clip(y, *np.quantile(y, [cut, 1 - cut])).std())
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0])
+def test_what_a_weibull_tail_adds_is_its_integral(exponent):
+    """Distances log(1/s)**b, seen down to s = 0.05: the mean square beyond that."""
+    shares = np.array([0.55, 0.2, 0.1, 0.05])
+    distances = np.log(1 / shares) ** exponent
+    points = np.vstack([distances, shares, np.full(4, 1e-4)])
+    all_shares = (np.arange(2_000_000) + 0.5) * (0.05 / 2_000_000)
+    beyond = np.mean(np.log(1 / all_shares) ** (2 * exponent) - distances[-1] ** 2) * 0.05
+    found = _beyond_the_seen(points, distances[-1])
+    assert found == pytest.approx(beyond, rel=0.1)  # 0.27 less where 0.1 % are left out at b = 2
+    assert found < beyond
 
 
 @pytest.mark.parametrize(("noise", "most"), [(0.0003, 1.02), (0.003, 1.06), (0.01, 1.3)])
