@@ -24,7 +24,7 @@ WIDE = 5.0  # how far from its mean a column goes, in sizes, if no values are ra
 SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
 # Size of lognormal columns, in medians, whatever the tail: more would be all tail. Targets get more
 # for the longer tail, since residuals are capped at a multiple of this size.
-SKEWED, SKEWED_TARGETS = 2.0, (2.0, 8.0)
+SKEWED, SKEWED_TARGETS = 2.0, (2.0, 4.0)
 # Logarithmic widths, in powers of 2, of what columns with zeros hold beside them, and the log prior
 # of all widths but the first.
 WIDTHS, UNUSUAL_WIDTH = (0.5, 2.0), -2.0
