@@ -81,6 +81,9 @@ STATISTICS = {
     directional.DirectionalSum: lambda at: directional.DirectionalSum(
         at, np.ones(at.shape), CLIP, True
     ),
+    directional.TailSum: lambda at: directional.TailSum(
+        at + 3.0, np.full(4, -0.5), np.full(4, 0.5), 1.0, CLIP
+    ),
     moments.GramSum: lambda at: moments.GramSum(ROW_NORM),
     moments.ShrunkGradientSum: lambda at: moments.ShrunkGradientSum(at, ROW_NORM, CLIP),
     moments.ResidualSquares: lambda at: moments.ResidualSquares(at, 1.0),

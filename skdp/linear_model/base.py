@@ -314,7 +314,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         self.n_iter_ = solution.n_iter
         self.n_gradients_ = solution.n_gradients
         self.solver_ = clone(prepared.solver)
-        self.row_bound_ = prepared.public_after.row_bound
+        self.row_bound_ = solution.row_bound
         self.privacy_ = statement
 
     def coefficients(self) -> Any:

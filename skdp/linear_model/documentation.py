@@ -155,6 +155,7 @@ solver_ : Solver
     The solver with the values that "auto" stood for.
 scaling_ : Scaling or None
     Ranges, centres and sizes of ``columns`` and ``targets``; None if records were taken as given.
+    By default a regression may widen the ranges halfway, if a private test says that it helps.
 row_bound_ : float or None
     L2 norm to which longer rows are scaled down, in the fit and, unless ``linear_predictions`` is
     True, in predictions; of standardised rows, if they were.

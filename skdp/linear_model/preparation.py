@@ -263,9 +263,11 @@ class PlannedModel(PrivateEstimatorMixin):
         after = choice.calibration_stage(
             who, self.calibration, self._is_plain, scaled, problem, self.accountant, asked.adaptive
         )
+        plain = self._is_plain and last is None  # an inference goes by the ranges it knows of
+        halfway = choice.range_test(before, plain, scaled, problem, self.accountant)
         left = scaled.share if after is None else scaled.share * (1 - after.share)
         solver = asked.resolve(replace(scaled, share=left), problem)
-        stages: tuple[Stage | None, ...] = before, SolverStage(solver), after, last
+        stages: tuple[Stage | None, ...] = before, SolverStage(solver, halfway), after, last
         sequence = tuple(stage for stage in stages if stage is not None)
         plan = make_plan(sequence, public, problem, self.accountant)
         return Prepared(public, problem, sequence, plan, solver)

@@ -16,7 +16,7 @@ from skdp.oracle.releases.base import (
     audited,
 )
 from skdp.oracle.releases.counts import GradientCount, ResidualCount, SquaredNormSum
-from skdp.oracle.releases.directional import DirectionalSum
+from skdp.oracle.releases.directional import DirectionalSum, TailSum
 from skdp.oracle.releases.gradients import (
     GradientDifference,
     GradientSum,
@@ -124,6 +124,7 @@ __all__ = [
     "Stage",
     "Statistic",
     "TableCounts",
+    "TailSum",
     "UnitSum",
     "audited",
     "make_plan",

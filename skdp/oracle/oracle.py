@@ -29,6 +29,9 @@ from skdp.oracle.sources.base import (
 
 # Called after each answer, with the kind of the release and the debts so far.
 ReleaseCallback = Callable[[str, tuple[Entry, ...]], None]
+# Looks at a point that a solver has reached, given the oracle and how much of the squared
+# Gaussian-DP parameter the solver's releases take in all, in the solver's own unit.
+Halfway = Callable[["Oracle", Array, float], None]
 
 
 class Oracle:
@@ -46,6 +49,10 @@ class Oracle:
         Gradients of single records taken so far, samples counted by their expected size.
     gradient_lengths : list of float
         Lengths of the gradients answered so far; where there is noise, none are kept.
+    scaling : Scaling or None
+        How the records that it answers for are standardised.
+    look : Halfway or None
+        What :meth:`halfway` calls.
     """
 
     def __init__(
@@ -62,6 +69,8 @@ class Oracle:
         self.rng = rng
         self.n_gradients: float = 0.0
         self.gradient_lengths: list[float] = []
+        self.scaling: Scaling | None = None
+        self.look: Halfway | None = None
         self._context, self._ledger = context, ledger
         self._source, self._noise_source, self._on_release = source, noise_source, on_release
         self._given = source  # before any scaling
@@ -228,12 +237,49 @@ class Oracle:
         if self._source is not None:
             rows = require_kind(self._source, RepeatableSource)
             self._source = rows.transformed(scaling, public.row_bound)
+        self.scaling = scaling
         problem = self.problem
         if scaling.targets is not None:
             sizes = tuple(scaling.targets.size.tolist())
             problem = replace(problem, penalty=problem.penalty.for_targets(sizes))
         self.public, self.problem, self._last_rehearsed = public, problem, None
         self._context = replace(self._context, public=public, problem=problem)
+
+    def change_ranges(self, scaling: Scaling, row_bound: float | None) -> None:
+        """Answer for records that are clipped to other ranges from here on.
+
+        It releases nothing, as `standardise`.
+
+        Parameters
+        ----------
+        scaling : Scaling
+            With the centres and sizes of the scaling there is.
+        row_bound : float or None
+            Another bound on rows.
+        """
+        _require_plain(scaling)
+        if self._source is not None and self._given is not None:
+            given = require_kind(self._given, RepeatableSource)
+            used = require_kind(self._source, RepeatableSource)
+            self._source = given.transformed(scaling, row_bound, instead_of=used)
+        self.scaling, self.public = scaling, replace(self.public, row_bound=row_bound)
+        self._last_rehearsed = None
+        self._context = replace(self._context, public=self.public)
+
+    def halfway(self, point: Array, whole: float = 1.0) -> None:
+        """Let a stage look at where a solver is after half of its steps, and change ranges.
+
+        Solvers call it that can go on from the same point with records that are clipped less.
+
+        Parameters
+        ----------
+        point : array of shape ``public.shape``
+            Where the solver is, without much of the noise of its last steps.
+        whole : float, default=1.0
+            What the solver's own releases take in all, in the unit of the shares of `with_share`.
+        """
+        if self.look is not None:
+            self.look(self, point, whole)
 
     def unclip(self, scaling: Scaling | None) -> None:
         """Answer for the records as they were given from here on, moved and divided, no more.

@@ -37,6 +37,8 @@ class Solution:
     scaling : Scaling or None
         How the records were standardised on the way, if they were: then ``coef`` is in
         standardised units.
+    row_bound : float or None
+        Bound on the rows that the solver ended with; the solver's stage fills it in.
     found : mapping
         What else follows from answers, by name: errors of a cross-validation, or what an inference
         about the coefficients found.
@@ -46,6 +48,7 @@ class Solution:
     n_iter: int
     n_gradients: float = 0.0
     scaling: Scaling | None = None
+    row_bound: float | None = None
     found: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -91,11 +94,29 @@ class SolverProtocol(Protocol):
         """Ask releases of the oracle and return a solution."""
 
 
+class RangeTest(Protocol):
+    """What may change the ranges of records after half of a solver's steps."""
+
+    def __call__(self, oracle: Oracle, point: Array, whole: float) -> None:
+        """Look at a point, as `Oracle.halfway` describes it."""
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what the privacy statement says of it."""
+
+
 @dataclass(frozen=True, eq=False)
 class SolverStage(Stage):
-    """A solver as the stage that gets what the others leave of the budget."""
+    """A solver as the stage that gets what the others leave of the budget.
+
+    Parameters
+    ----------
+    solver : SolverProtocol
+    halfway : RangeTest or None
+        What looks at the solver after half of its steps. It asks in the solver's stead.
+    """
 
     solver: SolverProtocol
+    halfway: RangeTest | None = None
     share: float | None = None
 
     # mypy: other stages have a class attribute of this name. Here it follows from the solver.
@@ -104,7 +125,14 @@ class SolverStage(Stage):
         return self.solver.adaptive
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        return replace(self.solver.solve(oracle), scaling=solution.scaling)
+        oracle.look = self.halfway
+        found = self.solver.solve(oracle)
+        oracle.look = None
+        scaling = solution.scaling and oracle.scaling
+        return replace(found, scaling=scaling, row_bound=oracle.public.row_bound)
+
+    def assumptions(self) -> tuple[str, ...]:
+        return () if self.halfway is None else self.halfway.assumptions()
 
 
 Stages = tuple[Stage, ...]

@@ -1,5 +1,6 @@
 """Gradient descent on noisy, clipped mean gradients: proximal, projected, with momentum."""
 
+import math
 from typing import Any, Self
 
 from skdp import steps
@@ -228,7 +229,14 @@ class GradientDescent(Solver):
         slopes = steps.IterateAverage("tail", n_steps, oracle.rng)
         point = oracle.start()
         batches = samplers(self.batch_size, self.sampling, oracle.public)
-        for size, noise, batch in zip(sizes, clips.noises, batches, strict=False):
+        half = n_steps // 2
+        before_half = steps.IterateAverage("tail", max(half, 1), oracle.rng)
+        whole = math.fsum(noise**-2 for noise in clips.noises)
+        for step, (size, noise, batch) in enumerate(
+            zip(sizes, clips.noises, batches, strict=False)
+        ):
+            if step > 0 and step == half:
+                oracle.halfway(point if oracle.is_rehearsal else before_half.result(), whole)
             clip_norm = clips.next(oracle, point, batch)
             gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
             if oracle.is_rehearsal:
@@ -238,6 +246,7 @@ class GradientDescent(Solver):
             # The theorem on a random iterate is about the points whose gradients were taken.
             average.add(before if self.averaging == "random" else point)
             slopes.add(gradient)
+            before_half.add(point)
         if oracle.is_rehearsal:
             return Solution(point, n_steps)
         if sparse:

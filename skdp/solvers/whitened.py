@@ -208,8 +208,10 @@ class Whitened(Solver):
         point = np.sqrt(lifted)[:, None] * (found.vectors.T @ start)
         velocity = np.zeros_like(point)
         first_kept = n_steps - math.ceil(n_steps * _rule(problem).averaged)
-        kept: list[Any] = []
+        path = [point]
         for step in range(n_steps):
+            if step > 0 and step == n_steps // 2:
+                oracle.halfway(transform @ np.mean(path[len(path) // 2 :], axis=0))
             coef = transform @ point
             cap = self._cap(step == 0 and not start.any(), problem)
             what = ShrunkGradientSum(coef, row_norm, cap, coordinates)
@@ -217,10 +219,9 @@ class Whitened(Solver):
             gradient = gradient + transform.T @ (n_rows * problem.penalty_gradient(coef))
             velocity = self.momentum * velocity - gradient / curvature
             point = point + velocity
-            if step >= first_kept:
-                kept.append(point)
+            path.append(point)
         # Without noise the last iterate is the best.
-        result = np.mean(kept, axis=0) if oracle.is_noisy else point
+        result = np.mean(path[first_kept + 1 :], axis=0) if oracle.is_noisy else point
         return Solution(transform @ result, n_steps)
 
     def _gram_std(self, public: Public) -> float:

@@ -18,6 +18,7 @@ from skdp.stages.public_sample import PublicSample
 from skdp.stages.recalibration import Recalibration
 from skdp.stages.scaling.shares import shares, whole_budget
 from skdp.stages.scaling.stage import ScalingStage
+from skdp.stages.scaling.widening import Widening
 
 CHOICES = ("auto", "private", "none")  # values of the parameters scaling and calibration
 INFERENCES = ("none", "coefficients")  # values of the parameter inference
@@ -300,6 +301,29 @@ def calibration_stage(
     if calibration == "private":
         raise ValueError(f"{who}: calibration='private' needs {why}. Nothing was released.")
     return None
+
+
+def range_test(
+    before: ScalingStage | None, plain: bool, public: Public, problem: Problem, accountant: str
+) -> Widening | None:
+    """Return what may widen the ranges of columns that a fit reads, None if nothing does.
+
+    Parameters
+    ----------
+    before : ScalingStage or None
+    plain : bool
+        Whether the solver and its hyperparameters are all "auto".
+    public : Public
+    problem : Problem
+    accountant : str
+    """
+    reads_columns = before is not None and before.shares.features and public.is_noisy
+    # For other losses, and for several outputs at once, it gained less than it cost.
+    suits = "quadratic_loss" in problem.provides and public.n_outputs == 1
+    pure = public.is_pure or accountant == "pure"
+    if before is None or not (reads_columns and suits and plain) or pure:
+        return None
+    return Widening(targets=before.shares.targets)
 
 
 def check_inference(inference: Any, share: Any) -> None:

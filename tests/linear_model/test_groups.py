@@ -289,7 +289,8 @@ GROUP_STATISTICS = {
     "BinCounts", "CappedHessian", "CappedResiduals", "CutCount", "DirectionalSum", "GradientCount",
     "GradientDifference", "GradientSum", "GramSum", "LargestEigenvalue", "LogisticStep",
     "MagnitudeCounts", "NewtonDirection", "ResidualCount", "ResidualSquares", "ScoreSquares",
-    "ShrunkGradientSum", "SmallestEigenvalue", "SquaredNormSum", "TableCounts", "UnitSum",
+    "ShrunkGradientSum", "SmallestEigenvalue", "SquaredNormSum", "TableCounts", "TailSum",
+    "UnitSum",
 }  # fmt: skip
 
 

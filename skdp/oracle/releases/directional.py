@@ -1,16 +1,17 @@
 """Derivatives of losses along one direction and along a shift, each record's clipped."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from skdp._numbers import AnyArray, Array
 from skdp.objective import Loss
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, quotient
+from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, quotient, row_norms
 
 VECTOR_ROUNDING = 64.0 * UNIT_ROUNDOFF  # relative error of a clipped vector of five entries
 
@@ -167,3 +168,95 @@ class DirectionalSum(base.Statistic):
         loss, bound = context.problem.loss, self.clip_norm
         arguments = loss, self.point, self.direction, bound, self.with_shift, self.its_curvature
         return np.asarray(rows.total(directional_derivatives, *arguments))
+
+
+def tail_derivatives(
+    records: Records,
+    loss: Loss,
+    point: Array,
+    low: Array,
+    high: Array,
+    row_bound: float,
+    clip_norm: float,
+) -> Array:
+    """Sum of the records' derivatives from margins of cut rows to their own, each clipped."""
+    total = np.zeros(ALONG)
+    for block in records.float64_blocks():
+        X = block.X.toarray() if sparse.issparse(block.X) else block.X
+        X = np.clip(X, low, high)
+        shrink = np.minimum(1.0, quotient(row_bound, row_norms(X)))
+        cut = replace(block, stored=X, columns=None, base=None, shrink=shrink)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            margins = cut.margins(point)
+            along = block.margins(point) - margins
+            found = derivatives(loss, margins, along, block.targets, block.weights, False)
+        total += block.scaled_by_group(clipped(found, clip_norm)).sum(axis=0)
+    return total
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class TailSum(base.Statistic):
+    """Sum of derivatives of the records' losses along what narrower ranges would cut off, clipped.
+
+    Let m be the margin of a record at ``point``, and c its margin with the row cut to the ranges
+    from ``low`` to ``high`` and then scaled down to ``row_bound``. The record adds the weighted
+    derivatives of its loss at ``c + a (m - c)``, once and twice in a, at a = 0. For squared error
+    they are ``(c - y) (m - c)`` and ``(m - c)**2``: minus the quotient of their sums is the slope
+    of what is cut off, where that of what is kept is 1.
+
+    Sensitivity: the record's vector of 2 derivatives is scaled down to L2 norm ``clip_norm`` by
+    the sum itself, and a null record, of weight 0, adds 0. So zero-out moves the sum by at most
+    ``clip_norm``, replace-one by twice that: the triangle inequality is all that it takes (Abadi et
+    al. 2016, sec. 3.1, of gradients). Point, ranges and bound are public, as whatever a solver or
+    a stage names. Floating point adds what
+    :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding` proves of sums over blocks that
+    are no larger.
+
+    Parameters
+    ----------
+    point : array of shape (n_parameters, n_outputs)
+        Finite.
+    low, high : array of shape (n_features,)
+        Finite, in units of the rows that the oracle answers for.
+    row_bound : float
+        From 1e-100 to 1e100.
+    clip_norm : float
+        From 1e-100 to 1e100, in the derivatives' own scale.
+    """
+
+    point: Array = field(repr=False)
+    low: Array = field(repr=False)
+    high: Array = field(repr=False)
+    row_bound: float
+    clip_norm: float
+    kind: ClassVar[str] = "tails"
+    takes_groups: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        base.store_points(self, "point", "low", "high")
+        base.store_bounds(self, "row_bound", "clip_norm")
+
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        public = context.public
+        slack = VECTOR_ROUNDING + gradient_rounding(
+            n_rows, public.n_features, ALONG, public.sparse, public.grouped
+        )
+        bound = self.clip_norm * (1 + slack)
+        return base.Contribution(bound, spread=2.0, size=ALONG, total=n_rows * bound)
+
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
+        return (ALONG,)
+
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        base.require_shape(self, context, "point")
+        if not self.low.shape == self.high.shape == (context.public.n_features,):
+            raise ValueError(
+                f"TailSum: low and high must have {context.public.n_features} entries; got "
+                f"{self.low.shape} and {self.high.shape}. Nothing was released for it."
+            )
+        ranges = self.low, self.high, self.row_bound
+        found = rows.total(
+            tail_derivatives, context.problem.loss, self.point, *ranges, self.clip_norm
+        )
+        return np.asarray(found)

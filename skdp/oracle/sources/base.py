@@ -68,8 +68,17 @@ class RepeatableSource(Source):
         """Return a vector with a number for every row, to be handed to `total`."""
 
     @abstractmethod
-    def transformed(self, scaling: Scaling, row_bound: float | None) -> RepeatableSource:
-        """Return the rows mapped by public numbers, one by one, with another bound on them."""
+    def transformed(
+        self,
+        scaling: Scaling,
+        row_bound: float | None,
+        instead_of: RepeatableSource | None = None,
+    ) -> RepeatableSource:
+        """Return the rows mapped by public numbers, one by one, with another bound on them.
+
+        ``instead_of`` is what was returned before and is of no use any longer: its memory may be
+        written over.
+        """
 
 
 class OrderedSource(Source):

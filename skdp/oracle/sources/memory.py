@@ -112,7 +112,12 @@ class MemorySource(InMemory, OrderedSource):
             known = self._row_vectors[function] = arguments, found
         return known[1]
 
-    def transformed(self, scaling: Scaling, row_bound: float | None) -> MemorySource:
+    def transformed(
+        self,
+        scaling: Scaling,
+        row_bound: float | None,
+        instead_of: RepeatableSource | None = None,
+    ) -> MemorySource:
         """Return the rows mapped by public numbers, one by one, with another bound on them.
 
         Where there are few they are copied; of many, blocks are mapped in every pass.
@@ -120,7 +125,8 @@ class MemorySource(InMemory, OrderedSource):
         old = self.records
         X, targets, columns, base = old.stored, old.targets, old.columns, old.base
         if scaling.columns is not None:
-            X, columns, base = self._mapped(scaling.columns, old.X, old.constant, self._spare)
+            spare = self._spare if instead_of is None else self._memory_of(instead_of)
+            X, columns, base = self._mapped(scaling.columns, old.X, old.constant, spare)
             self._spare = None
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
@@ -135,12 +141,12 @@ class MemorySource(InMemory, OrderedSource):
 
         A copy of the rows that ``instead_of`` holds is overwritten: it is of no use afterwards.
         """
-        old, former = self.records, require_kind(instead_of, MemorySource).records.stored
+        old = self.records
         X, targets, constant = old.X, old.targets, float(old.constant != 0)
         columns: BlockMap | None = None
         base: Array | None = None
         if scaling.columns is not None:
-            spare = None if former is X or sparse.issparse(former) else former
+            spare = self._memory_of(instead_of)
             X, columns, base = self._mapped(scaling.columns, X, constant, spare)
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
@@ -148,6 +154,11 @@ class MemorySource(InMemory, OrderedSource):
         found = self._holding(records, None)
         found._divisions = self._divisions  # as in `transformed`
         return found
+
+    def _memory_of(self, former: RepeatableSource) -> AnyArray | None:
+        """Return the copy of these rows that another source holds, None if it holds none."""
+        stored = require_kind(former, MemorySource).records.stored
+        return None if stored is self.records.stored or sparse.issparse(stored) else stored
 
     def _holding(self, records: Records, row_bound: float | None) -> MemorySource:
         """Return a source of the same rows in another form."""

@@ -156,7 +156,12 @@ class PartitionedSource(RepeatableSource):
         """Return what stands for a vector that stays with its rows."""
         return RowVector(function, arguments)
 
-    def transformed(self, scaling: Scaling, row_bound: float | None) -> "PartitionedSource":
+    def transformed(
+        self,
+        scaling: Scaling,
+        row_bound: float | None,
+        instead_of: RepeatableSource | None = None,
+    ) -> "PartitionedSource":
         """Return the rows mapped by public numbers, in every pass, with another bound on them."""
         task = replace(self._task, scaling=scaling, row_bound=row_bound)
         return PartitionedSource(self._partitions, self.n_rows, task, self._spread)

@@ -1,4 +1,4 @@
-"""Sums of derivatives along a direction: a plain loop, declared bounds, mutants, refusals."""
+"""Sums of derivatives along a direction, or a tail: a plain loop, bounds, mutants, refusals."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from skdp.oracle import (
     NotAudited,
     Oracle,
     Public,
+    TailSum,
     noise_source,
 )
 from skdp.oracle.ledger import Ledger, PrivacyFilter
@@ -30,8 +31,24 @@ from skdp.oracle.sources.memory import MemorySource
 
 N, D, SIZE, ROW_BOUND = 40, 3, 0.8, 5.0
 LOSSES = {"logistic": Logistic(), "squared": SquaredError(), "multinomial": Multinomial(3)}
-CASES = [("logistic", False), ("logistic", True), ("squared", True), ("multinomial", False)]
-cases = pytest.mark.parametrize(("name", "with_shift"), CASES)
+LOW, HIGH = np.array([-0.5, -2.0, 0.1]), np.array([0.5, 1.0, 3.0])
+ALONG, WITH_SHIFT, TAILS = "along", "with a shift", "tails"
+CASES = [
+    ("logistic", ALONG),
+    ("logistic", WITH_SHIFT),
+    ("squared", WITH_SHIFT),
+    ("multinomial", ALONG),
+    ("logistic", TAILS),
+    ("squared", TAILS),
+    ("multinomial", TAILS),
+]
+cases = pytest.mark.parametrize(("name", "form"), CASES)
+
+
+def statistic_of(form, point, direction, clip_norm):
+    if form == TAILS:
+        return TailSum(point, LOW, HIGH, ROW_BOUND / 2, clip_norm)
+    return DirectionalSum(point, direction, clip_norm, form == WITH_SHIFT)
 
 
 def context_for(loss, n_rows=N, **facts):
@@ -64,7 +81,7 @@ def problem_data(loss, rng):
 @pytest.mark.parametrize("layout", ["dense", "float32", "sparse"])
 @pytest.mark.parametrize("weighted", [False, True])
 @cases
-def test_the_sum_is_that_of_a_plain_loop(rng, monkeypatch, name, with_shift, weighted, layout):
+def test_the_sum_is_that_of_a_plain_loop(rng, monkeypatch, name, form, weighted, layout):
     monkeypatch.setattr(records, "BLOCK_BYTES", 16 * D * 8)
     loss, clip_norm = LOSSES[name], 0.9
     X, y, point, direction = problem_data(loss, rng)
@@ -72,15 +89,20 @@ def test_the_sum_is_that_of_a_plain_loop(rng, monkeypatch, name, with_shift, wei
     weights = rng.choice([0.0, 0.5, 1.0, 9.0], N) if weighted else None
     Z = X * np.minimum(1, ROW_BOUND / np.linalg.norm(X, axis=1))[:, None]
     Z = np.column_stack([Z, np.full(N, SIZE)])
-    plain = np.zeros(5 if with_shift else 2)
+    cut = np.clip(X, LOW, HIGH)
+    cut *= np.minimum(1, ROW_BOUND / 2 / np.maximum(np.linalg.norm(cut, axis=1), 1e-300))[:, None]
+    cut = np.column_stack([cut, np.full(N, SIZE)])
+    plain = np.zeros(5 if form == WITH_SHIFT else 2)
     for i in range(N):
         weight = np.ones(1) if weights is None else weights[[i]]
-        one = Z[[i]] @ point, Z[[i]] @ direction, y[[i]], weight
-        vector = directional.derivatives(loss, *one, with_shift)[0]
+        where, along = Z[[i]] @ point, Z[[i]] @ direction
+        if form == TAILS:
+            where, along = cut[[i]] @ point, (Z - cut)[[i]] @ point
+        vector = directional.derivatives(loss, where, along, y[[i]], weight, form == WITH_SHIFT)[0]
         plain += vector * min(1, clip_norm / max(np.linalg.norm(vector), 1e-300))
     convert = {"dense": np.asarray, "float32": np.float32, "sparse": sparse.csr_array}[layout]
     targets = y.astype(np.float32) if layout == "float32" and y.dtype == float else y
-    statistic = DirectionalSum(point, direction, clip_norm, with_shift)
+    statistic = statistic_of(form, point, direction, clip_norm)
     context = context_for(loss, weighted=weighted, sparse=layout == "sparse")
     found = statistic.total(rows_of(convert(X), targets, weights), context)
     assert found.shape == statistic.shape(context)
@@ -88,13 +110,13 @@ def test_the_sum_is_that_of_a_plain_loop(rng, monkeypatch, name, with_shift, wei
 
 
 @cases
-def test_layouts_parts_and_threads_agree(rng, monkeypatch, name, with_shift):
+def test_layouts_parts_and_threads_agree(rng, monkeypatch, name, form):
     loss = LOSSES[name]
     X, y, point, direction = problem_data(loss, rng)
     X[rng.random(X.shape) < 0.4] = 0.0
     weights = rng.choice([0.0, 0.5, 1.0, 9.0], N)
     statistic, context = (
-        DirectionalSum(point, direction, 0.9, with_shift),
+        statistic_of(form, point, direction, 0.9),
         context_for(loss, weighted=True),
     )
     whole = statistic.total(rows_of(X, y, weights), context)
@@ -115,7 +137,7 @@ HOSTILE = [0.0, -0.0, 1.0, -3.0, 1e5, 1e154, 1e300, -1e300, 1.7e308, 1e-310, 5e-
 WEIGHTS = [0.0, 5e-324, 1.0, 40.0, 1e12, 1e300]
 
 
-def moves(name, with_shift, records, place=4, reach=1.0, clip_norm=0.7):
+def moves(name, form, records, place=4, reach=1.0, clip_norm=0.7):
     """Largest moves of a sum by one record, in units of the declared bound.
 
     ``records`` are pairs of (row, target, weight) that stand in one place, in turn. Returned are
@@ -125,7 +147,7 @@ def moves(name, with_shift, records, place=4, reach=1.0, clip_norm=0.7):
     loss = LOSSES[name]
     X, y, point, direction = problem_data(loss, rng)
     context = context_for(loss, weighted=True)
-    statistic = DirectionalSum(reach * point, reach * direction, clip_norm, with_shift)
+    statistic = statistic_of(form, reach * point, reach * direction, clip_norm)
     bound = statistic.contribution(context, N).bound
     assert clip_norm <= bound <= clip_norm * (1 + 1e-12)
     answers = []
@@ -154,15 +176,13 @@ record = st.tuples(
     reach=st.sampled_from([0.0, 1e-200, 1.0, 1e150, 1e300]),
     clip_norm=st.sampled_from([1e-100, 0.3, 3.0, 1e9]),
 )
-def test_no_record_moves_the_sum_by_more_than_its_bound(
-    name, with_shift, pair, place, reach, clip_norm
-):
-    away, apart = moves(name, with_shift, pair, place, reach, clip_norm)
+def test_no_record_moves_the_sum_by_more_than_its_bound(name, form, pair, place, reach, clip_norm):
+    away, apart = moves(name, form, pair, place, reach, clip_norm)
     assert away <= 1
     assert apart <= 2
 
 
-def attack(name, with_shift):
+def attack(name, form):
     """The largest moves by a fixed set of records that has something for every mistake."""
     rows = [np.array([a, b, 1.0]) for a in (-4.0, 0.1, 1e300) for b in (-3.0, 0.0, 1.7e308)]
     records = [
@@ -171,13 +191,13 @@ def attack(name, with_shift):
         for target in (0.0, 1.0, 1e300, -50.0)
         for weight in (0.0, 1.0, 1e12)
     ]
-    found = [moves(name, with_shift, records, place) for place in range(3)]
+    found = [moves(name, form, records, place) for place in range(3)]
     return max(away for away, _ in found), max(apart for _, apart in found)
 
 
 @cases
-def test_the_bounds_are_kept_and_nearly_met(name, with_shift):
-    away, apart = attack(name, with_shift)
+def test_the_bounds_are_kept_and_nearly_met(name, form):
+    away, apart = attack(name, form)
     assert 0.99 < away <= 1
     assert 1.6 < apart <= 2
 
@@ -239,11 +259,15 @@ MUTANTS = {name: value for name, value in globals().items() if name.startswith("
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_mutants_are_caught(monkeypatch, mutant):
+@pytest.mark.parametrize(
+    ("mutant", "form"),
+    [(mutant, WITH_SHIFT) for mutant in MUTANTS]
+    + [(mutant, TAILS) for mutant in MUTANTS if mutant != "mutant_shift_not_clipped"],
+)
+def test_mutants_are_caught(monkeypatch, mutant, form):
     MUTANTS[mutant](monkeypatch)
     try:
-        away, apart = attack("logistic", True)
+        away, apart = attack("logistic", form)
     except AssertionError:
         return  # something that is not a number came out
     assert away > 1 or apart > 2, f"{mutant} went unnoticed"
@@ -257,9 +281,10 @@ def test_flags_of_the_caller_do_not_matter(rng):
     weights = rng.choice([0.0, 5e-324, 1e300], N)
     with np.errstate(all="ignore"):
         rows = rows_of(X, y, weights)
-    statistic = DirectionalSum(point, direction, 1e-3, True)
     with np.errstate(all="raise"):
-        statistic.total(rows, context_for(loss, weighted=True))
+        for form in (WITH_SHIFT, TAILS):
+            statistic = statistic_of(form, point, direction, 1e-3)
+            statistic.total(rows, context_for(loss, weighted=True))
 
 
 # ---------------------------------------------------------------------- what is charged
@@ -292,7 +317,7 @@ class NotToBeRead(RepeatableSource):
 
     per_row = total
 
-    def transformed(self, scaling, row_bound):
+    def transformed(self, scaling, row_bound, instead_of=None):
         raise AssertionError("another map was asked for")
 
     unclipped = transformed
@@ -311,6 +336,18 @@ def test_wrong_shapes_are_refused_before_any_row_is_read():
         ask(DirectionalSum(wrong, right, 1.0), Logistic())
     with pytest.raises(ValueError, match=r"the direction must have shape \(4, 1\).*Nothing"):
         ask(DirectionalSum(right, np.zeros(D + 1), 1.0), Logistic())
+
+
+def test_ranges_of_other_columns_are_refused_before_any_row_is_read():
+    with pytest.raises(ValueError, match=r"low and high must have 3 entries; got \(2,\).*Nothing"):
+        ask(TailSum(np.zeros((D + 1, 1)), LOW[:2], HIGH, 1.0, 1.0), Logistic())
+
+
+def test_rows_within_their_ranges_have_no_tails(rng):
+    loss = SquaredError()
+    X, y, point, _ = problem_data(loss, rng)
+    statistic = TailSum(point, X.min(axis=0), X.max(axis=0), ROW_BOUND, 1.0)
+    assert not statistic.total(rows_of(X, y), context_for(loss)).any()
 
 
 def test_a_shift_of_several_outputs_is_refused_before_any_row_is_read():

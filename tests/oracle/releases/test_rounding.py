@@ -29,6 +29,7 @@ from skdp.oracle import (
     ShrunkGradientSum,
     SmallestEigenvalue,
     TableCounts,
+    TailSum,
 )
 from skdp.oracle.releases.base import Contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
@@ -58,6 +59,7 @@ def test_rounding_is_charged_for_as_many_rows_as_are_summed_at_once(n_features, 
     )
     context = PublicContext(public, Problem(Logistic()), 1.0)
     zero, turned = np.zeros(public.shape), Coordinates(np.eye(n_features + 1))
+    columns = np.zeros(n_features)
     of_gradients, of_moments = (
         longest_chain(n_rows, n_features, blocks)
         for blocks in (Records.cached_blocks, Records.float64_blocks)
@@ -71,6 +73,7 @@ def test_rounding_is_charged_for_as_many_rows_as_are_summed_at_once(n_features, 
         (GramSum(1.0), 1.0, of_moments),
         (GramSum(1.0, 1.0), 1.0, of_moments),
         (DirectionalSum(zero, zero, 1.0, n_outputs == 1), 1.0, of_moments),
+        (TailSum(zero, columns, columns, 1.0, 1.0), 1.0, of_moments),
         (ResidualSquares(zero, 1.0), 1.0, of_moments),
         (SmallestEigenvalue(1.0), 1.0, of_moments),
         (LargestEigenvalue(), public.row_norm**2, of_moments),

@@ -1,0 +1,208 @@
+"""Ranges that become wider halfway: where that helps, what it costs, and what leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import skdp
+from replays import HOSTILE_ROWS, HOSTILE_TARGETS, data_for, differing
+from skdp.accounting import Adjacency
+from skdp.objective import L2, Problem, SquaredError
+from skdp.oracle import Columns, Oracle, Public, Scaling, TailSum, noise_source
+from skdp.oracle.ledger import AdmitAll, Ledger
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource
+from skdp.stages.scaling import widening
+from skdp.stages.scaling.widening import LEAST_SLOPE, SHARE, WIDER, Widening
+
+REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]
+
+
+def fitted(X, y, seed=0, **parameters):
+    model = skdp.DPLinearRegression(noise_source="seeded", random_state=seed, **parameters)
+    return model.fit(X, y)
+
+
+def is_wider(model):
+    """Whether the bound on rows is more than the usual one, twice the root of the parameters."""
+    return model.row_bound_ > 2.1 * np.sqrt(len(np.ravel(model.coef_)) + 1)
+
+
+def long_tails(rng, n=12_000):
+    return 1e4 * rng.pareto(3.0, (n, 6))
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 10.0])
+def test_tails_that_count_are_kept(rng, epsilon):
+    """Without privacy R2 is .82."""
+    X = long_tails(rng)
+    y = (X - X.mean(axis=0)) @ np.full(6, 1e-4) + rng.standard_normal(len(X))
+    model = fitted(X, y, epsilon=epsilon)
+    assert is_wider(model)
+    assert model.score(X, y) > 0.72
+    assert_allclose(model.coef_, 1e-4, rtol=0.25)
+    named = fitted(X, y, epsilon=epsilon, solver=type(model.solver_).name)
+    assert named.score(X, y) < model.score(X, y) - 0.1
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 10.0])
+@pytest.mark.parametrize("shape", ["logarithm", "limit", "sentinel"])
+def test_tails_that_mislead_are_not(rng, epsilon, shape):
+    """What the target depends on ends before the tail does, or rows have a number for "none"."""
+    Z = rng.standard_normal((12_000, 6))
+    X = {"logarithm": np.exp(2 * Z), "limit": long_tails(rng), "sentinel": Z.copy()}[shape]
+    signal = {"logarithm": Z, "limit": np.minimum(X, 1e4) / 1e4, "sentinel": Z}[shape]
+    X[rng.random(X.shape) < (0.004 if shape == "sentinel" else 0)] = 999_999
+    y = signal @ np.ones(6) + rng.standard_normal(len(X))
+    assert not is_wider(fitted(X, y, epsilon=epsilon))
+
+
+# ------------------------------------------------- the rule, on records that are known
+
+
+def looked_at(slope, scale, rng, unbounded=False):
+    """An oracle of one column that goes on with a slope beyond 1, after Widening looked at it."""
+    n = 4000
+    x = rng.uniform(-1, 3, (n, 1))
+    y = np.minimum(x, 1.0) + slope * np.maximum(x - 1.0, 0.0)
+    public = Public(n, 1, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False, row_bound=None)
+    context = PublicContext(public, Problem(SquaredError(), L2(0.0)), scale)
+    source = MemorySource.of(x, y, None, None, 0.0)
+    rng, ledger = np.random.default_rng(0), Ledger(AdmitAll())
+    oracle = Oracle(context, ledger, rng, source, noise_source(0))
+    one = np.ones(1)
+    columns, targets = Columns(-one, one, 0 * one, one), Columns(-4 * one, 4 * one, 0 * one, one)
+    oracle.standardise(Scaling(columns, targets))
+    Widening(targets=not unbounded)(oracle, np.ones((1, 1)), 1.0)
+    return oracle, ledger
+
+
+@pytest.mark.parametrize("slope", [-1.0, 0.0, 0.5 * LEAST_SLOPE, 2 * LEAST_SLOPE, 1.0])
+def test_a_slope_in_the_tail_decides(rng, slope):
+    oracle, ledger = looked_at(slope, 1e-6, rng)
+    wide = slope > LEAST_SLOPE
+    times = WIDER if wide else 1.0
+    assert oracle.scaling.columns.high == pytest.approx(times)
+    assert oracle.scaling.targets.high == pytest.approx(4 * times)
+    assert oracle.public.row_bound == pytest.approx(times * 2.0)
+    # Later answers are about the records of these ranges.
+    assert np.abs(oracle._source.records.X).max() == pytest.approx(3.0 if wide else 1.0, abs=0.01)
+    assert [(entry.kind, entry.count) for entry in ledger.entries] == [("tails", 1)]
+
+
+def test_what_noise_may_have_done_changes_nothing(rng):
+    oracle, _ = looked_at(1.0, 1e4, rng)
+    assert oracle.scaling.columns.high == 1.0
+    assert oracle.public.row_bound == pytest.approx(2.0)
+
+
+def test_declared_ranges_of_targets_stay(rng):
+    oracle, _ = looked_at(1.0, 1e-6, rng, unbounded=True)
+    assert oracle.scaling.columns.high == WIDER
+    assert oracle.scaling.targets.high == 4.0
+
+
+def test_the_memory_of_the_copy_is_used_again(rng):
+    X, y = rng.standard_normal((50, 2)), np.zeros((50, 1))
+    rows = MemorySource.of(X, y, None, None, 1.0)
+    two = np.full(2, 2.0)
+    narrow, wide = (Scaling(Columns(-k * two, k * two, 0 * two, two)) for k in (0.1, 9.0))
+    first = rows.transformed(narrow, 5.0)
+    second = rows.transformed(wide, 5.0, instead_of=first)
+    assert np.shares_memory(first.records.stored, second.records.stored)
+    assert not np.shares_memory(X, second.records.stored)
+    assert_allclose(second.records.X, X / 2)
+
+
+# ------------------------------------------------- where it is had, and what it costs
+
+
+def kinds(model, n=2000, **shape):
+    return [release.kind for release in model.plan(n, 6, **shape).releases]
+
+
+@pytest.mark.parametrize("estimator", REGRESSORS)
+def test_where_it_is_had(estimator):
+    for parameters in ({}, {"adjacency": "replace_one"}, {"target_bound": 9.0}, {"epsilon": 0.1}):
+        assert "tails" in kinds(estimator(**parameters))
+    for parameters in (
+        {"solver": "gd"}, {"max_iter": 30}, {"scaling": "none"}, {"epsilon": np.inf},
+        {"delta": 0.0}, {"bounds": (0, 1)}, {"data_norm": 1.0}, {"inference": "coefficients"},
+    ):  # fmt: skip
+        assert "tails" not in kinds(estimator(**parameters))
+    assert "tails" not in kinds(estimator(), n_outputs=2)
+    assert "tails" not in kinds(skdp.DPLogisticRegression(classes=[0, 1]))
+
+
+@pytest.mark.parametrize("n_rows", [2000, 200_000])
+def test_its_share_of_the_budget(n_rows):
+    """Steps by gd and by "whitened" count their noise in units of their own."""
+    releases = skdp.DPRidge(epsilon=1.0).plan(n_rows, 40).releases
+    spent: dict[str, float] = {}
+    for one in releases:  # steps before and after it are releases of their own
+        spent[one.kind] = spent.get(one.kind, 0.0) + one.count / one.noise_multiplier**2
+    assert ("gram" in spent) == (n_rows > 2000)
+    of_solver = spent["gradient"] + spent.get("gram", 0.0)
+    assert spent["tails"] / of_solver == pytest.approx(SHARE, rel=0.02)
+
+
+def test_the_statement_names_it():
+    model = skdp.DPRidge()
+    assert any("release 'tails'" in text for text in model.plan(2000, 6).assumptions)
+    assert not any("tails" in text for text in model.set_params(solver="gd").plan(9, 6).assumptions)
+
+
+# ------------------------------------------------- what leaves
+
+
+def make(**parameters):
+    return skdp.DPRidge(
+        alpha=2.0, noise_source="seeded", random_state=0, adjacency="replace_one", epsilon=20.0,
+        **parameters,
+    )  # fmt: skip
+
+
+def neighbours(rng):
+    X, y = data_for("linear", rng)
+    for place, row in enumerate(HOSTILE_ROWS):
+        target = HOSTILE_TARGETS[place % len(HOSTILE_TARGETS)]
+        data, neighbour = differing(X, y, Adjacency.REPLACE_ONE, place, row, target)
+        yield (*data[:2], None), (*neighbour[:2], None)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"fit_intercept": False}], ids=str)
+def test_nothing_but_releases(replay, rng, parameters):
+    for data, neighbour in neighbours(rng):
+        replay.check(lambda: make(**parameters), data, neighbour, Adjacency.REPLACE_ONE)
+
+
+def mutant_decided_by_the_rows(patch):
+    def call(self, oracle, point, whole):
+        oracle.with_share(TailSum(point, point[:4, 0], point[:4, 0], 1.0, 0.5), SHARE * whole)
+        if oracle._source is not None and np.abs(oracle._given.records.X).max() > 100:
+            oracle.change_ranges(oracle.scaling, 99.0)
+
+    patch.setattr(Widening, "__call__", call)
+
+
+def mutant_bound_from_the_rows(patch):
+    original, largest = MemorySource.__init__, [0.0]
+
+    def init(self, records, *arguments):
+        original(self, records, *arguments)
+        largest.append(np.abs(records.X).max())
+
+    def tail_sum(*ranges):
+        *ranges, clip_norm = ranges
+        return TailSum(*ranges, clip_norm * (1 + (max(largest[-3:]) > 100)))
+
+    patch.setattr(MemorySource, "__init__", init)
+    patch.setattr(widening, "TailSum", tail_sum)
+
+
+@pytest.mark.parametrize("mutant", [mutant_decided_by_the_rows, mutant_bound_from_the_rows])
+def test_replay_catches_mutants(replay, rng, monkeypatch, mutant):
+    mutant(monkeypatch)
+    assert replay.finds_a_leak(make, neighbours(rng), Adjacency.REPLACE_ONE)
