@@ -24,6 +24,7 @@ from benchmarks.registry import Unavailable, methods, modules
 from benchmarks.table import mean_and_error
 from benchmarks.variants import AT, Variant, changed, constants, variants
 from skdp import NoiseWarning
+from skdp.stages.scaling import widening
 from skdp.stages.scaling.stage import ScalingStage
 
 EPSILONS = (0.1, 0.3, 1.0)
@@ -68,7 +69,8 @@ def reading(stage, scaling, oracle) -> tuple:
         for one in (scaling.columns, scaling.targets)
     ]
     state = oracle._noise_source._generator.bit_generator.state
-    return stage.shares, *found, repr(state)
+    later = tuple(value for name, value in vars(widening).items() if name.isupper())
+    return stage.shares, *found, repr(state), later
 
 
 def one_fit(split, epsilon: float, delta: float, seed: int, known: dict) -> tuple:
@@ -123,10 +125,16 @@ def one_run(name, seed, tried, epsilons, delta, most_rows) -> dict[str, list]:
         for variant in tried:
             with changed(variant):
                 for epsilon in epsilons:
-                    key = one_fit(split, epsilon, delta, seed, known[epsilon])
-                    cell = found[f"{title}, epsilon {epsilon:g}"]
-                    cell.append((key != first[epsilon], known[epsilon][key]))
+                    scores = known[epsilon]
+                    key = one_fit(split, epsilon, delta, seed, scores)
+                    is_another = figures(scores[key]) != figures(scores[first[epsilon]])
+                    found[f"{title}, epsilon {epsilon:g}"].append((is_another, scores[key]))
     return found
+
+
+def figures(scores: dict) -> dict:
+    """Return the scores without what differs from run to run."""
+    return {name: value for name, value in scores.items() if name != "seconds"}
 
 
 # ------------------------------------------------------------------ what came out

@@ -53,8 +53,16 @@ def reaches(counts: Array, std: Array, n_rows: int) -> Array:
     # Few bins, so that little noise adds up.
     negative = float(together[:SIDE][usual[:SIDE]].sum())
     within = float(together[(low >= 1 / 16) & (low < 16)].sum())
+    # Around 0, E[x+] = E[-x-], and E[x+]**2 <= P(x > 0) E[x**2] by Cauchy and Schwarz: columns
+    # whose values are nearly all on one side are not centred.
+    sizes = np.where((np.arange(len(low)) < SIDE) & (low < 4), low, 0.0)
+    below = max(float(together @ sizes), 0.0)
+    above, slack_above = share((np.arange(len(low)) > SIDE) & (low >= 1 / 16) & (low < 16))
+    slack_below = 2 * below * SURE * noise * float(np.linalg.norm(sizes))  # of its square
+    centred = below**2 - above <= SURELY / SURE * math.hypot(slack_below, slack_above)
     holds = (
-        slack_square * SURELY / SURE <= square <= LARGEST + slack_square
+        centred
+        and slack_square * SURELY / SURE <= square <= LARGEST + slack_square
         and negative >= LEAST_NEGATIVE
         and within >= LEAST_WITHIN
     )

@@ -18,9 +18,9 @@ from skdp.oracle import Columns, Oracle, TailSum
 
 SHARE = 0.04  # of the mu squared that the solver has
 WIDER = 6.0  # times as wide are ranges of columns and targets, and the bound on rows
-# Slope of what was cut off, next to that of what was kept, from which on it counts. It is not 1
-# even where the target is linear: coefficients are too large while rows are cut.
-LEAST_SLOPE = 0.1
+# Slope of what was cut off, next to that of what was kept, from which on it counts. It is far from
+# 1 even where the target is linear: coefficients are too large while rows are cut.
+LEAST_SLOPE = 0.05
 STANDS_OUT = 2.0  # by so many noises
 # Bound on a record's derivatives, in squared sizes of the target: few records of a long tail shall
 # not outvote the others, and noise is in proportion.

@@ -110,7 +110,7 @@ def test_rare_values_beside_a_common_one_are_learnt_from(rare, adjacency):
         settings = {"adjacency": adjacency, "noise_source": "seeded", "random_state": seed}
         model = skdp.DPLinearRegression(epsilon=0.3, **settings).fit(X[::2], y[::2])
         scores.append(model.score(X[1::2], y[1::2]))
-    assert np.mean(scores) > (0.9 if adjacency == "label" else 0.45)
+    assert np.mean(scores) > (0.9 if adjacency == "label" else 0.4)
 
 
 @pytest.mark.parametrize("offset", [2000.0, 1e6])

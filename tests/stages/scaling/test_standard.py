@@ -50,6 +50,7 @@ def test_raw_columns_are_not(rng, noise):
         "in hundredths": 0.01 * rng.standard_normal((N_ROWS, 20)),
         "positive": rng.random((N_ROWS, 20)),
         "far from 0": 50 + rng.standard_normal((N_ROWS, 20)),
+        "on one side": 0.3 * rng.standard_normal((N_ROWS, 200)) - 0.6,
         "ages": rng.integers(17, 90, (N_ROWS, 20)).astype(float),
     }
     for name, X in raw.items():
