@@ -47,7 +47,7 @@ def test_the_plan_knows_of_it(raw):
     planned = model.plan(*X.shape)
     assert model.fit(X, y).privacy_.releases == planned.releases
     kinds = list(dict.fromkeys(record.kind for record in planned.releases))
-    assert kinds == ["magnitudes", "histograms", "gram", "gradient", "calibration"]
+    assert kinds == ["magnitudes", "histograms", "gram", "gradient", "tails", "calibration"]
     assert 0.7 * (1 - 1e-6) <= planned.epsilon <= 0.7
 
 
