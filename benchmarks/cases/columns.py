@@ -140,6 +140,14 @@ def lognormal2(n, rng):
 
 
 @case()
+def idle_tail(n, rng):
+    """One column of six has a long tail, and nothing depends on it."""
+    Z = rng.standard_normal((n, 6))
+    coef = np.array([0.6, -0.6, 0.6, -0.6, 0.6, 0.0])
+    return disguised(np.column_stack([Z[:, :5], np.exp(3 * Z[:, 5])]), Z, coef, rng)
+
+
+@case()
 def constant_columns(n, rng):
     """Three columns of one value."""
     Z, coef = normal(n, 10, rng)

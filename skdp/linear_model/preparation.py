@@ -263,8 +263,9 @@ class PlannedModel(PrivateEstimatorMixin):
         after = choice.calibration_stage(
             who, self.calibration, self._is_plain, scaled, problem, self.accountant, asked.adaptive
         )
-        plain = self._is_plain and last is None  # an inference goes by the ranges it knows of
-        halfway = choice.range_test(before, plain, scaled, problem, self.accountant)
+        # An inference goes by the ranges that it knows of.
+        suits = self._is_plain and asked.looks_halfway and last is None
+        halfway = choice.range_test(before, suits, scaled, problem, self.accountant)
         left = scaled.share if after is None else scaled.share * (1 - after.share)
         solver = asked.resolve(replace(scaled, share=left), problem)
         stages: tuple[Stage | None, ...] = before, SolverStage(solver, halfway), after, last
@@ -348,7 +349,8 @@ class PlannedModel(PrivateEstimatorMixin):
         elif public.row_bound is not None:
             found.append(
                 f"Rows longer than {public.row_bound:.4g}, twice what columns of unit size give, "
-                "were scaled down to it, in fit and in predict; data_norm sets another bound."
+                "were scaled down to it, or to row_bound_ if that is more, in fit and in predict; "
+                "data_norm sets another bound."
             )
         found += noise_assumptions(self.noise_source, self.epsilon)
         if public.provides == PARTITIONED:

@@ -16,6 +16,7 @@ from skdp._numbers import AnyArray, Array, Indices, is_real, shown
 from skdp.linear_model.labels import type_in_a_word
 from skdp.linear_model.refusals import public_refusal
 from skdp.metrics.dataset import Dataset
+from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.scores import LARGEST_LOG_ODDS
 
 WHO = "evaluate"
@@ -185,7 +186,11 @@ def target_range(model: Any, declared: Any) -> tuple[float, float]:
         return -float(bound), float(bound)
     targets = getattr(getattr(model, "scaling_", None), "targets", None)
     if targets is not None and len(targets.low) == 1:
-        return float(targets.low[0]), float(targets.high[0])
+        # Ranges that became wider halfway would make scores as much noisier.
+        reach = TARGET_RANGE * targets.size
+        low = np.maximum(targets.low, targets.centre - reach)
+        high = np.minimum(targets.high, targets.centre + reach)
+        return float(low[0]), float(high[0])
     raise ValueError(
         f"{WHO}: targets have to be cut to a range that is known without looking at them, and this "
         f"{type(model).__name__} has found none privately, or is not fitted. Pass "

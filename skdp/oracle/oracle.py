@@ -256,8 +256,17 @@ class Oracle:
             With the centres and sizes of the scaling there is.
         row_bound : float or None
             Another bound on rows.
+
+        Raises
+        ------
+        ValueError
+            If centres or sizes are others.
         """
         _require_plain(scaling)
+        if not _same_units(scaling, self.scaling):
+            raise ValueError(
+                "change_ranges: centres and sizes have to stay as they are. Nothing was released."
+            )
         if self._source is not None and self._given is not None:
             given = require_kind(self._given, RepeatableSource)
             used = require_kind(self._source, RepeatableSource)
@@ -266,10 +275,11 @@ class Oracle:
         self._last_rehearsed = None
         self._context = replace(self._context, public=self.public)
 
-    def halfway(self, point: Array, whole: float = 1.0) -> None:
+    def halfway(self, point: Array, whole: float = 1.0) -> bool:
         """Let a stage look at where a solver is after half of its steps, and change ranges.
 
         Solvers call it that can go on from the same point with records that are clipped less.
+        Returned is whether they are now.
 
         Parameters
         ----------
@@ -278,8 +288,10 @@ class Oracle:
         whole : float, default=1.0
             What the solver's own releases take in all, in the unit of the shares of `with_share`.
         """
+        before = self.public.row_bound
         if self.look is not None:
             self.look(self, point, whole)
+        return self.public.row_bound != before
 
     def unclip(self, scaling: Scaling | None) -> None:
         """Answer for the records as they were given from here on, moved and divided, no more.
@@ -374,6 +386,19 @@ class Oracle:
     def start(self) -> Array:
         """Return the parameter where solvers begin: zero, unless the fit was given a start."""
         return self.public.starting_point
+
+
+def _same_units(one: Scaling, other: Scaling | None) -> bool:
+    """Whether two scalings have the same centres and sizes."""
+    if other is None:
+        return False
+    for a, b in ((one.columns, other.columns), (one.targets, other.targets)):
+        if a is None or b is None:
+            if a is not b:
+                return False
+        elif not (np.array_equal(a.centre, b.centre) and np.array_equal(a.size, b.size)):
+            return False
+    return True
 
 
 def _require_plain(scaling: Scaling) -> None:

@@ -20,7 +20,7 @@ INTERCEPT_SIZE = 2.5
 # gradients learn little from them, and predictions should not follow them far.
 LONG_ROW = 2.0
 
-# Standardised targets lie within this many of their sizes.
+# Standardised targets lie within this many of their sizes, unless ranges become wider halfway.
 TARGET_RANGE = 4.0
 
 # Correlation that the gradients of a group's rows are expected to have with each other.

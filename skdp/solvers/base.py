@@ -80,6 +80,8 @@ class Solver(BaseEstimator):
         privacy filter guards the run.
     one_pass : bool
         Whether it reads each row once, so that rows may arrive block by block.
+    looks_halfway : bool
+        Whether it calls `Oracle.halfway` after half of its steps.
     takes_start : bool
         Whether its solution depends on where it starts, so that a start may be given.
     """
@@ -92,6 +94,7 @@ class Solver(BaseEstimator):
     exact_options: ClassVar[dict[str, Any]] = {"max_iter": 3000}
     adaptive: bool = False
     one_pass: ClassVar[bool] = False
+    looks_halfway: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -107,6 +107,7 @@ class GradientDescent(Solver):
     name = "gd"
     purpose = "For every problem: proximal gradient descent with momentum. Start with this one."
     mechanisms = ("gaussian", "laplace")
+    looks_halfway = True
 
     def __init__(
         self,

@@ -304,24 +304,24 @@ def calibration_stage(
 
 
 def range_test(
-    before: ScalingStage | None, plain: bool, public: Public, problem: Problem, accountant: str
+    before: ScalingStage | None, suits: bool, public: Public, problem: Problem, accountant: str
 ) -> Widening | None:
     """Return what may widen the ranges of columns that a fit reads, None if nothing does.
 
     Parameters
     ----------
     before : ScalingStage or None
-    plain : bool
-        Whether the solver and its hyperparameters are all "auto".
+    suits : bool
+        Whether the algorithm is the default, and looks halfway.
     public : Public
     problem : Problem
     accountant : str
     """
-    reads_columns = before is not None and before.shares.features and public.is_noisy
+    if before is None or not before.shares.features or not suits or not public.is_noisy:
+        return None
     # For other losses, and for several outputs at once, it gained less than it cost.
     suits = "quadratic_loss" in problem.provides and public.n_outputs == 1
-    pure = public.is_pure or accountant == "pure"
-    if before is None or not (reads_columns and suits and plain) or pure:
+    if not suits or public.is_pure or accountant == "pure":
         return None
     return Widening(targets=before.shares.targets)
 

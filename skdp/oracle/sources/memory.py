@@ -224,7 +224,8 @@ class MemorySource(InMemory, OrderedSource):
             at_once = min(1.0, block_rows(n_rows, X.shape[1], True, True) / max(n_rows, 1))
             written = 3 * COPIED_BYTES // 8
             blocks = len(self._parts) * (8 * math.ceil(X.nnz * at_once) + written)
-            blocks += X.nnz * (transformed and self._copies_fit(X))
+            # Two copies: while ranges change, there is one of each.
+            blocks += 2 * X.nnz * (transformed and self._copies_fit(X))
         else:
             blocks = min(32 * BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
         _try_to_allocate(8 * (8 * n_rows + blocks), is_public=not is_sparse)

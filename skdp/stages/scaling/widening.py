@@ -17,7 +17,7 @@ from skdp._numbers import Array
 from skdp.oracle import Columns, Oracle, TailSum
 
 SHARE = 0.04  # of the mu squared that the solver has
-WIDER = 6.0  # times as wide are ranges of columns and targets, and the bound on rows
+WIDER = 6.0  # times as wide are ranges that were found, and the bound on rows
 # Slope of what was cut off, next to that of what was kept, from which on it counts. It is far from
 # 1 even where the target is linear: coefficients are too large while rows are cut.
 LEAST_SLOPE = 0.05
@@ -32,8 +32,8 @@ class Widening:
     """Makes ranges wider where that is seen to improve predictions.
 
     One release, :class:`skdp.oracle.TailSum`, at the mean of the points in the second quarter of
-    the run. Ranges are those of the records already or wider, and every later release bounds what a
-    record adds by itself, so the choice follows from that release alone.
+    the run. The choice follows from its answer and public numbers alone. Later releases hold for
+    any ranges: each bounds what a record adds by itself.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ class Widening:
 
 def _wider(columns: Columns) -> Columns:
     largest = np.finfo(float).max
-    low = columns.centre - WIDER * (columns.centre - columns.low)
-    high = columns.centre + WIDER * (columns.high - columns.centre)
+    with np.errstate(over="ignore"):
+        low = columns.centre - WIDER * (columns.centre - columns.low)
+        high = columns.centre + WIDER * (columns.high - columns.centre)
     low, high = np.clip(low, -largest, largest), np.clip(high, -largest, largest)
     return replace(columns, low=low, high=high)
