@@ -246,6 +246,20 @@ class Scaling:
         columns, targets = self.columns, self.targets
         return Scaling(columns and columns.unclipped, targets and targets.unclipped)
 
+    def has_units_of(self, other: Scaling) -> bool:
+        """Whether the other has the same centres and sizes."""
+        pairs = (self.columns, other.columns), (self.targets, other.targets)
+        return all(
+            (one is two)
+            or (
+                one is not None
+                and two is not None
+                and np.array_equal(one.centre, two.centre)
+                and np.array_equal(one.size, two.size)
+            )
+            for one, two in pairs
+        )
+
     def of_coefficients(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """Return what predicts standardised records as these predict the records as they were.
 
