@@ -72,7 +72,9 @@ def evaluate(
     target_range : (low, high) or None, default=None
         Of regressors: range that targets and predictions are cut to, residuals to half its width.
         It must be chosen without looking at the targets. None takes the model's own: its
-        ``target_bound``, or the range that a private fit found.
+        ``target_bound``, or the range that a private fit found, at most four sizes of the target on
+        either side: a fit that widened it for a long tail predicts beyond, and a wider range here
+        makes scores as much noisier.
     log_loss_bound : float, default=6.0
         Larger log losses count as this.
     noise_source : {"system", "seeded"}, default="system"
