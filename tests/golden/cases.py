@@ -1,8 +1,10 @@
-"""Seeded fits of every solver, estimator, adjacency and stage: what they give must not change.
+"""Seeded fits of every solver, estimator, adjacency, stage and kind of rows, and their results.
 
-Written to golden.json, which `test_golden.py` compares with, by
+`test_golden.py` compares fits with golden.json, up to rounding. This script writes the file, and
+lists the cases that differ from it in any bit (names of releases excepted) on one machine:
 
     python tests/golden/cases.py --overwrite
+    python tests/golden/cases.py --compare
 """
 
 from __future__ import annotations
@@ -10,17 +12,28 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 import skdp
+from skdp.metrics import evaluate
+from skdp.model_selection import DPSearchCV
 
 TARGET = Path(__file__).parent / "golden.json"
 LINEAR, RIDGE, LOGISTIC = skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression
 NUMBERS = ("coef_", "intercept_", "mean_", "scale_", "low_", "high_", "row_bound_", "n_iter_")
-NUMBERS += ("n_gradients_",)
+NUMBERS += (
+    "n_gradients_",
+    "alpha_",
+    "best_score_",
+    "prediction_range_",
+    "coef_std_error_",
+    "cv_errors_",
+)
+PROSE = ("assumptions", "expectations")  # sentences may be reworded; their number may not change
 
 
 def data(n_rows=400, n_features=5):
@@ -44,9 +57,10 @@ KINDS = {
 BALL = {"constraint": "l2_ball", "radius": 2.0}
 
 
-def fitted(model, *arguments, **options):
+def fitted(model, *arguments, groups=None, **options):
     """Return a function that fits a seeded model."""
-    return lambda: model(noise_source="seeded", random_state=7, **options).fit(*arguments)
+    rows = {} if groups is None else {"groups": groups}
+    return lambda: model(noise_source="seeded", random_state=7, **options).fit(*arguments, **rows)
 
 
 # Every solver once or twice; problems, adjacencies and scaling in turn.
@@ -124,6 +138,43 @@ def cases():
                 n_features=5,
             ),
         )
+    seeded = {"noise_source": "seeded", "random_state": 7}
+    codes = np.arange(len(X)) // 3
+    huber, net = skdp.DPHuberRegressor, skdp.DPElasticNet
+    yield "huber, zero_out", fitted(huber, X, Y, scaling="none", **zero_out)
+    yield "elastic net, replace_one", fitted(net, X, Y, **replace_one)
+    yield "ridge path, zero_out", fitted(skdp.DPRidgeCV, X, Y, **zero_out)
+    yield "label, ridge", fitted(RIDGE, X, Y, adjacency="label")
+    yield "label, logistic", fitted(LOGISTIC, X, LABELS, adjacency="label")
+    yield "groups, ridge, replace_one", fitted(RIDGE, X, Y, groups=codes, **replace_one)
+    means = {"rows_per_group": 3.0, "solver": "gd", **zero_out}
+    yield "means of groups, logistic", fitted(LOGISTIC, X, LABELS, groups=codes, **means)
+    inferred = {"inference": "coefficients", "epsilon": 5.0}
+    yield "inference, ridge, zero_out", fitted(RIDGE, X, Y, **inferred, **zero_out)
+    yield (
+        "inference, logistic, replace_one",
+        fitted(LOGISTIC, X, LABELS, **inferred, **replace_one),
+    )
+    yield "accountant rdp, ridge", fitted(RIDGE, X, Y, accountant="rdp", **zero_out)
+    sample = skdp.PublicSample(X[:40])
+    yield "public sample, ridge", fitted(RIDGE, X[40:], Y[40:], bounds=sample, **zero_out)
+    tail = np.exp(X)  # long tails, so that ranges of columns are enlarged on the way
+    yield "long tails, ridge", fitted(RIDGE, tail, tail @ np.ones(5), epsilon=20.0, **zero_out)
+    yield "chunks, ridge, zero_out", fitted(RIDGE, skdp.Chunks(X, Y, 90), **zero_out)
+    yield "chunks, logistic", fitted(LOGISTIC, skdp.Chunks(X, LABELS, 90), classes=[0, 1])
+    for name, (model, arguments) in KINDS.items():
+        yield (
+            f"scores, {name}",
+            lambda model=model, arguments=arguments: evaluate(
+                model(epsilon=np.inf).fit(*arguments), *arguments, epsilon=2.0, **seeded
+            ),
+        )
+    yield (
+        "search, ridge",
+        lambda: DPSearchCV(
+            RIDGE(), {"alpha": [0.1, 10.0]}, epsilon=5.0, n_candidates=3, **seeded
+        ).fit(X, Y),
+    )
     # More rows than one part of a pass holds.
     large, targets, labels, *_ = data(40_000, 40)
     yield "large, auto, DPRidge", fitted(RIDGE, large, targets, solver="auto")
@@ -134,34 +185,82 @@ def cases():
 
 
 def described(make):
-    """Return what a case gives: numbers, what was released and what it cost."""
+    """Return what a case gives: numbers, the statement, and the plan of the same fit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = make()
-    statement = model.privacy_
+        plan = plain(model.plan(**shape_of(model))) if hasattr(model, "plan") else {}
+    statement = plain(model.privacy_)
     return {
         "numbers": {
             name: np.atleast_1d(np.asarray(getattr(model, name), dtype=float)).tolist()
             for name in NUMBERS
             if getattr(model, name, None) is not None
         },
-        "epsilon": statement.epsilon,
-        "accountant": statement.accountant,
-        "releases": [
-            [record.kind, record.count, record.noise_multiplier] for record in statement.releases
-        ],
+        "scores": scores_of(model) if isinstance(model, Mapping) else {},
+        "statement": statement,
+        "plan, where it differs": {k: v for k, v in plan.items() if v != statement[k]},
     }
 
 
+def scores_of(scores):
+    """Return private scores with the noise that they state."""
+    return {
+        name: [score.value, score.noise_std, score.sampling_std] for name, score in scores.items()
+    }
+
+
+def shape_of(model):
+    """Return the public shape of a fitted model's rows, as `plan` takes it."""
+    n_rows, n_groups = model.privacy_.n_rows, model.privacy_.n_groups
+    shape = {"n_samples": n_rows, "n_features": model.n_features_in_}
+    return shape if n_groups is None else {**shape, "n_groups": n_groups}
+
+
+def plain(statement):
+    """Return a statement as plain objects, with the number of its sentences for the sentences."""
+    stated = statement.to_dict()
+    return {**stated, **{name: len(stated[name]) for name in PROSE}}
+
+
+def flat(value, path=""):
+    """Yield (path, number or text) of everything in nested plain objects, but names of releases."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            if key != "kind":
+                yield from flat(item, f"{path}/{key}")
+    else:
+        yield path, value
+
+
+def compare(results):
+    """Print every figure that differs from golden.json in any bit."""
+    expected = json.loads(TARGET.read_text())
+    for name in sorted(results.keys() | expected.keys()):
+        old, new = (dict(flat(every.get(name, {}))) for every in (expected, results))
+        changed = [
+            path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)
+        ]
+        for path in changed[:5]:
+            print(f"{name}: {path}: {old.get(path)} -> {new.get(path)}")
+    print(f"{len(results)} cases compared.")
+
+
 def main():
-    """Write golden.json anew."""
+    """Write golden.json anew, or compare with it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--overwrite", action="store_true")
-    if TARGET.exists() and not parser.parse_args().overwrite:
+    parser.add_argument("--compare", action="store_true")
+    options = parser.parse_args()
+    if TARGET.exists() and not (options.overwrite or options.compare):
         raise SystemExit(f"{TARGET} exists; pass --overwrite to replace it.")
-    found = {name: described(make) for name, make in cases()}
-    lines = (f"{json.dumps(name)}: {json.dumps(case)}" for name, case in found.items())
-    TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    results = {name: json.loads(json.dumps(described(make))) for name, make in cases()}
+    if options.compare:
+        compare(results)
+    else:
+        lines = (f"{json.dumps(name)}: {json.dumps(case)}" for name, case in results.items())
+        TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":
