@@ -14,10 +14,10 @@ import sys
 import warnings
 from pathlib import Path
 
-from package_files import read_package
 from sklearn.datasets import load_diabetes
 
 import skdp
+from package_files import read_package
 
 PACKAGE = Path(skdp.__file__).parent
 NUMBER = re.compile(r"[+-]?[\d._]+(e[+-]?\d+)?$", re.IGNORECASE)
