@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.bugs import BUGS
 from skdp import audit
-from skdp.linear_model import preparation
+from skdp.fitting import preparation
 
 CONTRACT = [
     "tests/oracle/test_boundary.py",

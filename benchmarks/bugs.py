@@ -11,7 +11,7 @@ import skdp
 from benchmarks.releases import PROOFS
 from skdp import accounting
 from skdp.accounting.events import Gaussian
-from skdp.linear_model import _estimator as path
+from skdp.fitting import path
 from skdp.linear_model import base, logistic
 from skdp.oracle import Oracle, noise, session
 from skdp.oracle.exact_sampling import SystemWords

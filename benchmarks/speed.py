@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 import skdp
 from benchmarks import speed_parallel
 from skdp.accounting import Adjacency
-from skdp.linear_model import preparation
+from skdp.fitting import preparation
 from skdp.objective import L2, Logistic, Problem
 from skdp.oracle import FixedSize, Oracle, Poisson, Public, ShuffledPass, SVRGPass, compiled
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 import skdp
-from skdp.linear_model import preparation
+from skdp.fitting import preparation
 
 PACKAGE = "skdp.stages.scaling"
 

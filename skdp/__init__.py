@@ -3,6 +3,7 @@
 from skdp import solvers
 from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
+from skdp.fitting.partitions import ParquetColumns
 from skdp.linear_model import (
     CoefficientDisplay,
     DPElasticNet,
@@ -19,7 +20,6 @@ from skdp.linear_model import (
     RidgePathDisplay,
     SeededNoiseWarning,
 )
-from skdp.linear_model.partitions import ParquetColumns
 from skdp.model_selection import Analysis, PrivacyUtilityDisplay, privacy_of, total_privacy
 from skdp.oracle.sources.partitioned import Chunks, Partitions
 from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor

@@ -12,7 +12,7 @@ import pytest
 
 from skdp.audit.comparing import ReplayComparison
 from skdp.audit.recording import ReplayMismatch, record
-from skdp.linear_model import preparation
+from skdp.fitting import preparation
 from skdp.oracle import compiled
 from skdp.oracle.releases.perturbed import PerturbedMinimum
 

@@ -1,11 +1,11 @@
 """Private linear models, and the budget that several fits can share."""
 
-from skdp.linear_model.budget import PrivacyBudget, PrivacyBudgetError
+from skdp.fitting.budget import PrivacyBudget, PrivacyBudgetError
+from skdp.fitting.noise_warning import NoiseWarning
+from skdp.fitting.parameters import PrivacyWarning, SeededNoiseWarning
 from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
 from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.logistic import DPLogisticRegression
-from skdp.linear_model.noise_warning import NoiseWarning
-from skdp.linear_model.parameters import PrivacyWarning, SeededNoiseWarning
 from skdp.linear_model.regression import DPLinearRegression, DPRidge
 from skdp.linear_model.ridge_cv import DPRidgeCV, RidgePathDisplay
 from skdp.linear_model.summary import CoefficientDisplay

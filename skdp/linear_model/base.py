@@ -14,16 +14,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
-from skdp.linear_model import parts
-from skdp.linear_model._estimator import Prepared
-from skdp.linear_model.grouping import GroupLabels, rows_in_memory
-from skdp.linear_model.inference import InferenceMixin, warn_about_inference
-from skdp.linear_model.parameters import check_counts, planned_records
-from skdp.linear_model.partitions import CheckTask, as_partitions, summaries
-from skdp.linear_model.preparation import PlannedModel
-from skdp.linear_model.refusals import without_row_counts, without_sizes
-from skdp.linear_model.streaming import BlockReader
-from skdp.linear_model.units import Targets, in_raw_units, joint_weights, scaled_scores
+from skdp.fitting import parts
+from skdp.fitting.grouping import GroupLabels, rows_in_memory
+from skdp.fitting.inference_outlook import warn_about_inference
+from skdp.fitting.parameters import check_counts, planned_records
+from skdp.fitting.partitions import CheckTask, as_partitions, summaries
+from skdp.fitting.path import Prepared
+from skdp.fitting.preparation import PlannedModel
+from skdp.fitting.refusals import without_row_counts, without_sizes
+from skdp.fitting.streaming import BlockReader
+from skdp.fitting.units import Targets, in_raw_units, joint_weights, scaled_scores
+from skdp.linear_model.inference import InferenceMixin
 from skdp.oracle import Solution
 from skdp.oracle.sources.base import PARTITIONED, STREAMED
 from skdp.oracle.sources.memory import Map, MemorySource

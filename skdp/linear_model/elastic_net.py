@@ -6,8 +6,8 @@ from scipy import sparse
 from sklearn import linear_model
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.fitting.parameters import check_l1_ratio, check_strength
 from skdp.linear_model.documentation import documented
-from skdp.linear_model.parameters import check_l1_ratio, check_strength
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L1, L2, ElasticNet, NoPenalty, Penalty
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from skdp._numbers import is_real, require
+from skdp.fitting.parameters import check_strength
 from skdp.linear_model.documentation import documented
-from skdp.linear_model.parameters import check_strength
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L2, Huber, Loss, NoPenalty, Penalty
 

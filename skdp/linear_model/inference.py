@@ -1,7 +1,6 @@
 """What a fit with ``inference="coefficients"`` says: standard errors, intervals, p-values."""
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,13 +11,11 @@ from scipy import stats
 
 from skdp._numbers import AnyArray, Array, Mask, is_real, shown
 from skdp.accounting import PrivacyStatement
-from skdp.linear_model._estimator import Prepared
-from skdp.linear_model.noise_warning import NoiseWarning
+from skdp.fitting.units import in_raw_units
 from skdp.linear_model.summary import CoefficientTable
-from skdp.linear_model.units import in_raw_units
 from skdp.oracle import Scaling, Solution
-from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
-from skdp.stages.inference.stage import DebiasedEstimate, InferenceStage
+from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR
+from skdp.stages.inference.stage import DebiasedEstimate
 
 BLOCK_VALUES = 1 << 20  # values of rows that are made dense at once
 
@@ -289,44 +286,6 @@ class InferenceMixin:
         self.coef_covariance_ = found.covariance
         self.determined_ = found.determined
         self.p_values_ = found.p_values
-
-
-def expectation(prepared: Prepared) -> tuple[str, bool] | None:
-    """Return how many coefficients are likely to be determined, and whether any; None if not asked.
-
-    A function of public facts: no row has been read.
-    """
-    stage = next((one for one in prepared.stages if isinstance(one, InferenceStage)), None)
-    public, problem = prepared.public_after, prepared.problem
-    if stage is None or not public.is_noisy:
-        return None
-    error = Bounds.of(public, problem, stage.share).relative_error
-    count = public.n_features
-    if error < MOST_RELATIVE_ERROR:
-        text = (
-            f"Inference: all {count} coefficients are likely to be determined, if columns are "
-            f"little correlated and none is nearly constant (expected relative error {error:.2g} "
-            f"of at most {MOST_RELATIVE_ERROR:g})."
-        )
-        return text, True
-    records = enough(public, problem, stage.share, "n_rows")
-    epsilon = enough(public, problem, stage.share, "epsilon")
-    ways = [] if records is None else [f"about {float(f'{records:.2g}'):.0f} {public.unit}s"]
-    ways += [] if epsilon is None else [f"an epsilon of about {epsilon:.2g}"]
-    text = (
-        f"Inference: none of the {count} coefficients is likely to be determined (expected "
-        f"relative error {error:.2g}, of at most {MOST_RELATIVE_ERROR:g}). "
-        f"{' or '.join([*ways, 'fewer columns']).capitalize()} would do, for columns that are "
-        "little correlated."
-    )
-    return text, False
-
-
-def warn_about_inference(who: str, prepared: Prepared) -> None:
-    """Warn if no coefficient is likely to be determined, from public facts alone."""
-    expected = expectation(prepared)
-    if expected is not None and not expected[1]:
-        warnings.warn(f"{who}: {expected[0]} No budget has been spent.", NoiseWarning, stacklevel=4)
 
 
 def mean_response(model: Any, X: ArrayLike) -> tuple[Array, Array]:

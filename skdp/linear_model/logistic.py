@@ -15,14 +15,14 @@ from sklearn.utils.validation import column_or_1d
 from skdp import objective
 from skdp._numbers import AnyArray, Array, is_integer, is_real, require, shown
 from skdp.accounting import PrivacyStatement
+from skdp.fitting.labels import encode, sorted_labels, weights_by_label
+from skdp.fitting.parameters import check_l1_ratio
+from skdp.fitting.partitions import on_partitions
+from skdp.fitting.refusals import public_refusal
+from skdp.fitting.units import Targets
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.inference import mean_response
-from skdp.linear_model.labels import encode, sorted_labels, weights_by_label
-from skdp.linear_model.parameters import check_l1_ratio
-from skdp.linear_model.partitions import on_partitions
-from skdp.linear_model.refusals import public_refusal
-from skdp.linear_model.units import Targets
 
 
 @documented

@@ -9,13 +9,13 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from skdp._numbers import AnyArray, Array
 from skdp.accounting import PrivacyStatement
-from skdp.linear_model._estimator import Prepared
+from skdp.fitting.parameters import check_strength
+from skdp.fitting.partitions import on_partitions
+from skdp.fitting.path import Prepared
+from skdp.fitting.units import Targets, range_of_targets
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.inference import mean_response
-from skdp.linear_model.parameters import check_strength
-from skdp.linear_model.partitions import on_partitions
-from skdp.linear_model.units import Targets, range_of_targets
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 from skdp.oracle import Solution
 

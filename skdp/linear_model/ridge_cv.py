@@ -9,10 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, is_integer, listed, require
 from skdp.accounting import PrivacyStatement
-from skdp.linear_model._estimator import Prepared
+from skdp.fitting.path import Prepared
+from skdp.fitting.units import Targets, in_raw_units
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
-from skdp.linear_model.units import Targets, in_raw_units
 from skdp.objective import Problem
 from skdp.oracle import Public, Solution
 from skdp.solvers import Solver

@@ -9,8 +9,8 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, Indices
-from skdp.linear_model.grouping import GroupLabels
-from skdp.linear_model.refusals import without_cells, without_row_counts
+from skdp.fitting.grouping import GroupLabels
+from skdp.fitting.refusals import without_cells, without_row_counts
 from skdp.oracle.sources.groups import Groups
 
 # Calls that predict one row of every group; any further rows of a group have a call of their own.

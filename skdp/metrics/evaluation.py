@@ -8,9 +8,9 @@ import numpy as np
 
 from skdp._numbers import Array, is_real, shown
 from skdp.accounting import Adjacency
-from skdp.linear_model import grouping, parts, refusals
-from skdp.linear_model._estimator import Prepared, PrivateEstimatorMixin
-from skdp.linear_model.assumptions import noise_assumptions, unit_assumptions
+from skdp.fitting import grouping, parts, refusals
+from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
+from skdp.fitting.path import Prepared, PrivateEstimatorMixin
 from skdp.metrics import facts, questions
 from skdp.metrics.dataset import Dataset, read_dataset
 from skdp.metrics.scores import Scores

@@ -13,8 +13,8 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 from skdp._numbers import AnyArray, Array, Indices, is_real, shown
-from skdp.linear_model.labels import type_in_a_word
-from skdp.linear_model.refusals import public_refusal
+from skdp.fitting.labels import type_in_a_word
+from skdp.fitting.refusals import public_refusal
 from skdp.metrics.dataset import Dataset
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.scores import LARGEST_LOG_ODDS

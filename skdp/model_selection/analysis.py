@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from skdp import accounting
 from skdp._numbers import is_integer, is_real, require, shown
-from skdp.linear_model import parameters
-from skdp.linear_model.budget import PrivacyBudget, PrivacyBudgetError
+from skdp.fitting import parameters
+from skdp.fitting.budget import PrivacyBudget, PrivacyBudgetError
 from skdp.metrics import Scores
 from skdp.model_selection import candidates
 from skdp.model_selection.holdout import DPHoldout

@@ -12,12 +12,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp import accounting
-from skdp.linear_model._estimator import (
+from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
+from skdp.fitting.callbacks import without_callbacks
+from skdp.fitting.path import (
     PrivateEstimatorMixin,
 )
-from skdp.linear_model.assumptions import noise_assumptions, unit_assumptions
 from skdp.linear_model.base import DPLinearModel
-from skdp.linear_model.callbacks import without_callbacks
 from skdp.model_selection.total import any_part_reads_rows
 
 # Relative to mu squared: runs are planned for so much less than they are priced at, so that

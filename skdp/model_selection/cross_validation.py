@@ -10,8 +10,8 @@ from sklearn.base import clone, is_classifier
 
 from skdp import accounting
 from skdp._numbers import is_integer, is_real, require
-from skdp.linear_model import parameters, parts
-from skdp.linear_model.assumptions import noise_assumptions, unit_assumptions
+from skdp.fitting import parameters, parts
+from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.metrics import Score, Scores, questions
 from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer

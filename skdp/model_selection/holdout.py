@@ -9,8 +9,8 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import Indices, is_integer, is_real, shown
-from skdp.linear_model import parts
-from skdp.linear_model.grouping import GroupLabels
+from skdp.fitting import parts
+from skdp.fitting.grouping import GroupLabels
 from skdp.metrics import Scores, evaluate
 from skdp.model_selection import candidates
 from skdp.oracle import NoiseSource, noise_source

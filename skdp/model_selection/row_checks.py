@@ -12,9 +12,9 @@ from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
-from skdp.linear_model._estimator import PrivateEstimatorMixin
+from skdp.fitting.path import PrivateEstimatorMixin
+from skdp.fitting.refusals import public_refusal, without_cells, without_row_counts
 from skdp.linear_model.base import DPLinearModel
-from skdp.linear_model.refusals import public_refusal, without_cells, without_row_counts
 from skdp.metrics.dataset import Dataset
 from skdp.model_selection.candidates import last_step, private_fits
 

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp import accounting
 from skdp._numbers import Array, is_integer, shown
-from skdp.linear_model import parameters, parts
-from skdp.linear_model._estimator import PrivateEstimatorMixin
+from skdp.fitting import parameters, parts
+from skdp.fitting.path import PrivateEstimatorMixin
 from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.questions import METRICS

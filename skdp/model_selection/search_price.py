@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
 
 from skdp.accounting import PrivacyStatement, ReleaseRecord, compose_statements
-from skdp.linear_model.parameters import PrivacyWarning
+from skdp.fitting.parameters import PrivacyWarning
 from skdp.model_selection.searched import Shape, Unwrapped, require_as_fitted, rounds_of
 from skdp.model_selection.trainings import (
     READ_LABELS,

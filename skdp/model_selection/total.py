@@ -13,8 +13,8 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.utils import get_tags
 
 from skdp.accounting import PrivacyStatement, compose_statements
-from skdp.linear_model._estimator import PrivateEstimatorMixin
-from skdp.linear_model.parameters import PrivacyWarning
+from skdp.fitting.parameters import PrivacyWarning
+from skdp.fitting.path import PrivateEstimatorMixin
 
 # Estimators of scikit-learn that keep every model which they fitted, each fitted on rows whose
 # number is public, and on no row twice.

@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
-from skdp.linear_model import parts
-from skdp.linear_model._estimator import Prepared, PrivateEstimatorMixin
-from skdp.linear_model.assumptions import noise_assumptions, row_assumptions
-from skdp.linear_model.grouping import GroupLabels, rows_in_memory
-from skdp.linear_model.parameters import check_counts, planned_records
-from skdp.linear_model.refusals import without_row_counts, without_sizes
+from skdp.fitting import parts
+from skdp.fitting.assumptions import noise_assumptions, row_assumptions
+from skdp.fitting.grouping import GroupLabels, rows_in_memory
+from skdp.fitting.parameters import check_counts, planned_records
+from skdp.fitting.path import Prepared, PrivateEstimatorMixin
+from skdp.fitting.refusals import without_row_counts, without_sizes
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, make_plan
 from skdp.oracle.sources.memory import Map, MemorySource

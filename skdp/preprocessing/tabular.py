@@ -9,11 +9,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._numbers import AnyArray, Array, is_real, listed, require
 from skdp.accounting import Adjacency, PrivacyStatement
-from skdp.linear_model import parts, tables
-from skdp.linear_model._estimator import Prepared, PrivateEstimatorMixin
-from skdp.linear_model.assumptions import noise_assumptions
-from skdp.linear_model.parameters import check_counts
-from skdp.linear_model.refusals import public_refusal
+from skdp.fitting import parts, tables
+from skdp.fitting.assumptions import noise_assumptions
+from skdp.fitting.parameters import check_counts
+from skdp.fitting.path import Prepared, PrivateEstimatorMixin
+from skdp.fitting.refusals import public_refusal
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, make_plan
 from skdp.oracle.sources.memory import Map, MemorySource

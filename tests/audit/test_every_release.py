@@ -9,7 +9,7 @@ import pytest
 from benchmarks.releases import OTHERS, PROOFS
 from docs import release_table
 from skdp import audit
-from skdp.linear_model import preparation
+from skdp.fitting import preparation
 from skdp.oracle.releases import base
 
 BOTH = ["zero_out", "replace_one"]

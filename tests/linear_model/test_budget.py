@@ -15,8 +15,8 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 import skdp
 from composition import DELTA, together
-from skdp.linear_model import budget as budgets
-from skdp.linear_model.budget import PrivacyBudget
+from skdp.fitting import budget as budgets
+from skdp.fitting.budget import PrivacyBudget
 from skdp.solvers import GradientDescent
 
 RIDGE = partial(skdp.DPRidge, scaling="none")

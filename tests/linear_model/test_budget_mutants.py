@@ -15,9 +15,10 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 
 import skdp
 from composition import DELTA, together
-from skdp.linear_model import _estimator, base
-from skdp.linear_model import budget as budgets
-from skdp.linear_model.budget import PrivacyBudget
+from skdp.fitting import budget as budgets
+from skdp.fitting import path
+from skdp.fitting.budget import PrivacyBudget
+from skdp.linear_model import base
 from skdp.oracle.oracle import Oracle
 
 RIDGE = partial(skdp.DPRidge, scaling="none", solver="gd")
@@ -172,7 +173,7 @@ def late(self):
 
     def fit(model, *arguments, **checks):
         with self._patch.context() as patch:
-            patch.setattr(_estimator, "charge", lambda *_: None)
+            patch.setattr(path, "charge", lambda *_: None)
             fitted = self._fit(model, *arguments, **checks)
         budgets.charge("late", fitted.privacy_, model.budget, None, None)
         return fitted
@@ -198,7 +199,7 @@ class Mutants:
         self._patch.setattr(base.DPLinearModel, "_fit", late(self))
 
     def not_charged(self):
-        self._patch.setattr(_estimator, "charge", lambda *_: None)
+        self._patch.setattr(path, "charge", lambda *_: None)
 
     def charged_when_refused(self):
         admit = PrivacyBudget.admit
@@ -232,7 +233,7 @@ class Mutants:
         self._patch.setattr(budgets, "_open", Stack())
 
     def seeds_forgotten(self):
-        self._patch.setattr(_estimator, "seed_fingerprint", lambda random_state: None)
+        self._patch.setattr(path, "seed_fingerprint", lambda random_state: None)
 
 
 @pytest.mark.parametrize(

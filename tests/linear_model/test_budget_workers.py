@@ -18,9 +18,9 @@ from sklearn.ensemble import BaggingRegressor
 from sklearn.model_selection import cross_validate
 
 import skdp
-from skdp.linear_model import _estimator
-from skdp.linear_model import budget as budgets
-from skdp.linear_model.budget import PrivacyBudget
+from skdp.fitting import budget as budgets
+from skdp.fitting import path
+from skdp.fitting.budget import PrivacyBudget
 
 RIDGE = skdp.DPRidge
 HOW = r"n_jobs=1.*threading.*budget in each worker.*[Nn]othing was released"
@@ -181,6 +181,6 @@ def test_mutants_are_caught(regression, monkeypatch, as_parameter):
     if as_parameter:  # each pickle starts anew
         monkeypatch.setattr(PrivacyBudget, "__reduce__", lambda self: (PrivacyBudget, self._terms))
     else:
-        monkeypatch.setattr(_estimator, "process_of_open_budget", lambda known: None)
+        monkeypatch.setattr(path, "process_of_open_budget", lambda known: None)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         check_workers(regression, as_parameter)

@@ -12,7 +12,8 @@ from sklearn.pipeline import make_pipeline
 import skdp
 from replays import ESTIMATORS, data_for, neighbours
 from skdp.accounting import Adjacency
-from skdp.linear_model import base, callbacks
+from skdp.fitting import callbacks
+from skdp.linear_model import base
 from skdp.model_selection import DPSearchCV, dp_cross_validate
 from skdp.oracle import Oracle
 from skdp.solvers import available, get_solver

@@ -14,10 +14,10 @@ from sklearn.base import clone
 import skdp
 from grouped import PAIRS, grouped_data
 from replays import ASKED_BY, ESTIMATORS
-from skdp.linear_model import parts
-from skdp.linear_model._estimator import PrivateEstimatorMixin
-from skdp.linear_model.grouping import GroupLabels
-from skdp.linear_model.refusals import without_row_counts
+from skdp.fitting import parts
+from skdp.fitting.grouping import GroupLabels
+from skdp.fitting.path import PrivateEstimatorMixin
+from skdp.fitting.refusals import without_row_counts
 from skdp.oracle import GaussianNoise, NoisyStatistic
 from skdp.oracle.releases import base as release_base
 from skdp.oracle.releases.scores import TableCounts

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import skdp
 from skdp.accounting import DisjointPass
-from skdp.linear_model.streaming import BlockReader
+from skdp.fitting.streaming import BlockReader
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 from streams import SOLVERS, W, data, in_blocks, linear
 

@@ -9,8 +9,8 @@ from scipy import sparse
 import skdp
 from grouped import group_neighbours, grouped_data
 from skdp.accounting import Adjacency
-from skdp.linear_model import streaming
-from skdp.linear_model.partitions import as_partitions
+from skdp.fitting import streaming
+from skdp.fitting.partitions import as_partitions
 from skdp.oracle.sources import stream
 from skdp.oracle.sources.groups import Groups
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD

@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 import skdp
 from composition import DELTA, together
 from skdp.accounting import Adjacency, Gaussian, OnBlock, Partition, price
-from skdp.linear_model import parts
+from skdp.fitting import parts
 from skdp.metrics import evaluate
 from skdp.model_selection import DPHoldout, dp_train_test_split
 

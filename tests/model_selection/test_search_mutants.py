@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 import skdp
 from searches import GRID, RIDGE, seeded
 from skdp.accounting import Adjacency, GDPAccountant
-from skdp.linear_model._estimator import PrivateEstimatorMixin
+from skdp.fitting.path import PrivateEstimatorMixin
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPSearchCV, candidates, search

@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skdp
 from composition import DELTA, together
-from skdp.linear_model import parts
+from skdp.fitting import parts
 from skdp.metrics import evaluate
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import (

@@ -8,7 +8,7 @@ import numpy as np
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.linear_model.parameters import constraint_set
+from skdp.fitting.parameters import constraint_set
 from skdp.objective import L2, Logistic, Multinomial, NoPenalty, Problem, SquaredError
 from skdp.solvers import available, get_solver
 

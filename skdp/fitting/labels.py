@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._numbers import AnyArray, Array, Indices, is_real, listed, shown
-from skdp.linear_model.refusals import public_refusal
+from skdp.fitting.refusals import public_refusal
 
 
 def sorted_labels(declared: Any) -> AnyArray:

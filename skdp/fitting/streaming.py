@@ -7,9 +7,9 @@ import numpy as np
 from scipy import sparse as scipy_sparse
 
 from skdp._numbers import AnyArray, Array
-from skdp.linear_model.grouping import GroupLabels
-from skdp.linear_model.refusals import without_row_counts
-from skdp.linear_model.units import Targets
+from skdp.fitting.grouping import GroupLabels
+from skdp.fitting.refusals import without_row_counts
+from skdp.fitting.units import Targets
 from skdp.oracle import Public
 from skdp.oracle.sources.partitioned import SPENT
 from skdp.oracle.sources.stream import Arrival

@@ -9,7 +9,7 @@ from typing import Any, Self
 from sklearn.utils.metaestimators import available_if
 
 from skdp import accounting
-from skdp.linear_model import parts
+from skdp.fitting import parts
 from skdp.oracle import Entry, Plan
 
 HOOKS = "on_fit_task_begin", "on_fit_task_end"  # scikit-learn's, that may ask for X and y

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length
 
 from skdp._numbers import AnyArray, Array, is_real
-from skdp.linear_model.refusals import without_cells
+from skdp.fitting.refusals import without_cells
 from skdp.oracle import Scaling
 from skdp.oracle.sources.records import quotient, row_norms
 

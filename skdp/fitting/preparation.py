@@ -10,14 +10,10 @@ import numpy as np
 
 from skdp._numbers import Array, listed, require
 from skdp.accounting import LABEL, Adjacency, PrivacyStatement
-from skdp.linear_model._estimator import (
-    Prepared,
-    PrivateEstimatorMixin,
-)
-from skdp.linear_model.assumptions import noise_assumptions, row_assumptions
-from skdp.linear_model.inference import expectation, warn_about_inference
-from skdp.linear_model.noise_warning import expectations, warn_about_noise
-from skdp.linear_model.parameters import (
+from skdp.fitting.assumptions import noise_assumptions, row_assumptions
+from skdp.fitting.inference_outlook import expectation, warn_about_inference
+from skdp.fitting.noise_warning import expectations, warn_about_noise
+from skdp.fitting.parameters import (
     check_bound,
     check_counts,
     choose_solver,
@@ -27,7 +23,11 @@ from skdp.linear_model.parameters import (
     require_pure_dp,
     require_start,
 )
-from skdp.linear_model.units import starting_point
+from skdp.fitting.path import (
+    Prepared,
+    PrivateEstimatorMixin,
+)
+from skdp.fitting.units import starting_point
 from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import Public, SolverStage, Stage, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, PARTITIONED

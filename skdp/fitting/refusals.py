@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.linear_model import tables
+from skdp.fitting import tables
 
 # Words in refusals of scikit-learn, and what is said instead: some of them quote cells, and the
 # advice to impute missing values would have rows read without privacy.

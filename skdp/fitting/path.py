@@ -11,17 +11,17 @@ from sklearn.utils.validation import validate_data
 from skdp._numbers import shown
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.release_lines import release_lines
-from skdp.linear_model import parameters, parts
-from skdp.linear_model.budget import (
+from skdp.fitting import parameters, parts
+from skdp.fitting.budget import (
     PrivacyBudget,
     charge,
     process_id,
     process_of_open_budget,
     seed_fingerprint,
 )
-from skdp.linear_model.callbacks import CallbackMixin, Progress, with_callbacks
-from skdp.linear_model.noise_warning import warn_about_noise
-from skdp.linear_model.refusals import refuse_tables, without_cells, without_sizes
+from skdp.fitting.callbacks import CallbackMixin, Progress, with_callbacks
+from skdp.fitting.noise_warning import warn_about_noise
+from skdp.fitting.refusals import refuse_tables, without_cells, without_sizes
 from skdp.objective import Problem
 from skdp.oracle import (
     NoiseSource,
@@ -173,7 +173,7 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
         """Charge the budgets for several fits together, and return the source of their noise.
 
         ``who`` is what messages call it. The fits themselves go into a block of
-        `skdp.linear_model.parts.charged_as_a_whole`.
+        `skdp.fitting.parts.charged_as_a_whole`.
         """
         who = who or self._who
         n_records = statement.n_rows or statement.n_groups or 1

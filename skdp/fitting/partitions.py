@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray
-from skdp.linear_model.refusals import without_cells
+from skdp.fitting.refusals import without_cells
 from skdp.oracle.scaling import Map
 from skdp.oracle.sources.partitioned import Failure, Partitions
 

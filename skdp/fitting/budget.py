@@ -17,7 +17,7 @@ import numpy as np
 from skdp import accounting
 from skdp._numbers import is_integer, shown
 from skdp.accounting.accountant import candidates
-from skdp.linear_model.parameters import check_budget
+from skdp.fitting.parameters import check_budget
 
 NOT_SCORES = (
     "Fits, and scores by skdp.metrics, are counted: other scores on these rows, and choices made "
