@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 
 from skdp._numbers import AnyArray
 from skdp.accounting import LABEL, Adjacency
+from skdp.linear_model.grouping import label_column, number_labels
 
 N_ROWS, N_FEATURES = 60, 4  # of made-up data: small, as the laws hold for any size
 
@@ -170,7 +171,8 @@ class _Maker:
     ) -> None:
         self._estimator, self._X, self._y = estimator, X, y
         self._relation, self._weighted = relation, weighted
-        self._groups = None if groups is None else np.asarray(groups)
+        self._groups = None if groups is None else label_column("audit", groups)
+        self._units = None if groups is None else number_labels("audit", groups)[0]
         self._takes_y = "y" in inspect.signature(estimator.fit).parameters and y is not None
 
     def targets(self) -> list[Any]:
@@ -195,8 +197,8 @@ class _Maker:
         Where records are exchanged, ``instead`` is the other one; the one that was there if None.
         """
         unit = np.array([place])
-        if self._groups is not None:
-            unit = np.flatnonzero(self._groups == self._groups[place])
+        if self._units is not None:
+            unit = np.flatnonzero(self._units == self._units[place])
         there, other = self._plain(), self._plain()
         there["X"][unit] = row
         if self._takes_y:

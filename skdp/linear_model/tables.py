@@ -106,7 +106,7 @@ def columns_of_text(X: Any) -> list[Any]:
             continue
         try:
             column(X, place).astype(np.float64)
-        except (TypeError, ValueError):
+        except Exception:  # a cell runs code of its own when it is converted
             found.append(place if names is None else names[place])
     return found
 

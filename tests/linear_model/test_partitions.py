@@ -15,7 +15,12 @@ from scipy import sparse
 import skdp
 from skdp.linear_model.partitions import ParquetColumns
 from skdp.oracle.scaling import Scaling
-from skdp.oracle.sources.partitioned import PartitionedSource, SumTask, require_few_partitions
+from skdp.oracle.sources.partitioned import (
+    PartitionedSource,
+    PartitionSum,
+    SumTask,
+    require_few_partitions,
+)
 from skdp.oracle.sources.records import MAX_PARTS
 
 RNG = np.random.default_rng(0)
@@ -182,7 +187,7 @@ class Summands(skdp.Partitions):
         self._n_partitions = n_partitions
 
     def run(self, task, spread=map):
-        return (Additions(0) for _ in range(self._n_partitions))
+        return (PartitionSum(1, Additions(0)) for _ in range(self._n_partitions))
 
 
 @pytest.mark.parametrize("n_partitions", [1, 2, 3, 40, 1000, 2**16 - 1, 2**16])
@@ -190,7 +195,7 @@ def test_sums_make_no_more_additions_than_are_charged(n_partitions):
     """In memory there are as many as parts, and twice as many are charged for in every sum."""
     require_few_partitions(n_partitions)
     task = SumTask(None, None, 0.0, Scaling())
-    found = PartitionedSource(Summands(n_partitions), 10, task).total(len)
+    found = PartitionedSource(Summands(n_partitions), [1] * n_partitions, task).total(len)
     assert int(found) <= 2 * MAX_PARTS
     with pytest.raises(ValueError, match="too finely"):
         require_few_partitions(2**16 + 1)
