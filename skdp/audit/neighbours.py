@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ LENGTHS = {
 }
 TARGETS = (-1e300, -3.0, 0.0, 1e-310, 1e12)
 WEIGHTS = (1.0, 1e6, 1e300, 5e-324)
+LARGEST_WEIGHT, CLASS_WEIGHT = 1e300, 1e10  # of a record and its class: their product overflows
 PARTS = (1e30, 1e17)  # an entry of a sparse row in two parts, plus and minus this
 
 
@@ -45,12 +46,15 @@ class NeighbouringPair:
         Arguments of ``fit``.
     relation : Adjacency
         How the two differ.
+    parameters : mapping, default={}
+        Of the estimator, for both fits.
     """
 
     name: str
     data: Mapping[str, Any]
     neighbour: Mapping[str, Any]
     relation: Adjacency
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 def made_up_data(estimator: Any) -> tuple[AnyArray, AnyArray]:
@@ -145,6 +149,11 @@ def hostile_pairs(
         for turn, weight in enumerate(WEIGHTS):
             value = values[turn % len(values)]
             yield make.pair(f"record of weight {weight:g}", 2, 3 * dense[1], value, weight)
+        # Next to weights of classes, whose products with those of records overflow in one class.
+        heavy = make.pair("record of a heavy class", 2, 3 * dense[1], values[-1], LARGEST_WEIGHT)
+        for name in estimator.get_params():
+            if name.rpartition("__")[2] == "class_weight":
+                yield replace(heavy, parameters={name: {values[-1]: CLASS_WEIGHT}})
     # 6. Sparse rows, in single precision and with entries in parts.
     if get_tags(estimator).input_tags.sparse:
         for name in ("null", "long", "overflowing"):

@@ -166,7 +166,7 @@ def codes_of(X: Any, place: int, labels: list[Any]) -> tuple[Indices, Mask]:
         # A list and the like is no label; what the other cells become must not follow from it.
         try:
             return places.get(cell, -1)
-        except TypeError:
+        except Exception:  # of any type, by code of the cell's own
             return -1
 
     cells = column(X, place).tolist()

@@ -88,7 +88,7 @@ class PartitionSum:
 
 def has_no_rows(X: Any, y: Any) -> bool:
     """Whether a partition is empty, as some are once the rows were filtered."""
-    return np.shape(X)[:1] == np.shape(y)[:1] == (0,)
+    return bool(np.shape(X)[:1] == np.shape(y)[:1] == (0,))
 
 
 @dataclass(frozen=True, eq=False)
