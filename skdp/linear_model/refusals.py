@@ -29,7 +29,8 @@ UNUSABLE = {
     ),
     "setting an array element with a sequence": "holds cells that are lists, not numbers",
     "contains infinity": "holds infinity (inf), or values that are too large for their type",
-    "Singleton array": "must have one entry for each row; it is a single number",
+    "at least 1 dimension": "must have one entry for each row; it is a single one",
+    "Singleton array": "must have one entry for each row; it is a single one",
 }
 NO_NUMBERS = "holds cells that are no numbers"
 NO_LABELS = (

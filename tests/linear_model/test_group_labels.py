@@ -14,11 +14,12 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.model_selection import GroupKFold
 
 import skdp
 from skdp.linear_model.grouping import number_labels
 from skdp.model_selection import DPHoldout, dp_train_test_split
+from skdp.model_selection.trainings import memberships_of_groups
 from skdp.preprocessing import DPStandardScaler
 
 SECRET = "Ada Lovelace"
@@ -279,14 +280,12 @@ def test_no_person_is_on_both_sides_of_a_split(kind, form):
 
 def test_a_price_counts_the_trainings_of_persons():
     codes = households()
-    labels = objects([NATURAL["frozenset"](int(code)) for code in codes])
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((400, 3)), rng.standard_normal(400)
-    splits = list(GroupKFold(3).split(X, y, codes))
-    results = cross_validate(
-        skdp.DPRidge(epsilon=1.0), X, y, cv=splits, return_estimator=True, return_indices=True
-    )
-    for model, (train, _) in zip(results["estimator"], splits, strict=True):
-        model.fit(X[train], y[train], groups=labels[train])
-    by_label = skdp.privacy_of(results, delta=1e-5, groups=labels).epsilon
-    assert by_label == skdp.privacy_of(results, delta=1e-5, groups=codes).epsilon
+    labels = [NATURAL["frozenset"](int(code)) for code in codes]
+    splits = list(GroupKFold(3).split(codes, codes, codes))
+    found = memberships_of_groups(splits, 31, labels)
+    assert found == memberships_of_groups(splits, 31, codes)
+    with pytest.raises(ValueError, match=r"privacy_of.*missing labels"):
+        memberships_of_groups(splits, 31, [("site", NAN)] * 400)
+    with pytest.raises(ValueError, match=r"beyond n_samples = \.\.\.") as refusal:
+        memberships_of_groups(splits, 31, labels[:-1])
+    assert "399" not in str(refusal.value)
