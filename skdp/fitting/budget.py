@@ -116,7 +116,7 @@ class PrivacyBudget:
                 f"allow_seeded_noise must be True or False; got {shown(allow_seeded_noise)}."
             )
         accounting.Adjacency.parse(adjacency, labels=True)
-        self._terms = float(epsilon), float(delta), str(adjacency), accountant
+        self._terms = float(epsilon), abs(float(delta)), str(adjacency), accountant
         self._allow_seeded_noise = allow_seeded_noise
         self._total: accounting.PrivacyStatement | None = None
         self._n_fits = 0

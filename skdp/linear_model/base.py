@@ -21,7 +21,13 @@ from skdp.fitting.parameters import check_counts, planned_records
 from skdp.fitting.partitions import CheckTask, as_partitions, summaries
 from skdp.fitting.path import Prepared
 from skdp.fitting.preparation import PlannedModel
-from skdp.fitting.refusals import without_row_counts, without_sizes
+from skdp.fitting.refusals import (
+    NO_LABELS,
+    NO_NUMBERS,
+    without_cells,
+    without_row_counts,
+    without_sizes,
+)
 from skdp.fitting.streaming import BlockReader
 from skdp.fitting.units import Targets, in_raw_units, joint_weights, scaled_scores
 from skdp.linear_model.inference import InferenceMixin
@@ -96,7 +102,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             grouped = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
         with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
             X, y = self._read("X or y", X, y, **checks)
-            targets = self._read_targets(y, X.dtype)
+            targets = self._checked_targets(y, X.dtype)
             weights = joint_weights(who, sample_weight, targets.weights, X)
         # 3. Public facts, the problem, the solver and the stages around it; then the plan.
         is_sparse = scipy_sparse.issparse(X)
@@ -147,13 +153,16 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         twin = self._twin().set_params(budget=None, random_state=None, noise_source="system")
         finds_labels = is_classifier(self) and twin.classes is None
         seen = summaries(who, partitions, CheckTask(twin, finds_labels, checks))
-        sizes, like = [one.n_rows for one in seen], seen[0]
+        sizes = [0 if one is None else one.n_rows for one in seen]
+        filled = [one for one in seen if one is not None]
+        like = filled[0]
         if finds_labels:
-            twin.classes = np.unique(np.concatenate([one.labels for one in seen]))
+            with without_cells(who, "y", otherwise=NO_LABELS):
+                twin.classes = np.unique(np.concatenate([one.labels for one in filled]))
             twin._check_parameters()
         declared = replace(twin._declared_targets(like.n_outputs), is_column=like.is_column)
         # 2. The rest is that of any fit.
-        require_few_partitions(len(sizes))
+        require_few_partitions(len(filled))
         prepared = self._prepare(
             sum(sizes),
             like.n_features,
@@ -170,7 +179,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         solution, statement = self._carry_out(
             prepared,
             self._assumptions(prepared),
-            lambda spread: PartitionedSource(partitions, public.n_rows, task, spread),
+            lambda spread: PartitionedSource(partitions, sizes, task, spread),
             parts.part_of(),
         )
         self._keep(solution, prepared, declared, statement)
@@ -292,6 +301,12 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         if hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
         return self
+
+    def _checked_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
+        """Return the targets of y; a refusal quotes none of them."""
+        otherwise = NO_LABELS if is_classifier(self) else NO_NUMBERS
+        with without_cells(type(self).__name__, "y", otherwise=otherwise):
+            return self._read_targets(y, dtype)
 
     def _twin(self) -> Self:
         """Return an estimator with the same parameters, on which arriving blocks are checked."""

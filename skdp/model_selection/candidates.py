@@ -27,6 +27,15 @@ MARGIN = 1e-6
 DECIDED = frozenset({"epsilon", "delta", "adjacency", "accountant", "budget", "noise_source"})
 
 
+# Relative room for the rounding of an epsilon from a Gaussian-DP parameter: more where it is tiny.
+ROUNDING = (1e-9, 1e-7, 1e-5, 1e-3)
+TOO_SMALL = (
+    "epsilon is too small next to delta={:g} to be shared by several fits and scores: delta alone "
+    "covers what each of them may cost, so that no positive epsilon is left for it. Choose a delta "
+    "far below epsilon, and below 1 / n. Nothing was released."
+)
+
+
 @dataclass(frozen=True)
 class Terms:
     """What every run of a search gets.
@@ -46,13 +55,22 @@ class Terms:
     noise_source: str
 
     def epsilon(self, n_fits: int = 1) -> float:
-        """Epsilon of each of ``n_fits`` private fits in a run, on the same rows."""
+        """Epsilon of each of ``n_fits`` private fits in a run, on the same rows.
+
+        Raises
+        ------
+        ValueError
+            If no positive epsilon at this delta asks for so little: delta alone covers it.
+        """
         if np.isinf(self.mu):
             return float("inf")
         each = self.mu / np.sqrt(n_fits)
-        found = accounting.gaussian_epsilon(each, self.delta) * (1 - 1e-9)
-        assert accounting.gaussian_mu(found, self.delta) <= each
-        return found
+        whole = accounting.gaussian_epsilon(each, self.delta)
+        for room in ROUNDING:
+            found = whole * (1 - room)
+            if found > 0 and accounting.gaussian_mu(found, self.delta) <= each:
+                return found
+        raise ValueError(TOO_SMALL.format(self.delta))
 
 
 @dataclass(frozen=True)
@@ -246,7 +264,7 @@ def public_labels(who: str, estimator: Any, y: Any) -> Any:
         return None
     try:
         return np.unique(y)
-    except TypeError:
+    except Exception:  # a label runs code of its own when it is compared
         raise ValueError(
             f"{who}: y holds labels of types that cannot be sorted together. Nothing was released."
         ) from None

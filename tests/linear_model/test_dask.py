@@ -62,6 +62,21 @@ def test_data_frames(client):
         assert np.array_equal(answer.compute(), getattr(found, method)(FRAME))
 
 
+def test_a_filter_may_leave_partitions_empty(client):
+    kept = np.flatnonzero((X[:, 0] > 0) & (np.arange(2000) >= 700))
+    frame = dask.dataframe.from_pandas(FRAME.assign(y=Y, label=LABELS), npartitions=6)
+    frame = frame[(frame.a > 0) & (frame.index >= 700)]
+    for columns, target, model in (
+        (Y, "y", skdp.DPRidge),
+        (LABELS, "label", skdp.DPLogisticRegression),
+    ):
+        found = seeded(model).fit(frame[list("abcd")], frame[target])
+        expected = seeded(model).fit(FRAME.iloc[kept], columns[kept])
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
+        answer = found.predict(frame[list("abcd")]).compute()
+        assert np.array_equal(answer, found.predict(FRAME.iloc[kept]))
+
+
 def test_a_worker_that_is_lost_costs_nothing_more(client):
     """Its partitions are made again; noise is drawn once, here, for the sum of all."""
     killed = []
