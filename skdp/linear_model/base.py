@@ -16,9 +16,10 @@ from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import parts
 from skdp.linear_model._estimator import Prepared
+from skdp.linear_model.between_fits import FitData, numeric_targets
 from skdp.linear_model.grouping import GroupLabels, rows_in_memory
 from skdp.linear_model.inference import InferenceMixin, warn_about_inference
-from skdp.linear_model.parameters import check_counts, planned_records
+from skdp.linear_model.parameters import check_counts, planned_records, warn_about_label_set
 from skdp.linear_model.partitions import CheckTask, as_partitions, summaries
 from skdp.linear_model.preparation import PlannedModel
 from skdp.linear_model.refusals import without_row_counts, without_sizes
@@ -62,6 +63,11 @@ class DPLinearModel(InferenceMixin, PlannedModel):
 
     # ------------------------------------------------------------------ the path
 
+    @property
+    def _reads_label_set(self) -> bool:
+        """Whether the labels of a classifier come from the rows, as none are declared."""
+        return is_classifier(self) and self.get_params(deep=False)["classes"] is None
+
     def _fit(
         self,
         X: Any,
@@ -75,6 +81,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         # 1. Everything that can be refused without rows.
         who = type(self).__name__
         self._check_parameters()
+        if self._reads_label_set:
+            warn_about_label_set(who, self.epsilon)
         partitions = as_partitions(who, X, y)
         if partitions is not None:
             if groups is not None:
@@ -125,7 +133,15 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             source.reserve(transformed=len(prepared.stages) > 1)
             return source
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
+        data = FitData(
+            X,
+            numeric_targets(y, targets.values),
+            public.labels_alone,
+            None if part else n_records,
+            sample_weight,
+        )
+        assumptions = self._assumptions(prepared)
+        solution, statement = self._carry_out(prepared, assumptions, rows, part, data)
         # 5. Keep the answer; rows, oracle and generators end here.
         self._keep(solution, prepared, targets, statement)
         return self
@@ -144,10 +160,9 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             raise ValueError(f"{who}: rows in partitions take no sample_weight; use class_weight.")
         # 1. A first pass checks the rows, as a fit in memory does.
         twin = self._twin().set_params(budget=None, random_state=None, noise_source="system")
-        finds_labels = is_classifier(self) and twin.classes is None
-        seen = summaries(who, partitions, CheckTask(twin, finds_labels, checks))
+        seen = summaries(who, partitions, CheckTask(twin, self._reads_label_set, checks))
         sizes, like = [one.n_rows for one in seen], seen[0]
-        if finds_labels:
+        if self._reads_label_set:
             twin.classes = np.unique(np.concatenate([one.labels for one in seen]))
             twin._check_parameters()
         declared = replace(twin._declared_targets(like.n_outputs), is_column=like.is_column)
@@ -371,7 +386,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         >>> from sklearn.datasets import load_iris
         >>> from skdp import DPLogisticRegression
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = DPLogisticRegression(epsilon=10.0, linear_predictions=True).fit(X, y)
+        >>> model = DPLogisticRegression(classes=[0, 1, 2], epsilon=10.0, linear_predictions=True)
+        >>> model = model.fit(X, y)
         >>> plain = model.to_sklearn()
         >>> type(plain).__name__, bool((plain.predict(X) == model.predict(X)).all())
         ('LogisticRegression', True)
