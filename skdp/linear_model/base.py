@@ -81,8 +81,6 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         # 1. Everything that can be refused without rows.
         who = type(self).__name__
         self._check_parameters()
-        if self._reads_label_set:
-            warn_about_label_set(who, self.epsilon)
         partitions = as_partitions(who, X, y)
         if partitions is not None:
             if groups is not None:
@@ -92,6 +90,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
                     "arrays in memory, or by fit_blocks(n_groups=...), whose blocks hold whole "
                     "groups. Nothing was released."
                 )
+            warn_about_label_set(who, self._reads_label_set, self.epsilon)
             return self._fit_partitions(
                 partitions, sample_weight, coef_init, intercept_init, checks
             )
@@ -123,6 +122,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         )
         public = prepared.public
         warn_about_inference(type(self).__name__, prepared)
+        warn_about_label_set(who, self._reads_label_set, self.epsilon)
 
         # 4. Charge the budgets that this fit shares, and run on the rows, once.
         def rows(spread: Map) -> MemorySource:

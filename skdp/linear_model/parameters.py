@@ -165,12 +165,12 @@ def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> No
         )
 
 
-def warn_about_label_set(who: str, epsilon: float) -> None:
-    """Warn the caller of the method that calls this function's caller: labels come from rows.
+def warn_about_label_set(who: str, reads_labels: bool, epsilon: float) -> None:
+    """Warn that the set of labels comes from the rows; the line named is three callers up.
 
-    Without noise there is no promise that it could weaken, and `warn_about_budget` warns.
+    With an infinite epsilon there is no guarantee to weaken, and `warn_about_budget` says so.
     """
-    if not math.isinf(epsilon):
+    if reads_labels and not math.isinf(epsilon):
         warnings.warn(
             f"{who}: classes=None takes the set of labels from y and releases it exactly: a label "
             "that one record alone has gives that record away. Declare the labels that are "

@@ -259,7 +259,7 @@ def public_labels(who: str, estimator: Any, y: Any, epsilon: float) -> Any:
     declared = private_fits(who, estimator)[-1].classes
     if declared is not None:
         return sorted_labels(declared)
-    warn_about_label_set(who, epsilon)
+    warn_about_label_set(who, True, epsilon)
     try:
         return np.unique(y)
     except TypeError:

@@ -8,6 +8,7 @@ Written to golden.json, which `test_golden.py` compares with, by
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import warnings
 from pathlib import Path
@@ -18,7 +19,8 @@ from scipy import sparse
 import skdp
 
 TARGET = Path(__file__).parent / "golden.json"
-LINEAR, RIDGE, LOGISTIC = skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression
+LINEAR, RIDGE = skdp.DPLinearRegression, skdp.DPRidge
+LOGISTIC = functools.partial(skdp.DPLogisticRegression, classes=[0, 1])
 NUMBERS = ("coef_", "intercept_", "mean_", "scale_", "low_", "high_", "row_bound_", "n_iter_")
 NUMBERS += ("n_gradients_",)
 
@@ -39,7 +41,7 @@ KINDS = {
     "linear": (LINEAR, (X, Y)),
     "ridge": (RIDGE, (X, Y)),
     "logistic": (LOGISTIC, (X, LABELS)),
-    "three classes": (LOGISTIC, (X, SEVERAL)),
+    "three classes": (functools.partial(LOGISTIC, classes=[0, 1, 2]), (X, SEVERAL)),
 }
 BALL = {"constraint": "l2_ball", "radius": 2.0}
 

@@ -52,7 +52,7 @@ def test_all_estimators(regression, classification):
     with PrivacyBudget(9.0, DELTA) as budget:
         skdp.DPRidge().fit(*regression)
         skdp.DPLinearRegression().fit(*regression)
-        skdp.DPLogisticRegression().fit(*classification)
+        skdp.DPLogisticRegression(classes=[0, 1]).fit(*classification)
     assert budget.spent == pytest.approx(together(1, 1, 1), rel=1e-6)
 
 

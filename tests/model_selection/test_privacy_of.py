@@ -28,7 +28,7 @@ from skdp.accounting import gaussian_epsilon, gaussian_mu
 from skdp.solvers import GradientDescent
 
 RIDGE = partial(skdp.DPRidge, scaling="none")
-LOGISTIC = skdp.DPLogisticRegression
+LOGISTIC = partial(skdp.DPLogisticRegression, classes=[0, 1])
 
 
 def by_hand(n_candidates, n_trainings, *, train=1.0, refit=1.0):

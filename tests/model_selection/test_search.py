@@ -32,7 +32,7 @@ def test_it_finds_what_is_plainly_better(regression, classification):
     assert is_regressor(found)
     assert found.n_features_in_ == 5
     X, y = classification
-    model = skdp.DPLogisticRegression(max_iter=3)
+    model = skdp.DPLogisticRegression(classes=[0, 1], max_iter=3)
     found = seeded(model, {"C": [1e-9, 1.0]}, epsilon=50.0, scoring="neg_log_loss").fit(X, y)
     assert found.best_params_ == {"C": 1.0}
     assert is_classifier(found)

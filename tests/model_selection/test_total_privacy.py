@@ -39,7 +39,7 @@ DELTA = 1e-6
 
 
 def logistic(**parameters):
-    return skdp.DPLogisticRegression(epsilon=2.0, scaling="none", **parameters)
+    return skdp.DPLogisticRegression(classes=[0, 1], epsilon=2.0, scaling="none", **parameters)
 
 
 def ridge(**parameters):
