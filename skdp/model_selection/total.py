@@ -221,7 +221,7 @@ def _transformers_of(columns: ColumnTransformer) -> list[Any]:
 
 
 def may_be_sparse(step: Any, is_sparse: bool) -> bool:
-    """Whether the output of a step may be sparse; of an unknown one it may."""
+    """Whether the output of a step may be sparse; that of an unknown one may."""
     if step is None or step == "passthrough" or isinstance(step, PrivateEstimatorMixin):
         return is_sparse
     if isinstance(step, str):  # "drop"
@@ -240,7 +240,8 @@ def may_be_sparse(step: Any, is_sparse: bool) -> bool:
         return is_sparse
     if type(step) is OneHotEncoder:
         return bool(step.sparse_output)
-    return type(step) is not OrdinalEncoder
+    # A step that learns from rows is counted itself, whatever type it returns.
+    return type(step) is not OrdinalEncoder and (is_sparse or not reads_rows(step))
 
 
 def _has_zeros(step: Any) -> bool:
