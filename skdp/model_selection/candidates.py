@@ -259,13 +259,14 @@ def public_labels(who: str, estimator: Any, y: Any, epsilon: float) -> Any:
     declared = private_fits(who, estimator)[-1].classes
     if declared is not None:
         return sorted_labels(declared)
-    warn_about_label_set(who, True, epsilon)
     try:
-        return np.unique(y)
+        labels = np.unique(y)
     except TypeError:
         raise ValueError(
             f"{who}: y holds labels of types that cannot be sorted together. Nothing was released."
         ) from None
+    warn_about_label_set(who, True, epsilon)
+    return labels
 
 
 def check_price(

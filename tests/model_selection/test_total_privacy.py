@@ -43,7 +43,8 @@ DELTA = 1e-6
 
 
 def logistic(**parameters):
-    return skdp.DPLogisticRegression(classes=[0, 1], epsilon=2.0, scaling="none", **parameters)
+    given = {"classes": [0, 1], "epsilon": 2.0, "scaling": "none", **parameters}
+    return skdp.DPLogisticRegression(**given)
 
 
 def ridge(**parameters):
@@ -58,7 +59,7 @@ COUNTED = {
     "pipeline": logistic,
     "nested pipeline": lambda: make_pipeline(FunctionTransformer(), logistic()),
     "one versus rest": lambda: OneVsRestClassifier(logistic()),
-    "output code": lambda: OutputCodeClassifier(logistic(), code_size=2),
+    "output code": lambda: OutputCodeClassifier(logistic(classes=[-1, 1]), code_size=2),
     "calibrated": lambda: CalibratedClassifierCV(logistic(), cv=3),
     "bagging": lambda: BaggingClassifier(logistic(), n_estimators=3),
     "voting": lambda: VotingClassifier([("a", logistic()), ("b", LogisticRegression())]),
@@ -83,6 +84,7 @@ def data_for(name, classification, regression):
     return X, y
 
 
+@pytest.mark.filterwarnings("ignore:PrivacyBudget:skdp.PrivacyWarning")  # of weights and folds
 @pytest.mark.parametrize("name", COUNTED)
 def test_models_inside_other_estimators_are_counted(name, classification, regression):
     X, y = data_for(name, classification, regression)
