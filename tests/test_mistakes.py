@@ -318,7 +318,8 @@ def test_a_refusal_says_what_to_do(mistake):
 
 
 WARNED = {
-    "large delta": (fit(lambda: LOGISTIC(delta=0.01)), skdp.PrivacyWarning, "delta=0.01.*1/n"),
+    "large delta": (fit(lambda: RIDGE(delta=0.01)), skdp.PrivacyWarning, "delta=0.01.*1/n"),
+    "labels of the rows": (fit(LOGISTIC), skdp.PrivacyWarning, r"classes=None.*classes=\[...\]"),
     "no noise": (fit(lambda: LOGISTIC(epsilon=np.inf)), skdp.PrivacyWarning, "NOT private"),
     "a seed": (
         fit(lambda: LOGISTIC(noise_source="seeded", random_state=0)),

@@ -69,7 +69,9 @@ def names(classification, rng):
         "y_test": y,
         "patient": np.arange(len(y)) // 4,
         "model": model,
-        "searched": Pipeline([("columns", columns[0]), ("fit", skdp.DPLogisticRegression())]),
+        "searched": Pipeline(
+            [("columns", columns[0]), ("fit", skdp.DPLogisticRegression(classes=[0, 1]))]
+        ),
         "candidates": columns,
         "MySolver": lambda: get_solver("gd", max_iter=3),
     }

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parts
+from skdp.fitting.between_fits import FitData, numeric_targets
 from skdp.fitting.grouping import GroupLabels, rows_in_memory
 from skdp.fitting.inference_outlook import warn_about_inference
-from skdp.fitting.parameters import check_counts, planned_records
+from skdp.fitting.parameters import check_counts, planned_records, warn_about_label_set
 from skdp.fitting.partitions import CheckTask, as_partitions, summaries
 from skdp.fitting.path import Prepared
 from skdp.fitting.preparation import PlannedModel
@@ -69,6 +70,11 @@ class DPLinearModel(InferenceMixin, PlannedModel):
 
     # ------------------------------------------------------------------ the path
 
+    @property
+    def _reads_label_set(self) -> bool:
+        """Whether the labels of a classifier come from the rows, as none are declared."""
+        return is_classifier(self) and self.get_params(deep=False)["classes"] is None
+
     def _fit(
         self,
         X: Any,
@@ -91,6 +97,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
                     "arrays in memory, or by fit_blocks(n_groups=...), whose blocks hold whole "
                     "groups. Nothing was released."
                 )
+            warn_about_label_set(who, self._reads_label_set, self.epsilon)
             return self._fit_partitions(
                 partitions, sample_weight, coef_init, intercept_init, checks
             )
@@ -122,6 +129,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         )
         public = prepared.public
         warn_about_inference(type(self).__name__, prepared)
+        warn_about_label_set(who, self._reads_label_set, self.epsilon)
 
         # 4. Charge the budgets that this fit shares, and run on the rows, once.
         def rows(spread: Map) -> MemorySource:
@@ -132,7 +140,15 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             source.reserve(transformed=len(prepared.stages) > 1)
             return source
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
+        data = FitData(
+            X,
+            numeric_targets(y, targets.values),
+            public.labels_alone,
+            None if part else n_records,
+            sample_weight,
+        )
+        assumptions = self._assumptions(prepared)
+        solution, statement = self._carry_out(prepared, assumptions, rows, part, data)
         # 5. Keep the answer; rows, oracle and generators end here.
         self._keep(solution, prepared, targets, statement)
         return self
@@ -151,12 +167,11 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             raise ValueError(f"{who}: rows in partitions take no sample_weight; use class_weight.")
         # 1. A first pass checks the rows, as a fit in memory does.
         twin = self._twin().set_params(budget=None, random_state=None, noise_source="system")
-        finds_labels = is_classifier(self) and twin.classes is None
-        seen = summaries(who, partitions, CheckTask(twin, finds_labels, checks))
+        seen = summaries(who, partitions, CheckTask(twin, self._reads_label_set, checks))
         sizes = [0 if one is None else one.n_rows for one in seen]
         filled = [one for one in seen if one is not None]
         like = filled[0]
-        if finds_labels:
+        if self._reads_label_set:
             with without_cells(who, "y", otherwise=NO_LABELS):
                 twin.classes = np.unique(np.concatenate([one.labels for one in filled]))
             twin._check_parameters()
@@ -387,7 +402,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         >>> from sklearn.datasets import load_iris
         >>> from skdp import DPLogisticRegression
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = DPLogisticRegression(epsilon=10.0, linear_predictions=True).fit(X, y)
+        >>> model = DPLogisticRegression(classes=[0, 1, 2], epsilon=10.0, linear_predictions=True)
+        >>> model = model.fit(X, y)
         >>> plain = model.to_sklearn()
         >>> type(plain).__name__, bool((plain.predict(X) == model.predict(X)).all())
         ('LogisticRegression', True)

@@ -59,7 +59,9 @@ adjacency : {"zero_out", "replace_one", "label"}, default="zero_out"
     Neighbouring data sets differ in one record, which is replaced by a null record or by any
     other. The number of records, of rows or of groups, is public in both; "replace_one" needs twice
     the noise. "label" replaces the target of one record and takes all of X for public, as in a
-    survey of a known register: columns and their second moments are read without noise.
+    survey of a known register: columns and their second moments are read without noise. No column
+    may follow from the targets of these rows, as in `sklearn.multioutput.RegressorChain` or after a
+    target encoder: a ``budget`` refuses a fit in which a column equals an earlier fit's target.
 accountant : str, default="auto"
     Who prices the plan: "auto" for the one that needs the least noise, or a name.
 budget : PrivacyBudget or None, default=None

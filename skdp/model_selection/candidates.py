@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp import accounting
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
+from skdp.fitting.labels import sorted_labels
+from skdp.fitting.parameters import warn_about_label_set
 from skdp.fitting.path import (
     PrivateEstimatorMixin,
 )
 from skdp.linear_model.base import DPLinearModel
-from skdp.model_selection.total import any_part_reads_rows
+from skdp.model_selection.total import any_part_reads_rows, may_be_sparse, why_columns_read_rows
 
 # Relative to mu squared: runs are planned for so much less than they are priced at, so that
 # rounding in the plans of several fits has room.
@@ -140,11 +143,12 @@ def record_counts(n_records: int, unit: str) -> dict[str, Any]:
     return {"unit": unit, "n_rows" if unit == "row" else "n_groups": n_records}
 
 
-def private_fits(who: str, estimator: Any) -> list[Any]:
+def private_fits(who: str, estimator: Any, is_sparse: bool = False) -> list[Any]:
     """Return the private estimators in a candidate, or raise ValueError if it is none.
 
     A candidate is an estimator of skdp, or a pipeline of steps that learn nothing from rows, or
-    learn it privately, with an estimator of skdp at its end.
+    learn it privately, with an estimator of skdp at its end. ``is_sparse`` is whether X is sparse:
+    a ColumnTransformer may decide by rows what type it returns.
     """
     if isinstance(estimator, DPLinearModel):
         return [estimator]
@@ -156,16 +160,24 @@ def private_fits(who: str, estimator: Any) -> list[Any]:
     found: list[Any] = []
     for name, step in estimator.steps:
         if isinstance(step, Pipeline) and isinstance(last_step(step), DPLinearModel):
-            found += private_fits(who, step)
+            found += private_fits(who, step, is_sparse)
         elif isinstance(step, PrivateEstimatorMixin):
             found.append(step)
-        elif any_part_reads_rows(step):
+        elif any_part_reads_rows(step, is_sparse):
             raise ValueError(
-                f"{who}: step {name!r} ({type(step).__name__}) learns from rows without privacy. "
+                f"{who}: step {name!r} ({type(step).__name__}) learns from rows without privacy"
+                f"{_reason(step, is_sparse)}. "
                 "The estimators of skdp scale columns themselves; otherwise use "
                 "skdp.DPStandardScaler, or steps that learn nothing. Nothing was released."
             )
+        is_sparse = may_be_sparse(step, is_sparse)
     return found
+
+
+def _reason(step: Any, is_sparse: bool) -> str:
+    """Return what a refusal of a ColumnTransformer adds, if the reason is not one of its parts."""
+    why = why_columns_read_rows(step, is_sparse) if isinstance(step, ColumnTransformer) else None
+    return "" if why is None else f": {why}"
 
 
 def last_step(pipeline: Pipeline) -> Any:
@@ -258,16 +270,21 @@ def _group_arguments(pipeline: Pipeline) -> list[str]:
     return found
 
 
-def public_labels(who: str, estimator: Any, y: Any) -> Any:
-    """Return the sorted labels for a classifier, which are public; None for a regressor."""
+def public_labels(who: str, estimator: Any, y: Any, epsilon: float) -> Any:
+    """Return the sorted labels for a classifier, declared or read from y; None for a regressor."""
     if not is_classifier(estimator):
         return None
+    declared = private_fits(who, estimator)[-1].classes
+    if declared is not None:
+        return sorted_labels(declared)
     try:
-        return np.unique(y)
+        labels = np.unique(y)
     except Exception:  # a label runs code of its own when it is compared
         raise ValueError(
             f"{who}: y holds labels of types that cannot be sorted together. Nothing was released."
         ) from None
+    warn_about_label_set(who, True, epsilon)
+    return labels
 
 
 def check_price(

@@ -6,6 +6,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as rows_of
@@ -38,6 +39,7 @@ def check_rows(who: str, ready: list[Any], rows: Dataset) -> None:
 def _check_rows(who: str, ready: list[Any], X: Any, y: Any) -> None:
     checked = set()
     for candidate in ready:
+        private_fits(who, candidate, is_sparse=issparse(X))
         steps = list(_steps(candidate))
         key = _fingerprint([step for _, step in steps])
         if key not in checked:

@@ -59,7 +59,7 @@ class AdaptiveNoiseSGD(Solver):
     >>> from skdp.solvers import AdaptiveNoiseSGD
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> solver = AdaptiveNoiseSGD(max_iter=300, batch_size=0.2)
-    >>> model = DPLogisticRegression(solver=solver, epsilon=3.0).fit(X, y)
+    >>> model = DPLogisticRegression(classes=[0, 1], solver=solver, epsilon=3.0).fit(X, y)
     >>> model.score(X, y) > 0.85  # public rows: an exact score is fine
     True
     """

@@ -44,7 +44,9 @@ class Nesterov(Accelerated):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(solver="nesterov", C=0.1, epsilon=1.0, delta=0)
+    >>> model = DPLogisticRegression(
+    ...     classes=[0, 1], solver="nesterov", C=0.1, epsilon=1.0, delta=0
+    ... )
     >>> model.fit(X, y).solver_.mechanism
     'laplace'
     """

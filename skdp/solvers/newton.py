@@ -41,7 +41,7 @@ class Newton(Solver):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(epsilon=3.0, solver="newton", max_iter=2)
+    >>> model = DPLogisticRegression(classes=[0, 1], epsilon=3.0, solver="newton", max_iter=2)
     >>> model = model.fit(X, y)
     >>> [release.kind for release in model.privacy_.releases][-4:]
     ['gradient', 'newton_direction', 'gradient', 'newton_direction']

@@ -43,7 +43,9 @@ class ObjectivePerturbation(Solver):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(epsilon=3.0, solver="objective_perturbation").fit(X, y)
+    >>> model = DPLogisticRegression(
+    ...     classes=[0, 1], epsilon=3.0, solver="objective_perturbation"
+    ... ).fit(X, y)
     >>> [release.kind for release in model.privacy_.releases][-1:]
     ['perturbed_minimum']
     """

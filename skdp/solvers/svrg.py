@@ -301,7 +301,7 @@ class SVRG(VarianceReduced):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(solver="svrg", epsilon=3.0).fit(X, y)
+    >>> model = DPLogisticRegression(classes=[0, 1], solver="svrg", epsilon=3.0).fit(X, y)
     >>> model.score(X, y) > 0.85  # public rows: an exact score is fine
     True
     """

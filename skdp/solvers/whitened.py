@@ -129,7 +129,7 @@ class Whitened(Solver):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(epsilon=3.0, solver="whitened")
+    >>> model = DPLogisticRegression(classes=[0, 1], epsilon=3.0, solver="whitened")
     >>> model = model.fit(X, y)
     >>> [(release.kind, release.count) for release in model.privacy_.releases[-2:]]
     [('gram', 1), ('gradient', 12)]

@@ -52,8 +52,12 @@ def test_arrays(client):
 def test_data_frames(client):
     frame = dask.dataframe.from_pandas(FRAME, npartitions=4)
     labels = dask.dataframe.from_pandas(pd.Series(LABELS), npartitions=4)
-    found = seeded(skdp.DPLogisticRegression, solver="whitened").fit(frame, labels)
-    expected = seeded(skdp.DPLogisticRegression, solver="whitened").fit(FRAME, LABELS)
+    found = seeded(skdp.DPLogisticRegression, classes=["n", "p"], solver="whitened").fit(
+        frame, labels
+    )
+    expected = seeded(skdp.DPLogisticRegression, classes=["n", "p"], solver="whitened").fit(
+        FRAME, LABELS
+    )
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
     assert list(found.feature_names_in_) == list("abcd")
     for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):

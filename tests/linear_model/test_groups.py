@@ -230,12 +230,12 @@ def test_labels_are_not_kept(rng):
 def test_statement_says_what_the_unit_is(rng):
     X, y, _, labels = grouped_data("logistic", rng)
     n_groups = len(np.unique(labels))
-    statement = skdp.DPLogisticRegression().fit(X, y, groups=labels).privacy_
+    statement = skdp.DPLogisticRegression(classes=[0, 1]).fit(X, y, groups=labels).privacy_
     assert (statement.unit, statement.n_groups, statement.n_rows) == ("group", n_groups, None)
     assert "for each group of rows" in str(statement)
     assert any("all rows with the same value of `groups`" in text for text in statement.assumptions)
     assert str(len(y)) not in str(statement)
-    plain = skdp.DPLogisticRegression().fit(X, y).privacy_
+    plain = skdp.DPLogisticRegression(classes=[0, 1]).fit(X, y).privacy_
     assert (plain.unit, plain.n_groups, plain.n_rows) == ("row", None, len(y))
 
 

@@ -106,7 +106,7 @@ def test_mutants_are_caught(regression, monkeypatch, mutant):
 
 def test_means_over_folds(classification):
     X, y = classification
-    model = skdp.DPLogisticRegression(max_iter=5)
+    model = skdp.DPLogisticRegression(classes=[0, 1], max_iter=5)
     names = ["accuracy", "neg_log_loss", "confusion_matrix"]
     found = seeded(model, X, y, names, cv=3, epsilon=30.0)
     assert list(found.scores) == names[:2]

@@ -61,7 +61,7 @@ def test_estimators_can_be_retrained(rng):
         return log_loss(labels, model.predict_proba(rows))
 
     solver = GradientDescent(learning_rate=2.0, momentum=0.0, averaging="last", clip_norm=1.0)
-    model = skdp.DPLogisticRegression(solver=solver, epsilon=2.0, scaling="none")
+    model = skdp.DPLogisticRegression(classes=[0, 1], solver=solver, epsilon=2.0, scaling="none")
     found = influence_by_retraining(
         estimator_trainer(model, X, y, 12, loss), 12, n_probes=3, runs=8, factor=4.0
     )

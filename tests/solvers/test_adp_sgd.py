@@ -158,7 +158,12 @@ def test_batches(sampling, adjacency, classification):
     X, y = classification
     solver = AdaptiveNoiseSGD(max_iter=100, batch_size=100, sampling=sampling)
     model = skdp.DPLogisticRegression(
-        solver=solver, epsilon=20.0, adjacency=adjacency, noise_source="seeded", random_state=0
+        classes=[0, 1],
+        solver=solver,
+        epsilon=20.0,
+        adjacency=adjacency,
+        noise_source="seeded",
+        random_state=0,
     )
     assert model.fit(X, y).score(X, y) > 0.85
 
@@ -192,7 +197,7 @@ def test_defaults_travel_no_further_than_gradient_descent(loss):
 
 def test_default_fits_are_useful(classification, regression):
     model = skdp.DPLogisticRegression(
-        solver="adp_sgd", epsilon=3.0, noise_source="seeded", random_state=0
+        classes=[0, 1], solver="adp_sgd", epsilon=3.0, noise_source="seeded", random_state=0
     )
     assert model.fit(*classification).score(*classification) > 0.9
     model = skdp.DPLinearRegression(

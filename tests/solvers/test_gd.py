@@ -133,6 +133,7 @@ def test_default_steps_do_not_swing_where_two_of_several_classes_compete(n_class
     losses = []
     for epsilon in (3.0, 100.0):
         model = skdp.DPLogisticRegression(
+            classes=range(n_classes),
             epsilon=epsilon,
             solver="gd",
             constraint=constraint,

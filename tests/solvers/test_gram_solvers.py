@@ -67,7 +67,12 @@ def test_classifiers_come_near_the_twin(solver, rng):
     X = rng.standard_normal((8000, 6))
     y = (X[:, 0] - X[:, 1] + rng.logistic(size=8000) > 0).astype(int)
     model = skdp.DPLogisticRegression(
-        epsilon=1.0, solver=solver, noise_source="seeded", random_state=0, scaling="none"
+        classes=[0, 1],
+        epsilon=1.0,
+        solver=solver,
+        noise_source="seeded",
+        random_state=0,
+        scaling="none",
     ).fit(X, y)
     assert model.score(X, y) > LogisticRegression().fit(X, y).score(X, y) - 0.01
 
@@ -185,12 +190,12 @@ def test_replace_one_halves_the_signal():
 
 def test_auto_reaches_the_estimators(rng):
     X = rng.standard_normal((9000, 4))
-    model = skdp.DPLogisticRegression(noise_source="seeded", random_state=0, scaling="none").fit(
-        X, X[:, 0] > 0
-    )
+    model = skdp.DPLogisticRegression(
+        classes=[0, 1], noise_source="seeded", random_state=0, scaling="none"
+    ).fit(X, X[:, 0] > 0)
     assert model.solver_.name == "whitened"
     model = skdp.DPLogisticRegression(
-        noise_source="seeded", random_state=0, clip_norm=1.0, scaling="none"
+        classes=[0, 1], noise_source="seeded", random_state=0, clip_norm=1.0, scaling="none"
     )
     assert model.fit(X, X[:, 0] > 0).solver_.name == "gd"
 

@@ -103,6 +103,7 @@ def test_without_noise_its_defaults_reach_the_minimum(regression):
 def test_logistic_regression_fits(classification):
     X, y = classification
     model = skdp.DPLogisticRegression(
+        classes=[0, 1],
         C=0.01,
         epsilon=50.0,
         fit_intercept=False,

@@ -194,15 +194,17 @@ def test_epochs():
 def test_gradients_are_counted(classification):
     X, y = classification
     solver = SVRG(max_iter=30, inner_steps=10, batch_size=40)
-    model = skdp.DPLogisticRegression(solver=solver, scaling="none").fit(X, y)
+    model = skdp.DPLogisticRegression(classes=[0, 1], solver=solver, scaling="none").fit(X, y)
     assert model.n_gradients_ == 3 * 400 + 2 * 30 * 40
     assert model.n_iter_ == 30
     fresh = SVRG(max_iter=30, inner_steps=10, batch_size=40, snapshot_noise="fresh")
-    model = skdp.DPLogisticRegression(solver=fresh, scaling="none").fit(X, y)
+    model = skdp.DPLogisticRegression(classes=[0, 1], solver=fresh, scaling="none").fit(X, y)
     assert model.n_gradients_ == 3 * 400 + 2 * 30 * 40
-    model = skdp.DPLogisticRegression(max_iter=20, scaling="none").fit(X, y)
+    model = skdp.DPLogisticRegression(classes=[0, 1], max_iter=20, scaling="none").fit(X, y)
     assert model.n_gradients_ == 20 * 400
-    model = skdp.DPLogisticRegression(max_iter=20, batch_size=0.25, scaling="none").fit(X, y)
+    model = skdp.DPLogisticRegression(
+        classes=[0, 1], max_iter=20, batch_size=0.25, scaling="none"
+    ).fit(X, y)
     assert model.n_gradients_ == 20 * 100
 
 
