@@ -6,6 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from benchmarks.papers.theory import (
+    best_certificate,
+    find_certificate,
+    heavy_ball_excess,
+    heavy_ball_noise,
+)
 from skdp.accounting.pure import amplified
 from skdp.planning import (
     heavy_ball_bounds,
@@ -14,12 +20,6 @@ from skdp.planning import (
     multistage_sizes,
     nesterov_bounds,
     tune_heavy_ball,
-)
-from skdp.planning.papers import (
-    best_certificate,
-    find_certificate,
-    heavy_ball_excess,
-    heavy_ball_noise,
 )
 from skdp.steps import (
     HeavyBallPath,
