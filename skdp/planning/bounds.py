@@ -6,7 +6,6 @@ Polyak-Lojasiewicz inequality with constant mu; ``kappa = M/mu``.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -78,7 +77,7 @@ def utility_bound(
     n_steps: int,
     alpha: float,
     kappa: float,
-    noise_schedule: Any = "dynamic",
+    noise_schedule: steps.RelativeNoise = "dynamic",
     *,
     momentum: float | None = None,
     eta0: float = 1.0,

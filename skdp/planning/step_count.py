@@ -2,12 +2,12 @@
 
 import math
 from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from skdp.planning.bounds import check_bound_arguments, utility_bound
+from skdp.steps import RelativeNoise
 
 # Largest number of steps that is considered; the time to compute a bound is proportional to it.
 MAX_STEPS = 1_000_000
@@ -25,7 +25,7 @@ def closed_form_steps(alpha: float, slowness: float, factor: int) -> int:
 def number_of_steps(
     alpha: float,
     kappa: float,
-    noise_schedule: Any = "dynamic",
+    noise_schedule: RelativeNoise = "dynamic",
     *,
     momentum: float | None = None,
     eta0: float = 1.0,
@@ -46,11 +46,13 @@ def number_of_steps(
     # Beyond a few times the printed number of steps, noise outweighs what is left of the excess.
     slowness = kappa / (step * (2 - step) if momentum is None else eta0)
     limit = min(4 * closed_form_steps(alpha * step**2, slowness, 2) + 16, MAX_STEPS)
-    options: dict[str, Any] = {"momentum": momentum, "eta0": eta0, "batch_noise": batch_noise}
 
     @cache
     def bound(n_steps: int) -> float:
-        return utility_bound(n_steps, alpha, kappa, noise_schedule, step=step, **options)
+        return utility_bound(
+            n_steps, alpha, kappa, noise_schedule,
+            momentum=momentum, eta0=eta0, step=step, batch_noise=batch_noise,
+        )  # fmt: skip
 
     grid = sorted({round(n) for n in np.geomspace(1, limit, 48)})
     place = min(range(len(grid)), key=lambda i: bound(grid[i]))

@@ -6,9 +6,8 @@ A file in one of these folders is found by being there.
 import importlib
 import pkgutil
 import warnings
-from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from skdp._numbers import shown
 from skdp.objective import Problem
@@ -77,7 +76,10 @@ class Listing(dict[str, str]):
 
 
 def available(
-    of: Problem | Any = None, n_samples: int = 1000, n_features: int = 10, **shape: Any
+    of: Problem | BaseEstimator | None = None,
+    n_samples: int = 1000,
+    n_features: int = 10,
+    **shape: object,
 ) -> Listing:
     """Names of the solvers, with the purpose of each in a line: all of them, or those that fit.
 
@@ -126,7 +128,7 @@ def available(
     return Listing(menu(purposes.keys() - others.keys()), others)
 
 
-def get_solver(name: str, **parameters: Any) -> Solver:
+def get_solver(name: str, **parameters: object) -> Solver:
     """Make a solver by name.
 
     Parameters

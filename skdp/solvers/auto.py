@@ -17,8 +17,8 @@ a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Mea
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from skdp.objective import Problem
 from skdp.oracle import Public
@@ -54,15 +54,16 @@ ONE_TARGET, ANY = Domain(5.0, 2.5, 100), Domain(150.0, 0.0, 500)
 TWO_CLASSES = Domain(60.0, 0.0, 500, least_columns=150)
 
 
-def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | None = None) -> str:
+def automatic_solver(public: Public, problem: Problem, given: Collection[str] = ()) -> str:
     """Name of the solver that "auto" stands for.
 
     Parameters
     ----------
     public : Public
     problem : Problem
-    given : dict, optional
-        Hyperparameters set on the estimator; a solver that lacks one of them is not chosen.
+    given : collection of str, default=()
+        Names of the hyperparameters set on the estimator; a solver without one of them is not
+        chosen.
 
     Returns
     -------
@@ -89,5 +90,5 @@ def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | N
         and any(domain.holds(public) for domain in domains)
     )
     solver = REGISTRY["whitened"]
-    lacks = set(given or {}) - set(solver().get_params(deep=False))
+    lacks = set(given) - set(solver().get_params(deep=False))
     return "whitened" if whitened and not lacks and solver.needs <= problem.provides else "gd"

@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class Resolved(Generic[T]):
-    """Type of a hyperparameter that may be set to "auto", and has type T once it is resolved.
+    """Type of a hyperparameter that may be a word such as "auto", and has type T once resolved.
 
     It is for annotations in a solver's class alone: attributes are plain values.
     """
@@ -66,7 +66,7 @@ class Resolved(Generic[T]):
 
         def __get__(self, solver: object, owner: type | None = None) -> T: ...
 
-        def __set__(self, solver: object, value: T | Auto) -> None: ...
+        def __set__(self, solver: object, value: T | str) -> None: ...
 
 
 # Descriptions of the hyperparameters above, for the docstrings that have their names in braces.
@@ -120,6 +120,10 @@ class Solver(BaseEstimator):
     one_pass: ClassVar[bool] = False
     looks_halfway: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
+
+    # Types of hyperparameters that several solvers have.
+    max_iter: Resolved[int]
+    momentum: Resolved[float]
 
     def __init_subclass__(cls, *, registered: bool = True, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)

@@ -1,14 +1,16 @@
 """Turn a batch size and a way of sampling into the samplers of all steps."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from skdp._numbers import is_integer, is_real, shown
 from skdp.oracle import AllRows, Bin, Block, FixedSize, IndexSampler, Poisson, Public
 from skdp.solvers import checks
 
+# Rows in a batch, as a number or a fraction; None is all rows.
+BatchSize = int | float | None
 
-def batch_rows(batch_size: Any, n_rows: int) -> int:
+
+def batch_rows(batch_size: BatchSize, n_rows: int) -> int:
     """Turn a batch size into an expected number of rows.
 
     Raises
@@ -27,7 +29,7 @@ def batch_rows(batch_size: Any, n_rows: int) -> int:
     )
 
 
-def batch_rate(batch_size: Any, n_rows: int) -> float:
+def batch_rate(batch_size: BatchSize, n_rows: int) -> float:
     """Return the expected fraction of the rows in a batch; 1 if ``batch_size`` is None."""
     return 1.0 if batch_size is None else batch_rows(batch_size, n_rows) / n_rows
 
@@ -61,7 +63,7 @@ SAMPLINGS: dict[str, Callable[[int, int], Iterator[IndexSampler]]] = {
 }
 
 
-def check_batches(batch_size: Any, sampling: Any, public: Public) -> None:
+def check_batches(batch_size: BatchSize, sampling: str, public: Public) -> None:
     """Raise ValueError if batches of this size cannot be drawn in this way."""
     if sampling == "with_replacement":
         raise ValueError(
@@ -75,7 +77,7 @@ def check_batches(batch_size: Any, sampling: Any, public: Public) -> None:
     batch_rate(batch_size, public.n_rows)
 
 
-def samplers(batch_size: Any, sampling: str, public: Public) -> Iterator[IndexSampler]:
+def samplers(batch_size: BatchSize, sampling: str, public: Public) -> Iterator[IndexSampler]:
     """Yield the samplers of the steps, one after the other, without end."""
     if batch_size is None:
         while True:

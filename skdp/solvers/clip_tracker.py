@@ -1,7 +1,6 @@
 """Clipping norms during a run: fixed beforehand, or adapted to noisy counts."""
 
 import math
-from typing import Any
 
 from sklearn.base import clone
 
@@ -9,12 +8,12 @@ from skdp._numbers import Array, shown
 from skdp.accounting import Gaussian
 from skdp.oracle import GaussianNoise, GradientCount, NoisyStatistic, Sampler, Statistic
 from skdp.solvers import checks
-from skdp.solvers.base import Oracle, Problem, Public
+from skdp.solvers.base import Oracle, Problem, Public, Solver
 from skdp.solvers.defaults import descent_defaults
-from skdp.steps import AdaptiveClipping, clip_norms
+from skdp.steps import AdaptiveClipping, ClippingRule, clip_norms
 
 
-def resolve_clip(solver: Any, public: Public, problem: Problem) -> None:
+def resolve_clip(solver: Solver, public: Public, problem: Problem) -> None:
     """Check the clipping norm of a solver, and put a rule that adapts in place of "adaptive".
 
     Raises
@@ -68,7 +67,7 @@ class ClipTracker:
         Relative noise of the gradients, which leaves the counts their share of the budget.
     """
 
-    def __init__(self, rule: Any, noises: Array) -> None:
+    def __init__(self, rule: float | ClippingRule | str, noises: Array) -> None:
         self.noises = noises
         self._rule = rule if isinstance(rule, AdaptiveClipping) else None
         self._step = 0

@@ -43,7 +43,6 @@ utility`` measures what they give; what half or twice as much of one would give 
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -51,6 +50,7 @@ from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle import Public, smoothness
 from skdp.oracle.public import LARGEST_EPSILON, LONG_ROW, TARGET_RANGE
+from skdp.solvers.base import Settings
 
 # Polyak's momentum beta in gradient descent with Gaussian noise.
 MOMENTUM = 0.9
@@ -134,7 +134,7 @@ def descent_defaults(
     max_iter: int | None = None,
     learning_rate: float | None = None,
     mu: float | None = None,
-) -> dict[str, Any]:
+) -> Settings:
     """Hyperparameters of gradient descent for a problem of this shape and budget.
 
     If the user has set the number of steps or their size, the other one follows, so that the
@@ -208,7 +208,7 @@ def hidden_descent_defaults(
     problem: Problem,
     max_iter: int | None = None,
     learning_rate: float | None = None,
-) -> dict[str, Any]:
+) -> Settings:
     """Hyperparameters of gradient descent that releases its last iterate alone.
 
     The distance and the clipping norm are those of :func:`descent_defaults`. Steps are plain and
@@ -250,7 +250,7 @@ def laplace_descent_defaults(
     problem: Problem,
     max_iter: int | None = None,
     learning_rate: float | None = None,
-) -> dict[str, Any]:
+) -> Settings:
     """Hyperparameters of gradient descent with Laplace noise for this shape and budget."""
     # Ratio of the L1 norm of a residual to its L2 norm, about. Probabilities minus an indicator
     # have L1 norm at most 2, L2 norm at most sqrt(2).

@@ -13,7 +13,6 @@ All functions take the logarithm of the influence, so that long runs neither ove
 
 import math
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -114,7 +113,7 @@ class NoiseSchedule(BaseEstimator):
         return influence_to_noise(self.log_influence(n_steps), law)
 
 
-def positive_numbers(values: Any, n_steps: int, who: str) -> Array:
+def positive_numbers(values: object, n_steps: int, who: str) -> Array:
     """Return ``n_steps`` positive, finite numbers as an array, or raise ValueError."""
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (n_steps,) or not ((array > 0) & np.isfinite(array)).all():

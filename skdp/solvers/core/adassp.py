@@ -1,14 +1,14 @@
 """Least squares from noisy sufficient statistics, with a ridge that adapts to their noise."""
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from skdp.oracle import GramSum, ShrunkGradientSum, SmallestEigenvalue, unpack_gram
 from skdp.oracle.public import TARGET_RANGE
 from skdp.solvers import checks, defaults
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 
 # Probability with which the noise of the Gram matrix may exceed the ridge; the paper's rho.
 FAILURE = 0.05
@@ -46,17 +46,21 @@ class AdaptiveSufficientStatistics(Solver):
     ['gram', 'smallest_eigenvalue', 'gradient']
     """
 
+    row_norm: Resolved[float]
+    target_bound: Resolved[float]
     name = "adassp"
     purpose = "Reference implementation of AdaSSP (Wang 2018); 'gd' was never worse."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
-    exact_options: ClassVar[dict[str, Any]] = {}
+    exact_options: ClassVar[Settings] = {}
 
-    def __init__(self, *, row_norm: Any = "auto", target_bound: Any = "auto") -> None:
+    def __init__(
+        self, *, row_norm: float | Auto = "auto", target_bound: float | Auto = "auto"
+    ) -> None:
         self.row_norm = row_norm
         self.target_bound = target_bound
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         largest = TARGET_RANGE * defaults.target_unit(public) * math.sqrt(public.n_outputs)
         return {
             "row_norm": defaults.gram_row_norm(public, 1.0),

@@ -1,13 +1,13 @@
 """Least squares from a noisy Gram matrix, followed by rounds of gradient boosting."""
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from skdp._numbers import Array
 from skdp.oracle import GradientSum, GramSum, ResidualSquares, unpack_gram
 from skdp.oracle.public import TARGET_RANGE
 from skdp.solvers import checks, defaults
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import UNBOUNDED, target_unit
 from skdp.steps.shrinkage import bayes_step, spectrum
 
@@ -60,26 +60,29 @@ class BoostedSufficientStatistics(Solver):
     ['gram']
     """
 
+    rounds: Resolved[int]
+    row_norm: Resolved[float]
+    clip_norm: Resolved[float]
     name = "boosted_ssp"
     purpose = "Reference implementation of boosted sufficient statistics; 'gd' was never worse."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
-    exact_options: ClassVar[dict[str, Any]] = {}
+    exact_options: ClassVar[Settings] = {}
 
     def __init__(
         self,
         *,
-        rounds: Any = "auto",
+        rounds: int | Auto = "auto",
         gram_share: float = 0.3,
-        row_norm: Any = "auto",
-        clip_norm: Any = "auto",
+        row_norm: float | Auto = "auto",
+        clip_norm: float | Auto = "auto",
     ) -> None:
         self.rounds = rounds
         self.gram_share = gram_share
         self.row_norm = row_norm
         self.clip_norm = clip_norm
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         clip_norm = UNBOUNDED
         if public.is_noisy:
             unit = target_unit(public) * math.sqrt(public.n_outputs)

@@ -12,22 +12,15 @@ with momentum on a penalised problem they are a guide.
 
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 
-from skdp import planning
+from skdp import planning, steps
 from skdp._numbers import is_real, require, shown
 from skdp.solvers import checks
-from skdp.solvers.base import Problem, Public
+from skdp.solvers.base import Problem, Public, Settings, Solver
 from skdp.solvers.defaults import count_within, expected_row_norm
-from skdp.steps import (
-    NOISE_SCHEDULES,
-    ExponentialNoise,
-    MomentumNoise,
-    StepMatchedNoise,
-    clip_norms,
-)
+from skdp.steps import ExponentialNoise, MomentumNoise, StepMatchedNoise
 
 # Names of noise schedules that follow the solver's momentum and condition number.
 FOLLOWING = ("exponential", "momentum", "momentum_two_phase")
@@ -37,9 +30,7 @@ MANY = 10
 MOST_STEPS = 100_000
 
 
-def bound_rules(
-    solver: Any, public: Public, problem: Problem, values: dict[str, Any]
-) -> dict[str, Any]:
+def bound_rules(solver: Solver, public: Public, problem: Problem, values: Settings) -> Settings:
     """Return the values of "auto" by the bounds; none if no condition number is given.
 
     Parameters
@@ -86,11 +77,11 @@ def bound_rules(
 
 
 def _random_iterate(
-    solver: Any, public: Public, problem: Problem, values: dict[str, Any], gap: float
-) -> dict[str, Any]:
+    solver: Solver, public: Public, problem: Problem, values: Settings, gap: float
+) -> Settings:
     """Return the values of Wang, Ye, Xu (2017, Thm 6.3), which needs no condition number."""
     smoothness = assumed_curvature(public, problem)
-    rule: dict[str, Any] = {"momentum": 0.0, "noise_schedule": "uniform"}
+    rule: Settings = {"momentum": 0.0, "noise_schedule": "uniform"}
     rule["learning_rate"] = 1 / smoothness
     if public.is_noisy:
         alpha = _noise(solver, public, smoothness, gap, values)
@@ -98,9 +89,9 @@ def _random_iterate(
     return rule
 
 
-def named_noise(solver: Any, public: Public, problem: Problem) -> Any:
+def named_noise(solver: Solver, public: Public, problem: Problem) -> steps.RelativeNoise:
     """Return the noise schedule of a resolved solver; names follow its momentum and kappa."""
-    schedule = solver.noise_schedule
+    schedule: steps.RelativeNoise = solver.noise_schedule
     if not (isinstance(schedule, str) and schedule in FOLLOWING):
         return schedule
     gamma = ExponentialNoise().gamma
@@ -110,15 +101,15 @@ def named_noise(solver: Any, public: Public, problem: Problem) -> Any:
         gamma = rule["noise_schedule"].gamma
     if schedule == "exponential":
         return ExponentialNoise(gamma)
-    return NOISE_SCHEDULES[schedule](gamma=gamma, beta=float(solver.momentum))
+    return steps.NOISE_SCHEDULES[schedule](gamma=gamma, beta=float(solver.momentum))
 
 
 # ------------------------------------------------------------------ variance reduction
 
 
 def svrg_rule(
-    solver: Any, public: Public, problem: Problem, clip_norm: float, doubling: bool
-) -> dict[str, Any]:
+    solver: Solver, public: Public, problem: Problem, clip_norm: float, doubling: bool
+) -> Settings:
     """Return epochs, steps and their size by Wang, Ye, Xu (2017, Thms 4.2 and 4.4).
 
     *SVRG.* An epoch halves the excess where eq. (4) holds, which with ``a = 8 eta L`` asks for
@@ -160,18 +151,18 @@ def assumed_curvature(public: Public, problem: Problem) -> float:
     return problem.loss.curvature * (public.row_norm or expected_row_norm(public)) ** 2
 
 
-def _guess(solver: Any, name: str, least: float) -> float | None:
+def _guess(solver: Solver, name: str, least: float) -> float | None:
     value = getattr(solver, name)
     holds = value is None or (is_real(value) and least < value < math.inf)
     require(name, value, f"be None or above {least:g}", holds)
     return None if value is None else float(value)
 
 
-def _refusal(solver: Any, why: str) -> ValueError:
+def _refusal(solver: Solver, why: str) -> ValueError:
     return ValueError(f"solver {solver.name!r}: {why}. Nothing was released.")
 
 
-def _require_bounded_steps(solver: Any) -> None:
+def _require_bounded_steps(solver: Solver) -> None:
     """Raise ValueError if the bounds do not cover the solver's steps."""
     settings = solver.get_params(deep=False)
     with_momentum = not checks.is_auto(settings["momentum"]) and settings["momentum"] != 0
@@ -194,7 +185,7 @@ def _require_bounded_steps(solver: Any) -> None:
         )
 
 
-def _steps(solver: Any, kappa: float, smoothness: float) -> tuple[dict[str, Any], dict[str, float]]:
+def _steps(solver: Solver, kappa: float, smoothness: float) -> tuple[Settings, dict[str, float]]:
     """Return the values by the theorems, and the step size as arguments of `utility_bound`."""
     beta = 0.0 if checks.is_auto(solver.momentum) else solver.momentum
     checks.interval("momentum", beta, low=0.0, below=1.0)
@@ -205,7 +196,7 @@ def _steps(solver: Any, kappa: float, smoothness: float) -> tuple[dict[str, Any]
             "with condition_number the utility bounds decide, which are for one step size "
             f"throughout; got learning_rate={shown(given)}",
         )
-    rule: dict[str, Any] = {"momentum": beta, "averaging": "last"}
+    rule: Settings = {"momentum": beta, "averaging": "last"}
     if beta == 0:
         size = 1.0 if given is None else given * smoothness
         if not size < 2:
@@ -235,11 +226,11 @@ def _steps(solver: Any, kappa: float, smoothness: float) -> tuple[dict[str, Any]
 
 
 def _noise(
-    solver: Any, public: Public, smoothness: float, gap: float, values: dict[str, Any]
+    solver: Solver, public: Public, smoothness: float, gap: float, values: Settings
 ) -> float:
     """Return alpha of the bounds, see `skdp.planning.noise_constant`."""
     clip = values["clip_norm"] if checks.is_auto(solver.clip_norm) else solver.clip_norm
-    norms = clip_norms(clip, 2)
+    norms = steps.clip_norms(clip, 2)
     if norms[0] != norms[1]:
         raise _refusal(
             solver,
@@ -251,7 +242,9 @@ def _noise(
     return planning.noise_constant(size, norm, budget, smoothness, public.n_rows, gap)
 
 
-def _best_number(solver: Any, alpha: float, kappa: float, best: Any, pace: dict[str, float]) -> int:
+def _best_number(
+    solver: Solver, alpha: float, kappa: float, best: steps.NoiseSchedule, pace: dict[str, float]
+) -> int:
     """Return the number of steps that minimises the bound for the solver's noise schedule."""
     schedule = best if checks.is_auto(solver.noise_schedule) else solver.noise_schedule
     if isinstance(schedule, str) and schedule in FOLLOWING:

@@ -1,7 +1,8 @@
 """Ridge regression for many penalties, and their scores, from noisy second moments of folds."""
 
 import math
-from typing import Any, ClassVar
+from collections.abc import Collection, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from skdp._numbers import Array, Indices, is_integer, is_real, require
 from skdp.oracle import Block, GaussianNoise, GramSum, NoisyStatistic, unpack_gram
 from skdp.oracle.public import TARGET_RANGE
 from skdp.solvers import checks, defaults
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 
 # Room in the bound on a record for its target, in units of the target.
 TARGET_SIZE = 1.5
@@ -41,25 +42,26 @@ class FoldMoments(Solver, registered=False):
     less, noise alone decides about directions that the rows hardly have.
     """
 
+    row_norm: Resolved[float]
     name = "fold_moments"
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
-    exact_options: ClassVar[dict[str, Any]] = {}
+    exact_options: ClassVar[Settings] = {}
 
     def __init__(
         self,
         *,
-        alphas: Any = None,
+        alphas: Sequence[float] | None = None,
         n_folds: int = 3,
-        column_sets: Any = None,
-        row_norm: Any = "auto",
+        column_sets: Sequence[Collection[int]] | None = None,
+        row_norm: float | Auto = "auto",
     ) -> None:
         self.alphas = alphas
         self.n_folds = n_folds
         self.column_sets = column_sets
         self.row_norm = row_norm
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         room = TARGET_SIZE * math.sqrt(public.n_outputs)
         return {"row_norm": math.hypot(defaults.gram_row_norm(public, 1.0), room)}
 
@@ -125,7 +127,7 @@ class FoldMoments(Solver, registered=False):
         return [np.diag(float(alpha) * free) for alpha in self.alphas]
 
 
-def check_alphas(alphas: Any) -> None:
+def check_alphas(alphas: Sequence[float]) -> None:
     """Raise ValueError unless these are penalties, at least one of them."""
     try:
         fine = len(alphas) > 0 and all(is_real(a) and 0 <= a < math.inf for a in alphas)
@@ -134,7 +136,7 @@ def check_alphas(alphas: Any) -> None:
     require("alphas", alphas, "be a sequence of finite numbers, at least 0", fine)
 
 
-def check_column_sets(column_sets: Any, n_columns: int) -> None:
+def check_column_sets(column_sets: Sequence[Collection[int]], n_columns: int) -> None:
     """Raise ValueError unless these are sets of numbers of columns, at least one of them."""
     try:
         fine = len(column_sets) > 0 and all(

@@ -1,13 +1,13 @@
 """Gradient descent on noisy, clipped mean gradients: proximal, projected, with momentum."""
 
 import math
-from typing import Any, Self
+from typing import Self
 
 from skdp import steps
 from skdp._numbers import Array, shown
 from skdp.oracle import GaussianNoise, LastIterate
 from skdp.solvers import checks, defaults
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
 from skdp.solvers.batches import check_batches, samplers
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
@@ -112,12 +112,12 @@ class GradientDescent(Solver):
     def __init__(
         self,
         *,
-        max_iter: Any = "auto",
+        max_iter: int | Auto = "auto",
         learning_rate: float | steps.StepSchedule | str = "auto",
-        momentum: Any = "auto",
+        momentum: float | Auto = "auto",
         batch_size: int | float | None = None,
         sampling: str = "poisson",
-        noise_schedule: str | steps.NoiseSchedule | Any = "auto",
+        noise_schedule: steps.RelativeNoise = "auto",
         clip_norm: float | steps.ClippingRule | str = "auto",
         momentum_kind: str = "heavy_ball",
         averaging: str = "auto",
@@ -147,7 +147,7 @@ class GradientDescent(Solver):
     def averages_groups(self, pure: bool) -> bool:
         return self.release == "all" and self.mechanism_for(pure) == "gaussian"
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
         mechanism = self.mechanism_for(public.is_pure)
         laplace = mechanism == "laplace"

@@ -1,11 +1,11 @@
 """Newton's method with two kinds of noise: on the gradient, and on the direction."""
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from skdp.oracle import NewtonDirection, ShrunkGradientSum
 from skdp.solvers import checks, defaults
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 
 
 class Newton(Solver):
@@ -47,19 +47,22 @@ class Newton(Solver):
     ['gradient', 'newton_direction', 'gradient', 'newton_direction']
     """
 
+    damping: Resolved[float]
+    row_norm: Resolved[float]
+    residual_bound: Resolved[float]
     name = "newton"
     purpose = "Reference implementation of Ganesh et al. (2023); 'gd' was never worse."
     needs = frozenset({"smooth_loss", "separable_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
-    exact_options: ClassVar[dict[str, Any]] = {}
+    exact_options: ClassVar[Settings] = {}
 
     def __init__(
         self,
         *,
-        max_iter: Any = "auto",
-        damping: Any = "auto",
-        row_norm: Any = "auto",
-        residual_bound: Any = "auto",
+        max_iter: int | Auto = "auto",
+        damping: float | Auto = "auto",
+        row_norm: float | Auto = "auto",
+        residual_bound: float | Auto = "auto",
         direction_share: float = 0.3,
     ) -> None:
         self.max_iter = max_iter
@@ -68,7 +71,7 @@ class Newton(Solver):
         self.residual_bound = residual_bound
         self.direction_share = direction_share
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         noisy, reach = public.is_noisy, problem.loss.residual_bound
         n_steps, row_norm = self.max_iter, self.row_norm
         if checks.is_auto(n_steps):

@@ -1,11 +1,11 @@
 """Minimise the objective plus a random linear term, and release the minimiser."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from skdp.oracle import PerturbedMinimum
 from skdp.oracle.releases.perturbed import perturbation_damping
 from skdp.solvers import checks
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import GRAM_COLUMNS, gram_row_norm
 
 # Share of epsilon for the curvature of a record, which determines the damping.
@@ -48,6 +48,8 @@ class ObjectivePerturbation(Solver):
     ['perturbed_minimum']
     """
 
+    row_norm: Resolved[float]
+    damping: Resolved[float]
     name = "objective_perturbation"
     purpose = "Reference implementation of objective perturbation; 'gd' was never worse."
     needs = frozenset(
@@ -55,13 +57,13 @@ class ObjectivePerturbation(Solver):
     )
     max_columns = GRAM_COLUMNS
     takes_start = False
-    exact_options: ClassVar[dict[str, Any]] = {}
+    exact_options: ClassVar[Settings] = {}
 
-    def __init__(self, *, row_norm: Any = "auto", damping: Any = "auto") -> None:
+    def __init__(self, *, row_norm: float | Auto = "auto", damping: float | Auto = "auto") -> None:
         self.row_norm = row_norm
         self.damping = damping
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         row_norm = gram_row_norm(public, 0.8) if checks.is_auto(self.row_norm) else self.row_norm
         damping = perturbation_damping(public, problem.loss.curvature, row_norm, CURVATURE_SHARE)
         return {"row_norm": row_norm, "damping": damping}

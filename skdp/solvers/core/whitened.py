@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from skdp._numbers import Array, is_integer
 from skdp.oracle import Coordinates, GramSum, ShrunkGradientSum, unpack_gram
 from skdp.oracle.public import Moments
 from skdp.solvers import checks, defaults
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.shrinkage import spectrum
 
@@ -135,22 +135,26 @@ class Whitened(Solver):
     [('gram', 1), ('gradient', 12)]
     """
 
+    gram_share: Resolved[float]
+    row_norm: Resolved[float]
+    row_factor: Resolved[float]
+    residual_bound: Resolved[float]
     name = "whitened"
     purpose = "For regressions, above all of correlated columns, with enough rows; else for speed."
     needs = frozenset({"smooth_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
     looks_halfway = True
-    exact_options: ClassVar[dict[str, Any]] = {}
+    exact_options: ClassVar[Settings] = {}
 
     def __init__(
         self,
         *,
-        max_iter: Any = "auto",
-        momentum: Any = "auto",
-        gram_share: Any = "auto",
-        row_norm: Any = "auto",
-        row_factor: Any = "auto",
-        residual_bound: Any = "auto",
+        max_iter: int | Auto = "auto",
+        momentum: float | Auto = "auto",
+        gram_share: float | Auto = "auto",
+        row_norm: float | Auto = "auto",
+        row_factor: float | Auto = "auto",
+        residual_bound: float | Auto = "auto",
     ) -> None:
         self.max_iter = max_iter
         self.momentum = momentum
@@ -159,7 +163,7 @@ class Whitened(Solver):
         self.row_factor = row_factor
         self.residual_bound = residual_bound
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         noisy = public.is_noisy
         reach, rule = problem.loss.residual_bound, _rule(problem)
         if reach is None:

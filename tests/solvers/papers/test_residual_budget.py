@@ -103,7 +103,7 @@ def test_a_run_that_ends_early_returns_something(averaging, boost):
 
 def test_the_filter_refuses_a_solver_that_overspends(monkeypatch, regression):
     """A mutant that forgets to look at what is left is stopped by the guard."""
-    from skdp.solvers import residual_budget
+    from skdp.solvers.papers.hong_2022 import residual_budget
 
     monkeypatch.setattr(residual_budget, "ROUNDING", math.inf)
     model = skdp.DPRidge(solver=ResidualBudget(max_iter=9, boost=3.0), epsilon=0.01)

@@ -1,14 +1,14 @@
 """Gradient descent that requests budget step by step, and stops when too little is left."""
 
 import math
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from skdp import steps
 from skdp._numbers import Array, is_real, require
 from skdp.solvers import checks
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
 from skdp.solvers.defaults import descent_defaults
 
@@ -76,11 +76,11 @@ class ResidualBudget(Solver):
     def __init__(
         self,
         *,
-        max_iter: Any = "auto",
+        max_iter: int | Auto = "auto",
         learning_rate: float | steps.StepSchedule | str = "auto",
-        momentum: Any = "auto",
+        momentum: float | Auto = "auto",
         momentum_kind: str = "auto",
-        noise_schedule: str | steps.NoiseSchedule | Any = "auto",
+        noise_schedule: steps.RelativeNoise = "auto",
         clip_norm: float | steps.ClippingRule | str = "auto",
         averaging: str = "auto",
         boost: float = 1.0,
@@ -101,7 +101,7 @@ class ResidualBudget(Solver):
     def averages_groups(self, pure: bool) -> bool:
         return True
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         given = checks.given_steps(self.max_iter, self.learning_rate)
         values = {**descent_defaults(public, problem, *given), "momentum_kind": "heavy_ball"}
         return values | bound_rules(self, public, problem, values)

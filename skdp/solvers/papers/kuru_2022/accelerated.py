@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from skdp import steps
 from skdp._numbers import Array, is_real, require, shown
 from skdp.planning import sampling_variance
 from skdp.solvers import checks, defaults
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import batch_rate, batch_rows, check_batches, samplers
 
 # Largest number of steps that max_iter="auto" considers.
@@ -61,14 +61,16 @@ class Accelerated(Solver):
     Optimization Algorithms. SIAM Journal on Optimization, 2022.
     """
 
+    strong_convexity: Resolved[float]
+    initial_gap: Resolved[float]
     needs = frozenset({"smooth_penalty", "strongly_convex", "unconstrained"})
     mechanisms = ("gaussian", "laplace")
 
     def __init__(
         self,
         *,
-        max_iter: Any = "auto",
-        noise_schedule: str | steps.NoiseSchedule | Any = "optimal",
+        max_iter: int | Auto = "auto",
+        noise_schedule: steps.RelativeNoise = "optimal",
         mechanism: str = "auto",
         clip_norm: float | steps.ClippingRule | str = "auto",
         step: float = 1.0,
@@ -82,12 +84,12 @@ class Accelerated(Solver):
         self.max_iter = max_iter
         self.noise_schedule = noise_schedule
         self.mechanism = mechanism
-        self.clip_norm: Any = clip_norm
+        self.clip_norm = clip_norm
         self.step = step
-        self.smoothness: Any = smoothness
-        self.strong_convexity: Any = strong_convexity
+        self.smoothness = smoothness
+        self.strong_convexity = strong_convexity
         self.smoothness_share = smoothness_share
-        self.initial_gap: Any = initial_gap
+        self.initial_gap = initial_gap
         self.batch_size = batch_size
         self.sampling = sampling
 
@@ -136,7 +138,7 @@ class Accelerated(Solver):
     def averages_groups(self, pure: bool) -> bool:
         return self.mechanism_for(pure) == "gaussian"
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         mechanism = self.mechanism_for(public.is_pure)
         laplace = mechanism == "laplace"
         rule = defaults.laplace_descent_defaults if laplace else defaults.descent_defaults

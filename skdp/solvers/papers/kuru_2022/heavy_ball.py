@@ -1,14 +1,12 @@
 """Polyak's heavy ball, with momentum and number of steps that minimise an error bound."""
 
-from typing import Any
-
 import numpy as np
 
 from skdp import steps
 from skdp._numbers import Array
 from skdp.planning import heavy_ball_bounds, heavy_ball_rate, tune_heavy_ball
 from skdp.solvers import checks
-from skdp.solvers.base import Problem, Public
+from skdp.solvers.base import Auto, Problem, Public
 from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated
 
 
@@ -54,9 +52,9 @@ class HeavyBallDescent(Accelerated):
     def __init__(
         self,
         *,
-        max_iter: Any = "auto",
-        momentum: Any = "auto",
-        noise_schedule: str | steps.NoiseSchedule | Any = "optimal",
+        max_iter: int | Auto = "auto",
+        momentum: float | Auto = "auto",
+        noise_schedule: steps.RelativeNoise = "optimal",
         mechanism: str = "auto",
         clip_norm: float | steps.ClippingRule | str = "auto",
         step: float = 1.0,

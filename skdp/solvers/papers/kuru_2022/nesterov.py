@@ -1,7 +1,7 @@
 """Nesterov's accelerated gradient method, in one stage or in several stages of falling steps."""
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from skdp import steps
 from skdp._numbers import Array, is_real, require
 from skdp.planning import multistage_bounds, multistage_sizes, nesterov_bounds
 from skdp.solvers import checks
-from skdp.solvers.base import Problem, Public
+from skdp.solvers.base import Auto, Problem, Public, Resolved, Settings
 from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated
 
 
@@ -111,18 +111,19 @@ class MultistageNesterov(Accelerated):
     True
     """
 
+    first_stage: Resolved[int]
     name = "multistage_nesterov"
     purpose = "Reference implementation of DP-MASG (Kuru et al. 2022); 'gd' was mostly better."
     # The steps of later stages are so short that many more of them would be needed.
-    exact_options: ClassVar[dict[str, Any]] = {"max_iter": 3000, "first_stage": 2800}
+    exact_options: ClassVar[Settings] = {"max_iter": 3000, "first_stage": 2800}
 
     def __init__(
         self,
         *,
-        max_iter: Any = "auto",
-        first_stage: Any = "auto",
+        max_iter: int | Auto = "auto",
+        first_stage: int | Literal["auto", "published"] = "auto",
         p: float = 1.0,
-        noise_schedule: str | steps.NoiseSchedule | Any = "optimal",
+        noise_schedule: steps.RelativeNoise = "optimal",
         mechanism: str = "auto",
         clip_norm: float | steps.ClippingRule | str = "auto",
         step: float = 1.0,
@@ -151,13 +152,13 @@ class MultistageNesterov(Accelerated):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        if not (checks.is_auto(self.first_stage) or self.first_stage == "published"):
+        if not (checks.is_auto(self.first_stage) or checks.is_word(self.first_stage, "published")):
             checks.count(first_stage=self.first_stage)
         holds = is_real(self.p) and 0 <= self.p < math.inf
         require("p", self.p, "be a number, at least 0", holds)
 
     def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
-        if self.first_stage == "published":
+        if checks.is_word(self.first_stage, "published"):
             root = math.sqrt(self._kappa(smoothness, problem))
             self.first_stage = max(1, math.ceil(2 * root * math.log(root)))
         if checks.is_auto(self.first_stage):

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from skdp._numbers import Array, is_real, require
 from skdp.oracle import Cut, ResidualCount, SquaredNormSum
 from skdp.solvers import checks
-from skdp.solvers.base import Oracle, Problem, Public, Solution
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution
 from skdp.solvers.clip_tracker import count_ratio, noisy_count
 from skdp.solvers.defaults import UNCLIPPED, expected_row_norm, target_unit
 from skdp.solvers.papers.varshney_2022.one_pass import (
@@ -117,6 +117,11 @@ class AdaptiveShuffledSGD(OnePassSolver):
     True
     """
 
+    stat_share: Resolved[float]
+    quantile: Resolved[float]
+    clip_factor: Resolved[float]
+    domain_bound: Resolved[float]
+    row_norm: Resolved[float]
     name = "adaptive_shuffled_sgd"
     purpose = "For rows that can be read only once: one pass, with a clip that follows residuals."
     averages = AVERAGES
@@ -124,17 +129,17 @@ class AdaptiveShuffledSGD(OnePassSolver):
     def __init__(
         self,
         *,
-        max_iter: Any = "auto",
-        learning_rate: Any = "auto",
-        stat_share: Any = "auto",
+        max_iter: int | Auto = "auto",
+        learning_rate: float | Auto = "auto",
+        stat_share: float | Auto = "auto",
         search: str = "binary",
         resolution: float = 2.0**-20,
-        quantile: Any = "auto",
-        clip_factor: Any = "auto",
-        domain_bound: Any = "auto",
-        row_norm: Any = "auto",
-        curvature: Any = "auto",
-        kappa: Any = "auto",
+        quantile: float | Auto = "auto",
+        clip_factor: float | Auto = "auto",
+        domain_bound: float | Auto = "auto",
+        row_norm: float | Literal["auto", "private"] = "auto",
+        curvature: float | Auto = "auto",
+        kappa: float | Auto = "auto",
         averaging: str = "tail",
         polish_iter: int = 0,
         polish_share: float = 0.2,
@@ -156,7 +161,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     # ------------------------------------------------------------------ public facts
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         self._check_search()
         guess = Guess.of(public, problem, self.curvature, self.kappa, self.row_norm)
         reach = problem.loss.residual_bound
@@ -215,7 +220,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
         checks.positive(learning_rate=self.learning_rate, domain_bound=self.domain_bound)
-        if self.row_norm != "private":
+        if not checks.is_word(self.row_norm, "private"):
             checks.positive(row_norm=self.row_norm)
         holds = is_real(self.quantile) and 0 < self.quantile <= 1
         require("quantile", self.quantile, "be a number in (0, 1]", holds)
@@ -227,7 +232,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
         The first piece, which is empty where the norm of rows is public, estimates that norm.
         """
-        first = int(NORM_ROWS * n_rows) if self.row_norm == "private" else 0
+        first = int(NORM_ROWS * n_rows) if checks.is_word(self.row_norm, "private") else 0
         cuts = [0, first]
         for t in range(self.max_iter):
             start = first + (n_rows - first) * t // self.max_iter
@@ -259,7 +264,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     def _row_norm(self, oracle: Oracle, cuts: tuple[int, ...], noise: float) -> float:
         """Root of the mean squared norm of rows; "private" estimates it on rows of its own."""
-        if self.row_norm != "private":
+        if not checks.is_word(self.row_norm, "private"):
             return float(self.row_norm)
         limit = oracle.public.row_norm or LARGEST_NORM * expected_row_norm(oracle.public)
         rows = Cut(0, cuts, 0)

@@ -14,13 +14,13 @@ Thakurta, Jain (2022),
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from skdp._numbers import Array, is_real, shown
 from skdp.solvers import checks
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import expected_row_norm
 
 # Expected curvature along the steepest direction of standardised, somewhat correlated columns, in
@@ -35,11 +35,12 @@ class OnePassSolver(Solver):
 
     one_pass = True
     # One pass ends near the minimum; steps over all rows reach it.
-    exact_options: ClassVar[dict[str, Any]] = {"polish_iter": 3000}
+    exact_options: ClassVar[Settings] = {"polish_iter": 3000}
     averages: ClassVar[tuple[str, ...]]
 
-    max_iter: Any
-    curvature: Any
+    learning_rate: Resolved[float]
+    curvature: Resolved[float]
+    kappa: Resolved[float]
     averaging: str
     polish_iter: int
     polish_share: float
@@ -128,7 +129,12 @@ class Guess:
 
     @classmethod
     def of(
-        cls, public: Public, problem: Problem, curvature: Any, kappa: Any, row_norm: Any = "auto"
+        cls,
+        public: Public,
+        problem: Problem,
+        curvature: float | Auto,
+        kappa: float | Auto,
+        row_norm: float | str = "auto",
     ) -> Self:
         """Check guesses, and put values for standardised columns in place of "auto".
 
@@ -143,7 +149,7 @@ class Guess:
         checks.positive(curvature=curvature)
         if checks.is_auto(kappa):
             flattest = problem.loss.curvature * scale + problem.strong_convexity
-            kappa = max(1.0, curvature / flattest)
+            kappa = max(1.0, float(curvature) / flattest)
         if not is_real(row_norm):
             row_norm = expected_row_norm(public)
         checks.positive(kappa=kappa, row_norm=row_norm)

@@ -1,13 +1,12 @@
 """One pass of clipped, noisy steps over shuffled rows (DP-SSGD)."""
 
 import math
-from typing import Any
 
 from skdp._numbers import is_integer, is_real, shown
 from skdp.accounting import Gaussian, Shuffled
 from skdp.oracle import GaussianNoise, ShuffledPass, compiled
 from skdp.solvers import checks
-from skdp.solvers.base import Oracle, Problem, Public, Solution
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution
 from skdp.solvers.defaults import descent_defaults
 from skdp.solvers.papers.varshney_2022.one_pass import (
     Guess,
@@ -76,6 +75,7 @@ class ShuffledSGD(OnePassSolver):
     'shuffle'
     """
 
+    clip_norm: Resolved[float]
     name = "shuffled_sgd"
     purpose = "For rows that can be read only once; prefer 'adaptive_shuffled_sgd' for regression."
     averages = tuple(AVERAGES)
@@ -83,12 +83,12 @@ class ShuffledSGD(OnePassSolver):
     def __init__(
         self,
         *,
-        max_iter: Any = "auto",
+        max_iter: int | Auto = "auto",
         batch_size: int | float | None = None,
-        learning_rate: Any = "auto",
-        clip_norm: Any = "auto",
-        curvature: Any = "auto",
-        kappa: Any = "auto",
+        learning_rate: float | Auto = "auto",
+        clip_norm: float | Auto = "auto",
+        curvature: float | Auto = "auto",
+        kappa: float | Auto = "auto",
         averaging: str = "tail",
         polish_iter: int = 0,
         polish_share: float = 0.2,
@@ -103,7 +103,7 @@ class ShuffledSGD(OnePassSolver):
         self.polish_iter = polish_iter
         self.polish_share = polish_share
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         guess = Guess.of(public, problem, self.curvature, self.kappa)
         n_blocks = self._blocks(public, guess)
         values = {
@@ -159,7 +159,7 @@ class ShuffledSGD(OnePassSolver):
         return self._polished(oracle, oracle.ask(run), self.clip_norm)
 
 
-def rows_per_block(batch_size: Any, n_rows: int) -> int:
+def rows_per_block(batch_size: float, n_rows: int) -> int:
     """Turn a batch size into a number of rows."""
     if is_integer(batch_size) and batch_size >= 1:
         return min(int(batch_size), n_rows)

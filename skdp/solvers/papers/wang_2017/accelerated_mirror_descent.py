@@ -1,16 +1,16 @@
 """Accelerated mirror descent on a bounded set: DP-AccMD, for more columns than rows."""
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from skdp._numbers import Array, is_real
 from skdp.objective import L1Ball, Simplex
 from skdp.solvers import checks
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
 from skdp.solvers.defaults import count_within, descent_defaults
-from skdp.steps import ClippingRule, NoiseSchedule, clip_norms, relative_noise
+from skdp.steps import ClippingRule, RelativeNoise, clip_norms, relative_noise
 from skdp.steps.mirror_maps import MirrorMap, mirror_map
 
 # Fewest and most steps.
@@ -86,15 +86,15 @@ class AcceleratedMirrorDescent(Solver):
 
     name = "accelerated_mirror_descent"
     purpose = "Reference implementation of DP-AccMD (Wang, Ye, Xu 2017); 'gd' was mostly better."
-    exact_options: ClassVar[dict[str, Any]] = {"max_iter": 3000, "smoothness": 20.0}
+    exact_options: ClassVar[Settings] = {"max_iter": 3000, "smoothness": 20.0}
     needs = frozenset({"bounded_set", "smooth_penalty"})
 
     def __init__(
         self,
         *,
-        max_iter: Any = "auto",
+        max_iter: int | Auto = "auto",
         smoothness: float | str = "auto",
-        noise_schedule: str | NoiseSchedule | Any = "auto",
+        noise_schedule: RelativeNoise = "auto",
         clip_norm: float | ClippingRule | str = "auto",
     ) -> None:
         self.max_iter = max_iter
@@ -102,7 +102,7 @@ class AcceleratedMirrorDescent(Solver):
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         """Return values that minimise the bound of Wang, Ye, Xu (2017, (76)).
 
         With noise of standard deviation ``sigma = C sqrt(T) / (mu n)`` on each coordinate of a mean
@@ -155,7 +155,8 @@ class AcceleratedMirrorDescent(Solver):
         self._noises()
 
     def _alphas(self) -> Array:
-        return (np.arange(self.max_iter) + 2.0) / (4.0 * float(self.smoothness))
+        sizes = (np.arange(self.max_iter) + 2.0) / (4.0 * float(self.smoothness))
+        return np.asarray(sizes, dtype=np.float64)
 
     def _noises(self) -> Array:
         return relative_noise(self.noise_schedule, self.max_iter, sizes=self._alphas())

@@ -4,15 +4,15 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from skdp._numbers import Array, is_real, require
-from skdp.oracle import GaussianNoise, SVRGPass, compiled, noisy_gradient
+from skdp.oracle import GaussianNoise, NoisyStatistic, SVRGPass, compiled, noisy_gradient
 from skdp.solvers import checks, defaults
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
-from skdp.solvers.batches import batch_rate, check_batches, samplers
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.batches import BatchSize, batch_rate, check_batches, samplers
 from skdp.solvers.core.bound_rules import svrg_rule
 from skdp.steps import ClippingRule, clip_norms
 
@@ -78,11 +78,17 @@ class VarianceReduced(Solver):
     More General. NeurIPS 2017.
     """
 
+    inner_steps: Resolved[int]
+    batch_size: Resolved[BatchSize]
+    difference_clip: Resolved[float]
+    difference_slope: Resolved[float]
+    snapshot_share: Resolved[float]
+
     def __init__(
         self,
         *,
-        max_iter: Any = "auto",
-        inner_steps: Any = "auto",
+        max_iter: int | Auto = "auto",
+        inner_steps: int | Auto = "auto",
         batch_size: int | float | str | None = "auto",
         sampling: str = "poisson",
         learning_rate: float | str = "auto",
@@ -100,9 +106,9 @@ class VarianceReduced(Solver):
         self.sampling = sampling
         self.learning_rate = learning_rate
         self.clip_norm = clip_norm
-        self.difference_clip: Any = difference_clip
-        self.difference_slope: Any = difference_slope
-        self.snapshot_share: Any = snapshot_share
+        self.difference_clip = difference_clip
+        self.difference_slope = difference_slope
+        self.snapshot_share = snapshot_share
         self.snapshot_noise = snapshot_noise
         self.condition_number = condition_number
         self.initial_gap = initial_gap
@@ -119,7 +125,7 @@ class VarianceReduced(Solver):
     def _automatic_inner_steps(self, max_iter: int) -> int:
         """Return the steps of an epoch by default, given the number of all steps."""
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         """Return the distance and clip of gradient descent, in plain steps."""
         longest = defaults.longest_plain_step(public, problem, PLAIN_STEP)
         distance = defaults.travelled_distance(public, problem, TRAVEL)
@@ -199,13 +205,13 @@ class VarianceReduced(Solver):
         point = anchor = oracle.problem.prox(oracle.start(), 0.0)
         for length, clip_norm in zip(lengths, clips, strict=True):
             # 1. The snapshot: released once, or noised afresh for each step inside of the pass.
-            snapshot: Any
+            snapshot: Array | NoisyStatistic
             if self.snapshot_noise == "once":
                 snapshot = oracle.gradient(anchor, clip_norm, snapshots)
+                if step is not None:
+                    size = step.next(anchor, snapshot, length, size)
             else:
                 snapshot = noisy_gradient(anchor, clip_norm, snapshots)
-            if step is not None:
-                size = step.next(anchor, snapshot, length, size)
             # 2. The inner steps.
             chosen = tuple(itertools.islice(batches, length))
             sampler = chosen if any(one != chosen[0] for one in chosen) else chosen[0]
@@ -308,7 +314,7 @@ class SVRG(VarianceReduced):
 
     name = "svrg"
     purpose = "DP-SVRG (Wang, Ye, Xu 2017): ahead of 'gd' after few passes, behind after many."
-    exact_options: ClassVar[dict[str, Any]] = {"max_iter": 2000, "inner_steps": 50}
+    exact_options: ClassVar[Settings] = {"max_iter": 2000, "inner_steps": 50}
 
     def _epochs(self) -> Iterator[int]:
         return itertools.repeat(self.inner_steps)
@@ -353,7 +359,7 @@ class SVRGPlusPlus(VarianceReduced):
 
     name = "svrg++"
     purpose = "DP-SVRG++ (Wang, Ye, Xu 2017): ahead of 'gd' after few passes, behind after many."
-    exact_options: ClassVar[dict[str, Any]] = {"max_iter": 2540, "inner_steps": 10}
+    exact_options: ClassVar[Settings] = {"max_iter": 2540, "inner_steps": 10}
 
     def _epochs(self) -> Iterator[int]:
         length = int(self.inner_steps)

@@ -1,11 +1,9 @@
 """Stochastic gradient descent with falling step sizes, to which the noise is matched."""
 
-from typing import Any
-
 from skdp import steps
 from skdp._numbers import Array
 from skdp.solvers import checks, defaults
-from skdp.solvers.base import Oracle, Problem, Public, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
 from skdp.solvers.batches import check_batches, samplers
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 
@@ -70,11 +68,11 @@ class AdaptiveNoiseSGD(Solver):
     def __init__(
         self,
         *,
-        max_iter: Any = "auto",
+        max_iter: int | Auto = "auto",
         learning_rate: float | steps.StepSchedule | steps.AdaptiveStep | str = "auto",
         batch_size: int | float | None = None,
         sampling: str = "poisson",
-        noise_schedule: str | steps.NoiseSchedule | Any = "step_matched",
+        noise_schedule: steps.RelativeNoise = "step_matched",
         clip_norm: float | steps.ClippingRule | str = "auto",
         averaging: str = "auto",
     ) -> None:
@@ -89,7 +87,7 @@ class AdaptiveNoiseSGD(Solver):
     def averages_groups(self, pure: bool) -> bool:
         return True
 
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         """Return the distance, clip and average of gradient descent, with falling steps.
 
         Steps are ``initial / sqrt(T/3 + t)``, so that the last of the T is half as long as the
