@@ -1,4 +1,4 @@
-"""Utility bounds of gradient descent: the expected excess after a number of steps.
+"""Bound the expected excess of gradient descent after a number of steps (utility bounds).
 
 All bounds are relative to the initial excess, so that 1 means that nothing is gained (Hong, Wang,
 Zhou 2022, "ERUB"). They hold for a mean loss that is M-smooth and satisfies the
@@ -25,7 +25,7 @@ def noise_constant(
     n_rows: int,
     initial_excess: float,
 ) -> float:
-    """Excess that the noise of one step with the whole budget leaves, relative to the initial one.
+    """Return the excess due to the noise of one step with the whole budget, over the initial one.
 
     ``alpha = D G**2 / (2 R M n**2 (F(w_1) - F*))`` (Hong, Wang, Zhou 2022, eq. 4).
 
@@ -84,7 +84,7 @@ def utility_bound(
     step: float = 1.0,
     batch_noise: float = 0.0,
 ) -> float:
-    """Bound on the expected excess after ``n_steps``, relative to the initial excess.
+    """Bound the expected excess after ``n_steps``, relative to the initial excess.
 
     ``gamma**T + a sum_t q_t (sigma_t**2 R + b / alpha)``. Without momentum ``q_t = gamma**(T-t)``,
     ``gamma = 1 - s (2 - s)/kappa``, ``a = alpha s**2``, for steps of s/M; s = 1 is the theorem of

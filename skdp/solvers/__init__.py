@@ -81,7 +81,7 @@ def available(
     n_features: int = 10,
     **shape: object,
 ) -> Listing:
-    """Names of the solvers, with the purpose of each in a line: all of them, or those that fit.
+    """Return the names of all solvers, or of those that fit, with the purpose of each in a line.
 
     A search over the names that fit an estimator has no fit that is refused.
 
@@ -95,7 +95,7 @@ def available(
     n_features : int, default=10
         Number of columns.
     **shape
-        What else the estimator's ``plan`` takes, such as ``n_classes``.
+        Further arguments of the estimator's ``plan``, such as ``n_classes``.
 
     Returns
     -------

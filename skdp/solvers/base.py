@@ -42,7 +42,7 @@ from skdp.objective import CAPABILITIES, Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers import checks
 
-# What the author of a solver needs, in one place.
+# For authors of solvers: everything in one place.
 __all__ = [
     "REGISTRY", "Auto", "Oracle", "Problem", "Public", "Resolved", "Settings", "Solution", "Solver",
 ]  # fmt: skip
@@ -86,7 +86,7 @@ class Solver(BaseEstimator):
         Value of the estimators' ``solver`` parameter that selects this solver. With
         ``registered=False`` as an argument of the class, the name is for messages only.
     purpose : str
-        What the solver is for, and when to prefer another one, in a line.
+        Problems that the solver is for, and when to prefer another one, in a line.
     needs : frozenset of str
         Capabilities that the problem has to provide, see `skdp.objective.Problem.provides`.
     mechanisms : tuple of str
@@ -94,9 +94,6 @@ class Solver(BaseEstimator):
         ``mechanism`` selects one.
     max_columns : int or None
         Largest number of columns, intercept included; None means any number.
-    exact_options : dict
-        Hyperparameters with which it reaches the minimum of a small problem without noise. The
-        contract tests use them.
     pure_dp : bool
         Whether, with its hyperparameters, it can meet a budget with delta = 0.
     adaptive : bool
@@ -115,7 +112,6 @@ class Solver(BaseEstimator):
     needs: ClassVar[frozenset[str]] = frozenset()
     mechanisms: ClassVar[tuple[str, ...]] = ("gaussian",)
     max_columns: ClassVar[int | None] = None
-    exact_options: ClassVar[Settings] = {"max_iter": 3000}
     adaptive: bool = False
     one_pass: ClassVar[bool] = False
     looks_halfway: ClassVar[bool] = False
@@ -140,7 +136,7 @@ class Solver(BaseEstimator):
 
     @property
     def pure_dp(self) -> bool:
-        """Whether the solver uses Laplace noise if delta is 0."""
+        """Return whether the solver uses Laplace noise if delta is 0."""
         return "laplace" in self.mechanisms and self.mechanism_for(pure=True) == "laplace"
 
     def mechanism_for(self, pure: bool) -> str:
@@ -155,7 +151,7 @@ class Solver(BaseEstimator):
         return problem.provides
 
     def averages_groups(self, pure: bool) -> bool:
-        """Whether all of its gradients may be means of groups, clipped as a whole.
+        """Return whether all of its gradients may be means of groups, clipped as a whole.
 
         Its default clipping norm allows for that then; else each row's gradient is clipped.
         """
@@ -205,7 +201,7 @@ class Solver(BaseEstimator):
     def has_long_passes(self, public: Public) -> bool:
         """Whether, resolved, it takes passes of steps that are worth compiling.
 
-        `skdp.oracle.compiled.is_long` says so, which loads what it needs ahead of a fit then.
+        By `skdp.oracle.compiled.is_long`; the compiled code is then loaded ahead of a fit.
         """
         return False
 
@@ -257,7 +253,7 @@ def menu(names: Iterable[str] = REGISTRY) -> dict[str, str]:
 def short_menu(names: Iterable[str] = REGISTRY) -> str:
     """Return a menu for a refusal: a line for each general solver, and the others' names."""
     purposes = menu(names)
-    lines = [f"{name}: {what}" for name, what in purposes.items() if not _is_of_a_paper(name)]
+    lines = [f"{name}: {purpose}" for name, purpose in purposes.items() if not _is_of_a_paper(name)]
     others = [name for name in purposes if _is_of_a_paper(name)]
     return "\n".join([*lines, *([f"Of papers: {', '.join(others)}."] if others else [])])
 

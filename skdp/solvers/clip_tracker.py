@@ -1,4 +1,4 @@
-"""Clipping norms during a run: fixed beforehand, or adapted to noisy counts."""
+"""Provide the clipping norm of each step: fixed beforehand, or adapted to noisy counts."""
 
 import math
 
@@ -41,18 +41,18 @@ def resolve_clip(solver: Solver, public: Public, problem: Problem) -> None:
 
 
 def count_ratio(public: Public) -> float:
-    """Ratio of a count's noise to that of a gradient of the same cost, each in its own unit."""
+    """Return a count's noise over that of a gradient of the same cost, each in its own unit."""
     return Gaussian(1.0, spread=1.0).sensitivity(public.adjacency) / public.sensitivity_factor
 
 
 def noisy_count(oracle: Oracle, count: Statistic, noise: float, rows: Sampler) -> float:
-    """Ask for a count; a gradient of the same cost would have the same relative ``noise``."""
+    """Request a count; a gradient of the same cost would have the same relative ``noise``."""
     mechanism = GaussianNoise(noise * count_ratio(oracle.public))
     return float(oracle.ask(NoisyStatistic(count, mechanism, rows))[0])
 
 
 class ClipTracker:
-    """Yields the clipping norm of each step; an adaptive rule asks for a count before each.
+    """Yields the clipping norm of each step; an adaptive rule requests a count before each.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Clipping norms: the bound on one record's gradient in each step, fixed or adaptive."""
+"""Define clipping norms, the bound on one record's gradient in each step: fixed or adaptive."""
 
 from abc import abstractmethod
 
@@ -80,7 +80,7 @@ class AdaptiveClipping(ClippingRule):
     def norms(self, n_steps: int) -> Array:
         raise ValueError(
             "adaptive clipping follows noisy counts, which this solver (or release='last') does "
-            "not ask for; solvers 'gd' and 'adp_sgd' do."
+            "not request; solvers 'gd' and 'adp_sgd' do."
         )
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""Noise schedules by name: how the noise of each step compares with that of the others."""
+"""Define noise schedules: the noise of each step relative to that of the others."""
 
 import math
 from collections.abc import Callable
@@ -261,7 +261,7 @@ class CustomNoise(NoiseSchedule):
     influence : array of shape (n_steps,), callable (t, n_steps) -> float, or float, default=1.0
         Positive weights q_t, of which only the ratios matter. One number stands for equal weights.
     logarithmic : bool, default=False
-        Whether ``influence`` holds log q_t, which does not overflow in long runs.
+        Whether ``influence`` is log q_t, which does not overflow in long runs.
     """
 
     def __init__(
@@ -306,7 +306,10 @@ RelativeNoise = NoiseSchedule | Named | ArrayLike
 
 
 def relative_noise(
-    schedule: RelativeNoise, n_steps: int, law: str = "gaussian", sizes: ArrayLike | None = None
+    schedule: RelativeNoise,
+    n_steps: int,
+    composition: str = "gaussian",
+    sizes: ArrayLike | None = None,
 ) -> Array:
     """Turn a name, a schedule or an array of relative noise into ``n_steps`` positive numbers.
 
@@ -314,8 +317,8 @@ def relative_noise(
     ----------
     schedule : str, tuple (str, dict), NoiseSchedule or array of shape (n_steps,)
     n_steps : int
-    law : {"gaussian", "laplace"}, default="gaussian"
-        Law of the noise.
+    composition : {"gaussian", "laplace"}, default="gaussian"
+        Rule by which costs add up: squares of mu for "gaussian", epsilons for "laplace".
     sizes : array of shape (n_steps,) or None, default=None
         Step sizes of the solver, for a schedule that follows them.
 
@@ -339,7 +342,7 @@ def relative_noise(
         schedule = schedules.schedule_by_name("noise_schedule", NOISE_SCHEDULES, schedule)
     if isinstance(schedule, StepMatchedNoise) and schedule.steps is None and sizes is not None:
         positive = positive_numbers(sizes, n_steps, "learning_rate")
-        return influence_to_noise(2 * np.log(positive), law)
+        return influence_to_noise(2 * np.log(positive), composition)
     if isinstance(schedule, NoiseSchedule):
-        return positive_numbers(schedule.relative(n_steps, law), n_steps, "noise_schedule")
+        return positive_numbers(schedule.relative(n_steps, composition), n_steps, "noise_schedule")
     return positive_numbers(schedule, n_steps, "noise_schedule")

@@ -1,7 +1,6 @@
 """Least squares from noisy sufficient statistics, with a ridge that adapts to their noise."""
 
 import math
-from typing import ClassVar
 
 import numpy as np
 
@@ -52,7 +51,6 @@ class AdaptiveSufficientStatistics(Solver):
     purpose = "Reference implementation of AdaSSP (Wang 2018); 'gd' was never worse."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
-    exact_options: ClassVar[Settings] = {}
 
     def __init__(
         self, *, row_norm: float | Auto = "auto", target_bound: float | Auto = "auto"
@@ -81,8 +79,8 @@ class AdaptiveSufficientStatistics(Solver):
         least, least_std = oracle.with_share(SmallestEigenvalue(self.row_norm), 1 / 3)
         bounds = self.row_norm, self.target_bound
         start = oracle.start()
-        what = ShrunkGradientSum(start, *bounds, whole_records=True)
-        gradient, _ = oracle.with_share(what, 1 / 3)
+        request = ShrunkGradientSum(start, *bounds, whole_records=True)
+        gradient, _ = oracle.with_share(request, 1 / 3)
         gradient = gradient + public.n_rows * oracle.problem.penalty_gradient(start)
         # 2. A lower bound on the smallest eigenvalue, and the ridge that compensates for it.
         quantile = math.sqrt(math.log(TAIL_CONSTANT / public.tail_probability))

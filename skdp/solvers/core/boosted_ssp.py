@@ -1,7 +1,6 @@
 """Least squares from a noisy Gram matrix, followed by rounds of gradient boosting."""
 
 import math
-from typing import ClassVar
 
 from skdp._numbers import Array
 from skdp.oracle import GradientSum, GramSum, ResidualSquares, unpack_gram
@@ -67,7 +66,6 @@ class BoostedSufficientStatistics(Solver):
     purpose = "Reference implementation of boosted sufficient statistics; 'gd' was never worse."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
-    exact_options: ClassVar[Settings] = {}
 
     def __init__(
         self,
@@ -99,8 +97,8 @@ class BoostedSufficientStatistics(Solver):
             checks.count(rounds=self.rounds)
         checks.share(gram_share=self.gram_share)
         checks.positive(row_norm=self.row_norm, clip_norm=self.clip_norm)
-        left = 1 - self.gram_share - SQUARES_SHARE * max(self.rounds - 1, 0)
-        if left <= 0:
+        remaining = 1 - self.gram_share - SQUARES_SHARE * max(self.rounds - 1, 0)
+        if remaining <= 0:
             raise ValueError(
                 f"gram_share={self.gram_share!r} and {self.rounds} rounds leave nothing for "
                 "the gradients."
@@ -112,7 +110,7 @@ class BoostedSufficientStatistics(Solver):
     def _at_once(self, oracle: Oracle) -> Solution:
         public = oracle.public
         size = public.n_parameters
-        # Targets in a unit that suits the bound on rows; without noise there is no bound.
+        # Targets in a unit that fits the bound on rows; without noise there is no bound.
         unit = target_unit(public)
         if oracle.is_noisy:
             unit /= TARGET_RATIO * self.row_norm
@@ -120,18 +118,18 @@ class BoostedSufficientStatistics(Solver):
         norm = self.row_norm * math.hypot(1.0, TARGET_RATIO)
         answer, std = oracle.with_share(GramSum(norm, unit, bound), 1.0)
         joint = unpack_gram(answer, size + public.n_outputs)
-        found = spectrum(joint[:size, :size], std, defaults.penalty_hessian(oracle.problem, public))
+        eigen = spectrum(joint[:size, :size], std, defaults.penalty_hessian(oracle.problem, public))
         # Moments of the residuals at the start; without one, those of the targets.
         start = oracle.start()
         push = joint[:size, size:] * unit - joint[:size, :size] @ start
         push -= public.n_rows * oracle.problem.penalty_gradient(start)
-        return Solution(start + bayes_step(found, push, std * unit / math.sqrt(2), std), 1)
+        return Solution(start + bayes_step(eigen, push, std * unit / math.sqrt(2), std), 1)
 
     def _in_rounds(self, oracle: Oracle) -> Solution:
         public, problem = oracle.public, oracle.problem
         answer, std = oracle.with_share(GramSum(self.row_norm), self.gram_share)
         gram = unpack_gram(answer, public.n_parameters)
-        found = spectrum(gram, std, defaults.penalty_hessian(problem, public))
+        eigen = spectrum(gram, std, defaults.penalty_hessian(problem, public))
         share = (1 - self.gram_share - SQUARES_SHARE * (self.rounds - 1)) / self.rounds
         point, clip_norm = oracle.start(), float(self.clip_norm)
         for step in range(self.rounds):
@@ -139,7 +137,7 @@ class BoostedSufficientStatistics(Solver):
                 clip_norm = min(clip_norm, self.clip_norm * self._residual_size(oracle, point))
             gradient, noise = oracle.with_share(GradientSum(point, clip_norm), share)
             push = -gradient - public.n_rows * problem.penalty_gradient(point)
-            point = point + bayes_step(found, push, noise, std)
+            point = point + bayes_step(eigen, push, noise, std)
         return Solution(point, self.rounds)
 
     @staticmethod

@@ -23,11 +23,11 @@ from skdp.solvers.defaults import count_within, expected_row_norm
 from skdp.steps import ExponentialNoise, MomentumNoise, StepMatchedNoise
 
 # Names of noise schedules that follow the solver's momentum and condition number.
-FOLLOWING = ("exponential", "momentum", "momentum_two_phase")
-# So many times the steps without momentum deserve a warning.
-MANY = 10
+ADAPTING_SCHEDULES = ("exponential", "momentum", "momentum_two_phase")
+# Ratio of the steps with momentum to those without, above which a warning is raised.
+WARN_RATIO = 10
 # Most steps of a random iterate's run; each is a pass over the rows.
-MOST_STEPS = 100_000
+MAX_STEPS = 100_000
 
 
 def bound_rules(solver: Solver, public: Public, problem: Problem, values: Settings) -> Settings:
@@ -57,18 +57,18 @@ def bound_rules(solver: Solver, public: Public, problem: Problem, values: Settin
         raise _refusal(solver, "initial_gap goes with condition_number, which is None")
     _require_bounded_steps(solver)
     smoothness = assumed_curvature(public, problem)
-    rule, pace = _steps(solver, kappa, smoothness)
+    rule, step_arguments = _steps(solver, kappa, smoothness)
     if gap is not None and public.is_noisy and checks.is_auto(solver.max_iter):
         alpha = _noise(solver, public, smoothness, gap, values)
         schedule = rule["noise_schedule"]
-        rule["max_iter"] = _best_number(solver, alpha, kappa, schedule, pace)
+        rule["max_iter"] = _best_number(solver, alpha, kappa, schedule, step_arguments)
         if rule["momentum"] > 0:
             plain = planning.number_of_steps(alpha, kappa, "dynamic")
-            if rule["max_iter"] > MANY * plain:
+            if rule["max_iter"] > WARN_RATIO * plain:
                 warnings.warn(
-                    f"solver {solver.name!r}: the bounds with momentum={rule['momentum']:g} ask "
-                    f"for {rule['max_iter']} steps of {rule['learning_rate']:.3g}, as they allow "
-                    f"short steps only; without momentum they ask for {plain}, which was better "
+                    f"solver {solver.name!r}: the bounds with momentum={rule['momentum']:g} "
+                    f"require {rule['max_iter']} steps of {rule['learning_rate']:.3g}, as they "
+                    f"allow short steps only; without momentum they require {plain}, which was better "
                     "wherever it was tried. Set momentum=0, or max_iter and learning_rate.",
                     UserWarning,
                     stacklevel=2,
@@ -85,14 +85,14 @@ def _random_iterate(
     rule["learning_rate"] = 1 / smoothness
     if public.is_noisy:
         alpha = _noise(solver, public, smoothness, gap, values)
-        rule["max_iter"] = count_within(1 / math.sqrt(alpha), (1, MOST_STEPS))
+        rule["max_iter"] = count_within(1 / math.sqrt(alpha), (1, MAX_STEPS))
     return rule
 
 
 def named_noise(solver: Solver, public: Public, problem: Problem) -> steps.RelativeNoise:
     """Return the noise schedule of a resolved solver; names follow its momentum and kappa."""
     schedule: steps.RelativeNoise = solver.noise_schedule
-    if not (isinstance(schedule, str) and schedule in FOLLOWING):
+    if not (isinstance(schedule, str) and schedule in ADAPTING_SCHEDULES):
         return schedule
     gamma = ExponentialNoise().gamma
     kappa = _guess(solver, "condition_number", 1.0)
@@ -243,11 +243,15 @@ def _noise(
 
 
 def _best_number(
-    solver: Solver, alpha: float, kappa: float, best: steps.NoiseSchedule, pace: dict[str, float]
+    solver: Solver,
+    alpha: float,
+    kappa: float,
+    best: steps.NoiseSchedule,
+    step_arguments: dict[str, float],
 ) -> int:
     """Return the number of steps that minimises the bound for the solver's noise schedule."""
     schedule = best if checks.is_auto(solver.noise_schedule) else solver.noise_schedule
-    if isinstance(schedule, str) and schedule in FOLLOWING:
+    if isinstance(schedule, str) and schedule in ADAPTING_SCHEDULES:
         schedule = ExponentialNoise(best.gamma) if schedule == "exponential" else best
     follows = isinstance(schedule, StepMatchedNoise) and schedule.steps is None
     if follows or (isinstance(schedule, str) and schedule == "step_matched"):
@@ -258,4 +262,4 @@ def _best_number(
             "an array as noise_schedule fits one number of steps only; give max_iter, or a "
             "NoiseSchedule",
         )
-    return planning.number_of_steps(alpha, kappa, schedule, **pace)
+    return planning.number_of_steps(alpha, kappa, schedule, **step_arguments)

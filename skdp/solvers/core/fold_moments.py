@@ -1,8 +1,10 @@
-"""Ridge regression for many penalties, and their scores, from noisy second moments of folds."""
+"""Compute ridge fits for many penalties, and their scores, from noisy moments of folds.
+
+`skdp.DPRidgeCV` runs it; it is no solver that can be chosen by name.
+"""
 
 import math
 from collections.abc import Collection, Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,12 +19,12 @@ TARGET_SIZE = 1.5
 
 
 class FoldMoments(Solver, registered=False):
-    """Second moments of disjoint folds: fits and scores for many penalties at one price.
+    """Second moments of disjoint folds, from which fits and scores for many penalties follow.
 
     The Gram matrix of columns and targets is released for each fold. A row is in one fold, so that
     all of them cost no more than one (parallel composition), and the rest is free: the fit for each
     set of columns and each penalty from the sum of the other folds, its squared error on the fold
-    that was left out, the choice with the least, and the fit on all folds. The price is accuracy:
+    that was left out, the choice with the least, and the fit on all folds. It costs accuracy:
     the sum of k folds has sqrt(k) times the noise of one release about all rows.
 
     Parameters
@@ -46,7 +48,6 @@ class FoldMoments(Solver, registered=False):
     name = "fold_moments"
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
-    exact_options: ClassVar[Settings] = {}
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class FoldMoments(Solver, registered=False):
             moments.append(unpack_gram(oracle.ask(release), size + outputs))
             std = oracle.std(release)
         # 2. Fits for all sets and penalties, and their errors on the folds that were left out.
-        whole = np.sum(moments, axis=0)
+        total = np.sum(moments, axis=0)
         candidates = [
             (penalty, kept)
             for kept in self._sets_of_parameters(public)
@@ -99,16 +100,16 @@ class FoldMoments(Solver, registered=False):
         noise = std * math.sqrt(n_folds)
         errors = np.zeros(len(candidates))
         for left_out in moments:
-            for place, candidate in enumerate(candidates):
-                coef = _minimum(whole - left_out, *candidate, noise, size)
-                errors[place] += _squared_error(left_out, coef)
+            for index, candidate in enumerate(candidates):
+                coef = _minimum(total - left_out, *candidate, noise, size)
+                errors[index] += _squared_error(left_out, coef)
         # 3. The best one on all folds.
         path = np.array(
-            [unit * _minimum(whole, *candidate, noise, size) for candidate in candidates]
+            [unit * _minimum(total, *candidate, noise, size) for candidate in candidates]
         )
         best = int(np.argmin(errors))
-        found = {"best": best, "errors": unit**2 * errors / public.n_rows, "path": path}
-        return Solution(path[best], 1, found=found)
+        results = {"best": best, "errors": unit**2 * errors / public.n_rows, "path": path}
+        return Solution(path[best], 1, found=results)
 
     def _sets_of_parameters(self, public: Public) -> list[Indices]:
         """Return the numbers of the parameters that are fitted, for each set of columns."""
@@ -147,11 +148,11 @@ def check_column_sets(column_sets: Sequence[Collection[int]], n_columns: int) ->
         )
     except TypeError:
         fine = False
-    what = (
+    allowed = (
         f"be a sequence of sets of columns, by numbers from 0 to {n_columns - 1} (or, of a data "
         "frame, by names), each of them once, as in [[0, 1], [0]]"
     )
-    require("column_sets", column_sets, what, fine)
+    require("column_sets", column_sets, allowed, fine)
 
 
 def _minimum(moments: Array, penalty: Array, kept: Indices, noise: float, size: int) -> Array:

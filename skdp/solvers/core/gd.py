@@ -1,4 +1,4 @@
-"""Gradient descent on noisy, clipped mean gradients: proximal, projected, with momentum."""
+"""Run gradient descent on noisy, clipped mean gradients: proximal, projected, with momentum."""
 
 import math
 from typing import Self
@@ -19,7 +19,7 @@ AVERAGES = (*steps.AVERAGES, "sparse")
 class GradientDescent(Solver):
     """Clipped, noisy, proximal gradient descent with momentum, on all rows or on batches.
 
-    Step t asks for the mean gradient at the current point, with each record's gradient clipped, and
+    Step t requests the mean gradient at the current point, with each record's gradient clipped, and
     moves to ``w = prox(w - eta_t * direction)``. With the uniform noise schedule and without
     momentum this is DP-GD of Wang, Ye, Xu (2017, Alg. 4); with a schedule and averaged momentum it
     is private gradient descent of Hong, Wang, Zhou (2022, Alg. 1).
@@ -49,8 +49,8 @@ class GradientDescent(Solver):
         the last half after a proximal step along the mean of its gradients, which sets most
         coefficients to 0 that noise alone had moved. All are free: the gradients were released.
     release : {"all", "last"}, default="all"
-        What is released and charged: every noisy gradient, or the last iterate alone, while the
-        others stay hidden. See the notes.
+        Answers that are released and charged: every noisy gradient, or the last iterate alone,
+        while the others stay hidden. See the notes.
     condition_number, initial_gap : float or None, default=None
         Public guesses, both or neither, of kappa (M/mu, with mu the strong convexity or the
         constant of Polyak and Lojasiewicz) and of the objective's excess over its minimum at the
@@ -60,8 +60,8 @@ class GradientDescent(Solver):
         ``max_iter`` that minimises the bound for the ``noise_schedule``, steps of 1/M, exponential
         noise, no momentum, and the last iterate. See the notes.
     mechanism : {"auto", "gaussian", "laplace"}, default="auto"
-        Law of the noise; "auto" is Laplace if delta is 0, else Gaussian. With Laplace noise
-        ``clip_norm`` bounds gradients in L1 norm.
+        Distribution of the noise; "auto" is Laplace if delta is 0, else Gaussian. With Laplace
+        noise ``clip_norm`` bounds gradients in L1 norm.
 
     Notes
     -----
@@ -80,7 +80,7 @@ class GradientDescent(Solver):
     throughout; no weights; one output; ``fit_intercept=False``; an L2 penalty (or any strongly
     convex one, or a bounded constraint); and ``learning_rate <= 2 / (curvature * R**2)`` with R the
     bound on rows and curvature 1 for squared error, 1/4 for logistic loss. All of this is checked,
-    and what does not satisfy it is refused.
+    and anything else is refused.
 
     With an L2 penalty the proximal step is an implicit gradient step on the penalty. It has the
     fixed points of the explicit step and is stable for any strength.
@@ -164,7 +164,7 @@ class GradientDescent(Solver):
         if laplace and self.condition_number is not None:
             raise ValueError(
                 "solver 'gd' with condition_number follows bounds for Gaussian noise; got "
-                "mechanism='laplace', which delta=0 asks for. Solver 'nesterov' has such a bound."
+                "mechanism='laplace', which delta=0 requires. Solver 'nesterov' has such a bound."
             )
         return values | bound_rules(self, public, problem, values)
 
@@ -221,8 +221,8 @@ class GradientDescent(Solver):
                 oracle.ask(LastIterate(n_steps, size, clip_norm, GaussianNoise(noise))), n_steps
             )
         sizes = steps.step_sizes(self.learning_rate, n_steps)
-        law = defaults.composition_kind(self.mechanism, oracle.public)
-        noises = steps.relative_noise(self.noise_schedule, n_steps, law, sizes)
+        composition = defaults.composition_kind(self.mechanism, oracle.public)
+        noises = steps.relative_noise(self.noise_schedule, n_steps, composition, sizes)
         clips = ClipTracker(self.clip_norm, noises)
         momentum = steps.MOMENTA[self.momentum_kind](self.momentum)
         sparse = self.averaging == "sparse"
@@ -232,16 +232,16 @@ class GradientDescent(Solver):
         batches = samplers(self.batch_size, self.sampling, oracle.public)
         half = n_steps // 2
         before_half = steps.IterateAverage("tail", max(half, 1), oracle.rng)
-        whole = math.fsum(noise**-2 for noise in clips.noises)
+        precision = math.fsum(noise**-2 for noise in clips.noises)
         for step, (size, noise, batch) in enumerate(
             zip(sizes, clips.noises, batches, strict=False)
         ):
             if step > 0 and step == half:
-                oracle.halfway(point if oracle.is_rehearsal else before_half.result(), whole)
+                oracle.halfway(point if oracle.is_rehearsal else before_half.result(), precision)
             clip_norm = clips.next(oracle, point, batch)
             gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
             if oracle.is_rehearsal:
-                continue  # what is asked does not depend on where
+                continue  # requests do not depend on the point
             before = point
             point = oracle.problem.prox(point - size * momentum.direction(gradient), size)
             # The theorem on a random iterate is about the points whose gradients were taken.
@@ -256,7 +256,7 @@ class GradientDescent(Solver):
 
 
 def _thresholded(oracle: Oracle, point: Array, slope: Array) -> Array:
-    """Return the coefficients after a proximal step, long enough to threshold what is noise.
+    """Return the coefficients after a proximal step, long enough to set to 0 what is noise.
 
     Whatever its size, such a step leaves the minimum where it is. It has the size of one over the
     curvature of a column of unit size; the intercept, of another size, stays.

@@ -1,7 +1,6 @@
 """Newton's method with two kinds of noise: on the gradient, and on the direction."""
 
 import math
-from typing import ClassVar
 
 from skdp.oracle import NewtonDirection, ShrunkGradientSum
 from skdp.solvers import checks, defaults
@@ -54,7 +53,6 @@ class Newton(Solver):
     purpose = "Reference implementation of Ganesh et al. (2023); 'gd' was never worse."
     needs = frozenset({"smooth_loss", "separable_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
-    exact_options: ClassVar[Settings] = {}
 
     def __init__(
         self,
@@ -72,7 +70,7 @@ class Newton(Solver):
         self.direction_share = direction_share
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
-        noisy, reach = public.is_noisy, problem.loss.residual_bound
+        noisy, bound = public.is_noisy, problem.loss.residual_bound
         n_steps, row_norm = self.max_iter, self.row_norm
         if checks.is_auto(n_steps):
             n_steps = 8 if noisy else 60
@@ -81,15 +79,15 @@ class Newton(Solver):
         checks.count(max_iter=n_steps)
         checks.share(direction_share=self.direction_share)
         checks.positive(row_norm=row_norm)
-        if reach is None:
-            reach = defaults.UNBOUNDED
+        if bound is None:
+            bound = defaults.UNBOUNDED
             if noisy:
                 unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
-                reach = 1.5 * unit * defaults.growth(public, 1 / 3)
+                bound = 1.5 * unit * defaults.growth(public, 1 / 3)
         return {
             "max_iter": n_steps,
             "row_norm": row_norm,
-            "residual_bound": reach,
+            "residual_bound": bound,
             "damping": self._damping(public, problem, n_steps, row_norm),
         }
 
@@ -119,10 +117,12 @@ class Newton(Solver):
         problem, n_steps = oracle.problem, self.max_iter
         point = oracle.start()
         for _ in range(n_steps):
-            what = ShrunkGradientSum(point, self.row_norm, self.residual_bound, whole_records=True)
-            gradient, _ = oracle.with_share(what, (1 - self.direction_share) / n_steps)
+            request = ShrunkGradientSum(
+                point, self.row_norm, self.residual_bound, whole_records=True
+            )
+            gradient, _ = oracle.with_share(request, (1 - self.direction_share) / n_steps)
             gradient = gradient + oracle.public.n_rows * problem.penalty_gradient(point)
-            where = NewtonDirection(point, gradient, self.damping, self.row_norm)
-            direction, _ = oracle.with_share(where, self.direction_share / n_steps)
+            step = NewtonDirection(point, gradient, self.damping, self.row_norm)
+            direction, _ = oracle.with_share(step, self.direction_share / n_steps)
             point = point - direction
         return Solution(point, n_steps)

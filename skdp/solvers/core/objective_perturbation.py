@@ -1,7 +1,5 @@
 """Minimise the objective plus a random linear term, and release the minimiser."""
 
-from typing import ClassVar
-
 from skdp.oracle import PerturbedMinimum
 from skdp.oracle.releases.perturbed import perturbation_damping
 from skdp.solvers import checks
@@ -57,7 +55,6 @@ class ObjectivePerturbation(Solver):
     )
     max_columns = GRAM_COLUMNS
     takes_start = False
-    exact_options: ClassVar[Settings] = {}
 
     def __init__(self, *, row_norm: float | Auto = "auto", damping: float | Auto = "auto") -> None:
         self.row_norm = row_norm

@@ -1,8 +1,7 @@
-"""Gradient descent that is preconditioned (whitened) by a noisy Gram matrix."""
+"""Run gradient descent that is preconditioned (whitened) by a noisy Gram matrix."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -14,11 +13,11 @@ from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings,
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.shrinkage import spectrum
 
-EXACT_STEPS = 300  # without noise
+NOISELESS_STEPS = 300  # without noise
 
 
 # Powers of the signal-to-noise ratio. Noise in directions of little curvature grows with the
-# distance, steps / (1 - momentum), times cap**2 / ratio**2: so these two keep what it costs.
+# distance, steps / (1 - momentum), times cap**2 / ratio**2: so these two keep its effect constant.
 CAP_GROWTH, TRAVEL_GROWTH = 0.4, 1.2
 
 
@@ -55,7 +54,7 @@ class StepRule:
     most_times: float
     most_momentum: float
 
-    def pace(self, public: Public) -> tuple[int, float]:
+    def steps_and_momentum(self, public: Public) -> tuple[int, float]:
         """Return the number of steps and the momentum for a budget."""
         travel = growth(public, TRAVEL_GROWTH, start=self.grows_from)
         more = min(math.sqrt(travel), self.most_times)
@@ -64,11 +63,11 @@ class StepRule:
 
 
 # Residuals without a bound: plain steps, which average noise out. Bounded ones: few with momentum.
-PLAIN = StepRule(
+UNBOUNDED_RESIDUALS = StepRule(
     gram_share=0.2, row_factor=0.9, averaged=1 / 2,
     steps=40, momentum=0.0, grows_from=50.0, most_times=2.0, most_momentum=0.9,
 )  # fmt: skip
-QUICK = StepRule(
+BOUNDED_RESIDUALS = StepRule(
     gram_share=0.25, row_factor=0.6, averaged=1 / 3,
     steps=12, momentum=0.5, grows_from=100.0, most_times=10 / 3, most_momentum=0.8,
 )  # fmt: skip
@@ -76,9 +75,9 @@ QUICK = StepRule(
 # stable with momentum 1/2; the limit is 3.
 STABLE_RATIO = 2.9
 # Steps are so much shorter once ranges of columns became wider halfway. With steps as before, one
-# idle column with a lognormal tail of deviation 3 had up to 27 times the curvature that the Gram
-# matrix told of, and R2 fell from 0.91 to -24; shrinking rows alone leaves up to 0.1 of that.
-MORE_CURVATURE = 3.0
+# idle column with a lognormal tail of deviation 3 had up to 27 times the curvature of the Gram
+# matrix, and R2 fell from 0.91 to -24; shrinking rows alone leaves up to 0.1 of that.
+CURVATURE_AFTER_WIDENING = 3.0
 
 
 class Whitened(Solver):
@@ -88,12 +87,12 @@ class Whitened(Solver):
        eigenvectors and ``lam`` the largest eigenvalue of the noise alone; then
        ``T = V (w + lam)**(-1/2)``.
     2. In the coordinates ``T'x`` rows are about equally long in every direction, so that noise
-       affects all directions alike, and step sizes of one over the curvature suit all of them.
+       affects all directions alike, and step sizes of one over the curvature fit all of them.
        Directions below the noise take short steps, and stay near zero.
-    3. Each step asks for the sum of the gradients there, with rows shrunk to about their expected
+    3. Each step requests the sum of the gradients there, with rows shrunk to about their expected
        length and residuals capped, each for itself: a long row loses weight, and its residual is
        not cut for being long. If ranges of columns become wider halfway, steps are shorter from
-       there on, and rows are shrunk to about their expected length whatever the budget. The mean
+       there on, and rows are shrunk to about their expected length at any budget. The mean
        of the last iterates is returned: of the last half for losses without a bound on residuals,
        of the last third for others.
 
@@ -144,7 +143,6 @@ class Whitened(Solver):
     needs = frozenset({"smooth_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
     looks_halfway = True
-    exact_options: ClassVar[Settings] = {}
 
     def __init__(
         self,
@@ -165,15 +163,17 @@ class Whitened(Solver):
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         noisy = public.is_noisy
-        reach, rule = problem.loss.residual_bound, _rule(problem)
-        if reach is None:
+        bound, rule = problem.loss.residual_bound, _rule(problem)
+        if bound is None:
             unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
             # One size of the target at GROWTH_START, and less below it.
             ratio = public.signal_to_noise / defaults.GROWTH_START
             residual_bound = unit * ratio**CAP_GROWTH
         else:
-            residual_bound = reach * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
-        steps, momentum = rule.pace(public) if noisy else (EXACT_STEPS, rule.momentum)
+            residual_bound = bound * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
+        steps, momentum = (
+            rule.steps_and_momentum(public) if noisy else (NOISELESS_STEPS, rule.momentum)
+        )
         if is_integer(self.max_iter):
             # Velocity takes about 1 / (1 - momentum) steps to build up: a short run has no use for
             # more than it can reach in a quarter of its steps.
@@ -202,21 +202,21 @@ class Whitened(Solver):
         known = defaults.penalty_hessian(problem, public) / curvature
         if public.moments is None:
             answer, std = oracle.with_share(GramSum(self.row_norm), self.gram_share)
-            gram, left = unpack_gram(answer, public.n_parameters), 1 - self.gram_share
+            gram, remaining = unpack_gram(answer, public.n_parameters), 1 - self.gram_share
         else:
-            gram, left = _known_gram(public, public.moments), 1.0
+            gram, remaining = _known_gram(public, public.moments), 1.0
             std = 0.0
-        found = spectrum(gram, std or self._gram_std(public), known)
-        lifted = found.values + found.noise_norm
-        transform = found.vectors / np.sqrt(lifted)
+        eigen = spectrum(gram, std or self._gram_std(public), known)
+        lifted = eigen.values + eigen.noise_norm
+        transform = eigen.vectors / np.sqrt(lifted)
         coordinates = Coordinates(transform)
         # 2. The length to which rows are shrunk there, about their root mean square length.
-        expected = math.sqrt(float((found.values / lifted).sum()) / n_rows)
+        expected = math.sqrt(float((eigen.values / lifted).sum()) / n_rows)
         row_norm = min(self.row_factor * expected, UNBOUNDED)
         # 3. Steps of one over the curvature.
-        share = left / n_steps
+        share = remaining / n_steps
         start = oracle.start()
-        point = np.sqrt(lifted)[:, None] * (found.vectors.T @ start)
+        point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
         velocity = np.zeros_like(point)
         first_kept = n_steps - math.ceil(n_steps * _rule(problem).averaged)
         path = [point]
@@ -224,12 +224,12 @@ class Whitened(Solver):
             middle = step > 0 and step == n_steps // 2
             if middle and oracle.halfway(transform @ np.mean(path[len(path) // 2 :], axis=0)):
                 # Rows are longer now than the Gram matrix knows, and so is the curvature larger.
-                row_norm = min(row_norm, PLAIN.row_factor * expected)
-                curvature *= MORE_CURVATURE
+                row_norm = min(row_norm, UNBOUNDED_RESIDUALS.row_factor * expected)
+                curvature *= CURVATURE_AFTER_WIDENING
             coef = transform @ point
             cap = self._cap(step == 0 and not start.any(), problem)
-            what = ShrunkGradientSum(coef, row_norm, cap, coordinates)
-            gradient, _ = oracle.with_share(what, share)
+            request = ShrunkGradientSum(coef, row_norm, cap, coordinates)
+            gradient, _ = oracle.with_share(request, share)
             gradient = gradient + transform.T @ (n_rows * problem.penalty_gradient(coef))
             velocity = self.momentum * velocity - gradient / curvature
             point = point + velocity
@@ -241,7 +241,7 @@ class Whitened(Solver):
     def _gram_std(self, public: Public) -> float:
         """Return the noise that a released Gram matrix would have: directions below it are small.
 
-        What is public of them saves the budget, and is no reason to follow the steps' noise there.
+        Public second moments save budget; they are no reason to follow the noise of steps there.
         """
         if not public.is_noisy:
             return 0.0
@@ -249,8 +249,8 @@ class Whitened(Solver):
 
     def _cap(self, at_zero: bool, problem: Problem) -> float:
         """Return the cap on residuals, which is less where all margins are zero."""
-        reach = problem.loss.residual_bound
-        if not at_zero or reach is None:
+        bound = problem.loss.residual_bound
+        if not at_zero or bound is None:
             return float(self.residual_bound)
         return min(float(self.residual_bound), _first_residual(problem) * (1 + 1e-6))
 
@@ -265,7 +265,7 @@ def _known_gram(public: Public, moments: Moments) -> Array:
 
 def _rule(problem: Problem) -> StepRule:
     """Return the rule for losses of this kind."""
-    return PLAIN if problem.loss.residual_bound is None else QUICK
+    return UNBOUNDED_RESIDUALS if problem.loss.residual_bound is None else BOUNDED_RESIDUALS
 
 
 def _typical_curvature(public: Public, problem: Problem) -> float:

@@ -12,7 +12,7 @@ from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution,
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
 from skdp.solvers.defaults import descent_defaults
 
-# Rounding error of the budget that is left, as a fraction of the budget.
+# Rounding error of the remaining budget, as a fraction of the budget.
 ROUNDING = 1e-10
 
 
@@ -130,15 +130,15 @@ class ResidualBudget(Solver):
         momentum = steps.MOMENTA[self.momentum_kind](self.momentum)
         average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)
         point = oracle.start()
-        left, factor, done = 1.0, 1.0, 0
+        remaining, factor, done = 1.0, 1.0, 0
         for size, clip_norm, planned in zip(sizes, clips, shares, strict=True):
             # 1. Request. Equality is enough, or an exact schedule would lose its last step.
             share = factor * float(planned)
-            if share > left + ROUNDING:
+            if share > remaining + ROUNDING:
                 break
             noise = share**-0.5
             gradient = oracle.gradient(point, clip_norm, noise)
-            left, done = left - share, done + 1
+            remaining, done = remaining - share, done + 1
             # 2. Step.
             point = oracle.problem.prox(point - size * momentum.direction(gradient), size)
             average.add(point)

@@ -1,4 +1,4 @@
-"""The base of accelerated solvers, which choose noise and number of steps by an error bound."""
+"""Define the base of accelerated solvers, whose noise and steps minimise an error bound."""
 
 import math
 from abc import abstractmethod
@@ -18,11 +18,11 @@ MAX_STEPS = 1000
 # Samplings that make a step cheaper.
 AMPLIFIED = ("poisson", "fixed_size")
 # A noisy curvature is raised by this many standard deviations of its noise.
-DEVIATIONS = 3.0
+Z_CURVATURE = 3.0
 # Noise of the noisiest step in units of that of the least noisy one. The noise that is optimal for
 # the bounds grows without limit towards the first of many steps. It relies on a contraction that
 # clipped gradients, and intercepts without a penalty, do not have.
-NOISIEST = 100.0
+MAX_NOISE_RATIO = 100.0
 
 
 class Accelerated(Solver):
@@ -31,7 +31,7 @@ class Accelerated(Solver):
     Parameters
     ----------
     mechanism : {"auto", "gaussian", "laplace"}, default="auto"
-        Law of the noise; "auto" is Laplace if delta is 0, else Gaussian.
+        Distribution of the noise; "auto" is Laplace if delta is 0, else Gaussian.
     clip_norm : float, ClippingRule or "auto", default="auto"
         Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise.
     step : float, default=1.0
@@ -93,16 +93,15 @@ class Accelerated(Solver):
         self.batch_size = batch_size
         self.sampling = sampling
 
-    # ------------------------------------------------------------------ what subclasses define
+    # ------------------------------------------------------------------ defined by subclasses
 
     @abstractmethod
     def _bounds(
-        self, smoothness: float, problem: Problem, variance: float, sampled: float, law: str
+        self, smoothness: float, problem: Problem, variance: float, sampled: float, composition: str
     ) -> Array:
         """Return bounds on the excess after 1, 2, ... steps.
 
-        ``variance`` and ``law`` are those of the noise, and ``sampled`` is the variance of a
-        batch; see :meth:`_noise_of_one_step`.
+        ``variance``, ``sampled`` and ``composition`` are those of :meth:`_noise_of_one_step`.
         """
 
     @abstractmethod
@@ -216,45 +215,48 @@ class Accelerated(Solver):
         plain = isinstance(self.noise_schedule, str) and self.noise_schedule == "uniform"
         return "uniform" if plain else "optimal"
 
-    def _law(self, public: Public) -> str:
+    def _composition(self, public: Public) -> str:
         return defaults.composition_kind(self.mechanism, public)
 
     def _noise_of_one_step(self, public: Public) -> tuple[float, float, str]:
-        """Return the squared length of one step's noise with the whole budget, and its law.
+        """Return the noise of a single step with the whole budget.
 
-        Between the two is the squared length of what a batch adds to each step.
+        Its squared length; the squared length of the sampling error of a batch; and the rule by
+        which costs add up, "gaussian" or "laplace".
         """
         sampled = self._sampling_variance(public)
         size = math.prod(public.shape)
         clip = float(steps.clip_norms(self.clip_norm, 1)[0])
         unit = clip / public.n_rows
-        law = self._law(public)
+        composition = self._composition(public)
         if not public.is_noisy:
-            return 0.0, sampled, law
+            return 0.0, sampled, composition
         if unit * public.sensitivity_factor / min(public.laplace_budget, 1.0) > 1e100:
             raise ValueError(
-                f"solver {self.name!r}: clip_norm={clip:g} asks for more noise at this budget than "
+                f"solver {self.name!r}: clip_norm={clip:g} requires more noise at this budget than "
                 "numbers can hold; lower clip_norm. Nothing was released."
             )
-        if law == "laplace":
+        if composition == "laplace":
             scale = unit * public.sensitivity_factor / public.laplace_budget
-            return 2 * size * scale**2, sampled, law
+            return 2 * size * scale**2, sampled, composition
         tails = 2.0 if self.mechanism == "laplace" else 1.0
-        return tails * size * (unit / public.gradient_mu) ** 2, sampled, law
+        return tails * size * (unit / public.gradient_mu) ** 2, sampled, composition
 
     def _noises(self, smoothness: float, public: Public, problem: Problem) -> Array:
         """Return the relative noise of the steps."""
-        schedule, law = self.noise_schedule, self._law(public)
+        schedule, composition = self.noise_schedule, self._composition(public)
         if not (isinstance(schedule, str) and schedule in ("auto", "optimal")):
-            return steps.relative_noise(schedule, self.max_iter, law)
+            return steps.relative_noise(schedule, self.max_iter, composition)
         logs = self._schedule(smoothness, problem).log_influence(self.max_iter)
         # Optimal noise is proportional to influence**(-1/3) or influence**(-1/4).
-        power = 3 if law == "laplace" else 4
-        logs = np.maximum(logs, logs.max() - power * math.log(NOISIEST))
+        power = 3 if composition == "laplace" else 4
+        logs = np.maximum(logs, logs.max() - power * math.log(MAX_NOISE_RATIO))
         rate = self._amplification(public)
-        if law == "laplace" and rate < 1 and public.is_noisy:
+        if composition == "laplace" and rate < 1 and public.is_noisy:
             return steps.sampled_laplace_noise(logs, public.laplace_budget, rate)
-        return steps.relative_noise(steps.CustomNoise(logs, logarithmic=True), self.max_iter, law)
+        return steps.relative_noise(
+            steps.CustomNoise(logs, logarithmic=True), self.max_iter, composition
+        )
 
     def _amplification(self, public: Public) -> float:
         """Return the rate of a sample that makes a step cheaper; 1 if there is none."""
@@ -281,20 +283,20 @@ class Accelerated(Solver):
         """Release the largest eigenvalue of the Gram matrix for about its share of the budget."""
         public, problem = oracle.public, oracle.problem
         # 1. The cost of all steps, in units of a full-batch release with noise 1.
-        power = 1 if self._law(public) == "laplace" else 2
+        power = 1 if self._composition(public) == "laplace" else 2
         amplification = self._amplification(public)
         if power == 1 and amplification < 1 and public.is_noisy:
-            left = public.laplace_budget * (1 - self.smoothness_share)
-            cost = left * steps.sampled_laplace_factor(noises, left, amplification)
+            remaining = public.laplace_budget * (1 - self.smoothness_share)
+            cost = remaining * steps.sampled_laplace_factor(noises, remaining, amplification)
         else:
             cost = float(np.sum((batch_rate(self.batch_size, public.n_rows) / noises) ** power))
         # 2. The noise for the share; one record moves the eigenvalue by one bound, never by two.
         share = self.smoothness_share / (1 - self.smoothness_share)
         noise = (share * cost) ** (-1 / power) / public.sensitivity_factor
-        found, std = oracle.largest_eigenvalue(noise, self.mechanism)
+        eigenvalue, std = oracle.largest_eigenvalue(noise, self.mechanism)
         # 3. A cautious value, between bounds that are public.
         least = (public.intercept_size * public.has_intercept) ** 2
-        raised = found + DEVIATIONS * std
+        raised = eigenvalue + Z_CURVATURE * std
         if raised <= 0:
             return largest
         curvature = problem.loss.curvature * max(raised, least) + problem.strong_convexity
@@ -302,7 +304,7 @@ class Accelerated(Solver):
 
 
 def starting_loss(public: Public, problem: Problem) -> float:
-    """Public guess of the mean loss at zero, which bounds the excess there.
+    """Return a public guess of the mean loss at zero, which bounds the excess there.
 
     With an L2 penalty it also bounds the first term of the error bounds, the excess plus ``mu/2``
     times the squared distance to the minimum, which is the penalty there. It is exact for the

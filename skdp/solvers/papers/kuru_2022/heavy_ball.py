@@ -13,7 +13,7 @@ from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated
 class HeavyBallDescent(Accelerated):
     """Polyak's heavy ball on noisy gradients (DP-HB, DP-SHB on batches).
 
-    Step t asks for the mean gradient at the last iterate, with each record's gradient clipped, adds
+    Step t requests the mean gradient at the last iterate, with each record's gradient clipped, adds
     the gradient of the penalty, and moves to ``x_next = x - a gradient + beta (x - x_previous)``,
     with ``a = step / L`` (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 9). The last iterate is
     returned. Solver "gd" has the same momentum with proximal steps and averaging, and needs no
@@ -85,7 +85,7 @@ class HeavyBallDescent(Accelerated):
             n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
             if n_steps is not None:
                 checks.count(max_iter=n_steps)
-            variance, sampled, law = self._noise_of_one_step(public)
+            variance, sampled, composition = self._noise_of_one_step(public)
             facts = smoothness, self._mu(problem), self.initial_gap, variance
             size = self.step / smoothness
             choice = tune_heavy_ball(
@@ -93,7 +93,7 @@ class HeavyBallDescent(Accelerated):
                 most_steps=MAX_STEPS,
                 n_steps=n_steps,
                 step=size,
-                law=law,
+                composition=composition,
                 sampling_variance=sampled,
             )
             self.momentum, self.max_iter = choice.momentum, choice.n_steps
@@ -101,9 +101,9 @@ class HeavyBallDescent(Accelerated):
         super()._choose_steps(smoothness, public, problem)
 
     def _bounds(
-        self, smoothness: float, problem: Problem, variance: float, sampled: float, law: str
+        self, smoothness: float, problem: Problem, variance: float, sampled: float, composition: str
     ) -> Array:
-        facts = smoothness, self._mu(problem), self.initial_gap, variance, law, sampled
+        facts = smoothness, self._mu(problem), self.initial_gap, variance, composition, sampled
         return heavy_ball_bounds(MAX_STEPS, self.step / smoothness, self.momentum, *facts)
 
     def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:

@@ -1,7 +1,7 @@
 """Nesterov's accelerated gradient method, in one stage or in several stages of falling steps."""
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -9,14 +9,14 @@ from skdp import steps
 from skdp._numbers import Array, is_real, require
 from skdp.planning import multistage_bounds, multistage_sizes, nesterov_bounds
 from skdp.solvers import checks
-from skdp.solvers.base import Auto, Problem, Public, Resolved, Settings
+from skdp.solvers.base import Auto, Problem, Public, Resolved
 from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated
 
 
 class Nesterov(Accelerated):
     """Accelerated gradient method of Nesterov, with optimal noise (DP-NAG, DP-NAG-opt).
 
-    Step t asks for the mean gradient at ``z = (1 + beta) x - beta x_previous``, with each record's
+    Step t requests the mean gradient at ``z = (1 + beta) x - beta x_previous``, with each record's
     gradient clipped, adds the gradient of the penalty, and moves to ``x_next = z - a gradient``,
     with ``a = step / L`` and ``beta = (1 - sqrt(a mu)) / (1 + sqrt(a mu))`` (Kuru, Birbil,
     Gurbuzbalaban, Yildirim 2022, eq. 27). The last iterate is returned.
@@ -53,7 +53,7 @@ class Nesterov(Accelerated):
     purpose = "Reference implementation of DP-NAG (Kuru et al. 2022); 'gd' was mostly better."
 
     def _bounds(
-        self, smoothness: float, problem: Problem, variance: float, sampled: float, law: str
+        self, smoothness: float, problem: Problem, variance: float, sampled: float, composition: str
     ) -> Array:
         facts = smoothness, self._mu(problem), self.initial_gap, variance
         return nesterov_bounds(
@@ -61,7 +61,7 @@ class Nesterov(Accelerated):
             *facts,
             step=self.step,
             noise_schedule=self._bounded_schedule(),
-            law=law,
+            composition=composition,
             sampling_variance=sampled,
         )
 
@@ -114,8 +114,6 @@ class MultistageNesterov(Accelerated):
     first_stage: Resolved[int]
     name = "multistage_nesterov"
     purpose = "Reference implementation of DP-MASG (Kuru et al. 2022); 'gd' was mostly better."
-    # The steps of later stages are so short that many more of them would be needed.
-    exact_options: ClassVar[Settings] = {"max_iter": 3000, "first_stage": 2800}
 
     def __init__(
         self,
@@ -181,7 +179,7 @@ class MultistageNesterov(Accelerated):
         problem: Problem,
         variance: float,
         sampled: float,
-        law: str,
+        composition: str,
         n_steps: int = MAX_STEPS,
     ) -> Array:
         return multistage_bounds(
@@ -194,7 +192,7 @@ class MultistageNesterov(Accelerated):
             first_stage=self.first_stage,
             p=self.p,
             noise_schedule=self._bounded_schedule(),
-            law=law,
+            composition=composition,
             sampling_variance=sampled,
         )
 

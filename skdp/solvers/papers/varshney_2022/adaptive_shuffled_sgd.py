@@ -67,7 +67,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         Share of a block's rows that are counted, in (0, 1). "auto" is 1/11, the paper's
         ``s = b / 10``, or more if counts were too noisy, up to 1/2.
     search : {"binary", "doubling"}, default="binary"
-        How gamma is found: by a noisy binary search over many candidates, or, as printed in the
+        Method that finds gamma: a noisy binary search over many candidates, or, as printed in the
         paper, by counts at all doublings of the least candidate. Each count has the same noise,
         and their number does not depend on their answers.
     resolution : float, default=2**-20
@@ -164,24 +164,24 @@ class AdaptiveShuffledSGD(OnePassSolver):
     def automatic(self, public: Public, problem: Problem) -> Settings:
         self._check_search()
         guess = Guess.of(public, problem, self.curvature, self.kappa, self.row_norm)
-        reach = problem.loss.residual_bound
+        residual_bound = problem.loss.residual_bound
         clip_factor = self.clip_factor
         if checks.is_auto(clip_factor):
-            clip_factor = CLIP_FACTOR if reach is None else 1.0
+            clip_factor = CLIP_FACTOR if residual_bound is None else 1.0
             if not public.is_noisy:
                 clip_factor = UNCLIPPED
         checks.positive(clip_factor=clip_factor)
         alpha = clip_factor * full_budget_noise(public)
         enough = guess.rows_for_full_steps(public, problem, alpha)
-        n_blocks, share = self._blocks(public, guess, enough, noise_falls=reach is None)
+        n_blocks, share = self._blocks(public, guess, enough, noise_falls=residual_bound is None)
         batch = public.n_rows / n_blocks * (1 - share)
         return {
             "clip_factor": clip_factor,
             "max_iter": n_blocks,
             "stat_share": share,
             "learning_rate": guess.step_size(public, problem, batch, alpha),
-            "quantile": 0.5 if reach is None else BOUNDED_QUANTILE,
-            "domain_bound": reach or LARGEST_THRESHOLD * target_unit(public),
+            "quantile": 0.5 if residual_bound is None else BOUNDED_QUANTILE,
+            "domain_bound": residual_bound or LARGEST_THRESHOLD * target_unit(public),
             "row_norm": guess.row_norm,
             "curvature": guess.curvature,
             "kappa": guess.kappa,
@@ -228,7 +228,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
     # ------------------------------------------------------------------ the pass
 
     def _cuts(self, n_rows: int) -> tuple[int, ...]:
-        """Places at which the shuffled rows are cut: into blocks, and each block into two parts.
+        """Return where the shuffled rows are cut into blocks, and each block into two parts.
 
         The first piece, which is empty where the norm of rows is public, estimates that norm.
         """
@@ -263,13 +263,13 @@ class AdaptiveShuffledSGD(OnePassSolver):
         return self._polished(oracle, average.result(), clip_norm)
 
     def _row_norm(self, oracle: Oracle, cuts: tuple[int, ...], noise: float) -> float:
-        """Root of the mean squared norm of rows; "private" estimates it on rows of its own."""
+        """Return the root mean square norm of rows; "private" estimates it on rows of its own."""
         if not checks.is_word(self.row_norm, "private"):
             return float(self.row_norm)
         limit = oracle.public.row_norm or LARGEST_NORM * expected_row_norm(oracle.public)
         rows = Cut(0, cuts, 0)
-        found = noisy_count(oracle, SquaredNormSum(limit), noise, rows)
-        share = found / rows.divisor(oracle.public)
+        total = noisy_count(oracle, SquaredNormSum(limit), noise, rows)
+        share = total / rows.divisor(oracle.public)
         return limit * math.sqrt(min(max(share, 1e-4), 1.0))
 
     def _threshold(self, oracle: Oracle, point: Array, rows: Cut, noise: float) -> float:
@@ -318,12 +318,12 @@ def least_threshold(
         Rising thresholds.
     enough : float
     count : callable
-        Takes a threshold and returns the noisy count of what does not exceed it.
+        Takes a threshold and returns the noisy count of the values up to it.
     """
     if search == "doubling":
         # All are counted, or the number of releases would depend on their answers.
         counts = [count(float(candidate)) for candidate in candidates]
-        reached = [index for index, found in enumerate(counts) if found >= enough]
+        reached = [index for index, number in enumerate(counts) if number >= enough]
         return float(candidates[reached[0] if reached else -1])
     # The least index with enough lies in [low, high]; the last candidate needs no count.
     low, high = 0, len(candidates) - 1

@@ -1,4 +1,4 @@
-"""The base of solvers that read each row once: public guesses, checks, and the final polish.
+"""Define the base of solvers that read each row once, with public guesses and a final polish.
 
 Write h for the curvature of the mean loss along its steepest direction, kappa for its ratio to that
 along the flattest that matters, R for the expected norm of a row, and alpha for the noise
@@ -20,11 +20,11 @@ import numpy as np
 
 from skdp._numbers import Array, is_real, shown
 from skdp.solvers import checks
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Solution, Solver
 from skdp.solvers.defaults import expected_row_norm
 
 # Expected curvature along the steepest direction of standardised, somewhat correlated columns, in
-# units of the curvature of the loss. A guess, as docs/read_once.rst says.
+# units of the curvature of the loss. A guess; see docs/read_once.rst.
 STEEPEST = 2.5
 # Fewest blocks that are taken by default.
 MIN_BLOCKS = 8
@@ -34,8 +34,6 @@ class OnePassSolver(Solver):
     """Base of the solvers that read each row once, and may then polish the solution."""
 
     one_pass = True
-    # One pass ends near the minimum; steps over all rows reach it.
-    exact_options: ClassVar[Settings] = {"polish_iter": 3000}
     averages: ClassVar[tuple[str, ...]]
 
     learning_rate: Resolved[float]
@@ -62,13 +60,13 @@ class OnePassSolver(Solver):
             )
 
     def _pass_noise(self) -> float:
-        """Relative noise of the pass, which leaves a polish its share of the squared budget."""
+        """Return the relative noise of the pass; a polish gets its share of the squared budget."""
         return 1.0 if self.polish_iter == 0 else (1 - self.polish_share) ** -0.5
 
     def _polished(self, oracle: Oracle, point: Array, clip_norm: float) -> Solution:
         """Return the mean of the last half of the polish's steps over all rows, from a point.
 
-        These steps reduce what the pass has kept of its start (Remark ii on Theorem 3.7).
+        They reduce the remaining influence of the start on the pass (Remark ii on Theorem 3.7).
         """
         n_steps, size = self.polish_iter, 1 / self.curvature
         rates = step_rates(oracle.public, oracle.problem, self.curvature)
@@ -89,7 +87,7 @@ def intercept_rate(public: Public, problem: Problem, curvature: float) -> float:
 
     The curvature along the intercept is that of the loss times the square of its feature, which may
     be larger than that along any direction of the columns. Steps that are as much shorter there
-    make a problem with the condition number of the columns. The questions asked stay the same.
+    make a problem with the condition number of the columns. The requests stay the same.
     """
     if not public.has_intercept:
         return 1.0
@@ -105,7 +103,7 @@ def step_rates(public: Public, problem: Problem, curvature: float) -> Array:
 
 
 def full_budget_noise(public: Public) -> float:
-    """Noise multiplier of one gradient that takes the whole budget; 0 if there is no noise."""
+    """Return the noise multiplier of one gradient with the whole budget; 0 without noise."""
     return 1 / public.gradient_mu if public.is_noisy else 0.0
 
 

@@ -1,7 +1,6 @@
 """Accelerated mirror descent on a bounded set: DP-AccMD, for more columns than rows."""
 
 import math
-from typing import ClassVar
 
 import numpy as np
 
@@ -86,7 +85,6 @@ class AcceleratedMirrorDescent(Solver):
 
     name = "accelerated_mirror_descent"
     purpose = "Reference implementation of DP-AccMD (Wang, Ye, Xu 2017); 'gd' was mostly better."
-    exact_options: ClassVar[Settings] = {"max_iter": 3000, "smoothness": 20.0}
     needs = frozenset({"bounded_set", "smooth_penalty"})
 
     def __init__(
@@ -106,7 +104,7 @@ class AcceleratedMirrorDescent(Solver):
         """Return values that minimise the bound of Wang, Ye, Xu (2017, (76)).
 
         With noise of standard deviation ``sigma = C sqrt(T) / (mu n)`` on each coordinate of a mean
-        gradient, W the mean dual norm of a Gaussian vector, and B the spread of the map,
+        gradient, W the mean dual norm of a Gaussian vector, and B the divergence bound of the map,
 
             excess <= 8 L B / T**2 + T sigma**2 W**2 / (6 L),
 
@@ -116,7 +114,7 @@ class AcceleratedMirrorDescent(Solver):
         """
         size = _n_coefficients(public)
         mirror = mirror_map(problem.constraint, size)
-        width = max(mirror.width(size), mirror.reach)
+        width = max(mirror.width(size), mirror.unit_norm)
         # 1. The clipping norm of gradient descent, and more: noise has less effect here.
         if is_real(self.clip_norm):
             clip_norm = float(self.clip_norm)
@@ -127,13 +125,13 @@ class AcceleratedMirrorDescent(Solver):
                 if problem.loss.residual_bound is not None and public.row_norm is not None:
                     clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
         # 2. The smoothness of the loss; the intercept may double a margin.
-        own = problem.loss.curvature * mirror.reach**2 * _mean_square(public, problem)
+        own = problem.loss.curvature * mirror.unit_norm**2 * _mean_square(public, problem)
         own *= 2.0 if public.has_intercept else 1.0
-        own = SMOOTHNESS_FACTOR * own + problem.strong_convexity * mirror.reach**2
-        # 3. Steps, and the smoothness that suits the noise.
+        own = SMOOTHNESS_FACTOR * own + problem.strong_convexity * mirror.unit_norm**2
+        # 3. Steps, and the smoothness that fits the noise.
         rate = 0.0
         if public.is_noisy:
-            noise = public.gradient_mu * public.n_rows * math.sqrt(48 * mirror.spread)
+            noise = public.gradient_mu * public.n_rows * math.sqrt(48 * mirror.divergence_bound)
             rate = NOISE_FACTOR * clip_norm * width / noise
         max_iter = self.max_iter
         if checks.is_auto(max_iter):
@@ -199,7 +197,7 @@ def _n_coefficients(public: Public) -> int:
 
 
 def _mean_square(public: Public, problem: Problem) -> float:
-    """Return the largest mean square of a margin at coefficients of norm 1, over ``reach**2``.
+    """Return the largest mean square of a margin at coefficients of norm 1, over ``unit_norm**2``.
 
     Columns are assumed to have unit size, or rows the declared norm. On an L1 ball or a simplex the
     maximum is at a vertex, a single column; on other sets columns are taken to be somewhat alike.
@@ -215,7 +213,7 @@ def _mean_square(public: Public, problem: Problem) -> float:
 def _intercept_unit(public: Public, problem: Problem, mirror: MirrorMap) -> float:
     """Return the unit of the intercept: it moves margins as far as coefficients of norm 1.
 
-    It is at most ``reach``, so that the intercept's noise does not outweigh that of coefficients.
+    At most ``unit_norm``: the intercept's noise does not outweigh that of coefficients.
     """
-    found = math.sqrt(_mean_square(public, problem)) / public.intercept_size
-    return mirror.reach * min(1.0, found)
+    ratio = math.sqrt(_mean_square(public, problem)) / public.intercept_size
+    return mirror.unit_norm * min(1.0, ratio)

@@ -4,7 +4,6 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 
@@ -68,7 +67,7 @@ class VarianceReduced(Solver):
         cost the average has the same noise, and each step more.
     condition_number, initial_gap : float or None, default=None
         Public guesses, both or neither, of kappa and of the excess at the start, as for "gd". With
-        them "auto" is what the paper's theorems ask for: steps of the size and number of Thm 4.2
+        them "auto" follows the paper's theorems: steps of the size and number of Thm 4.2
         for "svrg" (some 200 kappa a short epoch), and of Thm 4.4 for "svrg++". These are far more
         steps than the defaults take.
 
@@ -186,11 +185,11 @@ class VarianceReduced(Solver):
 
     def _lengths(self) -> list[int]:
         """Return the steps in each epoch, ``max_iter`` in total."""
-        lengths, left = [], int(self.max_iter)
+        lengths, remaining = [], int(self.max_iter)
         for length in self._epochs():
-            lengths.append(min(length, left))
-            left -= lengths[-1]
-            if not left:
+            lengths.append(min(length, remaining))
+            remaining -= lengths[-1]
+            if not remaining:
                 return lengths
         return lengths
 
@@ -225,7 +224,7 @@ class VarianceReduced(Solver):
         return Solution(anchor, int(self.max_iter))
 
     def _noises(self, public: Public, lengths: list[int]) -> tuple[float, float]:
-        """Relative noise of a snapshot and of a step, for their shares of the budget.
+        """Return the relative noise of a snapshot and of a step, for their shares of the budget.
 
         A share q of the squared budget needs 1/sqrt(q) of the noise, divided over the answers. A
         step sees a record with the probability of its sampler, by which its noise is smaller.
@@ -238,7 +237,7 @@ class VarianceReduced(Solver):
 
 
 def difference_slope(public: Public) -> float:
-    """Return the share of the steepest bound on differences that suits rows of unit columns.
+    """Return the share of the steepest bound on differences that rows of unit columns need.
 
     A difference is ``curvature * |x| * |x'(w - w~)|`` long. The steepest bound puts the longest row
     along the way: ``R**2``. For rows of the expected norm r it is about r where columns are
@@ -270,8 +269,8 @@ class BarzilaiBorwein:
         product = float(np.vdot(moved, turned))
         if not product > 0:
             return size
-        found = float(np.vdot(moved, moved)) / (n_steps * product)
-        return min(found, self._longest) if found > 0 else size
+        new_size = float(np.vdot(moved, moved)) / (n_steps * product)
+        return min(new_size, self._longest) if new_size > 0 else size
 
 
 class SVRG(VarianceReduced):
@@ -293,7 +292,7 @@ class SVRG(VarianceReduced):
     Notes
     -----
     The paper's noise is sufficient for ``epsilon <= c T m / n**2``, which its own experiments
-    exceed by far. Here the accountant computes the noise. A `NoiseWarning` tells of batches that
+    exceed by far. Here the accountant computes the noise. A `NoiseWarning` names batches that
     are too small for it.
 
     References
@@ -314,7 +313,6 @@ class SVRG(VarianceReduced):
 
     name = "svrg"
     purpose = "DP-SVRG (Wang, Ye, Xu 2017): ahead of 'gd' after few passes, behind after many."
-    exact_options: ClassVar[Settings] = {"max_iter": 2000, "inner_steps": 50}
 
     def _epochs(self) -> Iterator[int]:
         return itertools.repeat(self.inner_steps)
@@ -359,7 +357,6 @@ class SVRGPlusPlus(VarianceReduced):
 
     name = "svrg++"
     purpose = "DP-SVRG++ (Wang, Ye, Xu 2017): ahead of 'gd' after few passes, behind after many."
-    exact_options: ClassVar[Settings] = {"max_iter": 2540, "inner_steps": 10}
 
     def _epochs(self) -> Iterator[int]:
         length = int(self.inner_steps)

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent with falling step sizes, to which the noise is matched."""
+"""Run stochastic gradient descent with falling step sizes, to which the noise is matched."""
 
 from skdp import steps
 from skdp._numbers import Array
@@ -16,7 +16,7 @@ PLAIN_STEP = 2
 class AdaptiveNoiseSGD(Solver):
     """Stochastic gradient descent with falling steps and noise matched to them (ADP-SGD).
 
-    Step t asks for the mean gradient on a batch, with each record's gradient clipped and noise in
+    Step t requests the mean gradient on a batch, with each record's gradient clipped and noise in
     proportion to ``alpha_t``, and moves to ``w = prox(w - eta_t * gradient)``. By default
     ``alpha_t`` is ``eta_t ** (-1/2)``, which minimises the noise term of the bound on the mean
     squared gradient (Wu, Wang, Cristali, Gu, Willett 2021, Thm 4.2): noise rises while steps fall.
