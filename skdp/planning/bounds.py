@@ -11,6 +11,7 @@ import numpy as np
 
 from skdp import steps
 from skdp.steps import ExponentialNoise, MomentumNoise
+from skdp.steps.noise_schedules import RelativeNoise
 
 # In place of a contraction of 0 (one step reaches the minimum), which has no logarithm. Small
 # enough to leave bounds as they are.
@@ -77,7 +78,7 @@ def utility_bound(
     n_steps: int,
     alpha: float,
     kappa: float,
-    noise_schedule: steps.RelativeNoise = "dynamic",
+    noise_schedule: RelativeNoise = "dynamic",
     *,
     momentum: float | None = None,
     eta0: float = 1.0,
@@ -110,7 +111,7 @@ def utility_bound(
     step : float, default=1.0
         Without momentum only: step size in units of 1/M, in (0, 2).
     batch_noise : float, default=0.0
-        b of private *stochastic* gradient descent, see `benchmarks.papers.theory.batch_constant`; 0
+        b of private *stochastic* gradient descent, by ``batch_constant`` in benchmarks.papers.theory; 0
         for steps on all rows. With batches, alpha is computed from the rows of a batch and the sum
         of ``sigma_t**-2`` that the accountant of a sampled plan allows. The paper's
         ``alpha_g sigma_g**2`` is ``kappa b``, the limit of the sum in long runs.

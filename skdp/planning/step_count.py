@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp.planning.bounds import check_bound_arguments, utility_bound
-from skdp.steps import RelativeNoise
+from skdp.steps.noise_schedules import RelativeNoise
 
 # Largest number of steps that is considered; the time to compute a bound is proportional to it.
 MAX_STEPS = 1_000_000

@@ -41,10 +41,13 @@ from skdp._docstrings import fill, section_of
 from skdp.objective import CAPABILITIES, Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers import checks
+from skdp.steps.noise_schedules import RelativeNoise
+from skdp.steps.schedules import StepSize
 
 # For authors of solvers: everything in one place.
 __all__ = [
-    "REGISTRY", "Auto", "Oracle", "Problem", "Public", "Resolved", "Settings", "Solution", "Solver",
+    "REGISTRY", "Auto", "Oracle", "Problem", "Public", "RelativeNoise", "Resolved", "Settings",
+    "Solution", "Solver", "StepSize",
 ]  # fmt: skip
 
 REGISTRY: dict[str, type[Solver]] = {}

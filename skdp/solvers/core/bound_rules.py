@@ -17,7 +17,7 @@ import numpy as np
 
 from skdp import planning, steps
 from skdp._numbers import is_real, require, shown
-from skdp.solvers import checks
+from skdp.solvers import base, checks
 from skdp.solvers.base import Problem, Public, Settings, Solver
 from skdp.solvers.defaults import count_within, expected_row_norm
 from skdp.steps import ExponentialNoise, MomentumNoise, StepMatchedNoise
@@ -68,8 +68,8 @@ def bound_rules(solver: Solver, public: Public, problem: Problem, values: Settin
                 warnings.warn(
                     f"solver {solver.name!r}: the bounds with momentum={rule['momentum']:g} "
                     f"require {rule['max_iter']} steps of {rule['learning_rate']:.3g}, as they "
-                    f"allow short steps only; without momentum they require {plain}, which was better "
-                    "wherever it was tried. Set momentum=0, or max_iter and learning_rate.",
+                    f"allow short steps only; without momentum they require {plain}, which was "
+                    "better wherever it was tried. Set momentum=0, or max_iter and learning_rate.",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -89,9 +89,9 @@ def _random_iterate(
     return rule
 
 
-def named_noise(solver: Solver, public: Public, problem: Problem) -> steps.RelativeNoise:
+def named_noise(solver: Solver, public: Public, problem: Problem) -> base.RelativeNoise:
     """Return the noise schedule of a resolved solver; names follow its momentum and kappa."""
-    schedule: steps.RelativeNoise = solver.noise_schedule
+    schedule: base.RelativeNoise = solver.noise_schedule
     if not (isinstance(schedule, str) and schedule in ADAPTING_SCHEDULES):
         return schedule
     gamma = ExponentialNoise().gamma

@@ -6,7 +6,7 @@ from typing import Self
 from skdp import steps
 from skdp._numbers import Array, shown
 from skdp.oracle import GaussianNoise, LastIterate
-from skdp.solvers import checks, defaults
+from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
 from skdp.solvers.batches import check_batches, samplers
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
@@ -113,11 +113,11 @@ class GradientDescent(Solver):
         self,
         *,
         max_iter: int | Auto = "auto",
-        learning_rate: float | steps.StepSchedule | str = "auto",
+        learning_rate: base.StepSize = "auto",
         momentum: float | Auto = "auto",
         batch_size: int | float | None = None,
         sampling: str = "poisson",
-        noise_schedule: steps.RelativeNoise = "auto",
+        noise_schedule: base.RelativeNoise = "auto",
         clip_norm: float | steps.ClippingRule | str = "auto",
         momentum_kind: str = "heavy_ball",
         averaging: str = "auto",

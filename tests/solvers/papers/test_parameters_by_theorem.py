@@ -124,7 +124,7 @@ def test_bounds_that_ask_for_tens_of_thousands_of_steps_say_so():
     public = public_for(n_rows=20_000, epsilon=1.0)
     problem = Problem(Logistic(), NoPenalty())
     guesses = {"condition_number": 20.0, "initial_gap": 0.3}
-    with pytest.warns(UserWarning, match="without momentum they ask for"):
+    with pytest.warns(UserWarning, match="without momentum they require"):
         GradientDescent(**guesses, momentum=0.9, momentum_kind="averaged").resolve(public, problem)
 
 

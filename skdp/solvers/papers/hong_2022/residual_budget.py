@@ -7,7 +7,7 @@ import numpy as np
 
 from skdp import steps
 from skdp._numbers import Array, is_real, require
-from skdp.solvers import checks
+from skdp.solvers import base, checks
 from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
 from skdp.solvers.defaults import descent_defaults
@@ -77,10 +77,10 @@ class ResidualBudget(Solver):
         self,
         *,
         max_iter: int | Auto = "auto",
-        learning_rate: float | steps.StepSchedule | str = "auto",
+        learning_rate: base.StepSize = "auto",
         momentum: float | Auto = "auto",
         momentum_kind: str = "auto",
-        noise_schedule: steps.RelativeNoise = "auto",
+        noise_schedule: base.RelativeNoise = "auto",
         clip_norm: float | steps.ClippingRule | str = "auto",
         averaging: str = "auto",
         boost: float = 1.0,

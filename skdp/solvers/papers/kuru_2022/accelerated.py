@@ -9,7 +9,7 @@ import numpy as np
 from skdp import steps
 from skdp._numbers import Array, is_real, require, shown
 from skdp.planning import sampling_variance
-from skdp.solvers import checks, defaults
+from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import batch_rate, batch_rows, check_batches, samplers
 
@@ -70,7 +70,7 @@ class Accelerated(Solver):
         self,
         *,
         max_iter: int | Auto = "auto",
-        noise_schedule: steps.RelativeNoise = "optimal",
+        noise_schedule: base.RelativeNoise = "optimal",
         mechanism: str = "auto",
         clip_norm: float | steps.ClippingRule | str = "auto",
         step: float = 1.0,

@@ -5,7 +5,7 @@ import numpy as np
 from skdp import steps
 from skdp._numbers import Array
 from skdp.planning import heavy_ball_bounds, heavy_ball_rate, tune_heavy_ball
-from skdp.solvers import checks
+from skdp.solvers import base, checks
 from skdp.solvers.base import Auto, Problem, Public
 from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated
 
@@ -54,7 +54,7 @@ class HeavyBallDescent(Accelerated):
         *,
         max_iter: int | Auto = "auto",
         momentum: float | Auto = "auto",
-        noise_schedule: steps.RelativeNoise = "optimal",
+        noise_schedule: base.RelativeNoise = "optimal",
         mechanism: str = "auto",
         clip_norm: float | steps.ClippingRule | str = "auto",
         step: float = 1.0,

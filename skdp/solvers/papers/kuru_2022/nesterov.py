@@ -8,7 +8,7 @@ import numpy as np
 from skdp import steps
 from skdp._numbers import Array, is_real, require
 from skdp.planning import multistage_bounds, multistage_sizes, nesterov_bounds
-from skdp.solvers import checks
+from skdp.solvers import base, checks
 from skdp.solvers.base import Auto, Problem, Public, Resolved
 from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated
 
@@ -121,7 +121,7 @@ class MultistageNesterov(Accelerated):
         max_iter: int | Auto = "auto",
         first_stage: int | Literal["auto", "published"] = "auto",
         p: float = 1.0,
-        noise_schedule: steps.RelativeNoise = "optimal",
+        noise_schedule: base.RelativeNoise = "optimal",
         mechanism: str = "auto",
         clip_norm: float | steps.ClippingRule | str = "auto",
         step: float = 1.0,

@@ -6,10 +6,10 @@ import numpy as np
 
 from skdp._numbers import Array, is_real
 from skdp.objective import L1Ball, Simplex
-from skdp.solvers import checks
+from skdp.solvers import base, checks
 from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
 from skdp.solvers.defaults import count_within, descent_defaults
-from skdp.steps import ClippingRule, RelativeNoise, clip_norms, relative_noise
+from skdp.steps import ClippingRule, clip_norms, relative_noise
 from skdp.steps.mirror_maps import MirrorMap, mirror_map
 
 # Fewest and most steps.
@@ -92,7 +92,7 @@ class AcceleratedMirrorDescent(Solver):
         *,
         max_iter: int | Auto = "auto",
         smoothness: float | str = "auto",
-        noise_schedule: RelativeNoise = "auto",
+        noise_schedule: base.RelativeNoise = "auto",
         clip_norm: float | ClippingRule | str = "auto",
     ) -> None:
         self.max_iter = max_iter

@@ -2,7 +2,7 @@
 
 from skdp import steps
 from skdp._numbers import Array
-from skdp.solvers import checks, defaults
+from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
 from skdp.solvers.batches import check_batches, samplers
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
@@ -69,10 +69,10 @@ class AdaptiveNoiseSGD(Solver):
         self,
         *,
         max_iter: int | Auto = "auto",
-        learning_rate: float | steps.StepSchedule | steps.AdaptiveStep | str = "auto",
+        learning_rate: base.StepSize = "auto",
         batch_size: int | float | None = None,
         sampling: str = "poisson",
-        noise_schedule: steps.RelativeNoise = "step_matched",
+        noise_schedule: base.RelativeNoise = "step_matched",
         clip_norm: float | steps.ClippingRule | str = "auto",
         averaging: str = "auto",
     ) -> None:
