@@ -86,7 +86,7 @@ REFUSED = {
     "solver class": (fit(lambda: LOGISTIC(solver=3)), "DPLogisticRegression", "a name or a", "3"),
     "solver of regression": (
         fit(lambda: LOGISTIC(solver="adassp")), "'adassp'", "DPLinearRegression and DPRidge",
-        "Solvers that fit it: ", "newton",
+        "Solvers that fit it:\ngd: ", "\nnewton: ",
     ),
     "solver option": (lambda: get_solver("newton", inertia=3), "'newton'", "inertia", "max_iter"),
     "option of auto": (

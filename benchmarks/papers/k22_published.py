@@ -29,8 +29,8 @@ from benchmarks.papers.accelerated import (
     step_sizes,
 )
 from benchmarks.papers.report import Report, mean_and_error
+from benchmarks.papers.theory import heavy_ball_noise
 from skdp.planning import heavy_ball_rate
-from skdp.planning.papers import heavy_ball_noise
 from skdp.steps import MultistageNoise, NesterovNoise, relative_noise
 
 RUNS, FEW_RUNS = 8, 4

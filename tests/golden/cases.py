@@ -76,7 +76,6 @@ SOLVERS = [
     ("adassp", "linear", "zero_out", "auto", {}),
     ("adp_sgd", "logistic", "replace_one", "auto", {}),
     ("boosted_ssp", "ridge", "zero_out", "none", {}),
-    ("fold_moments", "ridge", "replace_one", "auto", {}),
     ("gd", "three classes", "zero_out", "auto", {}),
     ("gd", "linear", "replace_one", "none", {}),
     ("heavy_ball", "ridge", "replace_one", "auto", {}),
@@ -127,6 +126,7 @@ def cases():
     yield "l1, zero_out", fitted(LOGISTIC, X, LABELS, l1_ratio=1.0, **zero_out)
     recalibrated = {"calibration": "private", "solver": "gd", **replace_one}
     yield "calibrated, replace_one", fitted(LOGISTIC, X, LABELS, **recalibrated)
+    yield "ridge_cv, replace_one", fitted(skdp.DPRidgeCV, X, Y, epsilon=2.0, **replace_one)
     yield "scaler, zero_out", fitted(skdp.DPStandardScaler, X, **zero_out)
     sparse_rows = sparse.csr_array(X)
     yield "sparse scaler, replace_one", fitted(skdp.DPStandardScaler, sparse_rows, **replace_one)
