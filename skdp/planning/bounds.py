@@ -111,9 +111,9 @@ def utility_bound(
     step : float, default=1.0
         Without momentum only: step size in units of 1/M, in (0, 2).
     batch_noise : float, default=0.0
-        b of private *stochastic* gradient descent (benchmarks.papers.theory.batch_constant); 0
-        for steps on all rows. With batches, alpha is computed from the rows of a batch and the sum
-        of ``sigma_t**-2`` that the accountant of a sampled plan allows. The paper's
+        b of private *stochastic* gradient descent (Thms 4.9 and 4.10); 0 for steps on all rows.
+        With batches, alpha is computed from the rows of a batch and the sum of ``sigma_t**-2`` that
+        the accountant of a sampled plan allows. The paper's
         ``alpha_g sigma_g**2`` is ``kappa b``, the limit of the sum in long runs.
 
     Examples

@@ -12,8 +12,6 @@ from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex
 # Least weight on a simplex, next to the sum of weights. Steps multiply the weights, so a weight
 # that underflows to 0 would stay there.
 LEAST_WEIGHT = 1e-300
-# Share of the way to the centre by which a start on a simplex is moved: weights of 0 would stay.
-CENTRING = 0.01
 
 
 class MirrorMap(ABC):
@@ -165,7 +163,8 @@ class Entropy(MirrorMap):
         return np.full(size, self._total / size)
 
     def interior(self, z: Array) -> Array:
-        return (1 - CENTRING) * z + CENTRING * self.start(len(z))
+        # A hundredth of the way to the centre: steps multiply weights, so those of 0 would stay.
+        return (1 - 0.01) * z + 0.01 * self.start(len(z))
 
     def step(self, z: Array, slope: Array) -> Array:
         with np.errstate(divide="ignore", over="ignore"):

@@ -8,9 +8,8 @@ import numpy as np
 from skdp._numbers import Array
 
 # The priors among which the marginal likelihood chooses: variances tau**2 (a_j / a_max)**-power,
-# for each of these powers and this many geometrically spaced values of tau.
+# for each of these powers and 40 geometrically spaced values of tau.
 PRIOR_POWERS = (0.0, 0.5, 1.0)
-N_PRIOR_SIZES = 40
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def _shrunk(values: Array, rotated: Array, std: float, gram_std: float) -> Array
     relative = values / values.max()
     # Sizes of the prior from nothing but noise to nothing but signal in the strongest direction.
     largest = max(float(np.abs(rotated).max()), std) / float(values.min())
-    sizes = np.geomspace(1e-4 * std / float(values.max()), 4 * largest, N_PRIOR_SIZES)
+    sizes = np.geomspace(1e-4 * std / float(values.max()), 4 * largest, 40)
     best, chosen = -math.inf, np.zeros_like(rotated)
     for power in PRIOR_POWERS:
         shape = relative**-power

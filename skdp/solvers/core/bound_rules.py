@@ -24,8 +24,6 @@ from skdp.steps import ExponentialNoise, MomentumNoise, StepMatchedNoise
 
 # Names of noise schedules that follow the solver's momentum and condition number.
 ADAPTING_SCHEDULES = ("exponential", "momentum", "momentum_two_phase")
-# Ratio of the steps with momentum to those without, above which a warning is raised.
-WARN_RATIO = 10
 # Most steps of a random iterate's run; each is a pass over the rows.
 MAX_STEPS = 100_000
 
@@ -64,7 +62,7 @@ def bound_rules(solver: Solver, public: Public, problem: Problem, values: Settin
         rule["max_iter"] = _best_number(solver, alpha, kappa, schedule, step_arguments)
         if rule["momentum"] > 0:
             plain = planning.number_of_steps(alpha, kappa, "dynamic")
-            if rule["max_iter"] > WARN_RATIO * plain:
+            if rule["max_iter"] > 10 * plain:
                 warnings.warn(
                     f"solver {solver.name!r}: the bounds with momentum={rule['momentum']:g} "
                     f"require {rule['max_iter']} steps of {rule['learning_rate']:.3g}, as they "

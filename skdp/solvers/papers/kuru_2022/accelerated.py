@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from typing import Self
+from typing import Self, TypedDict
 
 import numpy as np
 
@@ -23,6 +23,17 @@ Z_CURVATURE = 3.0
 # the bounds grows without limit towards the first of many steps. It relies on a contraction that
 # clipped gradients, and intercepts without a penalty, do not have.
 MAX_NOISE_RATIO = 100.0
+
+
+class Facts(TypedDict):
+    """Arguments of the bounds in `skdp.planning`, which describe them."""
+
+    smoothness: float
+    strong_convexity: float
+    initial_excess: float
+    variance: float
+    composition: str
+    sampling_variance: float
 
 
 class Accelerated(Solver):
@@ -96,13 +107,8 @@ class Accelerated(Solver):
     # ------------------------------------------------------------------ defined by subclasses
 
     @abstractmethod
-    def _bounds(
-        self, smoothness: float, problem: Problem, variance: float, sampled: float, composition: str
-    ) -> Array:
-        """Return bounds on the excess after 1, 2, ... steps.
-
-        ``variance``, ``sampled`` and ``composition`` are those of :meth:`_noise_of_one_step`.
-        """
+    def _bounds(self, facts: Facts, n_steps: int = MAX_STEPS) -> Array:
+        """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps."""
 
     @abstractmethod
     def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
@@ -191,7 +197,7 @@ class Accelerated(Solver):
     def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
         """Put values that minimise the bound in place of those that are still "auto"."""
         if checks.is_auto(self.max_iter):
-            bounds = self._bounds(smoothness, problem, *self._noise_of_one_step(public))
+            bounds = self._bounds(self._facts(smoothness, public, problem))
             self.max_iter = int(np.argmin(bounds)) + 1
 
     def _public_smoothness(self, public: Public, problem: Problem) -> float:
@@ -218,29 +224,33 @@ class Accelerated(Solver):
     def _composition(self, public: Public) -> str:
         return defaults.composition_kind(self.mechanism, public)
 
-    def _noise_of_one_step(self, public: Public) -> tuple[float, float, str]:
-        """Return the noise of a single step with the whole budget.
+    def _facts(self, smoothness: float, public: Public, problem: Problem) -> Facts:
+        return {
+            "smoothness": smoothness,
+            "strong_convexity": self._mu(problem),
+            "initial_excess": self.initial_gap,
+            "variance": self._variance_of_one_step(public),
+            "composition": self._composition(public),
+            "sampling_variance": self._sampling_variance(public),
+        }
 
-        Its squared length; the squared length of the sampling error of a batch; and the rule by
-        which costs add up, "gaussian" or "laplace".
-        """
-        sampled = self._sampling_variance(public)
+    def _variance_of_one_step(self, public: Public) -> float:
+        """Return the squared length of the noise of a single step with the whole budget."""
         size = math.prod(public.shape)
         clip = float(steps.clip_norms(self.clip_norm, 1)[0])
         unit = clip / public.n_rows
-        composition = self._composition(public)
         if not public.is_noisy:
-            return 0.0, sampled, composition
+            return 0.0
         if unit * public.sensitivity_factor / min(public.laplace_budget, 1.0) > 1e100:
             raise ValueError(
                 f"solver {self.name!r}: clip_norm={clip:g} requires more noise at this budget than "
                 "numbers can hold; lower clip_norm. Nothing was released."
             )
-        if composition == "laplace":
+        if self._composition(public) == "laplace":
             scale = unit * public.sensitivity_factor / public.laplace_budget
-            return 2 * size * scale**2, sampled, composition
+            return 2 * size * scale**2
         tails = 2.0 if self.mechanism == "laplace" else 1.0
-        return tails * size * (unit / public.gradient_mu) ** 2, sampled, composition
+        return tails * size * (unit / public.gradient_mu) ** 2
 
     def _noises(self, smoothness: float, public: Public, problem: Problem) -> Array:
         """Return the relative noise of the steps."""

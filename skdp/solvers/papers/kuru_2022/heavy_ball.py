@@ -7,7 +7,7 @@ from skdp._numbers import Array
 from skdp.planning import heavy_ball_bounds, heavy_ball_rate, tune_heavy_ball
 from skdp.solvers import base, checks
 from skdp.solvers.base import Auto, Problem, Public
-from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated
+from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated, Facts
 
 
 class HeavyBallDescent(Accelerated):
@@ -66,18 +66,11 @@ class HeavyBallDescent(Accelerated):
         sampling: str = "poisson",
     ) -> None:
         super().__init__(
-            max_iter=max_iter,
-            noise_schedule=noise_schedule,
-            mechanism=mechanism,
-            clip_norm=clip_norm,
-            step=step,
-            smoothness=smoothness,
-            strong_convexity=strong_convexity,
-            smoothness_share=smoothness_share,
-            initial_gap=initial_gap,
-            batch_size=batch_size,
-            sampling=sampling,
-        )
+            max_iter=max_iter, noise_schedule=noise_schedule, mechanism=mechanism,
+            clip_norm=clip_norm, step=step, smoothness=smoothness,
+            strong_convexity=strong_convexity, smoothness_share=smoothness_share,
+            initial_gap=initial_gap, batch_size=batch_size, sampling=sampling,
+        )  # fmt: skip
         self.momentum = momentum
 
     def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
@@ -85,26 +78,15 @@ class HeavyBallDescent(Accelerated):
             n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
             if n_steps is not None:
                 checks.count(max_iter=n_steps)
-            variance, sampled, composition = self._noise_of_one_step(public)
-            facts = smoothness, self._mu(problem), self.initial_gap, variance
-            size = self.step / smoothness
-            choice = tune_heavy_ball(
-                *facts,
-                most_steps=MAX_STEPS,
-                n_steps=n_steps,
-                step=size,
-                composition=composition,
-                sampling_variance=sampled,
-            )
+            facts, size = self._facts(smoothness, public, problem), self.step / smoothness
+            choice = tune_heavy_ball(**facts, most_steps=MAX_STEPS, n_steps=n_steps, step=size)
             self.momentum, self.max_iter = choice.momentum, choice.n_steps
         checks.interval("momentum", self.momentum, low=0.0, below=1.0)
         super()._choose_steps(smoothness, public, problem)
 
-    def _bounds(
-        self, smoothness: float, problem: Problem, variance: float, sampled: float, composition: str
-    ) -> Array:
-        facts = smoothness, self._mu(problem), self.initial_gap, variance, composition, sampled
-        return heavy_ball_bounds(MAX_STEPS, self.step / smoothness, self.momentum, *facts)
+    def _bounds(self, facts: Facts, n_steps: int = MAX_STEPS) -> Array:
+        size = self.step / facts["smoothness"]
+        return heavy_ball_bounds(n_steps, size, self.momentum, **facts)
 
     def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
         facts = smoothness, self._mu(problem)

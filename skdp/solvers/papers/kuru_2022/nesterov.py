@@ -10,7 +10,7 @@ from skdp._numbers import Array, is_real, require
 from skdp.planning import multistage_bounds, multistage_sizes, nesterov_bounds
 from skdp.solvers import base, checks
 from skdp.solvers.base import Auto, Problem, Public, Resolved
-from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated
+from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated, Facts
 
 
 class Nesterov(Accelerated):
@@ -54,18 +54,9 @@ class Nesterov(Accelerated):
     name = "nesterov"
     purpose = "Reference implementation of DP-NAG (Kuru et al. 2022); 'gd' was mostly better."
 
-    def _bounds(
-        self, smoothness: float, problem: Problem, variance: float, sampled: float, composition: str
-    ) -> Array:
-        facts = smoothness, self._mu(problem), self.initial_gap, variance
-        return nesterov_bounds(
-            MAX_STEPS,
-            *facts,
-            step=self.step,
-            noise_schedule=self._bounded_schedule(),
-            composition=composition,
-            sampling_variance=sampled,
-        )
+    def _bounds(self, facts: Facts, n_steps: int = MAX_STEPS) -> Array:
+        schedule = self._bounded_schedule()
+        return nesterov_bounds(n_steps, **facts, step=self.step, noise_schedule=schedule)
 
     def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
         return steps.NesterovNoise(self._kappa(smoothness, problem), self.step)
@@ -135,18 +126,11 @@ class MultistageNesterov(Accelerated):
         sampling: str = "poisson",
     ) -> None:
         super().__init__(
-            max_iter=max_iter,
-            noise_schedule=noise_schedule,
-            mechanism=mechanism,
-            clip_norm=clip_norm,
-            step=step,
-            smoothness=smoothness,
-            strong_convexity=strong_convexity,
-            smoothness_share=smoothness_share,
-            initial_gap=initial_gap,
-            batch_size=batch_size,
-            sampling=sampling,
-        )
+            max_iter=max_iter, noise_schedule=noise_schedule, mechanism=mechanism,
+            clip_norm=clip_norm, step=step, smoothness=smoothness,
+            strong_convexity=strong_convexity, smoothness_share=smoothness_share,
+            initial_gap=initial_gap, batch_size=batch_size, sampling=sampling,
+        )  # fmt: skip
         self.first_stage = first_stage
         self.p = p
 
@@ -164,38 +148,24 @@ class MultistageNesterov(Accelerated):
         if checks.is_auto(self.first_stage):
             n_steps = MAX_STEPS if checks.is_auto(self.max_iter) else self.max_iter
             checks.count(max_iter=n_steps)
-            noise = self._noise_of_one_step(public)
-            least = math.inf
+            facts, least = self._facts(smoothness, public, problem), math.inf
             for first in np.unique(np.geomspace(1, n_steps, 25).round().astype(int)):
                 self.first_stage = int(first)
-                bounds = self._bounds(smoothness, problem, *noise, n_steps)
+                bounds = self._bounds(facts, n_steps)
                 reached = float(bounds.min() if checks.is_auto(self.max_iter) else bounds[-1])
                 if reached < least:
                     least, best = reached, self.first_stage
             self.first_stage = best
         super()._choose_steps(smoothness, public, problem)
 
-    def _bounds(
-        self,
-        smoothness: float,
-        problem: Problem,
-        variance: float,
-        sampled: float,
-        composition: str,
-        n_steps: int = MAX_STEPS,
-    ) -> Array:
+    def _bounds(self, facts: Facts, n_steps: int = MAX_STEPS) -> Array:
         return multistage_bounds(
             n_steps,
-            smoothness,
-            self._mu(problem),
-            self.initial_gap,
-            variance,
+            **facts,
             step=self.step,
             first_stage=self.first_stage,
             p=self.p,
             noise_schedule=self._bounded_schedule(),
-            composition=composition,
-            sampling_variance=sampled,
         )
 
     def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:

@@ -21,8 +21,6 @@ from skdp.solvers.papers.varshney_2022.one_pass import (
 )
 from skdp.steps import AVERAGES, IterateAverage
 
-# The constant c in the number of blocks, c kappa ln n, which the theorem leaves open.
-BLOCKS = 1.0
 # Least and largest share of a block's rows that are counted. The paper counts s = b / 10 rows.
 MIN_COUNTED_SHARE, MAX_COUNTED_SHARE = 0.1 / 1.1, 0.5
 # Rows counted in a block: at least this many, and this many times the noise of a count.
@@ -163,7 +161,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         self._check_search()
-        guess = Guess.of(public, problem, self.curvature, self.kappa, self.row_norm)
+        guess = Guess.of(self, public, problem)
         residual_bound = problem.loss.residual_bound
         clip_factor = self.clip_factor
         if checks.is_auto(clip_factor):
@@ -203,7 +201,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         if checks.is_auto(n_blocks):
             most = int(public.n_rows * MAX_COUNTED_SHARE / counted)
             full = max(MIN_BLOCKS, int(public.n_rows / (rows + counted)))
-            n_blocks = max(1, min(guess.n_blocks(public, BLOCKS, noise_falls), most, full))
+            n_blocks = max(1, min(guess.n_blocks(public, 1.0, noise_falls), most, full))
         checks.count(max_iter=n_blocks)
         share = self.stat_share
         if checks.is_auto(share):

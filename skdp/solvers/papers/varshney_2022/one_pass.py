@@ -20,7 +20,7 @@ import numpy as np
 
 from skdp._numbers import Array, is_real, shown
 from skdp.solvers import checks
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Solution, Solver
+from skdp.solvers.base import Oracle, Problem, Public, Resolved, Solution, Solver
 from skdp.solvers.defaults import expected_row_norm
 
 # Expected curvature along the steepest direction of standardised, somewhat correlated columns, in
@@ -126,35 +126,30 @@ class Guess:
     row_norm: float
 
     @classmethod
-    def of(
-        cls,
-        public: Public,
-        problem: Problem,
-        curvature: float | Auto,
-        kappa: float | Auto,
-        row_norm: float | str = "auto",
-    ) -> Self:
-        """Check guesses, and put values for standardised columns in place of "auto".
+    def of(cls, solver: OnePassSolver, public: Public, problem: Problem) -> Self:
+        """Check a solver's guesses, and put values for standardised columns in place of "auto".
 
         They are those of the columns: :func:`intercept_rate` shortens the steps of the intercept.
         """
         scale = 1.0
         if public.data_norm is not None:
             scale = min(1.0, public.data_norm**2 / public.n_features)
+        curvature, kappa = solver.curvature, solver.kappa
         if checks.is_auto(curvature):
             steepest = min(STEEPEST, public.n_features) * scale
             curvature = problem.loss.curvature * steepest + problem.strong_convexity
         checks.positive(curvature=curvature)
         if checks.is_auto(kappa):
             flattest = problem.loss.curvature * scale + problem.strong_convexity
-            kappa = max(1.0, float(curvature) / flattest)
+            kappa = max(1.0, curvature / flattest)
+        row_norm = getattr(solver, "row_norm", "auto")
         if not is_real(row_norm):
             row_norm = expected_row_norm(public)
         checks.positive(kappa=kappa, row_norm=row_norm)
         return cls(float(curvature), float(kappa), float(row_norm))
 
     def n_blocks(self, public: Public, unit: float, noise_falls: bool = False) -> int:
-        """Return ``unit * kappa * ln n``, at most the number of rows.
+        """Return ``unit * kappa * ln n``, at most the number of rows; theory leaves ``unit`` open.
 
         Unless ``noise_falls`` with the fit, the signal-to-noise ratio takes the place of a larger
         n.

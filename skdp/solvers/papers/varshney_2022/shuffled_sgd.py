@@ -104,7 +104,7 @@ class ShuffledSGD(OnePassSolver):
         self.polish_share = polish_share
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
-        guess = Guess.of(public, problem, self.curvature, self.kappa)
+        guess = Guess.of(self, public, problem)
         n_blocks = self._blocks(public, guess)
         values = {
             "max_iter": n_blocks,

@@ -9,8 +9,6 @@ from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 
 # Fewest and most steps; the most was chosen on the first data of `benchmarks.papers.next_to_gd`.
 STEPS = (200, 1000)
-# Largest step size times curvature, up to which plain steps are stable.
-PLAIN_STEP = 2
 
 
 class AdaptiveNoiseSGD(Solver):
@@ -97,7 +95,7 @@ class AdaptiveNoiseSGD(Solver):
         """
         max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
         distance = defaults.travelled_distance(public, problem)
-        longest = defaults.longest_plain_step(public, problem, PLAIN_STEP)
+        longest = defaults.longest_plain_step(public, problem, 2)  # the limit of stability
         if max_iter is None:
             # The mean of steps that fall in this way is 2/3 of the first.
             mean = longest / 1.5 if size is None else size
