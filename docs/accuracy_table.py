@@ -5,8 +5,8 @@
 writes ``docs/accuracy_summary.inc``, ``docs/accuracy_rivals.inc``, ``docs/accuracy_tables.inc``,
 ``docs/defaults_solvers.inc``, the figures of this kind in ``README.md``, from
 benchmarks/results/held_out.csv ``docs/accuracy_held_out*.inc``, from benchmarks/results/demo.csv
-(``python -m skdp --csv benchmarks/results/demo.csv``) the first table of ``README.md`` and, where matplotlib is installed,
-one picture for each data set in ``docs/_static/accuracy``.
+(``python -m skdp --csv benchmarks/results/demo.csv``) the first table of ``README.md`` and, where
+matplotlib is installed, one picture for each data set in ``docs/_static/accuracy``.
 """
 
 import math

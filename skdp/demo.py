@@ -358,7 +358,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="where to write the picture; default: %(default)s",
     )  # fmt: skip
     parser.add_argument(
-        "--csv", type=Path, metavar="PATH", help="where to write the figures of the table, if at all"
+        "--csv", type=Path, metavar="PATH", help="where to write the table's figures, if at all"
     )
     options = parser.parse_args(arguments)
     for name, path in (("--output", options.output), ("--csv", options.csv)):
