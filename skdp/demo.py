@@ -26,10 +26,7 @@ from skdp.linear_model import DPLogisticRegression, DPRidge, NoiseWarning
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 SHOWN_EPSILON = 1.0  # of the model whose privacy statement is printed
 REPEATS, QUICK_REPEATS = 20, 2
-FIGURES = (
-    "data", "measure", "rows", "columns", "epsilon", "splits", "score", "low", "high",
-    "non_private", "constant",
-)  # fmt: skip
+FIGURES = "data,measure,rows,columns,epsilon,splits,score,low,high,non_private,constant"
 TITLE = "Private linear models beside their non-private twins"
 
 
@@ -259,20 +256,17 @@ Not part of the guarantee
 
 
 def write_figures(results: Sequence[Result], path: Path) -> None:
-    """Write the figures of the table, and the middle 80 per cent of the scores, as a CSV file."""
+    """Write the figures of the table as a CSV file."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        file.write(f"# python -m skdp --csv {path}\n")
+        file.write(f"# python -m skdp --csv {path}\n{FIGURES}\n")
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(FIGURES)
         for result in results:
-            low, high = _range(result.scores)
-            medians = map(np.median, (result.scores, result.twin_scores, result.constant_scores))
-            score, twin, constant = medians
-            scores = (f"{value:.6f}" for value in (score, low, high, twin, constant))
-            experiment = result.experiment
-            shape, runs = result.shape, len(result.scores)
-            epsilon = f"{result.epsilon:g}"
-            writer.writerow([experiment.data, experiment.measure, *shape, epsilon, runs, *scores])
+            experiment, scores = result.experiment, result.scores
+            yardsticks = np.median([result.twin_scores, result.constant_scores], axis=1)
+            figures = [np.median(scores), *_range(scores), *yardsticks]
+            size = [*result.shape, f"{result.epsilon:g}", len(scores)]
+            rounded = [f"{figure:.6f}" for figure in figures]
+            writer.writerow([experiment.data, experiment.measure, *size, *rounded])
 
 
 # ------------------------------------------------------------------ the picture
