@@ -47,8 +47,8 @@ OF_LABELS = frozenset(
 # A predicted probability of the true class below exp(-6) = 0.0025 counts as that. A choice of ours:
 # a larger bound needs more noise, a smaller one hides more of what a model gets very wrong.
 LOG_LOSS_BOUND = 6.0
-# Part of the budget of a mean loss that its square gets, which standard errors of sampling need;
-# so does the fourth moment that those of R2 need. It makes the noise in R2 larger by 4 per cent.
+# Part of the budget of a mean loss that its square gets, which standard errors of sampling need.
+# For R2 it is the mean square of what a row adds to it; that makes its noise 4 per cent larger.
 SQUARE = 0.1
 OF_R2 = ("squared_error", "targets", "squared targets")  # facts whose means R2 is made of
 

@@ -96,10 +96,9 @@ class Score:
 
         "population" takes rows (or groups) for independent draws, and their number for large: it
         adds ``sampling_std``, as if the score varied normally. That follows from counts for scores
-        of predicted classes. For mean losses and R2 it follows from a fourth moment, requested for
-        a tenth of the share of the loss, whatever the distribution of the errors; one standard
-        deviation of its noise is added, so that these intervals are too wide where that noise
-        is large. For the area under the ROC curve it is the formula of Hanley and McNeil (1982),
+        of predicted classes. For mean losses and R2 it follows from a fourth moment, requested
+        for a tenth of the budget, whatever the distribution of the errors; one standard deviation
+        of its noise is added, so that these intervals are too wide where that noise is large. For the area under the ROC curve it is the formula of Hanley and McNeil (1982),
         which assumes exponential distributions of the scores.
         """
         if of not in OF:

@@ -22,7 +22,7 @@ FINE_EDGES = np.linspace(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, FINE_CELLS - 1)
 LEAST_BINS, MOST_BINS = 24, 200
 # Bias of an AUC by its bins, over the standard deviation of its noise: see `number_of_bins`.
 BIAS_NEXT_TO_NOISE = 0.1
-RESOLUTION = 2.0**-20  # to which facts are rounded before they are summed
+RESOLUTION = 2.0**-20  # to which `UnitSum` and `InfluenceSquares` round what a row adds
 
 
 @dataclass(frozen=True)
