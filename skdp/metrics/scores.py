@@ -98,8 +98,9 @@ class Score:
         adds ``sampling_std``, as if the score varied normally. That follows from counts for scores
         of predicted classes. For mean losses and R2 it follows from a fourth moment, requested
         for a tenth of the budget, whatever the distribution of the errors; one standard deviation
-        of its noise is added, so that these intervals are too wide where that noise is large. For the area under the ROC curve it is the formula of Hanley and McNeil (1982),
-        which assumes exponential distributions of the scores.
+        of its noise is added, so that these intervals are too wide where that noise is large. For
+        the area under the ROC curve it is the formula of Hanley and McNeil (1982), which assumes
+        exponential distributions of the scores.
         """
         if of not in OF:
             raise ValueError(f"of must be 'rows' or 'population'; got {shown(of)}.")
