@@ -287,10 +287,10 @@ def test_totals_do_not_mix_units(rng):
 
 GROUP_STATISTICS = {
     "BinCounts", "CappedHessian", "CappedResiduals", "CutCount", "DirectionalSum", "GradientCount",
-    "GradientDifference", "GradientSum", "GramSum", "LargestEigenvalue", "LogisticStep",
-    "MagnitudeCounts", "NewtonDirection", "ResidualCount", "ResidualSquares", "ScoreSquares",
-    "ShrunkGradientSum", "SmallestEigenvalue", "SquaredNormSum", "TableCounts", "TailSum",
-    "UnitSum",
+    "GradientDifference", "GradientSum", "GramSum", "InfluenceSquares", "LargestEigenvalue",
+    "LogisticStep", "MagnitudeCounts", "NewtonDirection", "ResidualCount", "ResidualSquares",
+    "ScoreSquares", "ShrunkGradientSum", "SmallestEigenvalue", "SquaredNormSum", "TableCounts",
+    "TailSum", "UnitSum",
 }  # fmt: skip
 
 
