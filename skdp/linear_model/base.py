@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse as scipy_sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, is_real, shown
@@ -70,7 +70,6 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         coef_init: Any,
         intercept_init: Any,
         groups: Any,
-        **checks: Any,
     ) -> Self:
         # 1. Everything that can be refused without rows.
         who = type(self).__name__
@@ -84,9 +83,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
                     "arrays in memory, or by fit_blocks(n_groups=...), whose blocks hold whole "
                     "groups. Nothing was released."
                 )
-            return self._fit_partitions(
-                partitions, sample_weight, coef_init, intercept_init, checks
-            )
+            return self._fit_partitions(partitions, sample_weight, coef_init, intercept_init)
         part = parts.part_of(X, y, sample_weight, groups, unit=parts.unit_of(groups))
         # 2. Validate the rows.
         grouped = None
@@ -94,7 +91,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             weighing = None if is_real(sample_weight) else sample_weight
             grouped = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
         with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
-            X, y = self._read("X or y", X, y, **checks)
+            X, y = self._read_rows(X, y)
             targets = self._read_targets(y, X.dtype)
             weights = joint_weights(who, sample_weight, targets.weights, X)
         # 3. Public facts, the problem, the solver and the stages around it; then the plan.
@@ -136,7 +133,6 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         sample_weight: Any,
         coef_init: Any,
         intercept_init: Any,
-        checks: dict[str, Any],
     ) -> Self:
         """Fit on rows that stay where they are: in files, or in other processes."""
         who = type(self).__name__
@@ -144,8 +140,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             raise ValueError(f"{who}: rows in partitions take no sample_weight; use class_weight.")
         # 1. A first pass checks the rows, as a fit in memory does.
         twin = self._twin().set_params(budget=None, random_state=None, noise_source="system")
-        finds_labels = is_classifier(self) and twin.classes is None
-        seen = summaries(who, partitions, CheckTask(twin, finds_labels, checks))
+        finds_labels = self._loss(1).targets == "label" and twin.classes is None
+        seen = summaries(who, partitions, CheckTask(twin, finds_labels))
         sizes, like = [one.n_rows for one in seen], seen[0]
         if finds_labels:
             twin.classes = np.unique(np.concatenate([one.labels for one in seen]))
@@ -291,6 +287,12 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         if hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
         return self
+
+    def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any:
+        """Validate X and y, by the kind of targets that the loss takes."""
+        if self._loss(1).targets != "label":
+            checks |= {"multi_output": True, "y_numeric": True}
+        return self._read("X or y", X, y, **checks)
 
     def _twin(self) -> Self:
         """Return an estimator with the same parameters, on which arriving blocks are checked."""

@@ -245,8 +245,7 @@ class Whitened(Solver):
 
     def _cap(self, at_zero: bool, problem: Problem) -> float:
         """Return the cap on residuals, which is less where all margins are zero."""
-        reach = problem.loss.residual_bound
-        if not at_zero or reach is None:
+        if not at_zero or problem.loss.targets != "label":
             return float(self.residual_bound)
         return min(float(self.residual_bound), _first_residual(problem) * (1 + 1e-6))
 

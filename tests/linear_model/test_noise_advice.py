@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import skdp
+from skdp.objective import SquaredError
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
 
@@ -142,6 +145,24 @@ def test_without_noise_there_is_nothing_to_warn_about(classification):
 
 # ---------------------------------------------------------------- too few rows for anything
 
+
+class UnknownLoss(skdp.DPRidge):
+    """A regression with a loss of its own, of which no fit was measured."""
+
+    def _loss(self, n_outputs):
+        @dataclass(frozen=True)
+        class UnmeasuredLoss(SquaredError):
+            name: ClassVar[str] = "unknown"
+            targets: ClassVar[str] = "count"
+
+        return UnmeasuredLoss()
+
+
+def test_nothing_is_expected_of_a_loss_that_was_not_measured():
+    assert skdp.DPRidge().plan(2000, 10).expectations
+    assert UnknownLoss().plan(2000, 10).expectations == ()
+    assert warned(lambda: skdp.DPRidge().plan(20, 30))
+    assert not warned(lambda: UnknownLoss().plan(20, 30))
 
 @pytest.mark.parametrize(
     ("shape", "parameters"),
