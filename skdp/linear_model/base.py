@@ -18,6 +18,7 @@ from skdp.linear_model import parts
 from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.grouping import GroupLabels, rows_in_memory
 from skdp.linear_model.inference import InferenceMixin, warn_about_inference
+from skdp.linear_model.noise_warning import warn_about_units
 from skdp.linear_model.parameters import check_counts, planned_records
 from skdp.linear_model.partitions import CheckTask, as_partitions, summaries
 from skdp.linear_model.preparation import PlannedModel
@@ -193,7 +194,9 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         The solver must be one that reads each row once ("shuffled_sgd" or "adaptive_shuffled_sgd";
         "auto" is the second). Memory is that of an arriving block and of one of the solver's, which
         has ``n_samples / max_iter`` rows. The budget is charged once, before the first block is
-        asked for. Columns are used as they come, whatever ``scaling`` says.
+        asked for. Columns and targets are used as they come, as nothing about them can be found
+        before the first step: they should be of about unit size. A `NoiseWarning` is issued unless
+        ``scaling="none"`` or ``data_norm`` shows that this is known.
 
         Parameters
         ----------
@@ -250,7 +253,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         ...     for _ in range(20):
         ...         X = rng.standard_normal((1000, 3))
         ...         yield X, X @ [1.0, -1.0, 0.5] + 0.1 * rng.standard_normal(1000)
-        >>> model = DPLinearRegression()
+        >>> model = DPLinearRegression(scaling="none")
         >>> model.fit_blocks(blocks(), n_samples=20000, n_features=3).coef_.round(1).tolist()
         [1.0, -1.0, 0.5]
         """
@@ -270,6 +273,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         start = self._start(coef_init, intercept_init, n_features, declared.n_outputs)
         prepared = self._prepare(*shape, STREAMED, start=start, grouped=n_groups is not None)
         public = prepared.public
+        warn_about_units(who, self.scaling, self.data_norm, prepared.problem)
         reader = BlockReader(self._twin(), public, declared)
 
         def rows(spread: Map) -> StreamSource:

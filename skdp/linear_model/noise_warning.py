@@ -25,7 +25,7 @@ MEASURED_LOSSES = {
 
 
 class NoiseWarning(UserWarning):
-    """A plan needs so much noise that another one would learn far more for the same budget."""
+    """A plan is likely to learn far less than another one would for the same budget."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,21 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
         f"tell {100 * informative / left:.2g} per cent of what this part of the budget buys with "
         f"larger batches. {advice} These figures come from the plan alone; no budget has been "
         "spent.",
+        NoiseWarning,
+        stacklevel=3,
+    )
+
+
+def warn_about_units(who: str, scaling: str, data_norm: float | None, problem: Problem) -> None:
+    """Warn that rows which are read once are not standardised, unless their units are declared."""
+    if scaling == "none" or data_norm is not None:
+        return
+    what = "columns and targets" if problem.loss.targets == "real" else "columns"
+    warnings.warn(
+        f"{who}: fit_blocks reads each row once and cannot standardise {what}: it expects them to "
+        "be of about unit size, and with others the model can be far worse than a constant. Divide "
+        "them by public figures, or declare the largest length of a row by data_norm; "
+        "scaling='none' confirms that they are of about unit size. No budget has been spent.",
         NoiseWarning,
         stacklevel=3,
     )

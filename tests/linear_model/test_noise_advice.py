@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.objective import SquaredError
+from skdp.objective import Logistic
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
 
@@ -118,7 +118,11 @@ def test_disjoint_batches_tell_what_the_warning_says():
 def test_blocks_that_arrive_are_warned_about(regression):
     X, y = regression
     model = skdp.DPRidge(
-        solver=ShuffledSGD(max_iter=100), epsilon=0.2, noise_source="seeded", random_state=0
+        solver=ShuffledSGD(max_iter=100),
+        epsilon=0.2,
+        scaling="none",
+        noise_source="seeded",
+        random_state=0,
     )
     (told,) = warned(lambda: model.fit_blocks([(X, y)], n_samples=len(X), n_features=5))
     assert f"100 steps on batches of about {len(X) // 100} of {len(X)} rows" in told
@@ -151,7 +155,7 @@ class UnknownLoss(skdp.DPRidge):
 
     def _loss(self, n_outputs):
         @dataclass(frozen=True)
-        class UnmeasuredLoss(SquaredError):
+        class UnmeasuredLoss(Logistic):
             name: ClassVar[str] = "unknown"
             targets: ClassVar[str] = "count"
 
@@ -163,6 +167,7 @@ def test_nothing_is_expected_of_a_loss_that_was_not_measured():
     assert UnknownLoss().plan(2000, 10).expectations == ()
     assert warned(lambda: skdp.DPRidge().plan(20, 30))
     assert not warned(lambda: UnknownLoss().plan(20, 30))
+
 
 @pytest.mark.parametrize(
     ("shape", "parameters"),
