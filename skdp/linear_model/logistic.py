@@ -42,7 +42,9 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     classes : array of shape (n_classes,) or None, default=None
         Public set of labels. None takes it from y and lists that among the assumptions. Estimators
         that fit on labels of their own making, such as
-        `sklearn.multiclass.OneVsRestClassifier`, need those: declare [0, 1] there, or nothing.
+        `sklearn.multiclass.OneVsRestClassifier`, need those: declare [0, 1] there, or nothing. With
+        [0, 1, 2] there, each of its fits would be a model of three classes, which no fit can
+        notice without reading the labels: its ``predict`` then fails, as arrays do not match.
     class_weight : dict or None, default=None
         Weights by label, 1 where a label is missing. "balanced" is refused: it would count the
         private labels.
