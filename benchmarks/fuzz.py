@@ -18,7 +18,7 @@ import warnings
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 import skdp
 from skdp.accounting import Adjacency, UnknownCost
@@ -106,9 +106,9 @@ def make_data(rng, estimator):
     X = rng.standard_normal((n, d)) * scale
     place = int(rng.integers(n))
     hostile = np.array([choose(rng, NUMBERS) for _ in range(d)])
-    is_classifier = isinstance(estimator, skdp.DPLogisticRegression)
-    y = rng.integers(2, size=n) if is_classifier else rng.standard_normal(n)
-    target = int(rng.integers(2)) if is_classifier else choose(rng, NUMBERS)
+    has_labels = is_classifier(estimator)
+    y = rng.integers(2, size=n) if has_labels else rng.standard_normal(n)
+    target = int(rng.integers(2)) if has_labels else choose(rng, NUMBERS)
     relation = choose(rng, list(Adjacency))
     there, other = ({"X": X.copy(), "y": y.copy()} for _ in range(2))
     there["X"][place], there["y"][place] = hostile, target

@@ -24,7 +24,7 @@ def blocks(n_blocks, seed):
 numbers = [3, 10, 30, 100]
 errors = []
 for number in numbers:
-    model = skdp.DPLinearRegression(epsilon=1.0)
+    model = skdp.DPLinearRegression(epsilon=1.0, scaling="none")
     model.fit_blocks(blocks(number, seed=number), n_samples=1000 * number, n_features=3)
     errors.append(np.abs(model.coef_ - weights).max())
 

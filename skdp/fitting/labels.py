@@ -9,6 +9,11 @@ from numpy.typing import ArrayLike
 from skdp._numbers import AnyArray, Array, Indices, is_real, listed, shown
 from skdp.fitting.refusals import public_refusal
 
+OWN_LABELS = (
+    "Inside an estimator that makes labels of its own, such as OneVsRestClassifier, declare those: "
+    "classes=[0, 1]; DPLogisticRegression by itself takes more than two classes."
+)
+
 
 def sorted_labels(declared: Any) -> AnyArray:
     """Return sorted labels, from an array or any other collection, such as a set."""
@@ -31,7 +36,7 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     if len({*kinds, "objects"}) == 3:  # objects may be of any kind
         raise public_refusal(
             f"classes are {kinds[0]} ({listed(classes.tolist())}), and the labels in y are "
-            f"{kinds[1]}. Declare the labels as they are in y. Nothing was released."
+            f"{kinds[1]}. Declare the labels as they are in y. {OWN_LABELS} Nothing was released."
         )
     try:
         codes = np.searchsorted(classes, labels)
@@ -42,7 +47,7 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
         raise public_refusal(
             "y holds a label that is not among the declared classes, "
             f"{listed(classes.tolist(), 20)} ({kinds[0]}; the number 1 and the text '1' are "
-            "different labels). Nothing was released."
+            f"different labels). {OWN_LABELS} Nothing was released."
         )
     return classes, codes
 

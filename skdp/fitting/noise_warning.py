@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from skdp import accounting
-from skdp.objective import Huber, Problem, SquaredError
+from skdp.objective import Problem
 from skdp.oracle import Plan, Public
 from skdp.planning.expected_loss import MOST_LOSS, expected_loss, signal_for
 
@@ -15,10 +15,17 @@ WASTEFUL = 0.2  # of what larger batches tell for the same budget
 # most. A plan that must expect to lose all of it is warned of, and messages say how many rows would
 # do for the other two.
 ALL, HALF, TENTH = 1.0, 0.5, 0.1
+# Kind of the measured fits with targets of a kind; and of those with a loss that was measured.
+KINDS = {"real": "regression", "label": "classification"}
+MEASURED_LOSSES = {
+    "squared_error": "regression",
+    "logistic": "classification",
+    "multinomial": "classification",
+}
 
 
 class NoiseWarning(UserWarning):
-    """A plan needs so much noise that another one would learn far more for the same budget."""
+    """A plan is likely to learn far less than another one would for the same budget."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,21 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
     )
 
 
+def warn_about_units(who: str, scaling: str, data_norm: float | None, problem: Problem) -> None:
+    """Warn that rows which are read once are not standardised, unless their units are declared."""
+    if scaling == "none" or data_norm is not None:
+        return
+    what = "columns and targets" if problem.loss.targets == "real" else "columns"
+    warnings.warn(
+        f"{who}: fit_blocks reads each row once and cannot standardise {what}: it expects them to "
+        "be of about unit size, and with others the model can be far worse than a constant. Divide "
+        "them by public figures, or declare the largest length of a row by data_norm; "
+        "scaling='none' confirms that they are of about unit size. No budget has been spent.",
+        NoiseWarning,
+        stacklevel=3,
+    )
+
+
 def signal_to_noise(public: Public) -> float:
     """Return ``mu n / p``: how far a fit of p parameters to n rows stands out of its noise.
 
@@ -115,15 +137,9 @@ def signal_to_noise(public: Public) -> float:
     return mu / public.sensitivity_factor * public.n_rows / public.n_parameters
 
 
-def measured_kind(problem: Problem) -> str:
-    """Return the kind of fits of the benchmarks that are most like those of a problem."""
-    is_regression = isinstance(problem.loss, SquaredError | Huber)
-    return "regression" if is_regression else "classification"
-
-
-def rows_for(share: float, public: Public, problem: Problem) -> int:
-    """Return how many rows half of the fits need to lose no more than this share."""
-    wanted = signal_for(measured_kind(problem), share) / signal_to_noise(public) * public.n_rows
+def rows_for(share: float, public: Public, kind: str) -> int:
+    """Return how many rows half of the fits of a kind need to lose no more than this share."""
+    wanted = signal_for(kind, share) / signal_to_noise(public) * public.n_rows
     digits = max(0, int(math.log10(max(wanted, 1))) - 1)  # two figures are more than is known
     return int(max(2, math.ceil(wanted / 10**digits) * 10**digits))
 
@@ -133,10 +149,10 @@ def expectations(public: Public, problem: Problem) -> tuple[str, ...]:
 
     All of it follows from the budget and the shape of X.
     """
-    unmeasured = public.is_pure or public.grouped or isinstance(problem.loss, Huber)
-    if not public.is_noisy or unmeasured:
+    kind = MEASURED_LOSSES.get(problem.loss.name)
+    if kind is None or public.is_pure or public.grouped or not public.is_noisy:
         return ()
-    signal, kind = signal_to_noise(public), measured_kind(problem)
+    signal = signal_to_noise(public)
     lost = expected_loss(kind, signal)
     score = "R2" if kind == "regression" else "log loss"
     # The curves are cut where it makes no difference any more how bad a fit is.
@@ -148,8 +164,8 @@ def expectations(public: Public, problem: Problem) -> tuple[str, ...]:
         f"sets lose {median} of what the same model gains over a constant without privacy, in "
         f"{score}; four in five lose between {low} and {high}. (100% is as bad as a constant.)",
         f"Half of such fits lose no more than {_percent(HALF)} from about "
-        f"{rows_for(HALF, public, problem)} rows on, and no more than {_percent(TENTH)} from about "
-        f"{rows_for(TENTH, public, problem)} rows on.",
+        f"{rows_for(HALF, public, kind)} rows on, and no more than {_percent(TENTH)} from about "
+        f"{rows_for(TENTH, public, kind)} rows on.",
     )
 
 
@@ -159,7 +175,9 @@ def _percent(share: float) -> str:
 
 def _warn_about_signal(who: str, public: Public, problem: Problem) -> None:
     """Warn if there are so few rows, for the budget and the columns, that nothing can be learnt."""
-    kind, unit = measured_kind(problem), f"{public.unit}s"
+    kind, unit = KINDS.get(problem.loss.targets), f"{public.unit}s"
+    if kind is None:  # nothing like it was measured
+        return
     least, signal = signal_for(kind, ALL), signal_to_noise(public)
     if signal >= least:
         per_class = signal * public.n_parameters / public.n_outputs
@@ -176,9 +194,9 @@ def _warn_about_signal(who: str, public: Public, problem: Problem) -> None:
     warnings.warn(
         f"{who}: at epsilon={public.epsilon:g} and delta={public.delta:g} the noise drowns what "
         f"{public.n_rows} {unit} tell of {public.n_parameters} parameters; do not expect "
-        f"better predictions than those of a constant. About {rows_for(HALF, public, problem)} "
+        f"better predictions than those of a constant. About {rows_for(HALF, public, kind)} "
         f"{unit} would do for half of what there is to learn, and about "
-        f"{rows_for(TENTH, public, problem)} for nine tenths, as fits to other data sets went; or "
+        f"{rows_for(TENTH, public, kind)} for nine tenths, as fits to other data sets went; or "
         "fewer columns, or a larger epsilon. These figures come from the budget and the shape of X "
         "alone; no budget has been spent.",
         NoiseWarning,

@@ -45,13 +45,10 @@ class CheckTask:
         Without a generator and a budget; it is sent to where the rows are.
     finds_labels : bool
         Whether y holds labels that are not declared.
-    checks : dict
-        Of y, for scikit-learn.
     """
 
     model: Any
     finds_labels: bool
-    checks: dict[str, Any]
 
     def __call__(self, X: Any, y: Any) -> Summary | Failure | None:
         try:
@@ -63,7 +60,7 @@ class CheckTask:
             return Failure(f"a partition could not be read: {kind}. Nothing was released.")
 
     def _summary(self, X: Any, y: Any) -> Summary:
-        X, y = self.model._read("X or y", X, y, **self.checks)
+        X, y = self.model._read_rows(X, y)
         labels = None
         if self.finds_labels:
             with without_cells(type(self.model).__name__, "y", otherwise=NO_LABELS):

@@ -169,6 +169,7 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
             progress = Progress.of(self, plan, statement)
             on_release = None if progress is None else progress.released
             solution = run(plan, stages, public, problem, source, drawn_from, rng, on_release)
+            parameters.warn_unless_converged(who, solution, public)
             source.finish()
             if progress is not None:
                 progress.ended()

@@ -28,6 +28,10 @@ UNUSABLE = {
         "skdp.DPTabularPreprocessor does all that"
     ),
     "setting an array element with a sequence": "holds cells that are lists, not numbers",
+    "fill value must be 0": (
+        "holds sparse columns whose fill value is not 0. Pass X.sparse.to_dense(), or columns of "
+        "the type pandas.SparseDtype(float, 0)"
+    ),
     "contains infinity": "holds infinity (inf), or values that are too large for their type",
     "at least 1 dimension": "must have one entry for each row; it is a single one",
     "Singleton array": "must have one entry for each row; it is a single one",
@@ -122,7 +126,7 @@ def without_cells(
         if X is not None and why == UNUSABLE["could not convert string"]:
             texts = tables.columns_of_text(X)
             if texts:
-                what, why = "X", f"{why}, in {tables.columns_in_words(texts)}. {ENCODE}"
+                what, why = "X", f"holds {tables.not_numbers(X, texts)}. {ENCODE}"
             else:
                 what = "y"
         if what == "sample_weight" and why == UNUSABLE["contains NaN"]:

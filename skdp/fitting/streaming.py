@@ -18,7 +18,7 @@ from skdp.oracle.sources.stream import Arrival
 class ReadsRows(Protocol):
     """The part of an estimator that a reader needs."""
 
-    def _read(self, what: str, *arrays: Any, **checks: Any) -> Any: ...
+    def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any: ...
 
     def _checked_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets: ...
 
@@ -66,14 +66,12 @@ class BlockReader:
             form = "a triple (X, y, groups)" if grouped else "a pair (X, y)"
             got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
             raise ValueError(f"{who}: a block is {form}; got {got}. {SPENT}")
-        is_regression = self._declared.classes is None
-        checks = {"multi_output": True, "y_numeric": True} if is_regression else {}
         try:
             groups = None
             if grouped:
                 groups = GroupLabels(who, block[2], X=block[0], y=block[1]).codes
             with without_row_counts(grouped):
-                X, y = self._model._read("X or y", *block[:2], ensure_min_samples=0, **checks)
+                X, y = self._model._read_rows(*block[:2], ensure_min_samples=0)
                 targets = self._model._checked_targets(y, X.dtype)
         except ValueError as refusal:
             # Refusals are worded for a fit of rows in memory, which is not charged by then.

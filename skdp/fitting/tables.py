@@ -1,5 +1,6 @@
 """Tables and their columns, of whatever library: names, kinds and types, no cells in messages."""
 
+import re
 from datetime import UTC
 from typing import Any
 
@@ -7,6 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices, Mask, listed
+
+# Names of types of polars and pyarrow, which have no ``kind``; pandas' intervals are none of them.
+NUMBERS = re.compile(r"u?int\d|float|halffloat|double|bool|decimal")
 
 
 def is_lazy(X: Any) -> bool:
@@ -52,16 +56,32 @@ def as_table(who: str, X: Any) -> Any:
 
 
 def names_of(X: Any) -> list[Any] | None:
-    """Names of the columns of a data frame; None for anything else."""
+    """Names of the columns of a data frame or Arrow table; None for anything else."""
+    if _is_arrow(X):
+        return list(X.column_names)
     columns = getattr(X, "columns", None)
     if columns is None or not hasattr(X, "__getitem__") or callable(columns):
         return None
     return list(columns)
 
 
+def _is_arrow(X: Any) -> bool:
+    """Whether X is a table of pyarrow, whose ``columns`` are no names."""
+    return hasattr(X, "column_names") and hasattr(X, "schema")
+
+
+def _type_of(X: Any, place: int) -> Any:
+    """Return the type of a column, an object of whatever library."""
+    if names_of(X) is None:
+        return getattr(X, "dtype", None)
+    return list(X.schema.types if _is_arrow(X) else X.dtypes)[place]
+
+
 def column(X: Any, place: int) -> AnyArray:
-    """Return a column of a data frame or array as an array."""
+    """Return a column of a data frame, Arrow table or array as an array."""
     names = names_of(X)
+    if _is_arrow(X):
+        return np.asarray(X.column(place))
     if sparse.issparse(X):
         return np.asarray(X.tocsc()[:, [place]].toarray()[:, 0])
     if names is None:
@@ -71,17 +91,18 @@ def column(X: Any, place: int) -> AnyArray:
 
 def column_kind(X: Any, place: int) -> str:
     """Return "dates", "numbers", "text" or "objects" for a column, from its type alone."""
-    dtype: Any = getattr(X, "dtype", None)
-    if names_of(X) is not None:
-        types = X.dtypes
-        dtype = types.iloc[place] if hasattr(types, "iloc") else list(types)[place]
-    kind = str(getattr(dtype, "kind", "O"))
-    if kind in "mM" or str(dtype).startswith(("Date", "Duration", "Time", "timestamp")):
+    dtype = _type_of(X, place)
+    kind, name = str(getattr(dtype, "kind", "O")), str(dtype).lower()
+    if kind in "mM" or name.startswith(("date", "duration", "time")):
         return "dates"
-    if kind in "US" or str(dtype).lower().startswith(("str", "utf8", "large_string")):
+    if kind in "US" or name.startswith(("str", "utf8", "large_string")):
         return "text"
-    numbers = str(dtype).startswith(("Int", "UInt", "Float", "Bool", "Decimal"))
-    return "numbers" if kind in "biuf" or numbers else "objects"
+    return "numbers" if kind in "biuf" or NUMBERS.match(name) else "objects"
+
+
+def is_categorical(X: Any, place: int) -> bool:
+    """Whether the type of a column has levels, as pandas' category or Arrow's dictionary."""
+    return str(_type_of(X, place)).lower().startswith(("categor", "enum", "dictionary"))
 
 
 def columns_of_dates(X: Any) -> list[Any]:
@@ -89,8 +110,6 @@ def columns_of_dates(X: Any) -> list[Any]:
     names = names_of(X)
     if names is None:
         return [0] if getattr(getattr(X, "dtype", None), "kind", "") in tuple("mM") else []
-    if not hasattr(X, "dtypes"):
-        return []
     return [name for place, name in enumerate(names) if column_kind(X, place) == "dates"]
 
 
@@ -109,6 +128,23 @@ def columns_of_text(X: Any) -> list[Any]:
         except Exception:  # a cell runs code of its own when it is converted
             found.append(place if names is None else names[place])
     return found
+
+
+def not_numbers(X: Any, names: list[Any]) -> str:
+    """Say in a message what columns of text or categories hold in place of numbers."""
+    known = names_of(X)
+    levels = [] if known is None else [n for n in names if is_categorical(X, known.index(n))]
+    texts = [name for name in names if name not in levels]
+    found = []
+    if texts:
+        found.append(f"text where numbers are needed, in {columns_in_words(texts)}")
+    if levels:
+        found.append(
+            f"categories where numbers are needed, in {columns_in_words(levels)}, whose levels "
+            "were learnt from the rows unless you declared them: a rare one would give somebody "
+            "away, so the type's levels are not used"
+        )
+    return "; and ".join(found)
 
 
 def columns_in_words(columns: list[Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse as scipy_sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, is_real, shown
@@ -18,6 +18,7 @@ from skdp.fitting import parts
 from skdp.fitting.between_fits import FitData, numeric_targets
 from skdp.fitting.grouping import GroupLabels, rows_in_memory
 from skdp.fitting.inference_outlook import warn_about_inference
+from skdp.fitting.noise_warning import warn_about_units
 from skdp.fitting.parameters import check_counts, planned_records, warn_about_label_set
 from skdp.fitting.partitions import CheckTask, as_partitions, summaries
 from skdp.fitting.path import Prepared
@@ -73,7 +74,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
     @property
     def _reads_label_set(self) -> bool:
         """Whether the labels of a classifier come from the rows, as none are declared."""
-        return is_classifier(self) and self.get_params(deep=False)["classes"] is None
+        is_label = self._loss(1).targets == "label"
+        return is_label and self.get_params(deep=False)["classes"] is None
 
     def _fit(
         self,
@@ -83,7 +85,6 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         coef_init: Any,
         intercept_init: Any,
         groups: Any,
-        **checks: Any,
     ) -> Self:
         # 1. Everything that can be refused without rows.
         who = type(self).__name__
@@ -98,9 +99,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
                     "groups. Nothing was released."
                 )
             warn_about_label_set(who, self._reads_label_set, self.epsilon)
-            return self._fit_partitions(
-                partitions, sample_weight, coef_init, intercept_init, checks
-            )
+            return self._fit_partitions(partitions, sample_weight, coef_init, intercept_init)
         part = parts.part_of(X, y, sample_weight, groups, unit=parts.unit_of(groups))
         # 2. Validate the rows.
         grouped = None
@@ -108,7 +107,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             weighing = None if is_real(sample_weight) else sample_weight
             grouped = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
         with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
-            X, y = self._read("X or y", X, y, **checks)
+            X, y = self._read_rows(X, y)
             targets = self._checked_targets(y, X.dtype)
             weights = joint_weights(who, sample_weight, targets.weights, X)
         # 3. Public facts, the problem, the solver and the stages around it; then the plan.
@@ -159,7 +158,6 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         sample_weight: Any,
         coef_init: Any,
         intercept_init: Any,
-        checks: dict[str, Any],
     ) -> Self:
         """Fit on rows that stay where they are: in files, or in other processes."""
         who = type(self).__name__
@@ -167,7 +165,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             raise ValueError(f"{who}: rows in partitions take no sample_weight; use class_weight.")
         # 1. A first pass checks the rows, as a fit in memory does.
         twin = self._twin().set_params(budget=None, random_state=None, noise_source="system")
-        seen = summaries(who, partitions, CheckTask(twin, self._reads_label_set, checks))
+        seen = summaries(who, partitions, CheckTask(twin, self._reads_label_set))
         sizes = [0 if one is None else one.n_rows for one in seen]
         filled = [one for one in seen if one is not None]
         like = filled[0]
@@ -222,7 +220,9 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         The solver must be one that reads each row once ("shuffled_sgd" or "adaptive_shuffled_sgd";
         "auto" is the second). Memory is that of an arriving block and of one of the solver's, which
         has ``n_samples / max_iter`` rows. The budget is charged once, before the first block is
-        asked for. Columns are used as they come, whatever ``scaling`` says.
+        asked for. Columns and targets are used as they come, as nothing about them can be found
+        before the first step: they should be of about unit size. A `NoiseWarning` is issued unless
+        ``scaling="none"`` or ``data_norm`` shows that this is known.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         ...     for _ in range(20):
         ...         X = rng.standard_normal((1000, 3))
         ...         yield X, X @ [1.0, -1.0, 0.5] + 0.1 * rng.standard_normal(1000)
-        >>> model = DPLinearRegression()
+        >>> model = DPLinearRegression(scaling="none")
         >>> model.fit_blocks(blocks(), n_samples=20000, n_features=3).coef_.round(1).tolist()
         [1.0, -1.0, 0.5]
         """
@@ -299,6 +299,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         start = self._start(coef_init, intercept_init, n_features, declared.n_outputs)
         prepared = self._prepare(*shape, STREAMED, start=start, grouped=n_groups is not None)
         public = prepared.public
+        warn_about_units(who, self.scaling, self.data_norm, prepared.problem)
         reader = BlockReader(self._twin(), public, declared)
 
         def rows(spread: Map) -> StreamSource:
@@ -319,9 +320,15 @@ class DPLinearModel(InferenceMixin, PlannedModel):
 
     def _checked_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         """Return the targets of y; a refusal quotes none of them."""
-        otherwise = NO_LABELS if is_classifier(self) else NO_NUMBERS
+        otherwise = NO_LABELS if self._loss(1).targets == "label" else NO_NUMBERS
         with without_cells(type(self).__name__, "y", otherwise=otherwise):
             return self._read_targets(y, dtype)
+
+    def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any:
+        """Validate X and y, by the kind of targets that the loss takes."""
+        if self._loss(1).targets != "label":
+            checks |= {"multi_output": True, "y_numeric": True}
+        return self._read("X or y", X, y, **checks)
 
     def _twin(self) -> Self:
         """Return an estimator with the same parameters, on which arriving blocks are checked."""

@@ -25,8 +25,11 @@ class DPHuberRegressor(DPLinearRegressor):
     ----------
     threshold : float, default=1.35
         Size of a residual beyond which the loss is linear (scikit-learn's ``epsilon``, which is the
-        budget here). It is in units of the standardised targets, or, with ``scaling="none"``, of
-        the targets; scikit-learn's is in units of a scale that it estimates from the residuals.
+        budget here), in units of ``scaling_.targets.size``, the size of the targets that
+        ``scaling`` estimates, or a quarter of ``target_bound``. Where targets are not standardised
+        and ``scaling_.targets`` is None (``scaling="none"``, ``fit_blocks``, or ``delta=0`` without
+        ``target_bound``), it is in the unit of the targets. scikit-learn's is in units of a scale
+        that it estimates from the residuals.
     alpha : float, default=0.0001
         Strength of the L2 penalty, at least 0, in scikit-learn's scale. The intercept is not
         penalised.

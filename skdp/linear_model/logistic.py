@@ -43,8 +43,9 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         Public set of labels. None takes it from y, which a `PrivacyWarning` says and the statement
         lists among the assumptions: a label that one record alone has would give it away.
         Estimators that fit on labels of their own making, such as
-        `sklearn.multiclass.OneVsRestClassifier`, need those: declare [0, 1] there. These take the
-        set of their own labels from y, too.
+        `sklearn.multiclass.OneVsRestClassifier`, need those: declare [0, 1] there. With [0, 1, 2]
+        there, each of its fits would be a model of three classes, which no fit can notice without
+        reading the labels: its ``predict`` then fails, as arrays do not match.
     class_weight : dict or None, default=None
         Weights by label, 1 where a label is missing. "balanced" is refused: it would count the
         private labels.

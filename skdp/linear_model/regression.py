@@ -43,8 +43,7 @@ class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
             Several targets are one release of a matrix: the budget is not split.
         {of_a_fit}
         """
-        given = sample_weight, coef_init, intercept_init, groups
-        return self._fit(X, y, *given, multi_output=True, y_numeric=True)
+        return self._fit(X, y, sample_weight, coef_init, intercept_init, groups)
 
     @on_partitions
     def predict(self, X: Any, return_std: bool = False) -> Any:

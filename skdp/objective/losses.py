@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from skdp._numbers import AnyArray
 
 Float = TypeVar("Float", bound=np.floating[Any])
+TargetKind = Literal["real", "label"]
 
 
 class Loss(ABC):
@@ -25,6 +26,9 @@ class Loss(ABC):
     ----------
     name : str
         The loss's name in messages and tables.
+    targets : {"real", "label"}
+        Kind of targets. "real": any number, in a unit of its own, which scaling standardises.
+        "label": the code of a class.
     smooth : bool
         Twice differentiable everywhere.
     quadratic : bool
@@ -38,6 +42,7 @@ class Loss(ABC):
     """
 
     name: ClassVar[str]
+    targets: ClassVar[TargetKind]
     smooth: ClassVar[bool]
     quadratic: ClassVar[bool] = False
     separable: ClassVar[bool]
@@ -193,6 +198,7 @@ class SquaredError(Loss):
     """
 
     name: ClassVar[str] = "squared_error"
+    targets: ClassVar[TargetKind] = "real"
     smooth: ClassVar[bool] = True
     quadratic: ClassVar[bool] = True
     separable: ClassVar[bool] = True
@@ -227,6 +233,7 @@ class Logistic(Loss):
     """
 
     name: ClassVar[str] = "logistic"
+    targets: ClassVar[TargetKind] = "label"
     smooth: ClassVar[bool] = True
     separable: ClassVar[bool] = True
     curvature: ClassVar[float] = 0.25
@@ -280,6 +287,7 @@ class Multinomial(Loss):
 
     n_classes: int
     name: ClassVar[str] = "multinomial"
+    targets: ClassVar[TargetKind] = "label"
     smooth: ClassVar[bool] = True
     separable: ClassVar[bool] = False
     curvature: ClassVar[float] = 0.5
@@ -357,6 +365,7 @@ class Huber(Loss):
 
     threshold: float = 1.35
     name: ClassVar[str] = "huber"
+    targets: ClassVar[TargetKind] = "real"
     smooth: ClassVar[bool] = False
     separable: ClassVar[bool] = True
     curvature: ClassVar[float] = 1.0

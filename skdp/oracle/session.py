@@ -39,6 +39,9 @@ class Solution:
         standardised units.
     row_bound : float or None
         Bound on the rows that the solver ended with; the solver's stage fills it in.
+    slopes : tuple of float
+        Lengths of gradients without noise, penalty and constraint included, from that of the first
+        step to that of the last, which is about 0 at the minimum. Empty if the solver keeps none.
     found : mapping
         What else follows from answers, by name: errors of a cross-validation, or what an inference
         about the coefficients found.
@@ -49,6 +52,7 @@ class Solution:
     n_gradients: float = 0.0
     scaling: Scaling | None = None
     row_bound: float | None = None
+    slopes: tuple[float, ...] = ()
     found: Mapping[str, Any] = field(default_factory=dict)
 
 

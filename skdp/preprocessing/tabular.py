@@ -132,7 +132,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
 
         Parameters
         ----------
-        X : data frame or array of shape (n_samples, n_features)
+        X : data frame, Arrow table or array of shape (n_samples, n_features)
         y : ignored
 
         Returns
@@ -212,7 +212,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
 
         Parameters
         ----------
-        X : data frame or array of shape (n_samples, n_features)
+        X : data frame, Arrow table or array of shape (n_samples, n_features)
 
         Returns
         -------
@@ -319,10 +319,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
                 texts.append(name)
         if texts:
             raise public_refusal(
-                f"{who}: X holds text where numbers are needed, in "
-                f"{tables.columns_in_words(texts)}. Declare the labels of categories: "
-                f"categories={{{texts[0]!r}: [...]}}; turn dates into dates by "
-                f"pandas.to_datetime(X[{texts[0]!r}]). Nothing was released."
+                f"{who}: X holds {tables.not_numbers(X, texts)}. Declare the labels of categories "
+                f"from public knowledge: categories={{{texts[0]!r}: [...]}}; turn dates into dates "
+                f"by pandas.to_datetime(X[{texts[0]!r}]). Nothing was released."
             )
         table = np.column_stack(found) if found else np.zeros((len(X), 0))
         if np.isinf(table).any():

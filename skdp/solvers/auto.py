@@ -83,7 +83,7 @@ def automatic_solver(public: Public, problem: Problem, given: Collection[str] = 
         return "adaptive_shuffled_sgd"
     domains = [ANY]
     if public.n_outputs == 1 and not public.clips_means:
-        domains.append(ONE_TARGET if "quadratic_loss" in problem.provides else TWO_CLASSES)
+        domains.append(ONE_TARGET if problem.loss.targets == "real" else TWO_CLASSES)
     whitened = (
         "separable_loss" in problem.provides
         and not (public.is_pure or public.weighted)

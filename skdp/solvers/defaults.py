@@ -123,7 +123,7 @@ def _constants(public: Public, problem: Problem) -> tuple[float, float]:
     n_outputs = public.n_outputs
     if not problem.loss.separable:
         return 0.2, 9.0 * math.sqrt(n_outputs)
-    if problem.loss.residual_bound is not None:
+    if problem.loss.targets == "label":  # log odds are far from 0 where classes are apart
         return 0.2, 7.0
     return 0.3, 1.75 * math.sqrt(n_outputs)
 

@@ -209,11 +209,11 @@ def scaling_stage(
         )
     centred = (public.has_intercept, public.has_intercept)
     columns, targets = declared_columns(ends, public.n_features, centred[0], public.sparse), None
-    is_regression = "quadratic_loss" in problem.provides
-    if is_regression and public.target_bound is not None:
+    standardises_targets = problem.loss.targets == "real"
+    if standardises_targets and public.target_bound is not None:
         bound = np.full(public.n_outputs, float(public.target_bound))
         targets = Columns(-bound, bound, np.zeros(public.n_outputs), bound / TARGET_RANGE)
-    asks = columns is None, is_regression and targets is None and not pure
+    asks = columns is None, standardises_targets and targets is None and not pure
     asked = shares(public, *asks, insist=scaling == "private")
     if not asked.asks and columns is None and targets is None:
         return None
@@ -283,7 +283,7 @@ def calibration_stage(
     if calibration == "auto" and not plain:
         return None
     lacking = {"smooth_loss", "smooth_penalty", "unconstrained"} - problem.provides
-    is_regression = "quadratic_loss" in problem.provides
+    is_regression = problem.loss.targets == "real"
     why = correction.lacks(public) if is_regression else None
     if lacking:
         why = "no L1 penalty, no constraint and a smooth loss"

@@ -189,6 +189,22 @@ def test_text_is_refused_without_being_quoted(classification):
         assert refusal.value.__cause__ is None
 
 
+def test_columns_that_scikit_learn_cannot_convert_are_refused_in_our_words(classification):
+    pandas = pytest.importorskip("pandas")
+    X, y = classification
+    sparse_ones = pandas.DataFrame(X > 0).astype(pandas.SparseDtype(float, 1.0))
+    categories = pandas.DataFrame({"ward": np.where(X[:, 0] > 0, "secret", "b")}, dtype="category")
+    for estimator in ALL:
+        with pytest.raises(
+            ValueError, match=r"fill value is not 0.*Nothing was released"
+        ) as refusal:
+            estimator().fit(sparse_ones, y)
+        assert estimator.__name__ in str(refusal.value)
+        with pytest.raises(ValueError, match=r"'ward', whose levels were learnt") as refusal:
+            estimator().fit(categories, y)
+        assert "secret" not in str(refusal.value)
+
+
 def test_complex_numbers_are_refused_without_being_quoted(classification):
     X, y = classification
     for data in ((X + 123.25j, y), (X, y + 123.25j)):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import skdp
+from skdp.objective import Logistic
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
 
@@ -115,7 +118,11 @@ def test_disjoint_batches_tell_what_the_warning_says():
 def test_blocks_that_arrive_are_warned_about(regression):
     X, y = regression
     model = skdp.DPRidge(
-        solver=ShuffledSGD(max_iter=100), epsilon=0.2, noise_source="seeded", random_state=0
+        solver=ShuffledSGD(max_iter=100),
+        epsilon=0.2,
+        scaling="none",
+        noise_source="seeded",
+        random_state=0,
     )
     (told,) = warned(lambda: model.fit_blocks([(X, y)], n_samples=len(X), n_features=5))
     assert f"100 steps on batches of about {len(X) // 100} of {len(X)} rows" in told
@@ -141,6 +148,25 @@ def test_without_noise_there_is_nothing_to_warn_about(classification):
 
 
 # ---------------------------------------------------------------- too few rows for anything
+
+
+class UnknownLoss(skdp.DPRidge):
+    """A regression with a loss of its own, of which no fit was measured."""
+
+    def _loss(self, n_outputs):
+        @dataclass(frozen=True)
+        class UnmeasuredLoss(Logistic):
+            name: ClassVar[str] = "unknown"
+            targets: ClassVar[str] = "count"
+
+        return UnmeasuredLoss()
+
+
+def test_nothing_is_expected_of_a_loss_that_was_not_measured():
+    assert skdp.DPRidge().plan(2000, 10).expectations
+    assert UnknownLoss().plan(2000, 10).expectations == ()
+    assert warned(lambda: skdp.DPRidge().plan(20, 30))
+    assert not warned(lambda: UnknownLoss().plan(20, 30))
 
 
 @pytest.mark.parametrize(

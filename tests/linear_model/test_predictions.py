@@ -156,3 +156,13 @@ def test_one_model_for_each_class_fits_on_labels_0_and_1(classes):
     X, y = SEVERAL
     model = OneVsRestClassifier(skdp.DPLogisticRegression(epsilon=20.0, classes=classes))
     assert model.fit(X, y).score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("names", [["x", "y", "z"], [1, 2, 3]], ids=str)
+def test_labels_of_all_classes_are_refused_there_before_the_charge(names):
+    X, y = SEVERAL
+    budget = skdp.PrivacyBudget(10.0, 1e-5)
+    model = OneVsRestClassifier(skdp.DPLogisticRegression(classes=names, budget=budget))
+    with pytest.raises(ValueError, match=r"OneVsRestClassifier, declare those: classes=\[0, 1\]"):
+        model.fit(X, np.array(names)[y])
+    assert budget.n_fits == 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import skdp
 from skdp.accounting import DisjointPass
@@ -299,7 +301,15 @@ def test_a_refused_block_says_that_the_budget_is_spent(block):
     assert "Nothing was released" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("asked", [{"scaling": "private"}, {"bounds": (-1.0, 1.0)}], ids=str)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"scaling": "private"},
+        {"bounds": (-1.0, 1.0)},
+        {"bounds": skdp.PublicSample(np.random.default_rng(0).standard_normal((20, 2)))},
+    ],
+    ids=str,
+)
 def test_scaling_is_refused_before_a_block_is_asked_for(asked):
     def blocks():
         raise AssertionError("a block was asked for")
@@ -307,6 +317,27 @@ def test_scaling_is_refused_before_a_block_is_asked_for(asked):
 
     with pytest.raises(ValueError, match=r"columns as they are.*Nothing was released"):
         skdp.DPLinearRegression(**asked).fit_blocks(blocks(), n_samples=100, n_features=2)
+
+
+def test_raw_columns_are_warned_about_before_a_block_is_requested():
+    def blocks():
+        raise LookupError("a block was requested")
+        yield
+
+    def fit(model):
+        model.fit_blocks(blocks(), n_samples=10_000, n_features=2)
+
+    for model, what in (
+        (skdp.DPRidge(), "columns and targets"),
+        (skdp.DPLogisticRegression(classes=[0, 1]), "columns"),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", skdp.NoiseWarning)
+            with pytest.raises(skdp.NoiseWarning, match=f"cannot standardise {what}: .*data_norm"):
+                fit(model)
+            for declared in ({"scaling": "none"}, {"data_norm": 2.0}):
+                with pytest.raises(LookupError):
+                    fit(clone(model).set_params(**declared))
 
 
 def test_a_stream_leaves_the_attributes_of_a_fit(rng):

@@ -37,6 +37,11 @@ def _check_value_object(case):
             setattr(case, name, 1.0)
 
 
+def test_a_loss_states_the_kind_of_its_targets(loss):
+    has_classes = isinstance(loss, objective.Logistic | objective.Multinomial)
+    assert loss.targets == ("label" if has_classes else "real")
+
+
 def test_a_loss_is_a_value(loss):
     _check_value_object(loss)
 

@@ -97,6 +97,38 @@ def test_other_frames():
     assert found.tolist() == [[1, 0, 1, 0, 0, 1], [0, 1, 0, 1, 1, 0]]
 
 
+def test_arrow_tables():
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    columns = {
+        "n": [1.0, None],
+        "whole": arrow.array([3, None], arrow.int32()),
+        "two": ["b", None],
+        "level": arrow.array(["x", "y"]).dictionary_encode(),
+        "day": arrow.array([None, datetime.date(2000, 1, 2)], arrow.date32()),
+    }
+    public = {"two": ["a", "b"], "level": ["x", "y", "z"]}
+    table = skdp.DPTabularPreprocessor(public, missing=["n"])
+    found = table.fit_transform(arrow.table(columns))
+    assert found.tolist() == [[1, 0, 3, 1, 1, 0, 0, 0], [0, 1, 0, 0, 0, 1, 0, 1]]
+    assert table.get_feature_names_out()[:2].tolist() == ["n", "n_missing"]
+    with pytest.raises(ValueError, match="in column 'level', whose levels were learnt"):
+        skdp.DPRidge().fit(arrow.table({"level": columns["level"]}), [0.0, 1.0])
+    with pytest.raises(ValueError, match="text where numbers are needed, in column 'two'"):
+        skdp.DPTabularPreprocessor().fit(arrow.table({"two": columns["two"]}))
+
+
+def test_levels_of_a_category_are_not_taken_for_public(frame):
+    frame = frame[["age", "sex", "ward"]].astype({"ward": "category"})
+    with pytest.raises(
+        ValueError, match="text where numbers are needed, in column 'sex'; and "
+    ) as no:
+        skdp.DPTabularPreprocessor().fit(frame)
+    assert "in column 'ward', whose levels were learnt from the rows" in str(no.value)
+    assert "categories={" in str(no.value)
+    assert "never declared" not in str(no.value)
+    assert skdp.DPTabularPreprocessor(CATEGORIES).fit(frame).kinds_["ward"] == "category"
+
+
 def test_constants_cost_nothing(frame):
     X, y = frame.drop(columns="ill"), frame["ill"]
     model = make_pipeline(

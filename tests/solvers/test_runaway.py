@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import skdp
+from skdp.fitting import parameters
 from skdp.oracle import Oracle
 from skdp.solvers import (
     SVRG,
@@ -100,3 +103,49 @@ def test_gradients_may_grow_from_a_start_outside_of_the_set(radius, regression):
     """At zero gradients are short, and on a large simplex they cannot be."""
     model = ridge("gd", constraint="simplex", radius=radius).fit(*regression)
     assert model.coef_.sum() == pytest.approx(radius)
+
+
+# ---------------------------------------------------------------- ends before the minimum
+
+
+def convergence_warnings(fit):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    return [str(one.message) for one in caught if one.category is ConvergenceWarning]
+
+
+@pytest.mark.parametrize(
+    ("model", "sizes", "shift"),
+    [
+        (skdp.DPLinearRegression, [1e5, 1.0, 1.0], 1.6e9),  # "whitened", and seconds since 1970
+        (skdp.DPHuberRegressor, [1e-3, 1.0, 1.0], 0.0),  # "gd", and a column in large units
+    ],
+)
+def test_columns_that_keep_a_solver_from_the_minimum_are_warned_about(model, sizes, shift, rng):
+    X = rng.standard_normal((200, 3))
+    y = X @ [1.0, -1.0, 0.5]
+    raw = X * sizes + [shift, 0.0, 0.0]
+    exact = {"epsilon": math.inf}
+    fit = model(**exact, scaling="none")
+    (told,) = convergence_warnings(lambda: fit.fit(raw, y))
+    assert f"{model.__name__}: the solver stopped before" in told
+    assert fit.score(raw, y) < 0.9
+    for sound in (
+        lambda: model(**exact).fit(raw, y),
+        lambda: model(**exact, scaling="none").fit(X, y),
+        lambda: model(**exact, scaling="none").fit(np.hstack([X, X]), y),  # collinear, no harm
+    ):
+        assert convergence_warnings(sound) == []
+
+
+def test_where_there_is_noise_no_gradient_decides_of_a_warning(regression, monkeypatch):
+    kept = []
+    monkeypatch.setattr(
+        parameters, "warn_unless_converged", lambda who, found, public: kept.append(found.slopes)
+    )
+    for solver in ("gd", "whitened"):
+        ridge(solver, epsilon=5.0).fit(*regression)
+    assert kept == [(), ()]
+    ridge("gd").fit(*regression)
+    assert kept[-1]

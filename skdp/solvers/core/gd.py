@@ -3,6 +3,8 @@
 import math
 from typing import Self
 
+import numpy as np
+
 from skdp import steps
 from skdp._numbers import Array, shown
 from skdp.oracle import GaussianNoise, LastIterate
@@ -230,6 +232,7 @@ class GradientDescent(Solver):
         slopes = steps.IterateAverage("tail", n_steps, oracle.rng)
         point = oracle.start()
         batches = samplers(self.batch_size, self.sampling, oracle.public)
+        lengths: list[float] = []  # of the first and the last gradient, where there is no noise
         half = n_steps // 2
         before_half = steps.IterateAverage("tail", max(half, 1), oracle.rng)
         precision = math.fsum(noise**-2 for noise in clips.noises)
@@ -243,6 +246,9 @@ class GradientDescent(Solver):
             if oracle.is_rehearsal:
                 continue  # requests do not depend on the point
             before = point
+            if not oracle.is_noisy and self.batch_size is None and step in (0, n_steps - 1):
+                moved = before - oracle.problem.prox(before - size * gradient, size)
+                lengths.append(float(np.linalg.norm(moved)) / size)
             point = oracle.problem.prox(point - size * momentum.direction(gradient), size)
             # The theorem on a random iterate is about the points whose gradients were taken.
             average.add(before if self.averaging == "random" else point)
@@ -250,9 +256,10 @@ class GradientDescent(Solver):
             before_half.add(point)
         if oracle.is_rehearsal:
             return Solution(point, n_steps)
+        found = average.result()
         if sparse:
-            return Solution(_thresholded(oracle, average.result(), slopes.result()), n_steps)
-        return Solution(average.result(), n_steps)
+            found = _thresholded(oracle, found, slopes.result())
+        return Solution(found, n_steps, slopes=tuple(lengths))
 
 
 def _thresholded(oracle: Oracle, point: Array, slope: Array) -> Array:

@@ -220,6 +220,7 @@ class Whitened(Solver):
         velocity = np.zeros_like(point)
         first_kept = n_steps - math.ceil(n_steps * _rule(problem).averaged)
         path = [point]
+        lengths: list[float] = []  # of gradients, where there is no noise
         for step in range(n_steps):
             middle = step > 0 and step == n_steps // 2
             if middle and oracle.halfway(transform @ np.mean(path[len(path) // 2 :], axis=0)):
@@ -231,12 +232,14 @@ class Whitened(Solver):
             request = ShrunkGradientSum(coef, row_norm, cap, coordinates)
             gradient, _ = oracle.with_share(request, share)
             gradient = gradient + transform.T @ (n_rows * problem.penalty_gradient(coef))
+            if not oracle.is_noisy:
+                lengths.append(float(np.linalg.norm(gradient)))
             velocity = self.momentum * velocity - gradient / curvature
             point = point + velocity
             path.append(point)
         # Without noise the last iterate is the best.
         result = np.mean(path[first_kept + 1 :], axis=0) if oracle.is_noisy else point
-        return Solution(transform @ result, n_steps)
+        return Solution(transform @ result, n_steps, slopes=tuple(lengths))
 
     def _gram_std(self, public: Public) -> float:
         """Return the noise that a released Gram matrix would have: directions below it are small.
@@ -249,8 +252,7 @@ class Whitened(Solver):
 
     def _cap(self, at_zero: bool, problem: Problem) -> float:
         """Return the cap on residuals, which is less where all margins are zero."""
-        bound = problem.loss.residual_bound
-        if not at_zero or bound is None:
+        if not at_zero or problem.loss.targets != "label":
             return float(self.residual_bound)
         return min(float(self.residual_bound), _first_residual(problem) * (1 + 1e-6))
 

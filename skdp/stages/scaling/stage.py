@@ -160,7 +160,10 @@ class ScalingStage(Stage):
             if not (exact or is_features):
                 binned = state.counts, state.std, state.ranges
                 columns = with_tails(columns, *binned, counts, std, ranges, n_rows)
-            columns = _as_they_are(columns) if exact else left_alone(columns, reach)
+            if exact:
+                columns = _as_they_are(columns) if is_features else _unclipped(columns)
+            else:
+                columns = left_alone(columns, reach)
             if is_features:
                 scaling = replace(scaling, columns=columns)
             else:

@@ -1,0 +1,98 @@
+"""Every regressor, for targets in any unit and of any type: none depends on how they are stored."""
+
+from __future__ import annotations
+
+import inspect
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import RegressorMixin
+
+import skdp
+
+SEEDED = {"epsilon": 5.0, "noise_source": "seeded", "random_state": 0}
+N_FITTED = 3000
+REGRESSORS = [
+    model
+    for model in (getattr(skdp, name) for name in skdp.__all__)
+    if inspect.isclass(model) and issubclass(model, RegressorMixin)
+]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N_FITTED + 1000, 3))
+    return X, X @ [2.0, -1.0, 0.5] + 0.3 * rng.standard_normal(len(X))
+
+
+def held_out(model, X, y):
+    return model.fit(X[:N_FITTED], y[:N_FITTED]).score(X[N_FITTED:], y[N_FITTED:])
+
+
+def with_penalty_in_units(regressor, unit):
+    """An L1 penalty is in the unit of the targets, as scikit-learn's is; an L2 penalty has none."""
+    penalty = {}
+    if regressor is skdp.DPLasso:
+        penalty = {"alpha": 0.01 * unit}
+    elif regressor is skdp.DPElasticNet:
+        penalty = {"alpha": 0.01 * (unit + 1), "l1_ratio": unit / (unit + 1)}
+    return regressor(**SEEDED, **penalty)
+
+
+def test_all_regressors_are_here():
+    assert {skdp.DPRidge, skdp.DPRidgeCV, skdp.DPLasso, skdp.DPHuberRegressor} < set(REGRESSORS)
+    assert len(REGRESSORS) >= 6
+
+
+@pytest.mark.parametrize("regressor", REGRESSORS)
+def test_the_unit_of_the_targets_does_not_matter(regressor, rows):
+    X, y = rows
+    plain = held_out(with_penalty_in_units(regressor, 1.0), X, y)
+    assert plain > 0.9
+    for unit, shift in ((1e-6, 0.0), (1e-3, 0.1), (1e3, -5e4), (1e6, 1e7)):
+        model = with_penalty_in_units(regressor, unit)
+        assert abs(held_out(model, X, unit * y + shift) - plain) < 0.05, (unit, shift)
+        assert model.scaling_.targets is not None
+        assert np.all(model.prediction_range_[0] < model.prediction_range_[1])
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+def test_the_threshold_is_in_standardised_units_without_noise_too(rows):
+    X, y = rows
+    model = skdp.DPHuberRegressor(0.3, epsilon=np.inf)
+    plain = model.fit(X, y).coef_.copy()  # of about unit size
+    np.testing.assert_allclose(model.fit(X, 1e5 * y).coef_ / 1e5, plain, rtol=1e-5)
+
+
+TYPES = {
+    "uint8": lambda y: y.astype(np.uint8),
+    "int16": lambda y: y.astype(np.int16),
+    "uint64": lambda y: y.astype(np.uint64),
+    "float16": lambda y: y.astype(np.float16),
+    "float32": lambda y: y.astype(np.float32),
+    "another byte order": lambda y: y.astype(">f8"),
+    "bool": lambda y: y > 100,
+    "list": lambda y: y.tolist(),
+    "integers as objects": lambda y: np.array([int(value) for value in y], dtype=object),
+    "Decimal": lambda y: np.array([Decimal(int(value)) for value in y], dtype=object),
+    "nullable boolean": lambda y: pd.Series(y > 100).astype("boolean"),
+    "nullable integer": lambda y: pd.Series(y).astype("UInt8"),
+    "nullable float": lambda y: pd.Series(y).astype("Float32"),
+    "category": lambda y: pd.Series(y).astype("category"),
+}
+
+
+@pytest.mark.parametrize("regressor", REGRESSORS)
+def test_the_type_of_the_targets_does_not_matter(regressor, rows):
+    X, y = rows[0][:300], np.clip(np.round(8 * rows[1][:300] + 100), 0, 255)
+    plain = {}
+    for name, of_type in TYPES.items():
+        same = np.asarray(of_type(y), dtype=np.float64)
+        if same.tobytes() not in plain:
+            plain[same.tobytes()] = regressor(**SEEDED).fit(X, same).coef_
+        found = regressor(**SEEDED).fit(X, of_type(y)).coef_
+        np.testing.assert_array_equal(found, plain[same.tobytes()], err_msg=name)
+        assert found.dtype == np.float64
