@@ -240,10 +240,8 @@ def test_parquet_files_are_read_by_row_groups(tmp_path):
     for start, stop in ((0, 2000), (0, 1), (299, 301), (1999, 2000), (600, 900)):
         assert np.array_equal(columns[start:stop], X[start:stop])
     target = ParquetColumns(tmp_path / "rows.parquet", "target")
-    found = seeded(skdp.DPLogisticRegression, classes=["n", "p"]).fit(
-        skdp.Chunks(columns, target, 700)
-    )
-    expected = seeded(skdp.DPLogisticRegression, classes=["n", "p"]).fit(X, LABELS)
+    found = seeded(skdp.DPLogisticRegression).fit(skdp.Chunks(columns, target, 700))
+    expected = seeded(skdp.DPLogisticRegression).fit(X, LABELS)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
 
 
