@@ -19,17 +19,17 @@ from skdp.linear_model._estimator import Prepared
 from skdp.linear_model.grouping import GroupLabels, rows_in_memory
 from skdp.linear_model.inference import InferenceMixin, warn_about_inference
 from skdp.linear_model.parameters import check_counts, planned_records
-from skdp.linear_model.partitions import CheckTask, as_partitions, summaries
+from skdp.linear_model.partitions import CheckTask, as_partitions, labels_in, summaries
 from skdp.linear_model.preparation import PlannedModel
-from skdp.linear_model.refusals import (
-    NO_LABELS,
-    NO_NUMBERS,
-    without_cells,
-    without_row_counts,
-    without_sizes,
-)
+from skdp.linear_model.refusals import without_row_counts, without_sizes
 from skdp.linear_model.streaming import BlockReader
-from skdp.linear_model.units import Targets, in_raw_units, joint_weights, scaled_scores
+from skdp.linear_model.units import (
+    Targets,
+    checked_targets,
+    in_raw_units,
+    joint_weights,
+    scaled_scores,
+)
 from skdp.oracle import Solution
 from skdp.oracle.sources.base import PARTITIONED, STREAMED
 from skdp.oracle.sources.memory import Map, MemorySource
@@ -101,7 +101,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             grouped = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
         with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
             X, y = self._read("X or y", X, y, **checks)
-            targets = self._checked_targets(y, X.dtype)
+            targets = checked_targets(self, y, X.dtype)
             weights = joint_weights(who, sample_weight, targets.weights, X)
         # 3. Public facts, the problem, the solver and the stages around it; then the plan.
         is_sparse = scipy_sparse.issparse(X)
@@ -151,17 +151,14 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         # 1. A first pass checks the rows, as a fit in memory does.
         twin = self._twin().set_params(budget=None, random_state=None, noise_source="system")
         finds_labels = is_classifier(self) and twin.classes is None
-        seen = summaries(who, partitions, CheckTask(twin, finds_labels, checks))
-        sizes = [0 if one is None else one.n_rows for one in seen]
-        filled = [one for one in seen if one is not None]
-        like = filled[0]
+        sizes, seen = summaries(who, partitions, CheckTask(twin, finds_labels, checks))
+        like = seen[0]
         if finds_labels:
-            with without_cells(who, "y", otherwise=NO_LABELS):
-                twin.classes = np.unique(np.concatenate([one.labels for one in filled]))
+            twin.classes = labels_in(who, seen)
             twin._check_parameters()
         declared = replace(twin._declared_targets(like.n_outputs), is_column=like.is_column)
         # 2. The rest is that of any fit.
-        require_few_partitions(len(filled))
+        require_few_partitions(len(seen))
         prepared = self._prepare(
             sum(sizes),
             like.n_features,
@@ -300,12 +297,6 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         if hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
         return self
-
-    def _checked_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
-        """Return the targets of y; a refusal quotes none of them."""
-        otherwise = NO_LABELS if is_classifier(self) else NO_NUMBERS
-        with without_cells(type(self).__name__, "y", otherwise=otherwise):
-            return self._read_targets(y, dtype)
 
     def _twin(self) -> Self:
         """Return an estimator with the same parameters, on which arriving blocks are checked."""
