@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import AnyArray
 from skdp.fitting.labels import type_in_a_word
 from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells
+from skdp.fitting.units import checked_targets
 from skdp.oracle.scaling import Map
 from skdp.oracle.sources.partitioned import Failure, Partitions, answers, has_no_rows
 
@@ -67,7 +68,7 @@ class CheckTask:
                 check_classification_targets(y)
                 labels = np.unique(y)
         else:
-            self.model._checked_targets(y, X.dtype)
+            checked_targets(self.model, y, X.dtype)
         names = getattr(self.model, "feature_names_in_", None)
         return Summary(
             n_rows=X.shape[0],
@@ -80,8 +81,8 @@ class CheckTask:
         )
 
 
-def summaries(who: str, partitions: Partitions, task: CheckTask) -> list[Summary | None]:
-    """Return what is public about every partition, if all are alike; None for an empty one.
+def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[int], list[Summary]]:
+    """Return the sizes of all partitions, and what is public about those with rows, if alike.
 
     Raises
     ------
@@ -91,23 +92,30 @@ def summaries(who: str, partitions: Partitions, task: CheckTask) -> list[Summary
     RuntimeError
         If they cannot be read. Nothing is charged.
     """
-    found: list[Summary | None] = []
+    sizes: list[int] = []
+    found: list[Summary] = []
     for one in answers(partitions, task, "Nothing was released."):
         if isinstance(one, Failure):
             raise ValueError(one.message if who in one.message else f"{who}: {one.message}")
-        found.append(one)
-    filled = [one for one in found if one is not None]
-    if not filled:
+        sizes.append(0 if one is None else one.n_rows)
+        found += [] if one is None else [one]
+    if not found:
         raise ValueError(f"{who}: there are no rows. Nothing was released.")
-    kinds = {(one.n_features, one.n_outputs, one.is_column, one.is_sparse) for one in filled}
+    kinds = {(one.n_features, one.n_outputs, one.is_column, one.is_sparse) for one in found}
     # Objects may be labels of any kind.
-    labels = {type_in_a_word(one.labels) for one in filled if one.labels is not None} - {"objects"}
-    if len(kinds) != 1 or len({one.names for one in filled}) != 1 or len(labels) > 1:
+    labels = {type_in_a_word(one.labels) for one in found if one.labels is not None} - {"objects"}
+    if len(kinds) != 1 or len({one.names for one in found}) != 1 or len(labels) > 1:
         raise ValueError(
             f"{who}: partitions must be alike in the number, names and type of their columns and "
             "targets. Nothing was released."
         )
-    return found
+    return sizes, found
+
+
+def labels_in(who: str, found: list[Summary]) -> AnyArray:
+    """Return the labels of all partitions, sorted."""
+    with without_cells(who, "y", otherwise=NO_LABELS):
+        return np.unique(np.concatenate([one.labels for one in found if one.labels is not None]))
 
 
 class ParquetColumns:

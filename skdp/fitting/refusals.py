@@ -37,6 +37,7 @@ UNUSABLE = {
     "Singleton array": "must have one entry for each row; it is a single one",
 }
 NO_NUMBERS = "holds cells that are no numbers"
+NO_FLOAT = "argument must be a string or a real number"  # Python's words, which name a type alone
 NO_LABELS = (
     "holds labels that cannot be compared with each other or with the classes, such as numbers "
     "next to text"
@@ -116,6 +117,9 @@ def without_cells(
         if isinstance(refusal, ValueError) and vars(refusal).get("numbers_are_public"):
             raise
         message = _message_of(refusal)
+        if isinstance(refusal, TypeError) and NO_FLOAT in message:  # scikit-learn wants its type
+            said = f"{who}: {what} {NO_NUMBERS} ({NO_FLOAT}). Nothing was released."
+            raise TypeError(said) from None
         why = next((why for sign, why in UNUSABLE.items() if sign in message), None)
         if isinstance(refusal, OverflowError):
             why = "holds a number that is too large for float64"

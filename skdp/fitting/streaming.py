@@ -9,7 +9,7 @@ from scipy import sparse as scipy_sparse
 from skdp._numbers import AnyArray, Array
 from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.refusals import without_row_counts
-from skdp.fitting.units import Targets
+from skdp.fitting.units import Targets, checked_targets
 from skdp.oracle import Public
 from skdp.oracle.sources.partitioned import SPENT
 from skdp.oracle.sources.stream import Arrival
@@ -20,7 +20,7 @@ class ReadsRows(Protocol):
 
     def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any: ...
 
-    def _checked_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets: ...
+    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets: ...
 
 
 class BlockReader:
@@ -72,8 +72,8 @@ class BlockReader:
                 groups = GroupLabels(who, block[2], X=block[0], y=block[1]).codes
             with without_row_counts(grouped):
                 X, y = self._model._read_rows(*block[:2], ensure_min_samples=0)
-                targets = self._model._checked_targets(y, X.dtype)
-        except ValueError as refusal:
+                targets = checked_targets(self._model, y, X.dtype)
+        except (ValueError, TypeError) as refusal:
             # Refusals are worded for a fit of rows in memory, which is not charged by then.
             message = str(refusal).removesuffix("Nothing was released.").rstrip()
             raise ValueError(f"{message} {SPENT}") from None

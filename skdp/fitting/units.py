@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 
 from skdp._numbers import AnyArray, Array, is_real
-from skdp.fitting.refusals import without_cells
+from skdp.fitting.refusals import NO_LABELS, NO_NUMBERS, without_cells
 from skdp.oracle import Scaling
 from skdp.oracle.sources.records import quotient, row_norms
 
@@ -37,6 +38,14 @@ class Targets:
     weights: Array | None = None
     classes: AnyArray | None = None
     is_column: bool = True
+
+
+def checked_targets(model: Any, y: Any, dtype: np.dtype[Any]) -> Targets:
+    """Return the targets that an estimator reads in y; a refusal quotes none of them."""
+    otherwise = NO_LABELS if is_classifier(model) else NO_NUMBERS
+    with without_cells(type(model).__name__, "y", otherwise=otherwise):
+        found: Targets = model._read_targets(y, dtype)
+        return found
 
 
 def joint_weights(

@@ -20,18 +20,12 @@ from skdp.fitting.grouping import GroupLabels, rows_in_memory
 from skdp.fitting.inference_outlook import warn_about_inference
 from skdp.fitting.noise_warning import warn_about_units
 from skdp.fitting.parameters import check_counts, planned_records, warn_about_label_set
-from skdp.fitting.partitions import CheckTask, as_partitions, summaries
+from skdp.fitting.partitions import CheckTask, as_partitions, labels_in, summaries
 from skdp.fitting.path import Prepared
 from skdp.fitting.preparation import PlannedModel
-from skdp.fitting.refusals import (
-    NO_LABELS,
-    NO_NUMBERS,
-    without_cells,
-    without_row_counts,
-    without_sizes,
-)
+from skdp.fitting.refusals import without_row_counts, without_sizes
 from skdp.fitting.streaming import BlockReader
-from skdp.fitting.units import Targets, in_raw_units, joint_weights, scaled_scores
+from skdp.fitting.units import Targets, checked_targets, in_raw_units, joint_weights, scaled_scores
 from skdp.linear_model.inference import InferenceMixin
 from skdp.oracle import Solution
 from skdp.oracle.sources.base import PARTITIONED, STREAMED
@@ -108,7 +102,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             grouped = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
         with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
             X, y = self._read_rows(X, y)
-            targets = self._checked_targets(y, X.dtype)
+            targets = checked_targets(self, y, X.dtype)
             weights = joint_weights(who, sample_weight, targets.weights, X)
         # 3. Public facts, the problem, the solver and the stages around it; then the plan.
         is_sparse = scipy_sparse.issparse(X)
@@ -165,17 +159,14 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             raise ValueError(f"{who}: rows in partitions take no sample_weight; use class_weight.")
         # 1. A first pass checks the rows, as a fit in memory does.
         twin = self._twin().set_params(budget=None, random_state=None, noise_source="system")
-        seen = summaries(who, partitions, CheckTask(twin, self._reads_label_set))
-        sizes = [0 if one is None else one.n_rows for one in seen]
-        filled = [one for one in seen if one is not None]
-        like = filled[0]
+        sizes, seen = summaries(who, partitions, CheckTask(twin, self._reads_label_set))
+        like = seen[0]
         if self._reads_label_set:
-            with without_cells(who, "y", otherwise=NO_LABELS):
-                twin.classes = np.unique(np.concatenate([one.labels for one in filled]))
+            twin.classes = labels_in(who, seen)
             twin._check_parameters()
         declared = replace(twin._declared_targets(like.n_outputs), is_column=like.is_column)
         # 2. The rest is that of any fit.
-        require_few_partitions(len(filled))
+        require_few_partitions(len(seen))
         prepared = self._prepare(
             sum(sizes),
             like.n_features,
@@ -317,12 +308,6 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         if hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
         return self
-
-    def _checked_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
-        """Return the targets of y; a refusal quotes none of them."""
-        otherwise = NO_LABELS if self._loss(1).targets == "label" else NO_NUMBERS
-        with without_cells(type(self).__name__, "y", otherwise=otherwise):
-            return self._read_targets(y, dtype)
 
     def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any:
         """Validate X and y, by the kind of targets that the loss takes."""

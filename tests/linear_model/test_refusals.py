@@ -123,7 +123,7 @@ def test_no_error_of_a_cell_comes_through(cell, regression):
             before = budget.n_fits
             try:
                 run()
-            except (ValueError, MemoryError) as refusal:
+            except (ValueError, TypeError, MemoryError) as refusal:
                 refusals.append((refusal, budget.n_fits - before))
     assert len(refusals) > 1
     for refusal, charged in refusals:
