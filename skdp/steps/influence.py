@@ -169,9 +169,9 @@ def sampled_laplace_factor(noise: ArrayLike, epsilon: float, rate: float) -> flo
 def sampled_laplace_noise(log_influence: ArrayLike, epsilon: float, rate: float) -> Array:
     """Return the Laplace scales of least effect for a given sum of amplified epsilons.
 
-    They minimise ``sum_t q_t b_t**2``. The constraint is ``sum_t log(1 + rate (exp(1/b_t) - 1)) = epsilon`` (Kuru, Birbil,
-    Gurbuzbalaban, Yildirim 2022, eq. 30), which for ``rate = 1`` has the solution of Prop. 4.2,
-    ``b_t`` proportional to ``q_t**(-1/3)``. With ``u = 1/b`` a stationary point satisfies
+    They minimise ``sum_t q_t b_t**2`` under ``sum_t log(1 + rate (exp(1/b_t) - 1)) = epsilon``
+    (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 30). For ``rate = 1`` the solution is that of
+    Prop. 4.2, ``b_t`` proportional to ``q_t**(-1/3)``. A stationary point satisfies, with ``u = 1/b``,
 
         u_t**3 g(u_t) = c q_t,    g(u) = rate e**u / (1 - rate + rate e**u),
 
