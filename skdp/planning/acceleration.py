@@ -32,6 +32,15 @@ def sampling_variance(clip_norm: float, batch_size: int, n_rows: int) -> float:
     batch_size, n_rows : int
         m and n.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        Unless 1 <= ``batch_size`` <= ``n_rows``.
+
     Examples
     --------
     >>> from skdp.planning import sampling_variance
@@ -129,6 +138,11 @@ def nesterov_bounds(
     -------
     array of shape (n_steps,)
 
+    Raises
+    ------
+    ValueError
+        Unless 0 < ``strong_convexity`` <= ``smoothness``, or if a word is unknown.
+
     Examples
     --------
     >>> from skdp.planning import nesterov_bounds
@@ -151,6 +165,18 @@ def multistage_sizes(
     """Return the step sizes of multistage acceleration.
 
     They are ``step/L`` in the first stage, and ``step/(4**k L)`` in stage k >= 2.
+
+    Parameters
+    ----------
+    n_steps : int
+    smoothness, kappa : float
+        L, and its ratio to mu.
+    step, first_stage, p
+        As for `multistage_bounds`.
+
+    Returns
+    -------
+    array of shape (n_steps,)
     """
     stage = stages(n_steps, kappa, first_stage, p)
     return np.asarray(step / smoothness * np.where(stage == 1, 1.0, 4.0**-stage))
@@ -181,6 +207,15 @@ composition, sampling_variance
         Steps of the first stage.
     p : float, default=1.0
         Length of the later stages; see `skdp.steps.MultistageNoise`.
+
+    Returns
+    -------
+    array of shape (n_steps,)
+
+    Raises
+    ------
+    ValueError
+        As `nesterov_bounds` does.
     """
     check_conditions("multistage_bounds", smoothness, strong_convexity)
     kappa = smoothness / strong_convexity

@@ -43,6 +43,10 @@ def noise_constant(
     n_rows : int
     initial_excess : float
         A *public* guess of ``F(w_1) - F*``.
+
+    Returns
+    -------
+    float
     """
     return n_parameters * clip_norm**2 / (2 * budget * smoothness * n_rows**2 * initial_excess)
 
@@ -115,6 +119,16 @@ def utility_bound(
         With batches, alpha is computed from the rows of a batch and the sum of ``sigma_t**-2`` that
         the accountant of a sampled plan allows. The paper's
         ``alpha_g sigma_g**2`` is ``kappa b``, the limit of the sum in long runs.
+
+    Returns
+    -------
+    float
+        1 means that nothing is gained.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
 
     Examples
     --------

@@ -49,6 +49,10 @@ def expected_loss(kind: str, signal: float) -> ExpectedLoss:
     signal : float
         ``mu n / p``: the Gaussian-DP parameter of the budget, times rows, over parameters of an
         output. Positive.
+
+    Returns
+    -------
+    ExpectedLoss
     """
     shares = (share_lost(CURVES[kind][quantile], signal) for quantile in QUANTILES)
     return ExpectedLoss(*sorted(shares))  # curves may cross where a model is worse than a constant

@@ -36,6 +36,15 @@ def heavy_ball_rate(
     smoothness, strong_convexity : float
         L and mu.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        Unless 0 < ``strong_convexity`` <= ``smoothness``.
+
     Examples
     --------
     >>> from skdp.planning import heavy_ball_rate
@@ -124,6 +133,15 @@ def heavy_ball_bounds(
     step, momentum, smoothness, strong_convexity : float
     initial_excess, variance, composition, sampling_variance
         As for `nesterov_bounds`.
+
+    Returns
+    -------
+    array of shape (n_steps,)
+
+    Raises
+    ------
+    ValueError
+        Unless 0 < ``strong_convexity`` <= ``smoothness``.
     """
     check_conditions("heavy_ball_bounds", smoothness, strong_convexity)
     facts = smoothness, strong_convexity, initial_excess, variance, composition, sampling_variance
@@ -182,6 +200,15 @@ def tune_heavy_ball(
         T; None searches for it.
     step : float or None, default=None
         alpha; None tries 1/L and fractions of it.
+
+    Returns
+    -------
+    HeavyBallChoice
+
+    Raises
+    ------
+    ValueError
+        Unless 0 < ``strong_convexity`` <= ``smoothness``.
 
     Examples
     --------

@@ -36,6 +36,16 @@ def number_of_steps(
 
     A coarse search over all orders of magnitude is refined around its minimum.
 
+    Returns
+    -------
+    int
+        At most ``MAX_STEPS``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
     Examples
     --------
     >>> from skdp.planning import number_of_steps
@@ -77,6 +87,15 @@ def momentum_step_limit(beta: float, gamma: float) -> float:
         Momentum, in [0, 1), other than gamma.
     gamma : float
         Contraction, in (0, 1].
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or both are equal.
     """
     if not (0 <= beta < 1 and 0 < gamma <= 1 and beta != gamma):
         raise ValueError(
@@ -87,7 +106,24 @@ def momentum_step_limit(beta: float, gamma: float) -> float:
 
 
 def largest_momentum_step(beta: float, kappa: float) -> float:
-    """Return the largest eta0 within its own limit, where gamma is ``1 - eta0/kappa`` > beta."""
+    """Return the largest eta0 within its own limit, where gamma is ``1 - eta0/kappa`` > beta.
+
+    Parameters
+    ----------
+    beta : float
+        Momentum, in [0, 1).
+    kappa : float
+        Condition number, at least 1.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+    """
     if not (0 <= beta < 1 and 1 <= kappa < math.inf):
         raise ValueError(
             "largest_momentum_step: beta must lie in [0, 1) and kappa be at least 1; "

@@ -5,14 +5,11 @@ Everything here is a pure function or a small state machine without access to ro
 
 from skdp.steps.clipping import AdaptiveClipping, ClippingRule, GeometricClipping, clip_norms
 from skdp.steps.influence import (
-    COST_POWERS,
     NoiseSchedule,
     cost_power,
-    influence_to_noise,
     least_noise_effect,
     noise_effect,
     noise_multipliers,
-    sampled_epsilon,
     sampled_laplace_factor,
     sampled_laplace_noise,
 )
@@ -38,7 +35,6 @@ from skdp.steps.noise_schedules import (
     StepMatchedNoise,
     TwoPhaseMomentumNoise,
     UniformNoise,
-    flattening_horizon,
     relative_noise,
     stages,
 )
@@ -51,14 +47,12 @@ from skdp.steps.schedules import (
     PolynomialStep,
     SquareRootDecayStep,
     StepSchedule,
-    is_named,
     step_schedule,
     step_sizes,
 )
 
 __all__ = [
     "AVERAGES",
-    "COST_POWERS",
     "MOMENTA",
     "NOISE_SCHEDULES",
     "AdaptiveClipping",
@@ -91,14 +85,10 @@ __all__ = [
     "UniformNoise",
     "clip_norms",
     "cost_power",
-    "flattening_horizon",
-    "influence_to_noise",
-    "is_named",
     "least_noise_effect",
     "noise_effect",
     "noise_multipliers",
     "relative_noise",
-    "sampled_epsilon",
     "sampled_laplace_factor",
     "sampled_laplace_noise",
     "stages",

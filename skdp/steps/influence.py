@@ -39,7 +39,7 @@ def cost_power(composition: str) -> int:
 
 
 def influence_to_noise(log_influence: ArrayLike, composition: str = "gaussian") -> Array:
-    """Relative noise that minimises ``sum_t q_t s_t**2``, with geometric mean 1.
+    """Return the relative noise that minimises ``sum_t q_t s_t**2``, with geometric mean 1.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def influence_to_noise(log_influence: ArrayLike, composition: str = "gaussian") 
 def noise_multipliers(
     log_influence: ArrayLike, budget: float, composition: str = "gaussian"
 ) -> Array:
-    """Noise that has the least effect and spends exactly the budget.
+    """Return the noise that has the least effect and spends exactly the budget.
 
     Parameters
     ----------
@@ -67,6 +67,16 @@ def noise_multipliers(
         Gaussian: the sum of ``sigma_t**-2``, which is the squared mu of Gaussian DP, or twice the
         rho of zCDP. Laplace: the sum of ``1/b_t``, in units of the sensitivity.
     composition : {"gaussian", "laplace"}
+        Rule by which the costs of steps add up.
+
+    Returns
+    -------
+    array of shape (n_steps,)
+
+    Raises
+    ------
+    ValueError
+        If log-influences are not finite, or the rule of composition is unknown.
     """
     relative, power = influence_to_noise(log_influence, composition), cost_power(composition)
     scale = (np.sum(relative ** float(-power)) / budget) ** (1 / power)
@@ -76,7 +86,7 @@ def noise_multipliers(
 def noise_effect(
     log_influence: ArrayLike, noise: ArrayLike, composition: str = "gaussian"
 ) -> float:
-    """``sum_t q_t s_t**2``, the noise s scaled to a budget of 1; its square root is linear in s.
+    """Return ``sum_t q_t s_t**2``, the noise s scaled to a budget of 1.
 
     With Gaussian noise this is ``(sum q s**2) (sum s**-2)``: uniform noise gives ``T sum q``,
     optimal noise ``(sum sqrt(q))**2``.
@@ -133,7 +143,7 @@ def positive_numbers(values: object, n_steps: int, who: str) -> Array:
 
 
 def sampled_epsilon(noise: ArrayLike, rate: float) -> Array:
-    """Epsilon of Laplace noise on a sample, ``log(1 + rate (exp(1/b) - 1))``, for each b."""
+    """Return epsilon of Laplace noise on a sample, ``log(1 + rate (exp(1/b) - 1))``, for each b."""
     inner = 1 / np.asarray(noise, dtype=np.float64)
     if rate == 1:
         return inner
@@ -157,11 +167,11 @@ def sampled_laplace_factor(noise: ArrayLike, epsilon: float, rate: float) -> flo
 
 
 def sampled_laplace_noise(log_influence: ArrayLike, epsilon: float, rate: float) -> Array:
-    """Laplace scales that minimise ``sum_t q_t b_t**2`` for a given sum of amplified epsilons.
+    """Return the Laplace scales of least effect for a given sum of amplified epsilons.
 
-    The constraint is ``sum_t log(1 + rate (exp(1/b_t) - 1)) = epsilon`` (Kuru, Birbil,
-    Gurbuzbalaban, Yildirim 2022, eq. 30), which for ``rate = 1`` has the solution of Prop. 4.2,
-    ``b_t`` proportional to ``q_t**(-1/3)``. With ``u = 1/b`` a stationary point satisfies
+    They minimise ``sum_t q_t b_t**2`` under ``sum_t log(1 + rate (exp(1/b_t) - 1)) = epsilon``
+    (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 30). For ``rate = 1`` the solution is that of
+    Prop. 4.2, ``b_t`` proportional to ``q_t**(-1/3)``. A stationary point satisfies, with ``u = 1/b``,
 
         u_t**3 g(u_t) = c q_t,    g(u) = rate e**u / (1 - rate + rate e**u),
 

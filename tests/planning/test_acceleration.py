@@ -26,14 +26,13 @@ from skdp.steps import (
     MultistageNoise,
     NesterovNoise,
     NesterovPath,
-    influence_to_noise,
     noise_effect,
     noise_multipliers,
-    sampled_epsilon,
     sampled_laplace_factor,
     sampled_laplace_noise,
     stages,
 )
+from skdp.steps.influence import influence_to_noise, sampled_epsilon
 
 BOUNDS = {"nesterov": nesterov_bounds, "multistage": multistage_bounds}
 SCHEDULES = {"nesterov": NesterovNoise, "multistage": MultistageNoise}

@@ -22,8 +22,6 @@ from skdp.steps import (
     SquareRootDecayStep,
     StepMatchedNoise,
     TwoPhaseMomentumNoise,
-    flattening_horizon,
-    influence_to_noise,
     least_noise_effect,
     noise_effect,
     noise_multipliers,
@@ -31,6 +29,8 @@ from skdp.steps import (
     stages,
     step_sizes,
 )
+from skdp.steps.influence import influence_to_noise
+from skdp.steps.noise_schedules import flattening_horizon
 
 COMPOSITIONS = ["gaussian", "laplace"]
 

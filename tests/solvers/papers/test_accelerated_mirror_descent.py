@@ -55,7 +55,7 @@ def test_it_converges_at_one_over_t_squared(name, rng):
             fit_intercept=False,
         )
         gaps.append(np.mean((X @ model.coef_ - y) ** 2) / 2)
-        assert gaps[-1] <= 8 * mirror.spread / (n_steps + 1) ** 2
+        assert gaps[-1] <= 8 * mirror.divergence_bound / (n_steps + 1) ** 2
     assert np.polyfit(np.log(steps), np.log(gaps), 1)[0] <= -1.9
 
 
