@@ -107,6 +107,36 @@ def takes(solver, kind):
     return get_solver(solver).needs <= Problem(*PROBLEMS[kind], wanted).provides
 
 
+def in_turn(pairs, turn=0):
+    """Kinds, solvers and adjacencies: both adjacencies for every solver, in turn over its kinds.
+
+    What a kind of problem changes and what an adjacency changes do not meet in a solver's code; in
+    that of "gd", which comes with each kind and adjacency, they might.
+    """
+    relations = list(Adjacency)
+    found = []
+    for kind, solver in pairs:
+        kinds = [one for one, name in pairs if name == solver]
+        if solver == "gd" or len(kinds) == 1:
+            found += [(kind, solver, relation) for relation in relations]
+        else:
+            relation = relations[(kinds.index(kind) + turn) % len(relations)]
+            found.append((kind, solver, relation))
+    return found
+
+
+def one_kind_each(pairs, turn=0):
+    """Kinds, solvers and adjacencies: every solver once; all of them for "gd"."""
+    found = {solver: [] for _, solver in pairs}
+    for case in in_turn(pairs, turn):
+        found[case[1]].append(case)
+    return [
+        case
+        for place, (solver, cases) in enumerate(found.items())
+        for case in (cases if solver == "gd" else [cases[(place + turn) % len(cases)]])
+    ]
+
+
 def data_for(kind, rng):
     X = rng.standard_normal((N_ROWS, 4))
     if kind == "logistic":

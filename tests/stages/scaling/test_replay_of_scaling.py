@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import skdp
-from replays import solvers_for
+from replays import one_kind_each, solvers_for
 from skdp.accounting import Adjacency, Gaussian
 from skdp.objective import L2, Logistic, Problem, SquaredError
 from skdp.oracle import BinCounts, Columns, MagnitudeCounts
@@ -76,8 +76,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.parametrize(("kind", "solver"), CASES)
+@pytest.mark.parametrize(("kind", "solver", "adjacency"), one_kind_each(CASES), ids=str)
 def test_nothing_but_releases(replay, rng, kind, solver, adjacency):
     """The scaling is what is tried here; the steps after it need not be many."""
     X, y = problem(kind, rng)
