@@ -38,11 +38,9 @@ PAIRS = [
 def maker(kind, adjacency, solver, **parameters):
     """Return a function that makes an estimator.
 
-    That solvers stand the scaling before them is tried in tests/stages/scaling; here with "gd".
+    That solvers stand the scaling before them is tried in tests/stages/scaling.
     """
-    given = {**ASKED_BY.get(solver, {}), **parameters}
-    if solver != "gd":
-        given.setdefault("scaling", "none")
+    given = {"scaling": "none", **ASKED_BY.get(solver, {}), **parameters}
     return lambda: ESTIMATORS[kind](adjacency=str(adjacency), solver=solver, **given)
 
 
@@ -68,6 +66,18 @@ def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
         replay.check(make, data, neighbour, adjacency)
 
 
+@pytest.mark.parametrize(
+    ("kind", "adjacency"),
+    [(kind, list(Adjacency)[place % 2]) for place, kind in enumerate(ESTIMATORS)],
+    ids=str,
+)
+def test_with_scaling_as_by_default(replay, rng, kind, adjacency):
+    X, y = data_for(kind, rng)
+    make = maker(kind, adjacency, "gd", scaling="auto")
+    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind, turn=2)):
+        replay.check(make, data, neighbour, adjacency)
+
+
 def make_huber(**parameters):
     few = {"noise_source": "seeded", "random_state": 0, "max_iter": N_STEPS}
     return skdp.DPHuberRegressor(**few, **parameters)
@@ -84,10 +94,11 @@ def test_with_compiled_loops(compiled_twins, replay, rng, kind, delta, adjacency
         made = {**ESTIMATORS, "huber": make_huber}[kind]
         return made(solver="gd", delta=delta, adjacency=str(adjacency))
 
-    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind, turn=1)):
-        for dtype in (np.float64, np.float32):
-            pair = [(np.clip(Z, -1e30, 1e30).astype(dtype), t, w) for Z, t, w in (data, neighbour)]
-            replay.check(make, *pair, adjacency)
+    pairs = neighbours(kind, X, y, adjacency, each_row_once(kind, turn=1))
+    for turn, (data, neighbour) in enumerate(pairs, list(Adjacency).index(adjacency)):
+        dtype = (np.float64, np.float32)[turn % 2]
+        pair = [(np.clip(Z, -1e30, 1e30).astype(dtype), t, w) for Z, t, w in (data, neighbour)]
+        replay.check(make, *pair, adjacency)
 
 
 @pytest.mark.parametrize(("kind", "solver", "adjacency"), in_turn(PAIRS, turn=1), ids=str)
@@ -97,8 +108,7 @@ def test_with_declared_bounds(replay, rng, kind, adjacency, solver):
     if kind in ("linear", "ridge"):
         declared["target_bound"] = 2.0
     make = maker(kind, adjacency, solver, **declared)
-    records = records_for(kind, solver, turn=1)
-    for data, neighbour in neighbours(kind, X, y, adjacency, records):
+    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind, turn=1)):
         replay.check(make, data, neighbour, adjacency)
 
 
@@ -159,7 +169,11 @@ def test_nothing_but_releases_on_batches(replay, rng, kind, adjacency, sampling)
         solver = GradientDescent(max_iter=9, batch_size=15, sampling=sampling)
         estimator = skdp.DPLogisticRegression if kind == "logistic" else skdp.DPRidge
         return estimator(
-            solver=solver, adjacency=str(adjacency), noise_source="seeded", random_state=0
+            solver=solver,
+            adjacency=str(adjacency),
+            scaling="none",
+            noise_source="seeded",
+            random_state=0,
         )
 
     for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
