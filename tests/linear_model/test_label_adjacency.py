@@ -72,7 +72,7 @@ def test_nothing_of_the_targets_but_releases(replay, rng, make, solver):
 )
 def test_other_stages_and_weights_by_class(replay, rng, make, parameters):
     model = made(make, **parameters)
-    for data, neighbour in pairs(model, *problem(make, rng)):
+    for data, neighbour in list(pairs(model, *problem(make, rng)))[::2]:
         replay.check(lambda: clone(model), data, neighbour, RELATION)
 
 
