@@ -45,8 +45,16 @@ MODELS = [
 ]
 
 
+# The scaling before a fit is the same for all models: by default for two and for the one with a
+# path of its own.
+SCALED = (skdp.DPRidge, skdp.DPLogisticRegression, skdp.DPRidgeCV)
+
+
 @parametrize_with_checks(
-    [model(noise_source="seeded", random_state=0) for model in MODELS],
+    [
+        model(scaling="auto" if model in SCALED else "none", noise_source="seeded", random_state=0)
+        for model in MODELS
+    ],
     expected_failed_checks=lambda estimator: EXPECTED,
 )
 def test_estimator_checks(estimator, check):
