@@ -38,7 +38,7 @@ PAIRS = [
 def maker(kind, adjacency, solver, **parameters):
     """Return a function that makes an estimator.
 
-    That solvers stand the scaling before them is tried in tests/stages/scaling.
+    Fits with scaling before each solver are replayed in tests/stages/scaling.
     """
     given = {"scaling": "none", **ASKED_BY.get(solver, {}), **parameters}
     return lambda: ESTIMATORS[kind](adjacency=str(adjacency), solver=solver, **given)

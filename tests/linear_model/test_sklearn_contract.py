@@ -45,8 +45,7 @@ MODELS = [
 ]
 
 
-# The scaling before a fit is the same for all models: by default for two and for the one with a
-# path of its own.
+# The scaling before a fit is the same code for all models; these are checked with it.
 SCALED = (skdp.DPRidge, skdp.DPLogisticRegression, skdp.DPRidgeCV)
 
 
@@ -61,7 +60,7 @@ def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-# Which source the noise has is decided in one place for all models.
+# The source of noise is chosen in one place for all models.
 @pytest.mark.parametrize("model", [skdp.DPRidge, skdp.DPLogisticRegression])
 def test_estimator_checks_with_secure_noise(model):
     failed = {

@@ -78,7 +78,7 @@ def test_missing_rows_are_null_to_the_last_bit(monkeypatch, solver, size, kind):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 8))
     X[3000:] = 0.0
-    # The whole is worth a compiled loop, the rows that arrived are not.
+    # All rows are enough for a compiled loop, those that arrive are not.
     monkeypatch.setattr(compiled, "LEAST_NUMBERS", 28_000)
     y = 1e12 * X[:, 0] + X[:, 1]
     X = KINDS[kind](X)

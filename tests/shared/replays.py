@@ -108,31 +108,32 @@ def takes(solver, kind):
 
 
 def in_turn(pairs, turn=0):
-    """Kinds, solvers and adjacencies: both adjacencies for every solver, in turn over its kinds.
+    """Return kinds, solvers and adjacencies: every pair of a kind and a solver once.
 
-    What a kind of problem changes and what an adjacency changes do not meet in a solver's code; in
-    that of "gd", which comes with each kind and adjacency, they might.
+    Adjacencies alternate over the kinds of a solver, so that it is replayed under both: no solver
+    treats one kind of problem differently under one adjacency. "gd", whose steps the others
+    share, is replayed in every combination.
     """
     relations = list(Adjacency)
-    found = []
+    cases = []
     for kind, solver in pairs:
         kinds = [one for one, name in pairs if name == solver]
         if solver == "gd" or len(kinds) == 1:
-            found += [(kind, solver, relation) for relation in relations]
+            cases += [(kind, solver, relation) for relation in relations]
         else:
             relation = relations[(kinds.index(kind) + turn) % len(relations)]
-            found.append((kind, solver, relation))
-    return found
+            cases.append((kind, solver, relation))
+    return cases
 
 
 def one_kind_each(pairs, turn=0):
-    """Kinds, solvers and adjacencies: every solver once; all of them for "gd"."""
-    found = {solver: [] for _, solver in pairs}
+    """Return kinds, solvers and adjacencies: every solver once, and "gd" in every combination."""
+    by_solver = {}
     for case in in_turn(pairs, turn):
-        found[case[1]].append(case)
+        by_solver.setdefault(case[1], []).append(case)
     return [
         case
-        for place, (solver, cases) in enumerate(found.items())
+        for place, (solver, cases) in enumerate(by_solver.items())
         for case in (cases if solver == "gd" else [cases[(place + turn) % len(cases)]])
     ]
 

@@ -16,7 +16,8 @@ TAKEN = [(name, kind) for name, kind in PAIRS if contract.takes(get_solver(name)
 TAKEN_KINDS = [(kind, name) for name, kind in TAKEN]
 REFUSED = [pair for pair in PAIRS if pair not in TAKEN]
 
-# Every solver with both adjacencies, and with every edge, in turn over its problems; "gd" with all.
+# Every solver under both adjacencies and at every edge, in turn over its problems; "gd" in all
+# combinations.
 RELATED = [(name, kind, relation) for kind, name, relation in in_turn(TAKEN_KINDS)]
 EDGES = [
     (name, kind, facts)

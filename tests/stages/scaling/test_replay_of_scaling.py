@@ -78,9 +78,9 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "solver", "adjacency"), one_kind_each(CASES), ids=str)
 def test_nothing_but_releases(replay, rng, kind, solver, adjacency):
-    """The scaling is what is tried here; the steps after it need not be many.
+    """This tests the scaling, so that the steps after it need not be many.
 
-    It is the same before every solver: all records with "gd", every other one with the rest.
+    It is the same before every solver: all records with "gd", every other record with the rest.
     """
     X, y = problem(kind, rng)
     few = {"max_iter": 6} if "max_iter" in get_solver(solver).get_params() else {}
