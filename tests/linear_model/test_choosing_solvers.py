@@ -16,11 +16,11 @@ from skdp.solvers import available, get_solver
 
 ALL = set(available())
 CASES = {
-    "lasso with momentum": skdp.DPLasso(alpha=0.1, momentum=0.5),
-    "linear on batches": skdp.DPLinearRegression(batch_size=0.5),
+    "lasso with momentum": skdp.DPLasso(alpha=0.1, momentum=0.5, scaling="none"),
+    "linear on batches": skdp.DPLinearRegression(batch_size=0.5, scaling="none"),
     "ridge, pure": skdp.DPRidge(delta=0.0),
-    "schedule": skdp.DPRidge(noise_schedule="optimal"),
-    "huber in a ball": skdp.DPHuberRegressor(constraint="l2_ball"),
+    "schedule": skdp.DPRidge(noise_schedule="optimal", scaling="none"),
+    "huber in a ball": skdp.DPHuberRegressor(constraint="l2_ball", scaling="none"),
     "logistic": skdp.DPLogisticRegression(learning_rate=0.1),
 }
 

@@ -56,11 +56,9 @@ def test_noise_that_reaches_the_coefficients(rng):
     assert model.coef_.std() == pytest.approx(3.0 * multiplier / 100, rel=0.25)
 
 
-def test_workers_draw_distinct_noise(case):
-    estimator, X, y = case
-    models = joblib.Parallel(n_jobs=2)(
-        joblib.delayed(model.fit)(X, y) for model in [estimator() for _ in range(4)]
-    )
+def test_workers_draw_distinct_noise(regression):
+    fits = [joblib.delayed(skdp.DPRidge().fit)(*regression) for _ in range(4)]
+    models = joblib.Parallel(n_jobs=2)(fits)
     assert len({model.coef_.tobytes() for model in models}) == 4
 
 
@@ -88,10 +86,11 @@ def test_warnings_do_not_tell_how_many_labels_occur(classification, n_rows):
 
 
 def test_workers_do_not_share_a_generator(case):
+    """A model reaches a worker as a pickle."""
     estimator, X, y = case
     model = estimator(noise_source="seeded", random_state=np.random.RandomState(0))
     with pytest.raises(ValueError, match="generators are not sent to other processes"):
-        joblib.Parallel(n_jobs=2)(joblib.delayed(model.fit)(X, y) for _ in range(2))
+        pickle.loads(pickle.dumps(model)).fit(X, y)
 
 
 # ---------------------------------------------------------------- what a model holds
@@ -166,7 +165,7 @@ def test_pipeline_grid_search_and_cross_validation(case):
     pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), estimator())
     name = estimator.__name__.lower()
     search = GridSearchCV(
-        pipeline, {f"{name}__epsilon": [0.5, 2.0], f"{name}__max_iter": [5, 10]}, cv=2, n_jobs=2
+        pipeline, {f"{name}__epsilon": [0.5, 2.0], f"{name}__max_iter": [5, 10]}, cv=2
     )
     search.fit(frame, y)
     assert list(search.best_estimator_[-1].feature_names_in_) == list("abcde")

@@ -65,12 +65,11 @@ def ends_of_fits(n_rows, is_sparse, limits, is_mutant=False, threads=1):
     return ends
 
 
-@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    ("n_rows", "is_sparse", "limits"),
+    ("n_rows", "is_sparse", "limits", "threads"),
     [
-        (100_000, False, [5, 10, 20, 50, 80, 90, 100, 400]),
-        (40_000, True, [2, 5, 10, 20, 30, 50, 400]),
+        (100_000, False, [5, 10, 20, 50, 80, 90, 100, 400], 2),
+        (40_000, True, [2, 5, 10, 20, 30, 50, 400], 1),
     ],
     ids=["dense", "sparse"],
 )

@@ -15,8 +15,10 @@ from replays import (
     data_for,
     each_row_once,
     hostile_records,
+    in_turn,
     make_linear,
     neighbours,
+    one_kind_each,
     takes,
 )
 from skdp.accounting import Adjacency
@@ -24,24 +26,21 @@ from skdp.solvers import GradientDescent
 
 # Solvers that need a strongly convex penalty, which "linear" has not: they refuse it.
 PENALISED = ("heavy_ball", "multistage_nesterov", "nesterov")
+# How rows are read has nothing to do with a penalty: "linear" is "ridge" to all but "gd".
 PAIRS = [
     (kind, solver)
     for kind in ESTIMATORS
     for solver in sorted(skdp.solvers.available())
-    if takes(solver, kind)
+    if takes(solver, kind) and (kind != "linear" or solver == "gd")
 ]
-# How rows are read has nothing to do with a penalty.
-READ_PAIRS = [(kind, solver) for kind, solver in PAIRS if kind != "linear" or solver == "gd"]
 
 
 def maker(kind, adjacency, solver, **parameters):
     """Return a function that makes an estimator.
 
-    That solvers stand the scaling before them is tried in tests/stages/scaling; here with "gd".
+    Fits with scaling before each solver are replayed in tests/stages/scaling.
     """
-    given = {**ASKED_BY.get(solver, {}), **parameters}
-    if solver != "gd":
-        given.setdefault("scaling", "none")
+    given = {"scaling": "none", **ASKED_BY.get(solver, {}), **parameters}
     return lambda: ESTIMATORS[kind](adjacency=str(adjacency), solver=solver, **given)
 
 
@@ -58,13 +57,24 @@ def records_for(kind, solver, turn):
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 
 
-@both
-@pytest.mark.parametrize(("kind", "solver"), PAIRS)
+@pytest.mark.parametrize(("kind", "solver", "adjacency"), in_turn(PAIRS), ids=str)
 def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
     X, y = data_for(kind, rng)
     make = maker(kind, adjacency, solver)
     records = records_for(kind, solver, turn=0)
     for data, neighbour in neighbours(kind, X, y, adjacency, records):
+        replay.check(make, data, neighbour, adjacency)
+
+
+@pytest.mark.parametrize(
+    ("kind", "adjacency"),
+    [(kind, list(Adjacency)[place % 2]) for place, kind in enumerate(ESTIMATORS)],
+    ids=str,
+)
+def test_with_scaling_as_by_default(replay, rng, kind, adjacency):
+    X, y = data_for(kind, rng)
+    make = maker(kind, adjacency, "gd", scaling="auto")
+    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind, turn=2)):
         replay.check(make, data, neighbour, adjacency)
 
 
@@ -84,27 +94,25 @@ def test_with_compiled_loops(compiled_twins, replay, rng, kind, delta, adjacency
         made = {**ESTIMATORS, "huber": make_huber}[kind]
         return made(solver="gd", delta=delta, adjacency=str(adjacency))
 
-    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind, turn=1)):
-        for dtype in (np.float64, np.float32):
-            pair = [(np.clip(Z, -1e30, 1e30).astype(dtype), t, w) for Z, t, w in (data, neighbour)]
-            replay.check(make, *pair, adjacency)
+    pairs = neighbours(kind, X, y, adjacency, each_row_once(kind, turn=1))
+    for turn, (data, neighbour) in enumerate(pairs, list(Adjacency).index(adjacency)):
+        dtype = (np.float64, np.float32)[turn % 2]
+        pair = [(np.clip(Z, -1e30, 1e30).astype(dtype), t, w) for Z, t, w in (data, neighbour)]
+        replay.check(make, *pair, adjacency)
 
 
-@both
-@pytest.mark.parametrize(("kind", "solver"), PAIRS)
+@pytest.mark.parametrize(("kind", "solver", "adjacency"), in_turn(PAIRS, turn=1), ids=str)
 def test_with_declared_bounds(replay, rng, kind, adjacency, solver):
     X, y = data_for(kind, rng)
     declared = {"data_norm": 1.5, "scaling": "auto"}
     if kind in ("linear", "ridge"):
         declared["target_bound"] = 2.0
     make = maker(kind, adjacency, solver, **declared)
-    records = records_for(kind, solver, turn=1)
-    for data, neighbour in neighbours(kind, X, y, adjacency, records):
+    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind, turn=1)):
         replay.check(make, data, neighbour, adjacency)
 
 
-@both
-@pytest.mark.parametrize(("kind", "solver"), READ_PAIRS)
+@pytest.mark.parametrize(("kind", "solver", "adjacency"), one_kind_each(PAIRS), ids=str)
 def test_sparse_entries_in_parts(replay, rng, kind, adjacency, solver):
     """1e30 and -1e30 for one entry: small in a norm, large in a sum of parts."""
     X, y = data_for(kind, rng)
@@ -122,8 +130,7 @@ def test_sparse_entries_in_parts(replay, rng, kind, adjacency, solver):
         replay.check(make, (hostile, y, np.ones(N_ROWS)), (dense, y, weights), adjacency)
 
 
-@both
-@pytest.mark.parametrize(("kind", "solver"), READ_PAIRS)
+@pytest.mark.parametrize(("kind", "solver", "adjacency"), one_kind_each(PAIRS, 1), ids=str)
 def test_sparse_float32(replay, rng, kind, adjacency, solver):
     X, y = data_for(kind, rng)
     make = maker(kind, adjacency, solver)
@@ -162,7 +169,11 @@ def test_nothing_but_releases_on_batches(replay, rng, kind, adjacency, sampling)
         solver = GradientDescent(max_iter=9, batch_size=15, sampling=sampling)
         estimator = skdp.DPLogisticRegression if kind == "logistic" else skdp.DPRidge
         return estimator(
-            solver=solver, adjacency=str(adjacency), noise_source="seeded", random_state=0
+            solver=solver,
+            adjacency=str(adjacency),
+            scaling="none",
+            noise_source="seeded",
+            random_state=0,
         )
 
     for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):

@@ -56,10 +56,17 @@ class TestReplay:
         self.check(replay, rng, kind, adjacency, convert)
 
 
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("solver", [HeavyBallDescent, MultistageNesterov, Nesterov])
-@pytest.mark.parametrize("kind", ["logistic", "multinomial", "ridge"])
+# Kinds, mechanisms and adjacencies with solvers in turn: each pair of any two is there.
+ACCELERATED = [HeavyBallDescent, MultistageNesterov, Nesterov]
+CASES = [
+    (kind, ACCELERATED[(i + j + k) % 3], delta, adjacency)
+    for i, kind in enumerate(["logistic", "multinomial", "ridge"])
+    for j, delta in enumerate([0.0, 1e-6])
+    for k, adjacency in enumerate(Adjacency)
+]
+
+
+@pytest.mark.parametrize(("kind", "solver", "delta", "adjacency"), CASES)
 def test_accelerated_solvers_that_ask_for_the_smoothness(
     replay, rng, kind, solver, delta, adjacency
 ):

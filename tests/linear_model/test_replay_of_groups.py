@@ -11,7 +11,7 @@ from scipy import sparse
 
 import skdp
 from grouped import PAIRS, group_neighbours, grouped_data
-from replays import ASKED_BY, ESTIMATORS, make_linear, make_logistic
+from replays import ASKED_BY, ESTIMATORS, in_turn, make_linear, make_logistic
 from skdp.accounting import Adjacency
 from skdp.linear_model import base
 from skdp.oracle.kernels import clipped_gradients as kernels
@@ -29,8 +29,7 @@ def check(replay, rng, make, kind, adjacency, change=lambda data: data, numbers=
         replay.check(make, change(there), change(other), adjacency)
 
 
-@both
-@pytest.mark.parametrize(("kind", "solver"), PAIRS)
+@pytest.mark.parametrize(("kind", "solver", "adjacency"), in_turn(PAIRS), ids=str)
 def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
     given = {"adjacency": str(adjacency), "solver": solver, **ASKED_BY.get(solver, {})}
     check(replay, rng, lambda: ESTIMATORS[kind](**given), kind, adjacency)
@@ -39,9 +38,10 @@ def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
 AVERAGE = ["adp_sgd", "gd", "heavy_ball", "multistage_nesterov", "nesterov", "residual_budget"]
 
 
-@both
 @pytest.mark.parametrize(
-    ("kind", "solver"), [pair for pair in PAIRS if pair[1] in AVERAGE], ids=str
+    ("kind", "solver", "adjacency"),
+    in_turn([pair for pair in PAIRS if pair[1] in AVERAGE], turn=1),
+    ids=str,
 )
 def test_average_then_clip(replay, rng, kind, adjacency, solver):
     given = {"adjacency": str(adjacency), "solver": solver, "rows_per_group": 4}
@@ -53,10 +53,13 @@ def test_who_averages(rng):
     assert able == set(AVERAGE)
 
 
-@both
 @pytest.mark.parametrize("rows_per_group", [None, 4])
 @pytest.mark.parametrize("form", ["sparse", "float32", "columns first"])
-@pytest.mark.parametrize("kind", ["multinomial", "ridge"])
+@pytest.mark.parametrize(
+    ("kind", "adjacency"),
+    [("multinomial", Adjacency.ZERO_OUT), ("ridge", Adjacency.REPLACE_ONE)],
+    ids=str,
+)
 def test_forms_of_rows(replay, rng, kind, adjacency, form, rows_per_group):
     def change(data):
         X, *rest = data

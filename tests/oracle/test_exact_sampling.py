@@ -17,9 +17,10 @@ KINDS = ["gaussian", "laplace"]
 
 
 class TestExactDecisions:
-    @pytest.mark.parametrize("scale", [1.0, 3.7, 1.37 * 2**28])
     @pytest.mark.parametrize("kind", KINDS)
-    def test_deciding_everything_exactly_gives_the_same_law(self, kind, scale, words):
+    def test_deciding_everything_exactly_gives_the_same_law(self, kind, words):
+        """At other scales, exact decisions are those of floating point, as the next test shows."""
+        scale = 3.7
         staircase = dataclasses.replace(getattr(exact_sampling, kind)(scale), band=2.0)
         assert p_value_of_law(staircase.rounded(2500, words), kind, scale) > ALPHA
 

@@ -83,9 +83,18 @@ def test_bounds_with_momentum_are_the_printed_ones():
         assert dynamic <= printed(1 / shares)
 
 
-@pytest.mark.parametrize("kappa", [1.2, 5.0, 60.0])
-@pytest.mark.parametrize("alpha", [1e-7, 1e-4, 0.1, 100.0])
-@pytest.mark.parametrize("schedule", ["uniform", "dynamic", ExponentialNoise(0.9)], ids=str)
+SCHEDULES = ["uniform", "dynamic", ExponentialNoise(0.9)]
+
+
+@pytest.mark.parametrize(
+    ("kappa", "alpha", "schedule"),
+    [
+        (kappa, alpha, SCHEDULES[(i + j) % 3])
+        for i, kappa in enumerate([1.2, 5.0, 60.0])
+        for j, alpha in enumerate([1e-7, 1e-4, 0.1, 100.0])
+    ],
+    ids=str,
+)
 def test_the_number_of_steps_is_the_best(kappa, alpha, schedule):
     ours = number_of_steps(alpha, kappa, schedule)
     limit = 8 * printed_number_of_steps(alpha, kappa) + 40

@@ -107,6 +107,37 @@ def takes(solver, kind):
     return get_solver(solver).needs <= Problem(*PROBLEMS[kind], wanted).provides
 
 
+def in_turn(pairs, turn=0):
+    """Return kinds, solvers and adjacencies: every pair of a kind and a solver once.
+
+    Adjacencies alternate over the kinds of a solver, so that it is replayed under both: no solver
+    treats one kind of problem differently under one adjacency. "gd", whose steps the others
+    share, is replayed in every combination.
+    """
+    relations = list(Adjacency)
+    cases = []
+    for kind, solver in pairs:
+        kinds = [one for one, name in pairs if name == solver]
+        if solver == "gd" or len(kinds) == 1:
+            cases += [(kind, solver, relation) for relation in relations]
+        else:
+            relation = relations[(kinds.index(kind) + turn) % len(relations)]
+            cases.append((kind, solver, relation))
+    return cases
+
+
+def one_kind_each(pairs, turn=0):
+    """Return kinds, solvers and adjacencies: every solver once, and "gd" in every combination."""
+    by_solver = {}
+    for case in in_turn(pairs, turn):
+        by_solver.setdefault(case[1], []).append(case)
+    return [
+        case
+        for place, (solver, cases) in enumerate(by_solver.items())
+        for case in (cases if solver == "gd" else [cases[(place + turn) % len(cases)]])
+    ]
+
+
 def data_for(kind, rng):
     X = rng.standard_normal((N_ROWS, 4))
     if kind == "logistic":

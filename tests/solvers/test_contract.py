@@ -6,35 +6,42 @@ import pytest
 
 import skdp
 import solver_contract as contract
+from replays import in_turn
 from skdp.accounting import Adjacency, Composed, calibrate
 from skdp.solvers import Solver, get_solver
 
 SOLVERS = sorted(skdp.solvers.available())
 PAIRS = [(name, kind) for name in SOLVERS for kind in contract.PROBLEMS]
 TAKEN = [(name, kind) for name, kind in PAIRS if contract.takes(get_solver(name), kind)]
+TAKEN_KINDS = [(kind, name) for name, kind in TAKEN]
 REFUSED = [pair for pair in PAIRS if pair not in TAKEN]
 
+# Every solver under both adjacencies and at every edge, in turn over its problems; "gd" in all
+# combinations.
+RELATED = [(name, kind, relation) for kind, name, relation in in_turn(TAKEN_KINDS)]
+EDGES = [
+    (name, kind, facts)
+    for name, kind in TAKEN
+    for kinds in [[one for solver, one in TAKEN if solver == name]]
+    for place, facts in enumerate(contract.EDGES)
+    if name == "gd" or place % len(kinds) == kinds.index(kind)
+]
+
 every_solver = pytest.mark.parametrize("name", SOLVERS)
+related = pytest.mark.parametrize(("name", "problem", "adjacency"), RELATED, ids=str)
 
 
-both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-taken = pytest.mark.parametrize(("name", "problem"), TAKEN)
-
-
-@both
-@taken
+@related
 def test_the_plan_costs_the_budget(name, problem, adjacency):
     contract.check_the_plan_costs_the_budget(get_solver(name), problem, adjacency)
 
 
-@both
-@taken
+@related
 def test_the_plan_follows_from_public_facts(name, problem, adjacency):
     contract.check_the_plan_follows_from_public_facts(get_solver(name), problem, adjacency)
 
 
-@pytest.mark.parametrize("facts", contract.EDGES, ids=str)
-@taken
+@pytest.mark.parametrize(("name", "problem", "facts"), EDGES, ids=str)
 def test_defaults_hold_at_the_edges(name, problem, facts):
     contract.check_defaults_at_the_edges(get_solver(name), problem, facts)
 

@@ -194,9 +194,13 @@ def test_the_noise_has_the_covariance_that_is_stated_within_five_percent(rng, ki
     ("kind", "parameters"),
     [
         ("linear", {"scaling": "private"}),
-        ("linear", {"adjacency": "replace_one", "epsilon": 6.0}),
-        ("logistic", {"scaling": "private", "calibration": "none"}),
         ("logistic", {"adjacency": "replace_one", "epsilon": 6.0}),
+        pytest.param(
+            "linear", {"adjacency": "replace_one", "epsilon": 6.0}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "logistic", {"scaling": "private", "calibration": "none"}, marks=pytest.mark.slow
+        ),
     ],
     ids=str,
 )

@@ -30,15 +30,21 @@ def check(replay, rng, kind, adjacency, change=lambda X: X, **parameters):
         )
 
 
-@both
-@kinds
+SETTINGS = [
+    {},
+    {"scaling": "private", "fit_intercept": False},
+    {"scaling": "none", "solver": "gd", "max_iter": 6, "rows_per_group": 4},
+    {"data_norm": 1.5, "epsilon": 20.0},
+]
+
+
+# Every kind with every setting, and either of them with both adjacencies.
 @pytest.mark.parametrize(
-    "parameters",
+    ("kind", "adjacency", "parameters"),
     [
-        {},
-        {"scaling": "private", "fit_intercept": False},
-        {"scaling": "none", "solver": "gd", "max_iter": 6, "rows_per_group": 4},
-        {"data_norm": 1.5, "epsilon": 20.0},
+        (kind, list(Adjacency)[(i + j) % 2], parameters)
+        for i, kind in enumerate(WITH_INFERENCE)
+        for j, parameters in enumerate(SETTINGS)
     ],
     ids=str,
 )

@@ -56,17 +56,23 @@ def neighbours(kind, X, y, adjacency, convert=lambda X: X):
             yield (convert(X), y, v), (convert(Z), t, w)
 
 
-@both
-@kinds
+SETTINGS = [
+    {},
+    {"scaling": "private", "fit_intercept": False},
+    {"scaling": "none", "solver": "gd", "max_iter": 6},
+    {"data_norm": 1.5, "epsilon": 20.0},
+    {"bounds": (-3.0, 3.0), "inference_share": 0.9},
+    STEPS_AHEAD,
+]
+
+
+# Every kind with every setting, and either of them with both adjacencies.
 @pytest.mark.parametrize(
-    "parameters",
+    ("kind", "adjacency", "parameters"),
     [
-        {},
-        {"scaling": "private", "fit_intercept": False},
-        {"scaling": "none", "solver": "gd", "max_iter": 6},
-        {"data_norm": 1.5, "epsilon": 20.0},
-        {"bounds": (-3.0, 3.0), "inference_share": 0.9},
-        STEPS_AHEAD,
+        (kind, list(Adjacency)[(i + j) % 2], parameters)
+        for i, kind in enumerate(WITH_INFERENCE)
+        for j, parameters in enumerate(SETTINGS)
     ],
     ids=str,
 )
@@ -78,9 +84,15 @@ def test_nothing_but_releases(replay, rng, kind, adjacency, parameters):
         )
 
 
-@both
-@kinds
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("kind", "adjacency", "dtype"),
+    [
+        ("linear", Adjacency.ZERO_OUT, np.float32),
+        ("ridge", Adjacency.REPLACE_ONE, np.float64),
+        ("logistic", Adjacency.ZERO_OUT, np.float64),
+        ("logistic", Adjacency.REPLACE_ONE, np.float32),
+    ],
+)
 def test_sparse_rows(replay, rng, kind, adjacency, dtype):
     X, y = data_for(kind, rng)
     X[rng.random(X.shape) < 0.5] = 0.0

@@ -65,17 +65,23 @@ both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 classes = pytest.mark.parametrize("n_classes", [2, 3])
 
 
-@both
-@classes
+SETTINGS = [
+    {},
+    {"scaling": "private"},
+    {"fit_intercept": False},
+    {"C": np.inf, "scaling": "none"},
+    {"data_norm": 1.5, "epsilon": 20.0},
+    {"class_weight": {0: 5.0}},
+]
+
+
+# Every number of classes with every setting, and either of them with both adjacencies.
 @pytest.mark.parametrize(
-    "parameters",
+    ("n_classes", "adjacency", "parameters"),
     [
-        {},
-        {"scaling": "private"},
-        {"fit_intercept": False},
-        {"C": np.inf, "scaling": "none"},
-        {"data_norm": 1.5, "epsilon": 20.0},
-        {"class_weight": {0: 5.0}},
+        (n_classes, list(Adjacency)[(i + j) % 2], parameters)
+        for i, n_classes in enumerate([2, 3])
+        for j, parameters in enumerate(SETTINGS)
     ],
     ids=str,
 )
@@ -91,8 +97,10 @@ def test_nothing_but_releases(replay, rng, n_classes, adjacency, parameters):
         replay.check(model, data, neighbour, adjacency)
 
 
-@both
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("adjacency", "dtype"),
+    [(Adjacency.ZERO_OUT, np.float32), (Adjacency.REPLACE_ONE, np.float64)],
+)
 def test_sparse_rows(replay, rng, adjacency, dtype):
     X, y = data_for(2, rng)
     X[rng.random(X.shape) < 0.5] = 0.0
@@ -111,8 +119,11 @@ SOLVERS = [
 ]
 
 
-@both
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("solver", "adjacency"),
+    [(solver, list(Adjacency)[place % 2]) for place, solver in enumerate(SOLVERS)],
+    ids=str,
+)
 def test_after_any_solver(replay, rng, solver, adjacency):
     X, y = data_for(2, rng)
     few = {"max_iter": 6} if "max_iter" in get_solver(solver).get_params() else {}

@@ -123,8 +123,7 @@ def test_columns_far_from_zero_do_not_diverge(rng):
         assert model.score(X, y) > 0.7
 
 
-@pytest.mark.parametrize("constraint", [None, "l2_ball"])
-@pytest.mark.parametrize("n_classes", [3, 6])
+@pytest.mark.parametrize(("n_classes", "constraint"), [(3, "l2_ball"), (6, None)])
 def test_default_steps_do_not_swing_where_two_of_several_classes_compete(n_classes, constraint):
     """There the curvature is 1/2, however many classes there are."""
     rng = np.random.default_rng(3)

@@ -189,8 +189,14 @@ def test_private_smoothness_has_its_share_on_samples(sampling, schedule, epsilon
     assert share == pytest.approx(0.1, rel=1e-3)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize(("batch_size", "delta"), [(None, 0.0), (0.1, 0.0), (None, 1e-6)])
+@pytest.mark.parametrize(
+    ("solver", "batch_size", "delta"),
+    [
+        *((solver, None, 0.0) for solver in SOLVERS),
+        (HeavyBallDescent, 0.1, 0.0),
+        (Nesterov, None, 1e-6),
+    ],
+)
 def test_more_steps_than_the_bound_calls_for_do_no_great_harm(
     regression, solver, batch_size, delta
 ):

@@ -60,8 +60,9 @@ def test_it_converges_at_one_over_t_squared(name, rng):
 
 
 @NO_NOISE
-@pytest.mark.parametrize("name", [*SETS, "box"])
-@pytest.mark.parametrize("kind", ["linear", "logistic"])
+@pytest.mark.parametrize(
+    ("name", "kind"), [*((name, "linear") for name in [*SETS, "box"]), ("l1_ball", "logistic")]
+)
 def test_it_agrees_with_scipy(name, kind, regression, classification):
     X, y = regression if kind == "linear" else classification
     radius = 0.5
