@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray
 from skdp.linear_model.refusals import without_cells
-from skdp.oracle.scaling import Map
+from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.partitioned import Failure, Partitions
 
 Method = TypeVar("Method", bound=Callable[..., Any])

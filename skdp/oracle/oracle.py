@@ -18,7 +18,6 @@ from skdp.oracle.releases.mechanisms import GaussianNoise, mechanism_by_name
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.samplers import Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
-from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.sources.base import (
     REPEATABLE,
     InMemory,
@@ -26,6 +25,7 @@ from skdp.oracle.sources.base import (
     Source,
     require_kind,
 )
+from skdp.oracle.sources.column_map import Columns, Scaling
 
 # Called after each answer, with the kind of the release and the debts so far.
 ReleaseCallback = Callable[[str, tuple[Entry, ...]], None]

@@ -16,8 +16,8 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.oracle import Oracle, ReleaseCallback
 from skdp.oracle.public import Public
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.scaling import Scaling
 from skdp.oracle.sources.base import Source
+from skdp.oracle.sources.column_map import Scaling
 
 # Gradients that grow by this factor mean divergence, where no noise can be the reason.
 DIVERGENCE_RATIO = 10.0

@@ -14,7 +14,7 @@ from scipy import sparse
 
 import skdp
 from skdp.linear_model.partitions import ParquetColumns
-from skdp.oracle.scaling import Scaling
+from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.partitioned import PartitionedSource, SumTask, require_few_partitions
 from skdp.oracle.sources.records import MAX_PARTS
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.scaling import Scaling
+from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.records import Records
 
 # A function of records, of vectors with an entry for each of them, and of other arguments. It is

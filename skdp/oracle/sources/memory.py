@@ -19,7 +19,6 @@ from threadpoolctl import ThreadpoolController
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.sources.base import (
     BlockFunction,
     InMemory,
@@ -27,6 +26,7 @@ from skdp.oracle.sources.base import (
     RepeatableSource,
     require_kind,
 )
+from skdp.oracle.sources.column_map import Columns, Scaling
 from skdp.oracle.sources.records import (
     BLOCK_BYTES,
     COPIED_BYTES,

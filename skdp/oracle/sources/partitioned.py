@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from skdp._numbers import AnyArray, Array
-from skdp.oracle.scaling import Map, Scaling
 from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs
+from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.records import MAX_PARTS, Records, block_rows
 
 # X, targets, weights or None, of what a partition holds.
