@@ -404,6 +404,9 @@ class Huber(Loss):
     def residual_bound(self) -> float:
         return self.threshold
 
+    def residual_of_one(self, margin: float, target: float) -> float:
+        return min(max(margin - target, -self.threshold), self.threshold)
+
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         np.subtract(margins, targets, out=out)  # if it overflows, the cut mends it
         limit = margins.dtype.type(self.threshold)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg.blas import daxpy, ddot, dscal
 
 from skdp._numbers import Array, Indices
-from skdp.objective import Loss, scalar_residual
+from skdp.objective import Loss
 from skdp.objective.losses import ResidualKernel
 from skdp.oracle.compiled import (
     Integers,
@@ -85,17 +85,16 @@ def _side_by_side(
     inverse = np.minimum(records.inverse_norms[indices], LARGEST_QUOTIENT)
     base = np.dot(rows, anchor)
     there = loss.residual(base[:, None], targets[:, None])[:, 0]
-    one_residual = scalar_residual(loss) if one_by_one else None
-    few, size = -1 if one_residual is None else FEW, rows.shape[1]
-    if one_residual is not None:
+    one_by_one &= loss.kernel is not None  # other losses take arrays alone
+    few, size, residual_of = FEW if one_by_one else -1, rows.shape[1], loss.residual_of_one
+    if one_by_one:
         row_list = list(rows)
         bases, target_list, theres = base.tolist(), targets.tolist(), there.tolist()
         inverses = inverse.tolist()
         weight_list = None if weights is None else weights.tolist()
 
     def one(i: int, away: Array, bound: float) -> float:
-        assert one_residual is not None
-        c: float = one_residual(bases[i] + ddot(row_list[i], away), target_list[i]) - theres[i]
+        c: float = residual_of(bases[i] + ddot(row_list[i], away), target_list[i]) - theres[i]
         if weight_list is not None:
             c *= weight_list[i]
         if c != c:
@@ -130,7 +129,7 @@ def _side_by_side(
 # ---------------------------------------------------------------- compiled steps
 
 
-class Bounds(NamedTuple):
+class DifferenceBounds(NamedTuple):
     """Bound on a difference: ``smoothness`` times the distance from the anchor, within limits."""
 
     clip_norm: float
@@ -167,7 +166,7 @@ def difference_loop(
     inverse_norms: Array,
     anchor: Array,
     block_rows: int,
-    bounds: Bounds,
+    bounds: DifferenceBounds,
     noise: tuple[float, Callable[[int], Array] | None],
     move: Move,
 ) -> "DifferenceLoop | None":
@@ -182,7 +181,7 @@ def difference_loop(
     anchor : array of shape (n_parameters, n_outputs)
     block_rows : int
         Rows that are added up as one block.
-    bounds : Bounds
+    bounds : DifferenceBounds
     noise : tuple
         Cells of the grid in a bound, and what draws noise in cells for a few steps, at most as many
         as are requested; None for neither noise nor rounding.
@@ -202,7 +201,7 @@ class DifferenceLoop:
     def __init__(
         self,
         differences: tuple[RowArrays, ResidualKernel, Array, Array],
-        bounds: Bounds,
+        bounds: DifferenceBounds,
         noise: tuple[float, Callable[[int], Array] | None],
         move: Move,
     ) -> None:
@@ -246,7 +245,7 @@ class DifferenceLoop:
         def sum_up(
             first: int, stop: int, away: Array, bound: float, factor: float, out: Array
         ) -> None:
-            fixed = Bounds(bound, math.inf, bound), Grid(self._cells, False)
+            fixed = DifferenceBounds(bound, math.inf, bound), Grid(self._cells, False)
             batch = Batches(indices, _integers(np.array([first, stop])), vector(np.ones(1)))
             varying = self._no_noise, away.copy(), scratch, out
             take_difference_steps(*self._differences, *fixed, batch, stay, *varying)
@@ -355,7 +354,7 @@ def take_difference_steps(
     kernel: ResidualKernel,
     inverse_norms: Vector,
     anchor: Vector,
-    bounds: Bounds,
+    bounds: DifferenceBounds,
     grid: Grid,
     batches: Batches,
     move: Move,

@@ -16,7 +16,7 @@ from skdp.oracle import compiled
 from skdp.oracle.kernels.difference_steps import (
     LARGEST_CLIP,
     LARGEST_QUOTIENT,
-    Bounds,
+    DifferenceBounds,
     DifferenceLoop,
     Move,
     difference_loop,
@@ -273,15 +273,15 @@ class SVRGPass(base.Release):
             return None
         if not compiled.takes_steps(self.n_steps, batch, public.n_parameters):
             return None
-        size = float(sizes[0])
-        steepest = math.inf if beta is None else float(beta)
+        size, steepest = float(sizes[0]), math.inf if beta is None else beta
+        bounds = self.clip_norm, steepest, gradients.LEAST_BOUND * self.clip_norm
         return difference_loop(
             rows.records,
             context.problem.loss,
             np.minimum(rows.records.inverse_norms, LARGEST_QUOTIENT),
             self.anchor,
             block,
-            Bounds(float(self.clip_norm), steepest, gradients.LEAST_BOUND * self.clip_norm),
+            DifferenceBounds(*bounds),
             (noise.cells, noise.next if context.scale else None),
             Move(size, *move.prepared(size, self.snapshot)),
         )

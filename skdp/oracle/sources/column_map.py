@@ -150,10 +150,10 @@ class ColumnMap:
             self._overflows = bool((reach / self._size > largest / 2).any())
         # To multiply is quicker. Near the ends of float64's range that would lose digits.
         self.units: UnitArrays | None = None  # None if multiplication will not do
-        if dtype == np.float64 and not self._overflows:
-            if ((self._size > 1e-300) & (self._size < 1e300)).all():
-                arrays = self._low, self._high, self._centre, 1.0 / self._size
-                self.units = UnitArrays(*map(read_only, arrays))
+        multiplies = dtype == np.float64 and not self._overflows
+        if multiplies and ((self._size > 1e-300) & (self._size < 1e300)).all():
+            arrays = self._low, self._high, self._centre, 1.0 / self._size
+            self.units = UnitArrays(*map(read_only, arrays))
 
     @functools.cached_property
     def zeros(self) -> Array:

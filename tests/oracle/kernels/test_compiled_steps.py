@@ -34,7 +34,7 @@ from skdp.oracle.kernels.clipped_gradients import (
 )
 from skdp.oracle.kernels.difference_steps import (
     LARGEST_QUOTIENT,
-    Bounds,
+    DifferenceBounds,
     Move,
     difference_loop,
     sums_of_differences,
@@ -66,7 +66,7 @@ def sum_of_differences(records, loss, anchor, away, batch, bound=CLIP, block_row
     size = len(away)
     inverse = norms * np.minimum(records.inverse_norms, LARGEST_QUOTIENT)
     move = Move(FAR, np.ones(size), np.zeros(size))
-    bounds, noise = Bounds(bound, math.inf, 0.0), (1.0 / bound, None)
+    bounds, noise = DifferenceBounds(bound, math.inf, 0.0), (1.0 / bound, None)
     loop = difference_loop(records, loss, inverse, anchor, block_rows, bounds, noise, move)
     there, mean = away.copy(), np.zeros(size)
     assert loop.take(np.asarray(batch), np.array([0, len(batch)]), [1.0], there, mean)
