@@ -31,7 +31,7 @@ from skdp.oracle.kernels.residuals import (
 )
 from skdp.oracle.kernels.row_arrays import RowArrays, row_arrays, vector
 from skdp.oracle.sources.column_map import standardise_rows
-from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, block_rows, longest_sum
+from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, block_rows, summation_depth
 from skdp.oracle.sources.sparse_rows import growth_of_rounding
 
 # Entries (float64) of a tile, the piece of a block that goes through both matrix products at once:
@@ -282,7 +282,7 @@ def gradient_rounding(
     at most (two norms, limits and products; u is the unit roundoff). A floating-point sum of k
     terms is off by at most ``k u sum |terms|`` to first order, in any order of summation (Higham
     2002, eq. 3.4 and sec. 4.2), here in L2 norm by ``k u n C``; two neighbouring sums by twice as
-    much. k is :func:`skdp.oracle.sources.records.longest_sum`. The factor 1.01 covers higher
+    much. k is :func:`skdp.oracle.sources.records.summation_depth`. The factor 1.01 covers higher
     orders.
 
     With groups n is their number: the terms of a group, each multiplied by its share, add up to C
@@ -295,6 +295,6 @@ def gradient_rounding(
     Sparse rows may be added to a base, and their sums taken apart: see
     :func:`skdp.oracle.sources.sparse_rows.growth_of_rounding`. In L1 they are written out.
     """
-    terms = longest_sum(n_rows, n_features, is_sparse, grouped)
+    terms = summation_depth(n_rows, n_features, is_sparse, grouped)
     growth = growth_of_rounding() if is_sparse else 1.0
     return 1.01 * UNIT_ROUNDOFF * (n_features + n_outputs + 17 + 2.0 * growth * terms * n_rows)

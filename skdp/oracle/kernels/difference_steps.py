@@ -1,4 +1,4 @@
-"""Sums and steps of clipped differences of gradients over batches, in numpy and compiled."""
+"""Sum clipped differences of gradients over batches, and take steps, in numpy and compiled."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Indices of values by column: by sign and magnitude, and in equal bins.
+"""Count the values of each column by sign and magnitude, or in equal bins.
 
 A value is looked up by the leading bits of its pattern, or by one multiplication; so a pass takes a
 few nanoseconds a value, whatever it holds.

@@ -1,4 +1,4 @@
-"""Residuals of rows in numpy and in compiled loops, and how they are clipped."""
+"""Compute and clip the residuals of rows, in numpy and in compiled loops."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Rows as compiled loops take them: one named tuple of plain arrays."""
+"""Hand rows to compiled loops as one named tuple of plain arrays."""
 
 from typing import NamedTuple
 

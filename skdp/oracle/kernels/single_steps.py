@@ -1,4 +1,4 @@
-"""Steps on one record each, in numpy and compiled."""
+"""Take gradient steps on one record each, in numpy and compiled."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -77,7 +77,7 @@ def _lengths(residuals: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _CountWithin(_Count):
-    """How many records have something at ``point`` that is at most ``limit`` long."""
+    """Number of records with a vector at ``point`` that is at most ``limit`` long."""
 
     point: Array = field(repr=False)
     limit: float

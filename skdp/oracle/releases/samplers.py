@@ -1,4 +1,4 @@
-"""Which rows take part in a statistic. The fields of a sampler are public, its draw is not.
+"""Samplers draw the rows that take part in a statistic; their fields are public, draws are not.
 
 Draws use the same source as the noise, because amplification by sampling rests on their secrecy.
 The number that turns a sum into a mean is always public: the *expected* number of rows, never the

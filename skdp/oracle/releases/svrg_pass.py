@@ -336,7 +336,7 @@ class _ProximalStep:
         return self._factors, self._push
 
     def _prepare(self, size: float, snapshot: Array) -> None:
-        """Where the prox multiplies by numbers f: f (w~ + away + step - size g) - w~."""
+        """Set factors and push; a prox that multiplies by f: f (w~ + away + step - size g) - w~."""
         self._size, self._snapshot = size, snapshot
         push = -size * snapshot
         if self.scales:

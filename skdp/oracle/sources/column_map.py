@@ -1,4 +1,4 @@
-"""A map of records by public numbers: clip each column to a range, then shift and divide."""
+"""Map records by public numbers: clip each column to a range, then shift and divide."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class ColumnMap:
     def __init__(self, columns: Columns, dtype: np.dtype[Any]) -> None:
         self._dtype, self._columns = dtype, columns
         self._largest = largest = float(np.finfo(dtype).max)
-        # No difference from the centre leaves the range of the type, whatever the ends are.
+        # No difference from the centre leaves the range of the type, whatever the range is.
         farthest = largest * (1 - 2.0**-20)
         with np.errstate(over="ignore", under="ignore"):
             middle = np.clip(columns.centre, -farthest, farthest)
@@ -157,7 +157,7 @@ class ColumnMap:
 
     @functools.cached_property
     def zeros(self) -> Array:
-        """What a row of zeros becomes."""
+        """The image of a row of zeros."""
         if self._columns.keeps_zeros:
             return np.zeros(self._columns.n_columns)
         return np.asarray(self(np.zeros((1, self._columns.n_columns)))[0], dtype=np.float64)
@@ -309,7 +309,7 @@ def _within(values: Array, dtype: np.dtype[Any]) -> AnyArray:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """How the records of a fit were standardised; all numbers are public.
+    """Standardisation of the records of a fit, by public numbers.
 
     Attributes
     ----------
