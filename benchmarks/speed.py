@@ -28,7 +28,7 @@ from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.kernels.second_moments import plain_gram
 from skdp.oracle.noise import SystemSource, noise_source
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.scaling import Columns, Scaling
+from skdp.oracle.sources.column_map import Columns, Scaling
 from skdp.oracle.sources.memory import MemorySource, row_threads
 
 

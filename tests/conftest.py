@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import sys
 from pathlib import Path
 
@@ -14,6 +13,8 @@ from skdp.audit.comparing import ReplayComparison
 from skdp.audit.recording import ReplayMismatch, record
 from skdp.fitting import preparation
 from skdp.oracle import compiled
+from skdp.oracle.kernels import single_steps
+from skdp.oracle.releases import svrg_pass
 from skdp.oracle.releases.perturbed import PerturbedMinimum
 
 # Benchmarks and the scripts of the documentation are not installed: they lie beside the tests.
@@ -86,7 +87,7 @@ def own_plans(monkeypatch):
 
 
 @pytest.fixture
-def compiled_twins():
+def compiled_kernels():
     """Compiled loops in place of numpy's for rows of any shape, where numba is installed."""
     pytest.importorskip("numba", reason="compiled loops need numba: pip install 'skdp[fast]'")
     with compiled.switched(True, least_numbers=0):
@@ -98,25 +99,27 @@ def compiled_twins():
 def either_way(request):
     """The test runs in numpy, and where numba is installed in compiled loops as well."""
     if request.param == "compiled":
-        request.getfixturevalue("compiled_twins")
+        request.getfixturevalue("compiled_kernels")
 
 
 @pytest.fixture
-def worked(compiled_twins, monkeypatch):
+def worked(compiled_kernels, monkeypatch):
     """Names of the compiled loops over steps that were used, in order."""
-    twins, names = importlib.import_module("skdp.oracle.kernels.step_twins"), []
+    names = []
+    loop, steps = svrg_pass.difference_loop, single_steps.SingleSteps._take_compiled
 
-    def watch(name, original, is_work):
-        def twin(*arguments):
-            found = original(*arguments)
-            if is_work(found):
-                names.append(name)
-            return found
+    def difference_loop(*arguments):
+        found = loop(*arguments)
+        if found is not None:
+            names.append("difference_loop")
+        return found
 
-        monkeypatch.setattr(twins, name, twin)
+    def take_compiled(self, *arguments):
+        names.append("single_steps")
+        return steps(self, *arguments)
 
-    watch("difference_loop", twins.difference_loop, lambda found: found is not None)
-    watch("single_steps", twins.single_steps, lambda found: True)
+    monkeypatch.setattr(svrg_pass, "difference_loop", difference_loop)
+    monkeypatch.setattr(single_steps.SingleSteps, "_take_compiled", take_compiled)
     return names
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from package_files import imports, made_up, read_package
 
 ROOT = Path(__file__).parents[1]
-MOST_LINES, FEW_LINES = 400, 40
+MOST_LINES, FEW_LINES = 600, 40
 
 
 SKDP = read_package(ROOT / "skdp")
@@ -137,7 +137,7 @@ def test_no_file_is_too_long():
 
 
 def test_a_file_that_is_too_long_is_found():
-    package = made_up(skdp__long="x = 1\n" * 401, skdp__longest="x = 1\n" * 400)
+    package = made_up(skdp__long="x = 1\n" * 601, skdp__longest="x = 1\n" * 600)
     assert long_files(package) == {"skdp.long"}
 
 

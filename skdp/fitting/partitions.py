@@ -17,7 +17,7 @@ from skdp._numbers import AnyArray
 from skdp.fitting.labels import type_in_a_word
 from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells
 from skdp.fitting.units import checked_targets
-from skdp.oracle.scaling import Map
+from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.partitioned import Failure, Partitions, answers, has_no_rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])

@@ -4,7 +4,6 @@ from skdp.objective.constraints import Box, Constraint, L1Ball, L2Ball, Simplex,
 from skdp.objective.losses import Huber, Logistic, Loss, Multinomial, SquaredError
 from skdp.objective.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from skdp.objective.problem import CAPABILITIES, Problem
-from skdp.objective.scalar import scalar_residual
 
 __all__ = [
     "CAPABILITIES",
@@ -25,5 +24,4 @@ __all__ = [
     "Simplex",
     "SquaredError",
     "Unconstrained",
-    "scalar_residual",
 ]

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,23 @@ from skdp._numbers import AnyArray
 
 Float = TypeVar("Float", bound=np.floating[Any])
 TargetKind = Literal["real", "label"]
+
+SQUARED, LOGISTIC, HUBER = 0, 1, 2  # codes of formulas: compiled loops take numbers alone
+
+
+class ResidualKernel(NamedTuple):
+    """Formula of a residual of one margin in compiled loops.
+
+    Attributes
+    ----------
+    code : int
+        ``SQUARED``, ``LOGISTIC`` or ``HUBER``.
+    bound : float
+        What ``HUBER`` cuts residuals to.
+    """
+
+    code: int
+    bound: float
 
 
 class Loss(ABC):
@@ -39,6 +56,8 @@ class Loss(ABC):
     curvature : float
         Supremum of the largest eigenvalue of one record's Hessian in the margins (where there is
         one). The mean loss over rows of norm at most R is ``curvature * R**2``-smooth.
+    kernel_code : int or None
+        Which formula of compiled loops is the residual; None for none of them.
     """
 
     name: ClassVar[str]
@@ -47,6 +66,7 @@ class Loss(ABC):
     quadratic: ClassVar[bool] = False
     separable: ClassVar[bool]
     curvature: ClassVar[float]
+    kernel_code: ClassVar[int | None] = None
 
     @property
     @abstractmethod
@@ -55,6 +75,16 @@ class Loss(ABC):
 
         Of a separable loss, in one output: with K outputs it is ``sqrt(K)`` times as large.
         """
+
+    @property
+    def kernel(self) -> ResidualKernel | None:
+        """Formula of the residual in compiled loops; None if they have none."""
+        code = vars(type(self)).get("kernel_code")  # not a parent's, which has another residual
+        if code is None:
+            return None
+        return ResidualKernel(
+            code, math.inf if self.residual_bound is None else self.residual_bound
+        )
 
     @property
     def n_outputs(self) -> int | None:
@@ -204,6 +234,7 @@ class SquaredError(Loss):
     separable: ClassVar[bool] = True
     curvature: ClassVar[float] = 1.0
     residual_bound = None
+    kernel_code: ClassVar[int] = SQUARED
 
     def residual_of_one(self, margin: float, target: float) -> float:
         return margin - target
@@ -239,6 +270,7 @@ class Logistic(Loss):
     curvature: ClassVar[float] = 0.25
     residual_bound = 1.0
     n_outputs = 1
+    kernel_code: ClassVar[int] = LOGISTIC
 
     def residual_of_one(self, margin: float, target: float) -> float:
         if margin < -709.0:  # where exp would overflow the quotient is 0 to the last bit but one
@@ -369,6 +401,7 @@ class Huber(Loss):
     smooth: ClassVar[bool] = False
     separable: ClassVar[bool] = True
     curvature: ClassVar[float] = 1.0
+    kernel_code: ClassVar[int] = HUBER
 
     def __post_init__(self) -> None:
         given: Any = self.threshold
@@ -379,6 +412,9 @@ class Huber(Loss):
     @property
     def residual_bound(self) -> float:
         return self.threshold
+
+    def residual_of_one(self, margin: float, target: float) -> float:
+        return min(max(margin - target, -self.threshold), self.threshold)
 
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         np.subtract(margins, targets, out=out)  # if it overflows, the cut mends it

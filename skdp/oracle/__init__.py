@@ -57,7 +57,6 @@ from skdp.oracle.releases.scores import InfluenceSquares, TableCounts, UnitSum
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
 from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection, SmallestEigenvalue
 from skdp.oracle.releases.svrg_pass import SVRGPass
-from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.session import (
     Plan,
     Solution,
@@ -68,6 +67,7 @@ from skdp.oracle.session import (
     rehearse,
     run,
 )
+from skdp.oracle.sources.column_map import Columns, Scaling
 
 __all__ = [
     "GRADIENT_WEIGHT",

@@ -1,37 +1,38 @@
-"""Which block functions run compiled: one rule for all of them.
+"""Compile loops over rows with numba, and choose between them and numpy by public facts.
 
-A function of rows that is written in numpy may have a *twin* of the same arguments and meaning,
-compiled by numba (``pip install "skdp[fast]"``). Its decorator, `has_twin`, decides which
-of the two runs, by public facts: whether numba is there, the shape and type of the rows, the loss.
-Either way the records add the same, but for rounding errors, whose bound is charged for; so the
-guarantee holds for both.
+A kernel that is written in numpy may have a compiled one beside it, in the same file, of the same
+arguments and meaning (``pip install "skdp[fast]"``). `dispatch_compiled` decides which of the two
+runs: by whether numba is installed, the shape and type of the rows, and the loss. Either way the
+records add the same up to rounding errors, whose bound is charged for; so the guarantee holds for
+both.
 """
 
 import functools
 import importlib
+import itertools
 import math
 import os
+import typing
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, TypeVar
 
-# Entries of X from which a twin is worth it. Importing numba and loading the compiled code from
-# disk takes about half a second, compiling it for the first time ten seconds; a fit to fewer
-# entries takes about a tenth of a second without it.
+from skdp._numbers import AnyArray, Array, Indices
+
+# Entries of X from which compiled kernels are worth it. Importing numba and loading the compiled
+# code from disk takes about half a second, compiling it for the first time ten seconds; a fit to
+# fewer entries takes about a tenth of a second without it.
 LEAST_NUMBERS = 1 << 17
-# The same once everything is loaded, for a twin whose results are bit-identical: it must make up
+# The same once everything is loaded, for a kernel whose results are bit-identical: it must make up
 # for one more call.
-FEW_NUMBERS = 1 << 12
+LEAST_NUMBERS_ONCE_LOADED = 1 << 12
 
-# Steps of a pass run compiled from so many times LEAST_NUMBERS on, counting the numbers that they
-# read and, for what numpy does at every step, NUMBERS_PER_STEP more: about 40 ms. Their loops
-# are loaded in a few hundredths of a second beside numba, and compiled in five seconds.
-MANY_STEPS, NUMBERS_PER_STEP = 1 << 7, 1 << 11
-
-LOOPS = "skdp.oracle.loops"  # the module that imports numba
-STEPS = "skdp.oracle.kernels.step_twins"  # hands passes of many small steps to loops of their own
+# Steps of a pass run compiled from 128 times LEAST_NUMBERS on, counting the entries that they read
+# and, for what numpy does at every step, NUMBERS_PER_STEP more: about 40 ms. Their loops are loaded
+# in a few hundredths of a second once numba is, and compiled in five seconds.
+NUMBERS_PER_STEP = 1 << 11
 
 # Environment variable: "auto", or "never" for numpy alone. Read when skdp is imported.
 SWITCH = "SKDP_COMPILED"
@@ -49,31 +50,174 @@ class HasShape(Protocol):
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def has_twin(module: str, is_exact: bool = False) -> Callable[[Function], Function]:
-    """Decorate a function so that ``compiled_<its name>`` in a module does the work where faster.
+# ---------------------------------------------------------------- compilation
 
-    For what it cannot do the twin returns NotImplemented, before it does anything else; then the
+
+@dataclass(frozen=True)
+class _Layout:
+    """A contiguous array as a loop takes it; one that is only read may be write-protected."""
+
+    dtypes: tuple[str, ...]
+    n_dims: int
+    is_read: bool = True
+
+
+# Types of the parameters of loops; a loop is compiled for each type that its rows may have.
+Rows = Annotated[AnyArray, _Layout(("float64", "float32"), 2)]
+Entries = Annotated[AnyArray, _Layout(("float64", "float32"), 1)]
+ColumnNumbers = Annotated[AnyArray, _Layout(("int32", "int64"), 1)]
+BitPatterns = Annotated[AnyArray, _Layout(("uint64",), 2)]
+Matrix = Annotated[Array, _Layout(("float64",), 2)]
+Vector = Annotated[Array, _Layout(("float64",), 1)]
+Integers = Annotated[Indices, _Layout(("int64",), 1)]
+# Those that a loop writes to.
+MatrixOut = Annotated[Array, _Layout(("float64",), 2, is_read=False)]
+VectorOut = Annotated[Array, _Layout(("float64",), 1, is_read=False)]
+IntegersOut = Annotated[Indices, _Layout(("int64",), 1, is_read=False)]
+CountsOut = Annotated[Indices, _Layout(("int64",), 2, is_read=False)]
+
+
+class Loop:
+    """A function in plain Python that numba compiles when it is first called or loaded.
+
+    Functions that are compiled by themselves, ahead of a call, are so for the types that their
+    annotations state; others are compiled into those that call them. All attributes are those of
+    numba's dispatcher, so that numba takes a loop in another loop for a compiled function.
+    """
+
+    def __init__(self, function: Callable[..., Any], is_inner: bool, **options: Any) -> None:
+        functools.update_wrapper(self, function)
+        self._function, self._is_inner, self._options = function, is_inner, options
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """The compiled function; its code is kept on disk where numba finds a place for it."""
+        import numba
+
+        options = {"error_model": "numpy", "nogil": True, **self._options}
+        if self._is_inner:
+            return numba.njit(**options)(self._function)
+        signatures = _signatures(self._function)
+        try:
+            return numba.njit(signatures, cache=True, **options)(self._function)
+        except (RuntimeError, OSError):  # no directory that it can write to
+            return numba.njit(signatures, **options)(self._function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.dispatcher, name)
+
+
+def _signatures(function: Callable[..., Any]) -> list[Any]:
+    """Return numba's signatures of a function, from its annotations."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    (result,) = _numba_types(hints.pop("return"))
+    return [result(*types) for types in itertools.product(*map(_numba_types, hints.values()))]
+
+
+def _numba_types(annotation: Any) -> list[Any]:
+    """Return the numba types that an annotation stands for."""
+    from numba import types
+
+    from_types: Any = types.BaseTuple.from_types  # not typed by numba
+    if typing.get_origin(annotation) is Annotated:
+        layout = annotation.__metadata__[0]
+        dtypes = [getattr(types, dtype) for dtype in layout.dtypes]
+        return [types.Array(one, layout.n_dims, "C", readonly=layout.is_read) for one in dtypes]
+    if hasattr(annotation, "_fields"):
+        hints = typing.get_type_hints(annotation, include_extras=True)
+        fields = itertools.product(*map(_numba_types, hints.values()))
+        return list(map(functools.partial(from_types, pyclass=annotation), fields))
+    scalars = {int: types.int64, float: types.float64, bool: types.boolean, type(None): types.void}
+    return [scalars[annotation]]
+
+
+_ROW_LOOPS: list[Loop] = []
+_STEP_LOOPS: list[Loop] = []
+
+
+def compile_loop(over_steps: bool = False) -> Callable[[Function], Function]:
+    """Decorate a loop that is compiled by itself, for the types in its annotations.
+
+    Sums are added up as they are written; there is no fast-math, so that nan stays nan.
+
+    Parameters
+    ----------
+    over_steps : bool, default=False
+        Whether it is loaded only for long passes of steps.
+    """
+
+    def decorate(function: Function) -> Function:
+        loop = Loop(function, is_inner=False)
+        (_STEP_LOOPS if over_steps else _ROW_LOOPS).append(loop)
+        return typing.cast(Function, loop)
+
+    return decorate
+
+
+def compile_inner(**options: Any) -> Callable[[Function], Function]:
+    """Decorate a loop that is compiled as a part of those that call it, with options of numba."""
+
+    def decorate(function: Function) -> Function:
+        return typing.cast(Function, Loop(function, is_inner=True, **options))
+
+    return decorate
+
+
+_is_loaded = False
+
+
+@functools.cache
+def _failure(over_steps: bool = False) -> Exception | None:
+    """Load the loops over rows, or those over steps too; return the error that kept them from it.
+
+    No warning is given here: whether this is reached depends on the number of rows in a part, which
+    is private with groups. `prepare` warns, by the public shape.
+    """
+    global _is_loaded
+    if over_steps and (failure := _failure()) is not None:
+        return failure
+    try:
+        importlib.import_module("numba")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for loop in _STEP_LOOPS if over_steps else _ROW_LOOPS:
+                loop.dispatcher  # noqa: B018  which compiles it
+    except Exception as failure:  # whatever numba raises where it cannot compile: numpy does
+        return failure
+    _is_loaded = True
+    return None
+
+
+# ---------------------------------------------------------------- the choice
+
+
+def dispatch_compiled(is_exact: bool = False) -> Callable[[Function], Function]:
+    """Decorate a kernel so that ``_compiled_<its name>`` beside it does the work where faster.
+
+    For what it cannot do the compiled kernel returns None, before it does anything else; then the
     function itself does it.
 
     Parameters
     ----------
-    module : str
-        Imported only when it is needed.
     is_exact : bool, default=False
-        Whether the twin's results are bit-identical, but for the sign of a 0, which no sum shows.
-        It then takes smaller blocks, too, once it is loaded. Other twins must not: results would
-        depend on what ran before in the process.
+        Whether the compiled results are bit-identical, but for the sign of a 0, which no sum shows.
+        They then replace numpy's on smaller blocks, too, once loops are loaded. Others must not:
+        results would depend on what ran before in the process.
     """
 
     def decorate(function: Function) -> Function:
+        kernels, name = function.__globals__, f"_compiled_{function.__name__}"
+
         @functools.wraps(function)
         def faster_of_both(rows: HasShape, *arguments: Any) -> Any:
-            if is_large(rows.shape) or (is_exact and _is_loaded_and_large(rows.shape)):
-                twins = _loaded(module)
-                if isinstance(twins, ModuleType):
-                    found = getattr(twins, f"compiled_{function.__name__}")(rows, *arguments)
-                    if found is not NotImplemented:
-                        return found
+            pays = is_large(rows.shape) or (is_exact and _is_loaded_and_large(rows.shape))
+            if pays and _failure() is None:
+                result = kernels[name](rows, *arguments)
+                if result is not None:
+                    return result
             return function(rows, *arguments)
 
         # mypy: no type says "has a shape as its first argument, and else takes what it is given".
@@ -83,27 +227,25 @@ def has_twin(module: str, is_exact: bool = False) -> Callable[[Function], Functi
 
 
 def is_large(shape: tuple[int, ...]) -> bool:
-    """Whether twins are switched on, and rows of a public shape are many enough to gain by one."""
+    """Whether compiled kernels are on, and rows of a public shape are enough to gain by them."""
     return _is_on and math.prod(shape) >= LEAST_NUMBERS
 
 
 def _is_loaded_and_large(shape: tuple[int, ...]) -> bool:
-    return _is_on and _is_loaded and math.prod(shape) >= FEW_NUMBERS
+    return _is_on and _is_loaded and math.prod(shape) >= LEAST_NUMBERS_ONCE_LOADED
 
 
 def is_long(n_steps: int, n_rows: float, n_columns: int) -> bool:
-    """Whether twins are switched on, and steps on so many rows each are enough to gain by one.
+    """Whether compiled kernels are on, and steps on so many rows each are enough to gain by them.
 
     All arguments are public: the steps of a pass, the *expected* rows of a step, and the columns.
     """
-    work = n_steps * (n_rows * n_columns + NUMBERS_PER_STEP)
-    return _is_on and work >= MANY_STEPS * LEAST_NUMBERS
+    return _is_on and n_steps * (n_rows * n_columns + NUMBERS_PER_STEP) >= 128 * LEAST_NUMBERS
 
 
-def step_twins(n_steps: int, n_rows: float, n_columns: int) -> Any:
-    """Return the module that takes steps compiled, where they are enough; else None."""
-    found = _loaded(STEPS) if is_long(n_steps, n_rows, n_columns) else None
-    return found if isinstance(found, ModuleType) else None
+def takes_steps(n_steps: int, n_rows: float, n_columns: int) -> bool:
+    """Whether steps are taken by compiled loops, which it loads; arguments as for `is_long`."""
+    return is_long(n_steps, n_rows, n_columns) and _failure(over_steps=True) is None
 
 
 def prepare(shape: tuple[int, ...], has_long_passes: bool = False) -> None:
@@ -111,50 +253,29 @@ def prepare(shape: tuple[int, ...], has_long_passes: bool = False) -> None:
 
     ``has_long_passes`` says whether the solver takes passes of which `is_long` is true.
     """
-    wanted = [LOOPS] * is_large(shape) + [STEPS] * has_long_passes
-    found = next(filter(_is_failure, map(_loaded, wanted)), None)
-    if found is not None:
+    if not (is_large(shape) or has_long_passes):
+        return
+    failure = _failure(has_long_passes)
+    if failure is not None and not isinstance(failure, ImportError):
         warnings.warn(
-            f"skdp: numba is installed but cannot compile here ({type(found).__name__}); numpy is "
-            f"used, which is slower. Set the environment variable {SWITCH}=never to say so.",
+            f"skdp: numba is installed but cannot compile here ({type(failure).__name__}); numpy "
+            f"is used, which is slower. Set the environment variable {SWITCH}=never to say so.",
             RuntimeWarning,
             stacklevel=2,
         )
 
 
-def _is_failure(found: object) -> bool:
-    return isinstance(found, Exception) and not isinstance(found, ImportError)
-
-
-_is_loaded = False
-
-
-@functools.cache
-def _loaded(module: str) -> ModuleType | Exception:
-    """Return a module of twins, or the error that kept it from being imported.
-
-    No warning is given here: whether this is reached depends on the number of rows in a part, which
-    is private with groups. `prepare` warns, by the public shape.
-    """
-    global _is_loaded
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = importlib.import_module(module)
-    except Exception as failure:  # whatever numba raises where it cannot compile: numpy does
-        return failure
-    _is_loaded = True
-    return found
-
-
 def is_installed() -> bool:
-    """Whether there are compiled twins in this process; compiles or loads them."""
-    return isinstance(_loaded(LOOPS), ModuleType)
+    """Whether there are compiled kernels in this process; compiles or loads them."""
+    return _failure() is None
 
 
 @contextmanager
 def switched(on: bool, least_numbers: int | None = None) -> Iterator[None]:
-    """Turn twins on or off in the block, for tests and benchmarks; not safe with other threads."""
+    """Turn compiled kernels on or off in the block, for tests and benchmarks.
+
+    Not safe with other threads.
+    """
     global _is_on, LEAST_NUMBERS
     former = _is_on, LEAST_NUMBERS
     _is_on = on

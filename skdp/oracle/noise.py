@@ -1,4 +1,4 @@
-"""Where randomness comes from: the operating system, or, not private, a seed."""
+"""Sources of randomness: the operating system or, without privacy, a seed."""
 
 import math
 import operator

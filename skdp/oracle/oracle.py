@@ -18,7 +18,6 @@ from skdp.oracle.releases.mechanisms import GaussianNoise, mechanism_by_name
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.samplers import Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
-from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.sources.base import (
     REPEATABLE,
     InMemory,
@@ -26,6 +25,7 @@ from skdp.oracle.sources.base import (
     Source,
     require_kind,
 )
+from skdp.oracle.sources.column_map import Columns, Scaling
 
 # Called after each answer, with the kind of the release and the debts so far.
 ReleaseCallback = Callable[[str, tuple[Entry, ...]], None]
@@ -161,15 +161,15 @@ class Oracle:
         sampler : Sampler, default=AllRows()
             Which rows take part.
         mechanism : {"gaussian", "laplace"}, default="gaussian"
-            Law of the noise.
+            Distribution of the noise.
 
         Returns
         -------
         array of shape ``public.shape``
         """
-        asked = clip_norm, noise, sampler, mechanism
-        if self.is_rehearsal and self._last_rehearsed and self._last_rehearsed[0] == asked:
-            # A debt does not depend on the point: what is equal need not be made up again.
+        request = clip_norm, noise, sampler, mechanism
+        if self.is_rehearsal and self._last_rehearsed and self._last_rehearsed[0] == request:
+            # The privacy cost does not depend on the point: reuse the placeholder.
             kind, event, n_gradients, gradient = self._last_rehearsed[1]
             self._ledger.charge(kind, event)
             self.n_gradients += n_gradients
@@ -180,13 +180,13 @@ class Oracle:
         if self.is_rehearsal:
             event = self._in_units_of_plan(release.event(self._context))
             n_gradients = release.n_gradients(self._context)
-            self._last_rehearsed = asked, (release.kind, event, n_gradients, gradient)
+            self._last_rehearsed = request, (release.kind, event, n_gradients, gradient)
         return gradient
 
     def note_direction(self, direction: Array) -> None:
         """Keep the length of a gradient, or of the mean direction of many steps, without noise.
 
-        They show a run without noise that diverges; see :func:`skdp.oracle.session.run`.
+        They serve to detect divergence where epsilon is infinite: `skdp.oracle.session.run`.
         """
         if not self.is_noisy:
             self.gradient_lengths.append(float(np.linalg.norm(direction)))
@@ -316,7 +316,7 @@ class Oracle:
         self._context = replace(self._context, public=public)
 
     def set_noise_unit(self, unit: float) -> None:
-        """Take relative noise 1 for ``unit``, in all that is asked from here on.
+        """Take relative noise 1 for ``unit``, in all requests from here on.
 
         Stages speak of noise relative to their own releases; their shares of the budget say how
         the noise of one relates to that of another.
@@ -340,7 +340,11 @@ class Oracle:
         noise : float, default=1.0
             How noisy, relative to the solver's other releases.
         mechanism : {"gaussian", "laplace"}, default="gaussian"
-            Law of the noise.
+            Distribution of the noise.
+
+        Returns
+        -------
+        eigenvalue, std : float
         """
         added = mechanism_by_name(mechanism, noise)
         release = NoisyStatistic(LargestEigenvalue(added.order), added)

@@ -1,4 +1,4 @@
-"""Everything that anyone may know about a data set without paying for it."""
+"""Public facts about a data set, which cost no privacy budget."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Public:
 
     @property
     def is_pure(self) -> bool:
-        """Whether pure differential privacy is asked for (delta = 0), which takes Laplace noise."""
+        """Whether privacy is pure (delta = 0), which takes Laplace noise."""
         return self.delta == 0
 
     @property
@@ -188,7 +188,7 @@ class Public:
 
     @property
     def sensitivity_factor(self) -> float:
-        """How far a sum of vectors moves with one record, in units of the bound on its part."""
+        """L2 sensitivity of a sum of vectors, in units of the bound on a record's part."""
         return Gaussian(1.0).sensitivity(self.adjacency)
 
     @property
@@ -201,7 +201,7 @@ class Public:
 
     @property
     def signal_to_noise(self) -> float:
-        """How far a fit stands out of its noise: ``mu n / (p sqrt(K))``.
+        """Signal-to-noise ratio of a fit: ``mu n / (p sqrt(K))``.
 
         p is the number of parameters for each of the K outputs. One private step of least squares
         loses about ``(1 - R2)`` over the square of it.
@@ -210,7 +210,7 @@ class Public:
 
     @property
     def laplace_budget(self) -> float:
-        """What the epsilons of releases with Laplace noise may add up to; inf without noise."""
+        """Limit on the sum of the epsilons of Laplace releases; inf without noise."""
         return self.epsilon
 
     @property

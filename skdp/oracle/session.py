@@ -1,4 +1,4 @@
-"""From stages to a solution: rehearse without rows, calibrate, then run on the rows once."""
+"""Rehearse the stages of a fit without rows, calibrate the noise, then run on the rows once."""
 
 import math
 from abc import ABC, abstractmethod
@@ -16,8 +16,8 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.oracle import Oracle, ReleaseCallback
 from skdp.oracle.public import Public
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.scaling import Scaling
 from skdp.oracle.sources.base import Source
+from skdp.oracle.sources.column_map import Scaling
 
 # Gradients that grow by this factor mean divergence, where no noise can be the reason.
 DIVERGENCE_RATIO = 10.0
@@ -25,7 +25,7 @@ DIVERGENCE_RATIO = 10.0
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver returns, and the stages around it complete.
+    """Result of a solver, which the stages around it complete.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class SolverProtocol(Protocol):
 
 
 class RangeTest(Protocol):
-    """What may change the ranges of records after half of a solver's steps."""
+    """Stage that may change the clip ranges of records after half of a solver's steps."""
 
     def __call__(self, oracle: Oracle, point: Array, whole: float) -> None:
         """Look at a point, as `Oracle.halfway` describes it."""
@@ -151,7 +151,7 @@ def public_after(stages: Stages, public: Public) -> Public:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit is going to release, and with how much noise.
+    """Releases of a fit to come, and their noise.
 
     Attributes
     ----------

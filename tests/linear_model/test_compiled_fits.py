@@ -10,7 +10,7 @@ from skdp.oracle import compiled
 from skdp.solvers import SVRG, ShuffledSGD
 from two_ways import both_ways
 
-pytestmark = pytest.mark.usefixtures("compiled_twins")
+pytestmark = pytest.mark.usefixtures("compiled_kernels")
 
 
 NO_ADVICE = pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
@@ -74,14 +74,14 @@ def test_public_facts_decide(monkeypatch):
         assert compiled.is_long(100_000, 1.0, 20)
         assert compiled.is_long(200, 10_000, 50)
         assert not compiled.is_long(1000, 256, 50)
-        assert compiled.step_twins(1000, 256, 50) is None
+        assert not compiled.takes_steps(1000, 256, 50)
     with compiled.switched(False):
         assert not compiled.is_long(100_000, 10_000, 50)
-        assert compiled.step_twins(100_000, 10_000, 50) is None
+        assert not compiled.takes_steps(100_000, 10_000, 50)
 
 
 def test_where_steps_do_not_compile_a_warning_says_so_before_the_charge(monkeypatch):
-    monkeypatch.setattr(compiled, "_loaded", lambda module: OSError("no compiler"))
-    assert compiled.step_twins(100_000, 10_000, 50) is None
+    monkeypatch.setattr(compiled, "_failure", lambda over_steps=False: OSError("no compiler"))
+    assert not compiled.takes_steps(100_000, 10_000, 50)
     with pytest.warns(RuntimeWarning, match="SKDP_COMPILED=never"):
         compiled.prepare((10, 1), has_long_passes=True)

@@ -16,7 +16,7 @@ import skdp
 from skdp.fitting import partitions
 from skdp.fitting.partitions import ParquetColumns
 from skdp.oracle.noise import SystemSource
-from skdp.oracle.scaling import Scaling
+from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.partitioned import (
     PartitionedSource,
     PartitionSum,

@@ -86,7 +86,7 @@ def make_huber(**parameters):
 @both
 @pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["Laplace", "Gaussian"])
 @pytest.mark.parametrize("kind", ["logistic", "linear", "huber"])
-def test_with_compiled_loops(compiled_twins, replay, rng, kind, delta, adjacency):
+def test_with_compiled_loops(compiled_kernels, replay, rng, kind, delta, adjacency):
     """By default: histograms, scaling, gradients and what comes after them."""
     X, y = data_for(kind, rng)
 

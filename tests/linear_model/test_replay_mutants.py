@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 
 import numpy as np
@@ -201,13 +200,12 @@ COMPILED_MUTANTS = {
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("mutant", [None, *COMPILED_MUTANTS])
 def test_replay_catches_mutants_of_compiled_loops(
-    compiled_twins, replay, leak, rng, monkeypatch, mutant, adjacency
+    compiled_kernels, replay, leak, rng, monkeypatch, mutant, adjacency
 ):
     if mutant is None:
         check_all(replay, rng, adjacency)
         return
-    twins = importlib.import_module("skdp.oracle.kernels.twins")
-    monkeypatch.setattr(twins, "limits_of", COMPILED_MUTANTS[mutant])
+    monkeypatch.setattr(kernels, "residual_limits", COMPILED_MUTANTS[mutant])
     with pytest.raises(leak):
         check_all(replay, rng, adjacency)
 

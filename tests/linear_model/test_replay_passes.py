@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 
 import skdp
 from replays import data_for, differing, each_row_once, neighbours
 from skdp.accounting import Adjacency
+from skdp.oracle.kernels import difference_steps
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
-from skdp.oracle.releases import difference_steps, svrg_pass
+from skdp.oracle.releases import svrg_pass
 from skdp.oracle.releases.step_noise import VaryingNoise
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import SVRG, AcceleratedMirrorDescent, SVRGPlusPlus
@@ -128,7 +127,7 @@ def mutant_less_noise_in_later_steps(monkeypatch):
 
 
 def mutant_divided_by_the_batch_that_came_out(monkeypatch):
-    original = difference_steps.batches_in_blocks
+    original = svrg_pass.batches_in_blocks
 
     def steps(samplers, n_steps, rows, *args):
         for indices, edges, divisors in original(samplers, n_steps, rows, *args):
@@ -139,7 +138,7 @@ def mutant_divided_by_the_batch_that_came_out(monkeypatch):
 
 
 def mutant_bound_from_the_rows(monkeypatch):
-    original = difference_steps.batches_in_blocks
+    original = svrg_pass.batches_in_blocks
     found = {}
 
     def steps(samplers, n_steps, rows, *args):
@@ -213,15 +212,14 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, batch_si
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 def test_replay_catches_a_loop_that_does_not_clip(
-    compiled_twins, replay, leak, rng, monkeypatch, adjacency
+    compiled_kernels, replay, leak, rng, monkeypatch, adjacency
 ):
-    twins = importlib.import_module("skdp.oracle.kernels.step_twins")
-    original = twins.difference_loop
+    original = svrg_pass.difference_loop
 
     def loop(records, loss, inverse_norms, *arguments):
         return original(records, loss, np.full(len(inverse_norms), 1e280), *arguments)
 
-    monkeypatch.setattr(twins, "difference_loop", loop)
+    monkeypatch.setattr(svrg_pass, "difference_loop", loop)
     with pytest.raises(leak):
         check_all(replay, rng, adjacency, epochs(2))
 

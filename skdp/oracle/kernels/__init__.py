@@ -1,1 +1,1 @@
-"""Block functions: what is computed from a block of records, in numpy."""
+"""Functions of a block of records, each in numpy and, where that pays, compiled beside it."""

@@ -6,20 +6,40 @@ that stay in a cache between the two products.
 """
 
 import functools
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective import Loss
-from skdp.oracle.compiled import has_twin
-from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, longest_sum
+from skdp.objective.losses import ResidualKernel
+from skdp.oracle.compiled import (
+    IntegersOut,
+    Matrix,
+    Vector,
+    VectorOut,
+    compile_inner,
+    compile_loop,
+    dispatch_compiled,
+)
+from skdp.oracle.kernels.residuals import (
+    clip_l1,
+    clip_l2,
+    find_residuals,
+    weigh_and_clip,
+    weighted_residuals,
+)
+from skdp.oracle.kernels.row_arrays import RowArrays, row_arrays, vector
+from skdp.oracle.sources.column_map import standardise_rows
+from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, block_rows, summation_depth
 from skdp.oracle.sources.sparse_rows import growth_of_rounding
 
-TWINS = "skdp.oracle.kernels.twins"  # imported where numba is installed
+# Entries (float64) of a tile, the piece of a block that goes through both matrix products at once:
+# 64 KiB, so that it is still in the L2 cache for the second one.
+TILE_NUMBERS = 1 << 13
 
 
-@has_twin(TWINS)
+@dispatch_compiled()
 def clipped_gradients(
     records: Records,
     loss: Loss,
@@ -55,7 +75,7 @@ def clipped_gradients(
     return total
 
 
-@has_twin(TWINS)
+@dispatch_compiled()
 def l1_clipped_gradients(
     records: Records, inverse_l1_norms: Array, loss: Loss, point: Array, clip_norm: float
 ) -> Array:
@@ -72,43 +92,12 @@ def l1_clipped_gradients(
     return total
 
 
-def _with_rows(records: Records, vector: Array) -> Any:
+def _with_rows(records: Records, vector: Array) -> Iterator[tuple[Records, Array]]:
     """Yield blocks of records, and the entries of a vector that go with them."""
     start = 0
     for block in records.cached_blocks(dense=True):
         yield block, vector[start : start + block.n_rows]
         start += block.n_rows
-
-
-def weighted_residuals(
-    block: Records,
-    loss: Loss,
-    point: Array,
-    anchor: Array | None = None,
-) -> Array:
-    """Residuals of a block at a point, or their differences from those at the anchor, weighted."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        residuals = residuals_at(block, loss, point)
-        if anchor is not None:
-            residuals = residuals - residuals_at(block, loss, anchor)
-        if block.weights is not None:
-            residuals *= block.weights[:, None]
-    return residuals if np.isfinite(residuals).all() else np.nan_to_num(residuals)
-
-
-def residuals_at(block: Records, loss: Loss, point: Array) -> Array:
-    """Residuals of a block of rows, in float64, at a point."""
-    n_features, n_outputs = block.n_features, point.shape[1]
-    coef = np.ascontiguousarray(point[:n_features])
-    if n_outputs == 1:
-        coef = coef[:, 0]  # matrix times vector is quicker than times a matrix of one column
-    margins = block.products(coef).reshape(-1, n_outputs)
-    if block.shrink is not None:
-        margins *= block.shrink[:, None]
-    if block.constant:
-        margins += block.constant * point[-1]
-    residuals: Array = loss.residual(margins, block.targets, out=margins)
-    return residuals
 
 
 def _accumulate(block: Records, residuals: Array, total: Array) -> None:
@@ -127,38 +116,160 @@ def _accumulate(block: Records, residuals: Array, total: Array) -> None:
         total[:n_features] += block.base[:, None] * residuals.sum(axis=0)
 
 
-def clip_l2(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
-    """Scale residuals in place to L2 norm at most ``clip_norm * inverse_norms``."""
-    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-        limits = clip_norm * inverse_norms
-        if residuals.shape[1] == 1:
-            column = residuals[:, 0]
-            np.minimum(column, limits, out=column)
-            np.maximum(column, np.negative(limits, out=limits), out=column)
-            return
-        largest = _divided_by_largest(residuals)
-        lengths = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
-        residuals *= np.where(largest * lengths > limits, limits / lengths, largest)[:, None]
+# ---------------------------------------------------------------- compiled
 
 
-def clip_l1(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
-    """Scale residuals in place to L1 norm at most ``clip_norm * inverse_norms``."""
-    if residuals.shape[1] == 1:
-        clip_l2(residuals, clip_norm, inverse_norms)
-        return
-    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-        limits = clip_norm * inverse_norms
-        largest = _divided_by_largest(residuals)
-        lengths = np.abs(residuals).sum(axis=1)
-        residuals *= np.where(largest * lengths > limits, limits / lengths, largest)[:, None]
+def _compiled_clipped_gradients(
+    records: Records, loss: Loss, point: Array, clip_norm: float, anchor: Array | None = None
+) -> Array | None:
+    if anchor is not None:
+        return None
+    return _compiled_sum(records, records.inverse_norms, loss, point, clip_norm)
 
 
-def _divided_by_largest(residuals: Array) -> Array:
-    """Divide rows by their largest entry, so that neither lengths nor factors leave float64."""
-    largest = np.abs(residuals).max(axis=1)
-    largest[largest == 0] = 1.0
-    residuals /= largest[:, None]
-    return np.asarray(largest)
+def _compiled_l1_clipped_gradients(
+    records: Records, inverse_l1_norms: Array, loss: Loss, point: Array, clip_norm: float
+) -> Array | None:
+    return _compiled_sum(records, inverse_l1_norms, loss, point, clip_norm)
+
+
+def _compiled_sum(
+    records: Records, inverse_norms: Array, loss: Loss, point: Array, clip_norm: float
+) -> Array | None:
+    n_features, kernel = records.n_features, loss.kernel
+    rows = row_arrays(records, max(1, block_rows(*records.shape, False, is_copied=False)))
+    if rows is None or kernel is None or point.shape[1] != 1:
+        return None
+    limits, total = residual_limits(clip_norm, inverse_norms), np.zeros(n_features + 1)
+    offset = float(records.constant * point[-1, 0]) if records.constant else 0.0
+    add_clipped_gradients(rows, kernel, limits, vector(point[:n_features]), offset, total)
+    return total[: records.n_parameters, None]
+
+
+def residual_limits(clip_norm: float, inverse_norms: Array) -> Array:
+    """Return the most that the weighted residual of each row may be."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(clip_norm * inverse_norms)
+
+
+@compile_inner(fastmath={"reassoc", "nsz"})  # so that several terms of a product are added at once
+def _find_margins(X: Matrix, coef: Vector, margins: VectorOut) -> None:
+    """Write the products of rows and coefficients, in float64."""
+    for i in range(X.shape[0]):
+        product = 0.0
+        for j in range(X.shape[1]):
+            product += X[i, j] * coef[j]
+        margins[i] = product
+
+
+@compile_inner()
+def _add_products(X: Matrix, residuals: Vector, total: VectorOut) -> None:
+    """Add the products of rows and residuals to the total, in float64, four rows at a time."""
+    n_rows, n_columns = X.shape
+    in_fours = n_rows - n_rows % 4
+    for i in range(0, in_fours, 4):
+        first, second = residuals[i], residuals[i + 1]
+        third, fourth = residuals[i + 2], residuals[i + 3]
+        for j in range(n_columns):
+            half = first * X[i, j] + second * X[i + 1, j]
+            total[j] += half + (third * X[i + 2, j] + fourth * X[i + 3, j])
+    for i in range(in_fours, n_rows):
+        for j in range(n_columns):
+            total[j] += residuals[i] * X[i, j]
+
+
+@compile_inner()
+def _add_tile(
+    X: Matrix,
+    kernel: ResidualKernel,
+    point: tuple[float, Vector, float],
+    of_rows: tuple[Vector, Vector, Vector],
+    limits: Vector,
+    work: tuple[VectorOut, VectorOut, IntegersOut],
+    total: VectorOut,
+) -> None:
+    """Add the clipped gradients of a few rows to the total; ``work`` is space to work in."""
+    n_rows, n_columns = X.shape
+    constant, coef, offset = point
+    targets, weights, shrink = of_rows
+    margins, residuals, bits = work
+    _find_margins(X, coef, margins)
+    for i in range(n_rows):
+        if shrink.shape[0] > 0:
+            margins[i] *= shrink[i]
+        margins[i] += offset
+    find_residuals(kernel, targets, margins, residuals, bits)
+    weigh_and_clip(margins, weights, limits, residuals)
+    if constant > 0.0:
+        sum_of_residuals = 0.0
+        for i in range(n_rows):
+            sum_of_residuals += residuals[i]
+        total[n_columns] += constant * sum_of_residuals
+    if shrink.shape[0] > 0:
+        for i in range(n_rows):
+            residuals[i] *= shrink[i]
+    _add_products(X, residuals, total)
+
+
+@compile_inner()
+def _slice(values: Vector, start: int, stop: int) -> Vector:
+    """Return entries of a vector; none of one that is missing, and so has none."""
+    return values[start:stop] if values.shape[0] > 0 else values[0:0]
+
+
+@compile_loop()
+def add_clipped_gradients(
+    rows: RowArrays,
+    kernel: ResidualKernel,
+    limits: Vector,
+    coef: Vector,
+    offset: float,
+    total: VectorOut,
+) -> None:
+    """Add the clipped gradients of rows of one margin each to the total.
+
+    Sums over the columns of a row may be added in another order than in numpy, as BLAS does: no
+    matter which, as what a row adds is clipped afterwards.
+
+    Parameters
+    ----------
+    rows : RowArrays
+    kernel : ResidualKernel
+    limits : array of shape (n_rows,)
+        The most that weighted residuals may be in absolute value.
+    coef : array of shape (n_columns,)
+    offset : float
+        What the constant feature adds to every margin.
+    total : array of shape (n_columns + 1,)
+        Added to; the last entry is that of the constant feature.
+    """
+    X, units, targets, weights, shrink, constant, block_rows = rows
+    n_rows, n_columns = X.shape
+    tile_rows = min(block_rows, max(8, TILE_NUMBERS // max(1, n_columns)))
+    standardises = units.low.shape[0] > 0
+    tile = np.zeros((tile_rows if standardises else 0, n_columns))
+    margins, residuals = np.zeros(tile_rows), np.zeros(tile_rows)
+    bits, block = np.zeros(tile_rows, np.int64), np.zeros(n_columns + 1)
+    point = constant, coef, offset
+    for first in range(0, n_rows, block_rows):
+        last = min(first + block_rows, n_rows)
+        block[:] = 0.0
+        for start in range(first, last, tile_rows):
+            stop = min(start + tile_rows, last)
+            size = stop - start
+            of_rows = targets[start:stop], _slice(weights, start, stop), _slice(shrink, start, stop)
+            work = margins[:size], residuals[:size], bits[:size]
+            some = limits[start:stop]
+            if standardises:
+                standardise_rows(X[start:stop], units, tile[:size])
+                _add_tile(tile[:size], kernel, point, of_rows, some, work, block)
+            else:
+                _add_tile(X[start:stop], kernel, point, of_rows, some, work, block)
+        for j in range(n_columns + 1):
+            total[j] += block[j]
+
+
+# ---------------------------------------------------------------- rounding
 
 
 @functools.lru_cache(maxsize=256)
@@ -171,7 +282,7 @@ def gradient_rounding(
     at most (two norms, limits and products; u is the unit roundoff). A floating-point sum of k
     terms is off by at most ``k u sum |terms|`` to first order, in any order of summation (Higham
     2002, eq. 3.4 and sec. 4.2), here in L2 norm by ``k u n C``; two neighbouring sums by twice as
-    much. k is :func:`skdp.oracle.sources.records.longest_sum`. The factor 1.01 covers higher
+    much. k is :func:`skdp.oracle.sources.records.summation_depth`. The factor 1.01 covers higher
     orders.
 
     With groups n is their number: the terms of a group, each multiplied by its share, add up to C
@@ -184,6 +295,6 @@ def gradient_rounding(
     Sparse rows may be added to a base, and their sums taken apart: see
     :func:`skdp.oracle.sources.sparse_rows.growth_of_rounding`. In L1 they are written out.
     """
-    terms = longest_sum(n_rows, n_features, is_sparse, grouped)
+    terms = summation_depth(n_rows, n_features, is_sparse, grouped)
     growth = growth_of_rounding() if is_sparse else 1.0
     return 1.01 * UNIT_ROUNDOFF * (n_features + n_outputs + 17 + 2.0 * growth * terms * n_rows)

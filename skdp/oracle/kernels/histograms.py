@@ -1,4 +1,4 @@
-"""Indices of values by column: by sign and magnitude, and in equal bins.
+"""Count the values of each column by sign and magnitude, or in equal bins.
 
 A value is looked up by the leading bits of its pattern, or by one multiplication; so a pass takes a
 few nanoseconds a value, whatever it holds.
@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._numbers import AnyArray, Array, Mask
-from skdp.oracle.compiled import has_twin
+from skdp.oracle.compiled import (
+    BitPatterns,
+    CountsOut,
+    Integers,
+    Matrix,
+    Vector,
+    compile_loop,
+    dispatch_compiled,
+)
+from skdp.oracle.kernels.row_arrays import unit_arrays, vector
 from skdp.oracle.sources.records import Records, block_rows
 
 Counts = NDArray[Any]  # whole numbers, or sums of multipliers
@@ -24,7 +33,6 @@ SIDE = 2 * STEPS
 N_MAGNITUDES = 2 * SIDE + 1  # negative from large to small, zero, positive from small to large
 
 BLOCK_VALUES = 1 << 18  # values to look up at once
-TWINS = "skdp.oracle.kernels.twins"  # imported where numba is installed
 
 
 @functools.cache
@@ -57,7 +65,7 @@ def equal_bins(values: AnyArray, low: Array, width: Array, n_bins: int) -> NDArr
     return np.asarray(places.astype(np.intp))
 
 
-@has_twin(TWINS)
+@dispatch_compiled()
 def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
     """Count values by column and magnitude, shape (n_columns, N_MAGNITUDES).
 
@@ -67,7 +75,7 @@ def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
     return _counts(records, features, targets, N_MAGNITUDES, lambda first: magnitudes)
 
 
-@has_twin(TWINS)
+@dispatch_compiled()
 def bin_counts(
     records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
 ) -> Counts:
@@ -146,3 +154,83 @@ def _count_sparse(
     stored_in = np.bincount(columns, shares, minlength=n_columns)
     total[np.arange(n_columns), zeros] += whole - stored_in
     return np.asarray(total, dtype=np.int64 if each is None else np.float64)
+
+
+# ---------------------------------------------------------------- compiled
+
+
+def _compiled_magnitude_counts(records: Records, features: bool, targets: bool) -> Counts | None:
+    table = magnitude_table()
+
+    def add(values: Array, weights: Array, columns: slice, total: Counts) -> None:
+        _add_magnitude_counts(values.view(np.uint64), weights, table, total)
+
+    return _compiled_counts(records, features, targets, N_MAGNITUDES, add)
+
+
+def _compiled_bin_counts(
+    records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
+) -> Counts | None:
+    def add(values: Array, weights: Array, columns: slice, total: Counts) -> None:
+        edges = np.ascontiguousarray(low[columns]), np.ascontiguousarray(width[columns])
+        _add_bin_counts(values, weights, *edges, n_bins, total)
+
+    return _compiled_counts(records, features, targets, n_bins, add)
+
+
+def _compiled_counts(
+    records: Records,
+    features: bool,
+    targets: bool,
+    n_bins: int,
+    add: Callable[[Array, Array, slice, Counts], None],
+) -> Counts | None:
+    """Count the values of X, the targets, or both, by a function that adds those of a block."""
+    if unit_arrays(records) is None or records.multipliers is not None:
+        return None
+    n_features = records.n_features * features
+    n_targets = records.targets.shape[1] if targets else 0
+    total = np.zeros((n_features + n_targets, n_bins), np.int64)
+    for block in records.blocks(max(n_bins, BLOCK_VALUES // max(1, records.n_features))):
+        weights = vector(block.weights)
+        if features:
+            add(block.X, weights, slice(0, n_features), total[:n_features])
+        if targets:
+            values = np.ascontiguousarray(block.targets, np.float64)
+            add(values, weights, slice(n_features, None), total[n_features:])
+    return total
+
+
+@compile_loop()
+def _add_bin_counts(
+    X: Matrix, weights: Vector, low: Vector, width: Vector, n_bins: int, total: CountsOut
+) -> None:
+    """Count the values of each column in equal bins, the outer ones open; nan is in the first.
+
+    Rows of weight 0 are not counted; ``weights`` has no entries if there are none.
+    """
+    n_rows, n_columns = X.shape
+    places = np.zeros(n_columns, np.int64)
+    last = n_bins - 1.0
+    for i in range(n_rows):
+        if weights.shape[0] > 0 and not weights[i] > 0.0:
+            continue
+        for j in range(n_columns):
+            place = (X[i, j] - low[j]) / width[j]
+            place = place if place > 0.0 else 0.0
+            places[j] = np.int64(place if place < last else last)
+        for j in range(n_columns):
+            total[j, places[j]] += 1
+
+
+@compile_loop()
+def _add_magnitude_counts(
+    patterns: BitPatterns, weights: Vector, table: Integers, total: CountsOut
+) -> None:
+    """Count the bit patterns of each column's values by their sign and exponent."""
+    n_rows, n_columns = patterns.shape
+    for i in range(n_rows):
+        if weights.shape[0] > 0 and not weights[i] > 0.0:
+            continue
+        for j in range(n_columns):
+            total[j, table[patterns[i, j] >> np.uint64(52)]] += 1

@@ -8,8 +8,10 @@ from scipy import sparse
 
 from skdp._numbers import Array, Indices
 from skdp.objective import Loss
-from skdp.oracle.compiled import has_twin
-from skdp.oracle.kernels.clipped_gradients import TWINS, clipped_gradients, gradient_rounding
+from skdp.oracle.compiled import MatrixOut, Rows, Vector, compile_loop, dispatch_compiled
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
+from skdp.oracle.kernels.row_arrays import unit_arrays, vector
+from skdp.oracle.sources.column_map import UnitArrays
 from skdp.oracle.sources.records import (
     MAX_PARTS,
     UNIT_ROUNDOFF,
@@ -109,13 +111,37 @@ def _blocks(records: Records) -> Iterator[Records]:
     return (records[rows] for rows in slices(0, records.n_rows, max(1, at_once)))
 
 
-@has_twin(TWINS, is_exact=True)
-def write_scaled(records: Records, weights: Array, out: Array) -> None:
-    """Write the dense rows of X times their weights into the first columns of ``out``."""
+@dispatch_compiled(is_exact=True)
+def write_scaled(records: Records, weights: Array, out: Array) -> Array:
+    """Write the dense rows of X times their weights into the first columns; return ``out``."""
     X = records.stored
     if records.is_copied:  # side by side, which is quicker than in ``out``
         X = records.in_float64(False, np.empty(records.shape))
     np.multiply(X, weights[:, None], out=out[:, : records.n_features])
+    return out
+
+
+def _compiled_write_scaled(records: Records, weights: Array, out: Array) -> Array | None:
+    units = unit_arrays(records)
+    if units is None:
+        return None
+    _write_scaled_rows(records.stored, units, vector(weights), out)
+    return out
+
+
+@compile_loop()
+def _write_scaled_rows(X: Rows, units: UnitArrays, weights: Vector, out: MatrixOut) -> None:
+    """Write rows, standardised unless there are no units, times their weights."""
+    low, high, centre, factor = units
+    for i in range(X.shape[0]):
+        weight = weights[i]
+        if low.shape[0] > 0:
+            for j in range(X.shape[1]):
+                value = min(max(X[i, j], low[j]), high[j])
+                out[i, j] = (value - centre[j]) * factor[j] * weight
+        else:
+            for j in range(X.shape[1]):
+                out[i, j] = X[i, j] * weight
 
 
 def plain_gram(records: Records) -> Array:

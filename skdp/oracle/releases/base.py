@@ -1,4 +1,4 @@
-"""What a release is, the list of the audited ones, and checks that their fields go through.
+"""Interfaces of releases and statistics, the audited ones, and checks of their fields.
 
 Everything in this folder is trusted: its classes read rows. A class is answered only if it carries
 the mark of :func:`audited`, which is given to classes of this folder alone.
@@ -30,7 +30,7 @@ class NotAudited(TypeError):  # noqa: N818  reads as what it says
 
 @dataclass(frozen=True)
 class PublicContext:
-    """What an answer may depend on besides the rows: all of it public.
+    """Public facts that an answer may depend on besides the rows.
 
     Attributes
     ----------
@@ -74,11 +74,11 @@ class Release(ABC):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """What was asked, in the words of the privacy statement."""
+        """The request, in the words of the privacy statement."""
 
     @property
     def needs(self) -> frozenset[str]:
-        """What it needs of the place where rows live, in the words of its sources."""
+        """Requirements on the source of rows, in the words of `skdp.oracle.sources.base`."""
         return frozenset({REPEATABLE})
 
     @property
@@ -120,7 +120,7 @@ class Release(ABC):
 
 @dataclass(frozen=True)
 class Contribution:
-    """How a computed statistic may depend on one record; all figures are public.
+    """Bounds on the dependence of a computed statistic on one record; all of them are public.
 
     Attributes
     ----------

@@ -15,8 +15,8 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective import Loss
-from skdp.oracle.kernels.clipped_gradients import residuals_at, weighted_residuals
 from skdp.oracle.kernels.clipped_means import count_short_means
+from skdp.oracle.kernels.residuals import residuals_at, weighted_residuals
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.groups import GroupedSource
@@ -77,7 +77,7 @@ def _lengths(residuals: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _CountWithin(_Count):
-    """How many records have something at ``point`` that is at most ``limit`` long."""
+    """Number of records with a vector at ``point`` that is at most ``limit`` long."""
 
     point: Array = field(repr=False)
     limit: float

@@ -12,9 +12,9 @@ from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
     gradient_rounding,
     l1_clipped_gradients,
-    weighted_residuals,
 )
 from skdp.oracle.kernels.clipped_means import clipped_means
+from skdp.oracle.kernels.residuals import weighted_residuals
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import mechanism_by_name

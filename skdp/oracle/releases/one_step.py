@@ -1,4 +1,4 @@
-"""What one Newton step from a private fit needs, and its covariance: rows bounded by a weight.
+"""Statistics for one Newton step from a private fit and for its covariance.
 
 In whitened coordinates, those of a public matrix T, row z is ``u = T'z``. A record is taken with
 the weight ``f = min(1, row_norm / |u|)``, which depends on the row alone, and its residual r with
@@ -11,6 +11,7 @@ all sums here but one: second moments are those of the groups' terms, each of th
 makes the covariance that follows from them hold for any correlation within groups.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -58,6 +59,16 @@ def _whitened(block: Records, loss: Loss, transform: Array, row_norm: float) -> 
     return vectors, factors
 
 
+def _blocks(
+    records: Records, loss: Loss, point: Array, transform: Array, row_norm: float
+) -> Iterator[tuple[Records, Array, Array, Array]]:
+    """Yield blocks with their vectors ``f u``, weights f, and residuals ``f r`` at the point."""
+    for block in records.float64_blocks():
+        vectors, factors = _whitened(block, loss, transform, row_norm)
+        residuals = _weighted_residuals(block, loss, block.margins(point), factors)
+        yield block, vectors, factors, residuals
+
+
 def _weighted_residuals(block: Records, loss: Loss, margins: Array, factors: Array) -> Array:
     """Return ``f r`` for one output; 0 where it is not a number."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -71,9 +82,7 @@ def capped_hessian(
 ) -> Array:
     """Sum of ``f**2 u u'`` over the records whose residual is not capped."""
     total = np.zeros((records.n_parameters,) * 2)
-    for block in records.float64_blocks():
-        vectors, factors = _whitened(block, loss, transform, row_norm)
-        residuals = _weighted_residuals(block, loss, block.margins(point), factors)
+    for block, vectors, _, residuals in _blocks(records, loss, point, transform, row_norm):
         kept = _by_group(block, vectors)[np.abs(residuals) <= cap]
         total += kept.T @ kept
     return total
@@ -90,9 +99,7 @@ def score_squares(
 ) -> Array:
     """Sum of ``c(f r)**2 f**2 u u'``."""
     total = np.zeros((records.n_parameters,) * 2)
-    for block in records.float64_blocks():
-        vectors, factors = _whitened(block, loss, transform, row_norm)
-        residuals = _weighted_residuals(block, loss, block.margins(point), factors)
+    for _, vectors, _, residuals in _blocks(records, loss, point, transform, row_norm):
         vectors *= np.clip(residuals, -cap, cap)[:, None]
         total += vectors.T @ vectors
     return total
@@ -102,12 +109,10 @@ def score_factors(
     records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
 ) -> Array:
     """Factors ``c(f r) f`` of rows in their group's term, times their multipliers, as a column."""
-    found = [np.empty(0)]
-    for block in records.float64_blocks():
-        _, factors = _whitened(block, loss, transform, row_norm)
-        residuals = _weighted_residuals(block, loss, block.margins(point), factors)
-        found.append(block.scaled_by_group(factors * np.clip(residuals, -cap, cap)))
-    return np.concatenate(found)[:, None]
+    scores = [np.empty(0)]
+    for block, _, factors, residuals in _blocks(records, loss, point, transform, row_norm):
+        scores.append(block.scaled_by_group(factors * np.clip(residuals, -cap, cap)))
+    return np.concatenate(scores)[:, None]
 
 
 def mean_score_squares(block: GroupBlock, factors: Array, transform: Array, most: float) -> Array:
@@ -157,14 +162,12 @@ def count_cut(
     records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
 ) -> float:
     """Count the rows that are shortened, or whose residual is capped; with groups, their shares."""
-    found = 0.0
-    for block in records.float64_blocks():
-        _, factors = _whitened(block, loss, transform, row_norm)
-        residuals = _weighted_residuals(block, loss, block.margins(point), factors)
-        whole = 1.0 if block.weights is None else np.sqrt(block.weights)
-        is_cut = (factors < whole) | (np.abs(residuals) > cap)
-        found += float(block.scaled_by_group(is_cut.astype(np.float64)).sum())
-    return found
+    count = 0.0
+    for block, _, factors, residuals in _blocks(records, loss, point, transform, row_norm):
+        full = 1.0 if block.weights is None else np.sqrt(block.weights)
+        is_cut = (factors < full) | (np.abs(residuals) > cap)
+        count += float(block.scaled_by_group(is_cut.astype(np.float64)).sum())
+    return count
 
 
 # ---------------------------------------------------------------- the statistics

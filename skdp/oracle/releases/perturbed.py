@@ -199,14 +199,14 @@ class PerturbedMinimum(base.Release):
         return 0.5 * self._grid(context) * math.sqrt(context.public.n_parameters)
 
     def _goal(self, context: base.PublicContext) -> float:
-        """How short a computed gradient has to be; without noise, as short as is of use."""
+        """Upper bound on the length of the final gradient; without noise, as short as is of use."""
         if context.scale == 0:
             return 1e-9 * context.public.n_rows
         rounding = self._rounding(context, self._farthest(context))
         return (SLACK - 1) * rounding + self._half_grid(context)
 
     def _distances(self, context: base.PublicContext) -> list[float]:
-        """How far from the minimiser, at most, the search ends, and each step after it."""
+        """Upper bounds on the distance from the minimiser after the search, and after each step."""
         rounding = self._rounding(context, self._farthest(context))
         found = [(self._goal(context) + rounding) / self.damping]
         while (nearer := self._nearer(context, found[-1])) < WORTH_A_STEP * found[-1]:
@@ -214,7 +214,7 @@ class PerturbedMinimum(base.Release):
         return found
 
     def _nearer(self, context: base.PublicContext, distance: float) -> float:
-        """How far from w, at most, Newton's step ends that starts within ``distance`` of it.
+        """Upper bound on the distance from w after a Newton step from within ``distance`` of it.
 
         Let A be the matrix of rows ``f z``, W the second derivatives at the point v where the step
         starts, M their diagonal matrix, ``H = A'MA + Lambda`` the Hessian, Lambda at least
@@ -255,7 +255,7 @@ class PerturbedMinimum(base.Release):
         return 1.01 * (missed + 2 * relative * step + 2 * UNIT_ROUNDOFF * longest)
 
     def _gain(self, context: base.PublicContext) -> float:
-        """How long ``H^-1 A'M x`` is, at most, for entries of x of 1; see :meth:`_nearer`."""
+        """Upper bound on ``|H^-1 A'M x|`` for entries of x of 1; see :meth:`_nearer`."""
         curvature = context.problem.loss.curvature
         return 0.5 * math.sqrt(context.public.n_rows * curvature / self.damping)
 

@@ -1,4 +1,4 @@
-"""Which rows take part in a statistic. The fields of a sampler are public, its draw is not.
+"""Samplers draw the rows that take part in a statistic; their fields are public, draws are not.
 
 Draws use the same source as the noise, because amplification by sampling rests on their secrecy.
 The number that turns a sum into a mean is always public: the *expected* number of rows, never the
@@ -9,6 +9,7 @@ import functools
 import itertools
 import operator
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,6 +22,9 @@ from skdp.oracle.public import Public
 from skdp.oracle.releases.base import audited, store_integers
 from skdp.oracle.sources import base
 from skdp.oracle.sources.memory import MemorySource
+
+BYTES_AT_ONCE = 1 << 20  # of rows copied side by side
+ROWS_AT_ONCE = 1 << 12
 
 
 class Sampler(ABC):
@@ -299,3 +303,37 @@ def _checked_cuts(cuts: tuple[int, ...]) -> tuple[int, ...]:
     if not places or places[0] < 0 or any(a > b for a, b in itertools.pairwise(places)):
         raise ValueError(f"Cut: cuts must be at least 0 and not fall; got {places!r}.")
     return places
+
+
+def batches_in_blocks(
+    samplers: tuple[IndexSampler, ...],
+    n_steps: int,
+    rows: MemorySource,
+    public: Public,
+    noise_source: NoiseSource,
+) -> Iterator[tuple[Indices, Indices, list[float]]]:
+    """Yield row numbers of blocks of steps, where batches begin and end, and their divisors.
+
+    Parameters
+    ----------
+    samplers : tuple of IndexSampler
+        One for all steps, or one for each.
+    n_steps : int
+    rows, public, noise_source
+        As the release has them.
+    """
+    divisors = [item.divisor(public) for item in samplers]
+    room = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // (8 * public.n_parameters)))
+    at_once = max(1, min(int(room / max(divisors)), ROWS_AT_ONCE, 2**46 // public.n_rows))
+    for start in range(0, n_steps, at_once):
+        count = min(at_once, n_steps - start)
+        if len(samplers) == 1:
+            indices, edges = samplers[0].draw_many(rows, count, noise_source)
+            shares = divisors * count
+        else:
+            chosen = samplers[start : start + count]
+            drawn = [item.indices(rows, noise_source) for item in chosen]
+            indices = np.concatenate(drawn)
+            edges = np.concatenate(([0], np.cumsum([len(one) for one in drawn])))
+            shares = divisors[start : start + count]
+        yield indices, edges, shares

@@ -1,4 +1,4 @@
-"""Statistics of how a given model does on rows: tables of counts, and sums of bounded losses.
+"""Statistics of a given model's predictions: tables of counts, and sums of bounded losses.
 
 The columns of the records are facts about each row that follow from the row and from a model that
 is given: a score, the number of a cell, a loss. What bounds them is in here, not where they are

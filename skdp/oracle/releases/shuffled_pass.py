@@ -6,20 +6,19 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg.blas import daxpy, ddot
 
 from skdp._numbers import Array
 from skdp.accounting import DisjointPass, Event, Shuffled
-from skdp.objective import Huber, Logistic, Problem, SquaredError
+from skdp.objective import Problem
 from skdp.oracle import compiled
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
+from skdp.oracle.kernels.single_steps import SingleMove, SingleRows, SingleSteps
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import gradient_contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.step_noise import StepNoise
 from skdp.oracle.sources.base import ORDERED, OrderedSource, Source, require_kind
-from skdp.oracle.sources.records import Records
 
 AT_ONCE = 4096  # rows written out, and noises drawn, at once; fewer where rows are long
 PART_BYTES = 1 << 21
@@ -183,51 +182,28 @@ class ShuffledPass(base.Release):
         """Return what `_in_batches` would: the same steps, in a microsecond or two each."""
         n_rows, (size, _) = context.public.n_rows, context.public.shape
         noise = StepNoise(self.mechanism, self._contribution(context), context.scale)
-        add_noise, shift = noise.adder(noise_source), noise.shift
-        residual_of = context.problem.loss.residual_of_one
-        factors = _prox_factors(context.problem, size, self.step_size)
-        prox = _prox_of_one(context.problem, factors, self.step_size)
+        problem, step, first = context.problem, 0, self._first_kept()
+        factors = _prox_factors(problem, size, self.step_size)
+        multiplies = factors is not None and problem.loss.kernel is not None
+        held_back = self.step_size * (1 - self._rate(context))
+        move = SingleMove(-self.step_size, held_back, np.ones(size) if factors is None else factors)
+        steps = SingleSteps(
+            problem.loss,
+            noise.shift,
+            move,
+            _prox_of_one(problem, factors, self.step_size),
+            noise.adder(noise_source),
+            is_compiled=multiplies and compiled.takes_steps(n_rows, 1, size),
+            is_watched=noise_source.keeps_record,
+        )
         at_once = max(1, min(AT_ONCE, PART_BYTES // (8 * size)))
         edges = [*range(0, n_rows, at_once), n_rows]
-        back, step, first = -self.step_size, 0, self._first_kept()
-        held_back = self.step_size * (1 - self._rate(context))
-        loss, loops = context.problem.loss, None
-        if factors is not None and type(loss) in (SquaredError, Logistic, Huber):
-            loops = compiled.step_twins(n_rows, 1, size)
         point, total = context.public.starting_point[:, 0].copy(), np.zeros(size)
         for block in rows.one_pass(edges, noise_source, in_order=True):
-            # 1. Rows, limits and noise of some thousand steps.
-            singles = _singles(block.records, self.clip_norm)
+            singles = SingleRows.of(block.records, self.clip_norm)
             noises = noise.draw(block.n_rows, noise_source)
-            if loops is not None and not noise_source.keeps_record:
-                moves, ahead = (back, held_back, factors), max(0, first - step)
-                loops.single_steps(loss, singles, noises, shift, moves, ahead, point, total)
-                step += block.n_rows
-                continue
-            lists = (numbers.tolist() for numbers in singles[1:])
-            shifted = np.full((block.n_rows, size), shift)
-            for place, (row, target, weight, limit, answer, drawn) in enumerate(
-                zip(singles[0], *lists, shifted, noises, strict=True)
-            ):
-                if loops is not None:
-                    loops.single_sum(loss, singles, place, point, shift, answer)
-                else:
-                    # 2. The residual, weighted and clipped; what is not a number counts as 0.
-                    cut = weight * residual_of(ddot(row, point), target)
-                    if not -limit <= cut <= limit:
-                        cut = limit if cut > limit else -limit if cut < -limit else 0.0
-                    # 3. The gradient, on the grid, and then its noise; exact from here on.
-                    daxpy(row, answer, size, cut)
-                add_noise(answer, drawn)
-                # 4. Post-processing.
-                daxpy(answer, point, size, back)
-                if held_back:
-                    point[-1] += held_back * answer[-1]
-                if prox is not None:
-                    point = prox(point)
-                if step >= first:
-                    daxpy(point, total)
-                step += 1
+            point = steps.take(singles, noises, max(0, first - step), point, total)
+            step += block.n_rows
         return (total / (n_rows - first))[:, None]
 
     def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
@@ -235,19 +211,6 @@ class ShuffledPass(base.Release):
         noise = rng.standard_normal(context.public.shape)
         push = self.step_size * self.clip_norm / (self._most(context) * math.sqrt(noise.size))
         return context.problem.prox(push * noise, self.step_size)
-
-
-def _singles(records: Records, clip_norm: float) -> tuple[Array, Array, Array, Array]:
-    """Rows, targets, weights and limits of records, one by one.
-
-    A limit is what a residual, times its weight, may be at most for the gradient to be at most
-    ``clip_norm`` long.
-    """
-    with np.errstate(over="ignore", under="ignore"):
-        limits = np.minimum(clip_norm * records.inverse_norms, np.finfo(np.float64).max)
-    weights = np.ones(records.n_rows) if records.weights is None else records.weights
-    targets = records.targets[:, 0].astype(np.float64)
-    return records.written_out(), targets, np.asarray(weights, np.float64), limits
 
 
 def _prox_factors(problem: Problem, size: int, step: float) -> Array | None:

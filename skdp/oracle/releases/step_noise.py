@@ -70,7 +70,7 @@ class StepNoise:
 
     @cached_property
     def shift(self) -> float:
-        """What a statistic is added to so that it comes out rounded to the grid."""
+        """Number that a statistic is added to so that it comes out rounded to the grid."""
         return 1.5 * 2.0**52 * self.grid
 
     def draw(self, n_steps: int, noise_source: NoiseSource) -> Array:

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot, dscal
@@ -13,21 +13,24 @@ from skdp._numbers import Array
 from skdp.accounting import Composed, Event
 from skdp.objective import Problem, Unconstrained
 from skdp.oracle import compiled
-from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases import base, gradients
-from skdp.oracle.releases.difference_steps import (
+from skdp.oracle.kernels.difference_steps import (
     LARGEST_CLIP,
     LARGEST_QUOTIENT,
-    batches_in_blocks,
-    largest_batch,
+    DifferenceBounds,
+    DifferenceLoop,
+    Move,
+    difference_loop,
     sums_of_differences,
 )
+from skdp.oracle.noise import NoiseSource
+from skdp.oracle.releases import base, gradients
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.noisy_statistic import NoisyStatistic
-from skdp.oracle.releases.samplers import AllRows, IndexSampler
+from skdp.oracle.releases.samplers import AllRows, IndexSampler, batches_in_blocks
 from skdp.oracle.releases.step_noise import VaryingNoise
 from skdp.oracle.sources.base import ADDRESSABLE, Source, require_kind
 from skdp.oracle.sources.memory import MemorySource
+from skdp.oracle.sources.records import block_rows
 
 DIVERGED = (
     "the solver diverged: its parameter holds nan or inf. Lower learning_rate. The budget of this "
@@ -216,12 +219,13 @@ class SVRGPass(base.Release):
         answer, mean = np.zeros(away.size), np.zeros(away.size)
         sizes = iter(self.step_sizes.tolist())
         loop = self._compiled_loop(rows, context, move, beta, noise)
+        loss, most = context.problem.loss, largest_batch(context)
         with np.errstate(all="ignore"):
             for indices, edges, divisors in batches_in_blocks(
-                self._samplers(), self.n_steps, rows, context, noise_source
+                self._samplers(), self.n_steps, rows, context.public, noise_source
             ):
                 if loop is None:
-                    sum_up = sums_of_differences(rows, indices, edges, context, self.anchor)
+                    sum_up = sums_of_differences(rows, indices, edges, loss, self.anchor, most)
                 elif noise.is_watched:
                     sum_up = loop.sums(indices)
                 elif loop.take(indices, edges, divisors, away, mean):
@@ -255,7 +259,7 @@ class SVRGPass(base.Release):
         move: "_ProximalStep",
         beta: float | None,
         noise: VaryingNoise,
-    ) -> Any:
+    ) -> DifferenceLoop | None:
         """Return what takes the steps of a block in one call; None where numpy does.
 
         Public facts decide. Batches are added up in blocks of :func:`largest_batch` rows, whose
@@ -267,19 +271,19 @@ class SVRGPass(base.Release):
         batch, block = max(one.divisor(public) for one in self._samplers()), largest_batch(context)
         if public.grouped or batch > block or (sizes != sizes[0]).any():
             return None
-        twins = compiled.step_twins(self.n_steps, batch, public.n_parameters)
-        if twins is None:
+        if not compiled.takes_steps(self.n_steps, batch, public.n_parameters):
             return None
-        size = float(sizes[0])
-        return twins.difference_loop(
+        size, steepest = float(sizes[0]), math.inf if beta is None else beta
+        bounds = self.clip_norm, steepest, gradients.LEAST_BOUND * self.clip_norm
+        return difference_loop(
             rows.records,
             context.problem.loss,
             np.minimum(rows.records.inverse_norms, LARGEST_QUOTIENT),
             self.anchor,
             block,
-            (self.clip_norm, beta, gradients.LEAST_BOUND * self.clip_norm),
+            DifferenceBounds(*bounds),
             (noise.cells, noise.next if context.scale else None),
-            (size, *move.prepared(size, self.snapshot)),
+            Move(size, *move.prepared(size, self.snapshot)),
         )
 
     def _copies(
@@ -294,6 +298,12 @@ class SVRGPass(base.Release):
         while True:
             noisy = release.mechanism.add_noise(total, contribution, context.scale, noise_source)
             yield noisy / release.divisor(context)
+
+
+def largest_batch(context: base.PublicContext) -> int:
+    """Return the most rows that are summed up as one block of additions."""
+    public = context.public
+    return block_rows(public.n_rows, public.n_features, is_sparse=False, is_copied=False)
 
 
 class _ProximalStep:
@@ -326,7 +336,7 @@ class _ProximalStep:
         return self._factors, self._push
 
     def _prepare(self, size: float, snapshot: Array) -> None:
-        """Where the prox multiplies by numbers f: f (w~ + away + step - size g) - w~."""
+        """Set factors and push; a prox that multiplies by f: f (w~ + away + step - size g) - w~."""
         self._size, self._snapshot = size, snapshot
         push = -size * snapshot
         if self.scales:

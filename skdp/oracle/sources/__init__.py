@@ -1,1 +1,1 @@
-"""Where rows live: in memory, or arriving one block after the other."""
+"""Sources of rows: in memory, in partitions, or arriving one block after the other."""

@@ -1,4 +1,4 @@
-"""What a place where rows live can do; releases say what they need of it."""
+"""Interfaces of the sources of rows, and their capabilities, which releases may require."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.scaling import Scaling
+from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.records import Records
 
 # A function of records, of vectors with an entry for each of them, and of other arguments. It is
 # defined in a module and depends on its arguments alone, so that threads or processes can run it.
 BlockFunction = Callable[..., Any]
 
-# What a source may provide, in words.
+# Capabilities of a source, in words.
 REPEATABLE = "rows that can be read more than once"
 ADDRESSABLE = "rows that can be taken by number"
 ORDERED = "rows in an order that does not depend on them, cut in blocks"

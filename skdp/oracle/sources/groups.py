@@ -32,7 +32,7 @@ def share_bits(n_groups: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which rows belong to which group.
+    """Assignment of rows to groups.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class GroupedSource(MemorySource):
         step = grouped_part_rows(records.n_features)
         self._parts = list(slices(0, records.n_rows, step)) or [slice(0, 0)]
 
-    def _holding(self, records: Records, row_bound: float | None) -> GroupedSource:
+    def _with_records(self, records: Records, row_bound: float | None) -> GroupedSource:
         return GroupedSource(records, self.groups, row_bound, self._spread)
 
     def _copies_fit(self, X: Any) -> bool:
@@ -194,7 +194,7 @@ class GroupedSource(MemorySource):
         """Sum a function over parts of the rows, in pairs, so that few roundings meet each.
 
         The size of a part is public. Their number, and which rows are in one, is not: the bound on
-        what a record adds allows for any (`skdp.oracle.sources.records.longest_sum`).
+        what a record adds allows for any (`skdp.oracle.sources.records.summation_depth`).
         """
 
         def over(part: slice) -> Any:

@@ -19,7 +19,6 @@ from threadpoolctl import ThreadpoolController
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.scaling import Columns, Scaling
 from skdp.oracle.sources.base import (
     BlockFunction,
     InMemory,
@@ -27,6 +26,7 @@ from skdp.oracle.sources.base import (
     RepeatableSource,
     require_kind,
 )
+from skdp.oracle.sources.column_map import Columns, Scaling
 from skdp.oracle.sources.records import (
     BLOCK_BYTES,
     COPIED_BYTES,
@@ -122,45 +122,41 @@ class MemorySource(InMemory, OrderedSource):
 
         Where there are few they are copied; of many, blocks are mapped in every pass.
         """
-        old = self.records
-        X, targets, columns, base = old.stored, old.targets, old.columns, old.base
+        spare = self._spare if instead_of is None else self._memory_of(instead_of)
         if scaling.columns is not None:
-            spare = self._spare if instead_of is None else self._memory_of(instead_of)
-            X, columns, base = self._mapped(scaling.columns, old.X, old.constant, spare)
             self._spare = None
-        if scaling.targets is not None:
-            targets = scaling.targets.apply(targets)
-        records = Records.of(X, targets, old.weights, row_bound, old.constant, columns, base)
-        mapped = self._holding(records, row_bound)
-        # The ledger takes blocks asked for before and after for those of one partition.
-        mapped._divisions = self._divisions
-        return mapped
+        return self._rows_in(scaling, row_bound, self.records.constant, spare)
 
     def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> MemorySource:
         """Return the rows mapped without a range or a bound, their constant feature of size 1.
 
-        A copy of the rows that ``instead_of`` holds is overwritten: it is of no use afterwards.
+        A copy of the rows that ``instead_of`` has is overwritten: it is of no use afterwards.
         """
+        constant = float(self.records.constant != 0)
+        return self._rows_in(scaling, None, constant, self._memory_of(instead_of))
+
+    def _rows_in(
+        self, scaling: Scaling, row_bound: float | None, constant: float, spare: AnyArray | None
+    ) -> MemorySource:
+        """Return the rows mapped, with another bound and constant; a copy is made in ``spare``."""
         old = self.records
-        X, targets, constant = old.X, old.targets, float(old.constant != 0)
-        columns: BlockMap | None = None
-        base: Array | None = None
+        X, targets, columns, base = old.stored, old.targets, old.columns, old.base
         if scaling.columns is not None:
-            spare = self._memory_of(instead_of)
-            X, columns, base = self._mapped(scaling.columns, X, constant, spare)
+            X, columns, base = self._mapped(scaling.columns, old.X, constant, spare)
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
-        records = Records.of(X, targets, old.weights, None, constant, columns, base)
-        found = self._holding(records, None)
-        found._divisions = self._divisions  # as in `transformed`
-        return found
+        records = Records.of(X, targets, old.weights, row_bound, constant, columns, base)
+        mapped = self._with_records(records, row_bound)
+        # The ledger takes blocks from before and after for those of one partition.
+        mapped._divisions = self._divisions
+        return mapped
 
     def _memory_of(self, former: RepeatableSource) -> AnyArray | None:
         """Return the copy of these rows that another source holds, None if it holds none."""
         stored = require_kind(former, MemorySource).records.stored
         return None if stored is self.records.stored or sparse.issparse(stored) else stored
 
-    def _holding(self, records: Records, row_bound: float | None) -> MemorySource:
+    def _with_records(self, records: Records, row_bound: float | None) -> MemorySource:
         """Return a source of the same rows in another form."""
         return MemorySource(records, row_bound, self._spread)
 
@@ -169,8 +165,8 @@ class MemorySource(InMemory, OrderedSource):
 
         A public matter of size; but for sparse rows, whose number of entries is not public. They
         are standardised in float64 either way, and what is charged for the rounding of sums holds
-        for both (`skdp.oracle.sources.records.longest_sum`); only time and memory tell, of which
-        the statement says so.
+        for both (`skdp.oracle.sources.records.summation_depth`); only runtime and memory differ,
+        which the privacy statement lists.
         """
         if sparse.issparse(X):
             return bool(8 * X.nnz <= SPARSE_COPY)

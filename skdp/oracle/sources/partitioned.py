@@ -1,4 +1,4 @@
-"""Rows in partitions, which live in files or in other processes: what runs on each is a task.
+"""Rows in partitions, in files or in other processes, on each of which tasks run.
 
 A task is sent to where the rows are; what comes back is a sum over them, raw, for the oracle to
 make noisy. So the channel and the other processes are part of what is trusted.
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from skdp._numbers import AnyArray, Array
-from skdp.oracle.scaling import Map, Scaling
 from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs
+from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.records import MAX_PARTS, Records, block_rows
 
 # X, targets, weights or None, of what a partition holds.
@@ -60,7 +60,7 @@ def answers(
 
 @dataclass(frozen=True)
 class Failure:
-    """What a task returns instead of raising: others would log its arguments, which are rows.
+    """Result of a task that failed, which never raises: others would log its arguments, rows.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class SumTask:
                 return self._total(X, y)
         except ValueError as refusal:  # by `read`, which quotes no cell
             return Failure(str(refusal))
-        except Exception as failure:  # its message may quote rows, so its type alone is told
+        except Exception as failure:  # its message may quote rows, so only its type is reported
             return Failure(f"a partition could not be summed up: {type(failure).__name__}.")
 
     def _total(self, X: Any, y: Any) -> PartitionSum:
@@ -192,7 +192,7 @@ class PartitionedSource(RepeatableSource):
             )
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> RowVector:
-        """Return what stands for a vector that stays with its rows."""
+        """Return a lazy vector, evaluated where its rows are whenever it is needed."""
         return RowVector(function, arguments)
 
     def transformed(

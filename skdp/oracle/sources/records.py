@@ -36,7 +36,7 @@ class BlockMap(Protocol):
 
     @property
     def zeros(self) -> Array:
-        """What a row of zeros becomes."""
+        """The image of a row of zeros."""
 
     def __call__(self, X: Any, out: Array | None = None) -> Any:
         """Return the mapped rows in float64, CSR ones without ``zeros``; ``out`` is for entries."""
@@ -315,14 +315,14 @@ def block_rows(n_rows: int, n_columns: int, is_sparse: bool, is_copied: bool) ->
     return min(n_rows, max(16, n_bytes // (8 * max(n_columns, 1))))
 
 
-def longest_sum(n_rows: int, n_columns: int, is_sparse: bool, grouped: bool) -> int:
+def summation_depth(n_rows: int, n_columns: int, is_sparse: bool, grouped: bool) -> int:
     """Return the most additions that a record goes through in a sum over all of them.
 
-    They are those in its block, and of sums of blocks and parts, the larger number of those for
-    rows that are copied on the way and for others, for sparse rows and for those that are written
-    out. With groups the number of rows is private. Their source cuts parts of a fixed size, each of
-    them one block, and adds them up in pairs (`skdp.oracle.sources.groups`), so the figure holds
-    for any number of rows.
+    It counts those in a block, and those of the sums of blocks and parts: the maximum over storage
+    layouts (rows that are copied on the way or not, sparse rows that are written out or not). With
+    groups the number of rows is private. Their source cuts parts of a fixed size, each of them one
+    block, and adds them up in pairs (`skdp.oracle.sources.groups`), so the figure holds for any
+    number of rows.
     """
     if grouped:
         return grouped_part_rows(n_columns) + PAIRED_SUMS

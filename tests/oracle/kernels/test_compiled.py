@@ -1,10 +1,9 @@
-"""Compiled twins: what they add is what numpy's functions add, and no record adds more."""
+"""Compiled kernels: what they add is what numpy's functions add, and no record adds more."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import itertools
 import math
 import os
@@ -20,13 +19,15 @@ from scipy import sparse
 import skdp
 from skdp.objective import Huber, Logistic, Multinomial, SquaredError
 from skdp.oracle import Columns, compiled
-from skdp.oracle.kernels import histograms, second_moments
+from skdp.oracle.kernels import clipped_gradients as gradients
+from skdp.oracle.kernels import histograms, residuals, second_moments
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
     gradient_rounding,
     l1_clipped_gradients,
 )
-from skdp.oracle.scaling import standardise
+from skdp.oracle.sources import column_map
+from skdp.oracle.sources.column_map import UnitArrays, read_only, standardise
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import inverse_l1_norms
 from two_ways import CLIP, LOSSES, N_COLUMNS, both_ways, sources
@@ -40,29 +41,31 @@ def point_of(rows):
 
 
 def called(monkeypatch):
-    """Names of the twins that did some work."""
-    twins, names = importlib.import_module("skdp.oracle.kernels.twins"), set()
+    """Names of the compiled kernels that did some work."""
+    names = set()
 
-    def watch(name, original):
-        def twin(*arguments):
+    def watch(module, name):
+        original = getattr(module, f"_compiled_{name}")
+
+        def watched(*arguments):
             found = original(*arguments)
-            if found is not NotImplemented:
+            if found is not None:
                 names.add(name)
             return found
 
-        monkeypatch.setattr(twins, f"compiled_{name}", twin)
+        monkeypatch.setattr(module, f"_compiled_{name}", watched)
 
-    for name in (
-        "clipped_gradients", "l1_clipped_gradients", "magnitude_counts", "bin_counts",
-        "write_scaled",
-    ):  # fmt: skip
-        watch(name, getattr(twins, f"compiled_{name}"))
+    watch(gradients, "clipped_gradients")
+    watch(gradients, "l1_clipped_gradients")
+    watch(histograms, "magnitude_counts")
+    watch(histograms, "bin_counts")
+    watch(second_moments, "write_scaled")
     return names
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_sums_agree_within_what_rounding_is_charged_for(compiled_twins, monkeypatch, loss, dtype):
+def test_sums_agree_within_what_rounding_is_charged_for(compiled_kernels, monkeypatch, loss, dtype):
     worked = called(monkeypatch)
     for rows in sources(dtype, monkeypatch):
         point, n_rows = point_of(rows), rows.n_rows
@@ -79,7 +82,7 @@ def test_sums_agree_within_what_rounding_is_charged_for(compiled_twins, monkeypa
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_no_record_adds_more_than_the_bound(compiled_twins, monkeypatch, loss, dtype):
+def test_no_record_adds_more_than_the_bound(compiled_kernels, monkeypatch, loss, dtype):
     """Points of any kind, at which margins overflow or are no numbers."""
     slack = 1 + gradient_rounding(1, N_COLUMNS, 1, False)
     points = [np.array(numbers)[:, None] for numbers in ([1e308, -1e308, 1e308, 1.0], [0.1] * 4)]
@@ -95,7 +98,7 @@ def test_no_record_adds_more_than_the_bound(compiled_twins, monkeypatch, loss, d
                 assert np.abs(total).sum() <= CLIP * slack
 
 
-def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_twins, rng):
+def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_kernels, rng):
     n_rows = 100_000
     X = 10.0 ** rng.uniform(-3, 6, (n_rows, 2))
     targets = -1e9 * np.ones((n_rows, 1))  # every record is clipped, in one direction
@@ -108,7 +111,7 @@ def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_twins, rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_counts_are_the_same(compiled_twins, monkeypatch, dtype):
+def test_counts_are_the_same(compiled_kernels, monkeypatch, dtype):
     worked = called(monkeypatch)
     low, width = np.array([-3.0, 0.0, 1e-300, -9.0]), np.array([0.1, 1e-320, 1e300, 3.0])
     for rows in sources(dtype, monkeypatch):
@@ -125,7 +128,7 @@ def test_counts_are_the_same(compiled_twins, monkeypatch, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_gram_sums_are_the_same_bit_for_bit(compiled_twins, monkeypatch, dtype):
+def test_gram_sums_are_the_same_bit_for_bit(compiled_kernels, monkeypatch, dtype):
     worked, hessian = called(monkeypatch), second_moments.bounded_hessian
     for rows in sources(dtype, monkeypatch):
         grouped = dataclasses.replace(rows.records, multipliers=np.full(rows.n_rows, 0.3))
@@ -144,26 +147,25 @@ def test_gram_sums_are_the_same_bit_for_bit(compiled_twins, monkeypatch, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rows_are_standardised_bit_for_bit(compiled_twins, monkeypatch, dtype):
+def test_rows_are_standardised_bit_for_bit(compiled_kernels, monkeypatch, dtype):
     for rows in sources(dtype, monkeypatch):
         if rows.records.columns is not None:
             first, second = both_ways(lambda r=rows: r.records.X)
             assert first.tobytes() == second.tobytes()
 
 
-def test_zeros_are_standardised_alike_but_for_their_sign(compiled_twins):
+def test_zeros_are_standardised_alike_but_for_their_sign(compiled_kernels):
     zeros, rows = np.array([0.0, -0.0]), np.array([[0.0, -0.0, 1.0, -5e-324]] * 3)
     for low, high, centre in itertools.product([*zeros, -1.0], [*zeros, 1.0], zeros):
-        ends = [np.full(4, number) for number in (low, high, centre, 1.0)]
-        first, second = both_ways(lambda e=ends: standardise(rows, *e, np.empty((3, 4))).copy())
+        units = UnitArrays(*(read_only(np.full(4, one)) for one in (low, high, centre, 1.0)))
+        first, second = both_ways(lambda u=units: standardise(rows, u, np.empty((3, 4))).copy())
         assert np.array_equal(first, second)
         assert (first.view(np.int64) == second.view(np.int64))[first != 0].all()
 
 
-def test_margins_that_are_no_numbers_are_gone_with_their_tile(compiled_twins, rng):
+def test_margins_that_are_no_numbers_are_gone_with_their_tile(compiled_kernels, rng):
     """The loops use one array for the margins of all tiles, and BLAS may add to what it holds."""
-    loops = importlib.import_module("skdp.oracle.loops")
-    n_rows = 3 * max(8, loops.TILE_NUMBERS // N_COLUMNS)
+    n_rows = 3 * max(8, gradients.TILE_NUMBERS // N_COLUMNS)
     X = rng.standard_normal((2 * n_rows, N_COLUMNS))
     X[:n_rows] = [1e308, -1e308, 1.0]  # inf - inf
     targets, point = rng.standard_normal((2 * n_rows, 1)), np.array([[1e9], [1e9], [1.0], [0.5]])
@@ -184,7 +186,7 @@ LIE_ELSEWHERE = {
 
 
 @pytest.mark.parametrize("lie", LIE_ELSEWHERE)
-def test_targets_and_weights_that_lie_elsewhere(compiled_twins, monkeypatch, rng, lie):
+def test_targets_and_weights_that_lie_elsewhere(compiled_kernels, monkeypatch, rng, lie):
     worked, move = called(monkeypatch), LIE_ELSEWHERE[lie]
     X, weights = rng.standard_normal((300, N_COLUMNS)), rng.random(300)
     y = X[:, 0] + rng.standard_normal(300)
@@ -204,12 +206,13 @@ def test_targets_and_weights_that_lie_elsewhere(compiled_twins, monkeypatch, rng
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_sparse_rows_are_standardised_bit_for_bit(compiled_twins, monkeypatch, dtype, index):
+def test_sparse_rows_are_standardised_bit_for_bit(compiled_kernels, monkeypatch, dtype, index):
     worked = []
-    loops = importlib.import_module("skdp.oracle.loops")
-    twin = loops.compiled_standardise_entries
+    original = column_map._compiled_standardise_entries
     monkeypatch.setattr(
-        loops, "compiled_standardise_entries", lambda *a: worked.append(1) or twin(*a)
+        column_map,
+        "_compiled_standardise_entries",
+        lambda *arguments: worked.append(1) or original(*arguments),
     )
     X = next(sources(dtype, monkeypatch)).records.X
     rows = sparse.csr_array(X)
@@ -223,19 +226,18 @@ def test_sparse_rows_are_standardised_bit_for_bit(compiled_twins, monkeypatch, d
     assert len(worked) == 2
 
 
-def test_exponentials(compiled_twins):
+def test_exponentials(compiled_kernels):
     """Within four units in the last place; cut where they leave the range; nan is small."""
-    loops = importlib.import_module("skdp.oracle.loops")
     x = np.concatenate([np.linspace(-708, 709, 20_001), np.linspace(-1, 1, 2_001), [-0.0]])
     found = x.copy()
-    loops._exponentials(found, np.empty(len(x), np.int64))
+    residuals._exponentials(found, np.empty(len(x), np.int64))
     np.testing.assert_allclose(found, np.exp(x), rtol=4 * 2.0**-53)
     ends = np.array([-np.inf, -1e300, np.nan, 1e300, np.inf])
-    loops._exponentials(ends, np.empty(len(ends), np.int64))
+    residuals._exponentials(ends, np.empty(len(ends), np.int64))
     np.testing.assert_allclose(ends, np.exp([-708.0, -708.0, -708.0, 709.0, 709.0]), rtol=1e-15)
 
 
-def test_what_no_twin_can_do_is_left_to_numpy(compiled_twins, monkeypatch, rng):
+def test_what_no_compiled_kernel_can_do_is_left_to_numpy(compiled_kernels, monkeypatch, rng):
     worked = called(monkeypatch)
     X, codes = rng.standard_normal((40, 3)), rng.integers(3, size=40)
     plain = MemorySource.of(X, X[:, :1])
@@ -257,7 +259,7 @@ def test_what_no_twin_can_do_is_left_to_numpy(compiled_twins, monkeypatch, rng):
     assert worked == set()
 
 
-def test_a_fit_is_charged_the_same(compiled_twins, rng):
+def test_a_fit_is_charged_the_same(compiled_kernels, rng):
     X = rng.standard_normal((300, 4))
     y = X @ [1.0, -1.0, 0.5, 0.0] > 0.1
     X.setflags(write=False)  # as joblib's workers get them
@@ -275,7 +277,7 @@ def test_a_fit_is_charged_the_same(compiled_twins, rng):
 # ---------------------------------------------------------------- which of the two runs
 
 
-def test_the_shape_decides(compiled_twins, monkeypatch):
+def test_the_shape_decides(compiled_kernels, monkeypatch):
     worked = called(monkeypatch)
     few, many = (MemorySource.of(np.ones((n, 2)), np.ones((n, 1))).records for n in (100, 200))
     arguments = Logistic(), np.ones((3, 1)), 1.0
@@ -287,7 +289,7 @@ def test_the_shape_decides(compiled_twins, monkeypatch):
 
 
 @pytest.mark.parametrize("switch", ["never", None])
-def test_the_environment_turns_them_off(compiled_twins, switch):
+def test_the_environment_turns_them_off(compiled_kernels, switch):
     """Read when skdp is imported: numba is not even loaded."""
     program = """
 import sys, numpy as np, skdp
@@ -311,26 +313,28 @@ def test_spellings_of_the_environment_variable(monkeypatch):
         assert runpy.run_path(compiled.__file__)["_is_on"] == is_on
 
 
-def test_exact_twins_take_small_blocks_once_they_are_loaded(compiled_twins, monkeypatch):
-    loops = importlib.import_module("skdp.oracle.loops")
-    asked = []
-    monkeypatch.setattr(loops, "compiled_standardise", lambda X, *a: asked.append(X) or a[-1])
+def test_exact_kernels_take_small_blocks_once_they_are_loaded(compiled_kernels, monkeypatch):
+    requests = []
+    monkeypatch.setattr(
+        column_map, "_compiled_standardise", lambda X, *a: requests.append(X) or a[-1]
+    )
     block, ones, out = np.ones((1000, 5)), np.ones(5), np.ones((1000, 5))
+    units = UnitArrays(-ones, ones, 0 * ones, ones)
     for is_loaded, n_times in ((False, 0), (True, 1)):
         monkeypatch.setattr(compiled, "_is_loaded", is_loaded)
         with compiled.switched(True, least_numbers=1 << 17):
-            standardise(block, -ones, ones, 0 * ones, ones, out)
-        assert len(asked) == n_times
+            standardise(block, units, out)
+        assert len(requests) == n_times
 
 
 @pytest.fixture
 def loading(monkeypatch):
     """As if nothing had been loaded yet."""
-    monkeypatch.delitem(sys.modules, "skdp.oracle.loops", raising=False)
-    monkeypatch.delitem(sys.modules, "skdp.oracle.kernels.twins", raising=False)
-    compiled._loaded.cache_clear()
+    for loop in compiled._ROW_LOOPS:
+        monkeypatch.delitem(vars(loop), "dispatcher", raising=False)
+    compiled._failure.cache_clear()
     yield
-    compiled._loaded.cache_clear()
+    compiled._failure.cache_clear()
 
 
 def test_without_numba_numpy_does_it(loading, monkeypatch):
@@ -340,7 +344,7 @@ def test_without_numba_numpy_does_it(loading, monkeypatch):
         skdp.DPRidge(delta=1e-3).fit(np.eye(400)[:, :2], np.ones(400))
 
 
-def test_where_nothing_compiles_numpy_does_it(compiled_twins, loading, monkeypatch):
+def test_where_nothing_compiles_numpy_does_it(compiled_kernels, loading, monkeypatch):
     import numba
 
     def refused(*arguments, **options):
@@ -352,19 +356,21 @@ def test_where_nothing_compiles_numpy_does_it(compiled_twins, loading, monkeypat
         compiled.prepare((1000, 1000))
 
 
-def test_where_nothing_can_be_kept_on_disk_it_compiles_nevertheless(compiled_twins, monkeypatch):
+def test_where_nothing_can_be_kept_on_disk_it_compiles_nevertheless(compiled_kernels, monkeypatch):
     import numba
 
-    loops, njit = importlib.import_module("skdp.oracle.loops"), numba.njit
+    njit = numba.njit
 
     def unwritable(*signatures, cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
         return njit(*signatures, **options)
 
-    monkeypatch.setattr(loops, "_njit", unwritable)
-    signature = numba.types.float64(numba.types.float64)
-    assert loops._compiled(signature)(lambda x: x + 1)(1.0) == 2.0
+    def one_more(x: float) -> float:
+        return x + 1
+
+    monkeypatch.setattr(numba, "njit", unwritable)
+    assert compiled.Loop(one_more, is_inner=False)(1.0) == 2.0
 
 
 def test_block_functions_can_be_pickled():

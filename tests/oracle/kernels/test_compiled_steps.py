@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 
 import numpy as np
@@ -27,16 +26,28 @@ from skdp.oracle import (
     compiled,
     noise_source,
 )
-from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
+from skdp.oracle.kernels import difference_steps, single_steps
+from skdp.oracle.kernels.clipped_gradients import (
+    TILE_NUMBERS,
+    clipped_gradients,
+    gradient_rounding,
+)
+from skdp.oracle.kernels.difference_steps import (
+    LARGEST_QUOTIENT,
+    DifferenceBounds,
+    Move,
+    difference_loop,
+    sums_of_differences,
+)
+from skdp.oracle.kernels.single_steps import SingleMove, SingleRows, SingleSteps
 from skdp.oracle.noise import SeededSource
-from skdp.oracle.releases import difference_steps, shuffled_pass, step_noise, svrg_pass
+from skdp.oracle.releases import shuffled_pass, step_noise, svrg_pass
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.releases.difference_steps import LARGEST_QUOTIENT, sums_of_differences
 from skdp.oracle.sources import memory
 from skdp.oracle.sources.memory import Divisions, MemorySource
 from two_ways import CLIP, LOSSES, N_COLUMNS, both_ways, sources
 
-pytestmark = pytest.mark.usefixtures("compiled_twins")
+pytestmark = pytest.mark.usefixtures("compiled_kernels")
 
 FAR = 2.0**600  # size of a step next to which the point it starts from is nothing
 
@@ -52,12 +63,11 @@ def context_for(records, problem, scale=0.0, row_bound=None, **facts):
 
 def sum_of_differences(records, loss, anchor, away, batch, bound=CLIP, block_rows=1 << 10, norms=1):
     """The compiled sum over a batch, which is read off a single step."""
-    twins = importlib.import_module("skdp.oracle.kernels.step_twins")
     size = len(away)
     inverse = norms * np.minimum(records.inverse_norms, LARGEST_QUOTIENT)
-    step = FAR, np.ones(size), np.zeros(size)
-    bounds, noise = (bound, None, 0.0), (1.0 / bound, None)
-    loop = twins.difference_loop(records, loss, inverse, anchor, block_rows, bounds, noise, step)
+    move = Move(FAR, np.ones(size), np.zeros(size))
+    bounds, noise = DifferenceBounds(bound, math.inf, 0.0), (1.0 / bound, None)
+    loop = difference_loop(records, loss, inverse, anchor, block_rows, bounds, noise, move)
     there, mean = away.copy(), np.zeros(size)
     assert loop.take(np.asarray(batch), np.array([0, len(batch)]), [1.0], there, mean)
     return -there / (FAR * bound) * bound
@@ -84,7 +94,9 @@ def test_sums_agree_within_what_rounding_is_charged_for(monkeypatch, loss, dtype
             for batch in (everyone[:-1], everyone[::7], everyone[40:43]):
                 slack = gradient_rounding(len(batch), N_COLUMNS, 1, False) * CLIP
                 edges, by_numpy = np.array([0, len(batch)]), np.zeros(away.size)
-                sum_up = sums_of_differences(rows, batch, edges, context, anchor)
+                sum_up = sums_of_differences(
+                    rows, batch, edges, loss, anchor, svrg_pass.largest_batch(context)
+                )
                 with np.errstate(all="ignore"):
                     sum_up(0, len(batch), away, CLIP, 1.0, by_numpy)
                 found = sum_of_differences(records, loss, anchor, away, batch)
@@ -140,18 +152,18 @@ def test_a_long_sum_is_rounded_as_little_as_is_charged_for(rng, block_rows):
 
 def single_step(records, i, loss, point, shift):
     """The compiled statistic of a step on one record alone, rounded to the grid of a shift."""
-    twins = importlib.import_module("skdp.oracle.kernels.step_twins")
-    singles = shuffled_pass._singles(records[np.array([i])], CLIP)
+    singles = SingleRows.of(records[np.array([i])], CLIP)
     there, total = point[:, 0].copy(), np.zeros(len(point))
-    noise, moves = np.full((1, len(point)), -shift), (-FAR, 0.0, np.ones(len(point)))
-    twins.single_steps(loss, singles, noise, shift, moves, 0, there, total)
+    noise, move = np.full((1, len(point)), -shift), SingleMove(-FAR, 0.0, np.ones(len(point)))
+    steps = SingleSteps(loss, shift, move, None, np.add, is_compiled=True, is_watched=False)
+    steps.take(singles, noise, 0, there, total)
     np.testing.assert_array_equal(there, total)
     return -there / FAR
 
 
 def test_margins_that_are_no_numbers_are_gone_with_their_tile(rng):
     """Work space of all tiles is the same, and one record must not move what others add."""
-    n_rows = 3 * max(8, importlib.import_module("skdp.oracle.loops").TILE_NUMBERS // N_COLUMNS)
+    n_rows = 3 * max(8, TILE_NUMBERS // N_COLUMNS)
     X = rng.standard_normal((2 * n_rows, N_COLUMNS))
     X[:n_rows] = [1e308, -1e308, 1.0]  # inf - inf
     rows, plain = (MemorySource.of(Z, np.zeros((len(Z), 1))).records for Z in (X, X[n_rows:]))
@@ -280,7 +292,7 @@ def test_whoever_looks_at_answers_sees_those_of_the_loops(rng, release):
         made = SVRGPass(start, anchor, snapshot, np.full(40, 0.1), 0.5, sampler=sampler)
         hidden = "_side_by_side", difference_steps
     else:
-        made, hidden = ShuffledPass(300, 0.1, 0.5), ("ddot", shuffled_pass)
+        made, hidden = ShuffledPass(300, 0.1, 0.5), ("ddot", single_steps)
     first, second = Watching(1), Watching(1)
     answers = [made.answer(rows, context, SeededSource(1))]
     with pytest.MonkeyPatch.context() as patch:

@@ -13,7 +13,7 @@ from scipy import sparse
 from skdp.objective import Huber, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import GradientDifference, GradientSum, smoothness
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
-from skdp.oracle.releases.difference_steps import _side_by_side
+from skdp.oracle.kernels.difference_steps import _side_by_side
 from skdp.oracle.releases.gradients import LEAST_BOUND
 from skdp.oracle.sources.memory import MemorySource
 from two_points import D, N, context_for, points, rows_for

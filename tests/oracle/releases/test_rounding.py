@@ -34,7 +34,7 @@ from skdp.oracle import (
 from skdp.oracle.releases.base import Contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
 from skdp.oracle.sources.base import added_in_pairs
-from skdp.oracle.sources.records import Records, grouped_part_rows, longest_sum
+from skdp.oracle.sources.records import Records, grouped_part_rows, summation_depth
 
 
 def longest_chain(n_rows, n_features, blocks):
@@ -187,4 +187,4 @@ def test_with_groups_rounding_is_charged_for_any_number_of_rows(n_features, is_s
         found = added_in_pairs(Addend() for _ in range(n_parts)).additions
         assert found <= 2 * np.log2(n_parts)
     # No machine has more rows than 2**63.
-    assert longest_sum(1, n_features, is_sparse, grouped=True) >= step + 1 + 2 * 63
+    assert summation_depth(1, n_features, is_sparse, grouped=True) >= step + 1 + 2 * 63

@@ -13,6 +13,7 @@ from skdp.accounting import Adjacency, DisjointPass, Gaussian, Shuffled, price
 from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import GaussianNoise, Public, ShuffledPass, noise_source
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
+from skdp.oracle.kernels.single_steps import SingleRows
 from skdp.oracle.releases import shuffled_pass
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.mechanisms import Contribution
@@ -283,13 +284,12 @@ def test_overlapping_blocks_are_caught(monkeypatch):
 
 
 def test_an_unclipped_residual_is_caught(monkeypatch):
-    original = shuffled_pass._singles
+    original = SingleRows.of
 
     def unclipped(records, clip_norm):
-        *kept, limits = original(records, clip_norm)
-        return *kept, np.full(len(limits), 1e300)
+        return original(records, clip_norm)._replace(limits=np.full(records.n_rows, 1e300))
 
-    monkeypatch.setattr(shuffled_pass, "_singles", unclipped)
+    monkeypatch.setattr(SingleRows, "of", unclipped)
     rng = np.random.default_rng(0)
     problem = Problem(SquaredError())
     X, y = data(rng)

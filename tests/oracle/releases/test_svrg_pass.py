@@ -23,7 +23,6 @@ from skdp.objective import (
     NoPenalty,
     Problem,
     SquaredError,
-    scalar_residual,
 )
 from skdp.oracle import (
     AllRows,
@@ -60,11 +59,7 @@ pytestmark = pytest.mark.usefixtures("either_way")
 @settings(max_examples=60, deadline=None)
 def test_scalar_residuals_agree(loss, margin, target):
     expected = loss.residual(np.array([[margin]]), np.array([[target]]))[0, 0]
-    assert scalar_residual(loss)(margin, target) == pytest.approx(expected, rel=1e-12, abs=1e-15)
-
-
-def test_a_loss_of_many_margins_has_no_scalar_residual():
-    assert scalar_residual(Multinomial(3)) is None
+    assert loss.residual_of_one(margin, target) == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 
 # ---------------------------------------------------------------------- draws in blocks

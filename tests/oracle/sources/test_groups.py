@@ -10,13 +10,9 @@ from scipy import sparse
 
 from skdp.objective import Logistic, Multinomial, SquaredError
 from skdp.oracle.kernels import histograms, second_moments
-from skdp.oracle.kernels.clipped_gradients import (
-    clipped_gradients,
-    gradient_rounding,
-    residuals_at,
-    weighted_residuals,
-)
+from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
 from skdp.oracle.kernels.clipped_means import clipped_means, count_short_means
+from skdp.oracle.kernels.residuals import residuals_at, weighted_residuals
 from skdp.oracle.releases.counts import count_short, squared_norms
 from skdp.oracle.sources import records as recorded
 from skdp.oracle.sources.base import added_in_pairs

@@ -25,7 +25,7 @@ from skdp.oracle.releases import directional, moments
 from skdp.oracle.sources import memory, records, sparse_rows
 from skdp.oracle.sources.groups import GroupedSource, Groups
 from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import Records, longest_sum
+from skdp.oracle.sources.records import Records, summation_depth
 from skdp.oracle.sources.sparse_rows import LONGEST_BASE, growth_of_rounding
 
 N_ROWS, N_COLUMNS, CONSTANT = 400, 6, 2.5
@@ -245,7 +245,7 @@ def test_parts_of_rows_are_not_longer_than_rounding_is_charged_for():
     worst = (np.linalg.norm(record.stored.toarray()) + np.linalg.norm(base)) / length
     assert 0.9 * growth_of_rounding() <= worst <= growth_of_rounding()
     for n_rows, n_features in ((1, 3), (10**6, 50), (10**6, 10**5)):
-        terms = longest_sum(n_rows, n_features, True, False)
+        terms = summation_depth(n_rows, n_features, True, False)
         charged = gradient_rounding(n_rows, n_features, 1, True)
         assert charged >= 2.0**-53 * 2 * terms * n_rows * worst
 
@@ -276,7 +276,7 @@ def test_rounding_is_charged_for_as_many_rows_as_are_summed_at_once(n_features):
         for blocks in (Records.cached_blocks, Records.float64_blocks):
             sizes = [block.n_rows for part in parts for block in blocks(part)]
             assert sum(sizes) == n_rows
-            assert max(sizes) + len(sizes) <= longest_sum(n_rows, n_features, True, False)
+            assert max(sizes) + len(sizes) <= summation_depth(n_rows, n_features, True, False)
 
 
 OTHERS = {

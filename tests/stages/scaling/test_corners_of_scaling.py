@@ -18,7 +18,7 @@ from skdp.oracle import Oracle, Public
 from skdp.oracle.ledger import AdmitAll, Ledger
 from skdp.oracle.releases.base import NotAudited, PublicContext
 from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
-from skdp.oracle.scaling import Columns, Scaling
+from skdp.oracle.sources.column_map import Columns, Scaling
 from skdp.oracle.sources.memory import MemorySource
 from skdp.stages.scaling import estimates, templates
 from skdp.stages.scaling.shares import shares

@@ -1,17 +1,27 @@
-"""A map of records by public numbers: clip each column to a range, then shift and divide."""
+"""Map records by public numbers: clip each column to a range, then shift and divide."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array
-from skdp.oracle.compiled import has_twin
+from skdp.oracle.compiled import (
+    ColumnNumbers,
+    Entries,
+    MatrixOut,
+    Rows,
+    Vector,
+    VectorOut,
+    compile_inner,
+    compile_loop,
+    dispatch_compiled,
+)
 from skdp.oracle.sources.records import block_rows, row_parts, slices
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -100,6 +110,15 @@ class Columns:
         return ColumnMap(self, np.dtype(dtype))
 
 
+class UnitArrays(NamedTuple):
+    """Clip ranges, centres and factors of columns: `standardise` has the formula."""
+
+    low: Vector
+    high: Vector
+    centre: Vector
+    factor: Vector
+
+
 class ColumnMap:
     """Standardises rows, a block at a time; what it gives is finite in the type that it is for.
 
@@ -113,7 +132,7 @@ class ColumnMap:
     def __init__(self, columns: Columns, dtype: np.dtype[Any]) -> None:
         self._dtype, self._columns = dtype, columns
         self._largest = largest = float(np.finfo(dtype).max)
-        # No difference from the centre leaves the range of the type, whatever the ends are.
+        # No difference from the centre leaves the range of the type, whatever the range is.
         farthest = largest * (1 - 2.0**-20)
         with np.errstate(over="ignore", under="ignore"):
             middle = np.clip(columns.centre, -farthest, farthest)
@@ -129,14 +148,16 @@ class ColumnMap:
             # A quotient must not become inf: inf times 0 shows that a record is there.
             reach = np.maximum(np.abs(self._low - self._centre), np.abs(self._high - self._centre))
             self._overflows = bool((reach / self._size > largest / 2).any())
-            # To multiply is quicker. Near the ends of float64's range that would lose digits.
-            self._factor = 1.0 / self._size if dtype == np.float64 else None
-            if not ((self._size > 1e-300) & (self._size < 1e300)).all():
-                self._factor = None
+        # To multiply is quicker. Near the ends of float64's range that would lose digits.
+        self.units: UnitArrays | None = None  # None if multiplication will not do
+        multiplies = dtype == np.float64 and not self._overflows
+        if multiplies and ((self._size > 1e-300) & (self._size < 1e300)).all():
+            arrays = self._low, self._high, self._centre, 1.0 / self._size
+            self.units = UnitArrays(*map(read_only, arrays))
 
     @functools.cached_property
     def zeros(self) -> Array:
-        """What a row of zeros becomes."""
+        """The image of a row of zeros."""
         if self._columns.keeps_zeros:
             return np.zeros(self._columns.n_columns)
         return np.asarray(self(np.zeros((1, self._columns.n_columns)))[0], dtype=np.float64)
@@ -149,22 +170,14 @@ class ColumnMap:
         if sparse.issparse(X):
             return self._sparse(X, out)
         out = np.empty(X.shape, self._dtype) if out is None else out
-        numbers = self.numbers
-        if numbers is not None:
-            return standardise(X, *numbers, out)
-        _centred(X, self._low, self._high, self._centre, out)
+        if self.units is not None:
+            return standardise(X, self.units, out)
+        _centre(X, self._low, self._high, self._centre, out)
         with np.errstate(over="ignore", under="ignore"):
             out /= self._size
         if self._overflows:
             np.clip(out, -self._largest, self._largest, out=out)
         return out
-
-    @property
-    def numbers(self) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray] | None:
-        """Lower ends, upper ends, centres and factors; None if they do not say it all."""
-        if self._factor is None or self._overflows:
-            return None
-        return self._low, self._high, self._centre, self._factor
 
     def _sparse(self, X: Any, out: AnyArray | None) -> Any:
         data = np.empty(len(X.data), self._dtype) if out is None else out
@@ -177,21 +190,69 @@ class ColumnMap:
         return rows
 
 
-@has_twin("skdp.oracle.loops", is_exact=True)
-def standardise(
-    X: AnyArray, low: AnyArray, high: AnyArray, centre: AnyArray, factor: AnyArray, out: AnyArray
-) -> AnyArray:
+def read_only(values: AnyArray) -> AnyArray:
+    """Return a view that is write-protected, as compiled loops take arrays in a named tuple."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+# ---------------------------------------------------------------- rows in units of their columns
+
+
+@dispatch_compiled(is_exact=True)
+def standardise(X: AnyArray, units: UnitArrays, out: AnyArray) -> AnyArray:
     """Put ``(clip(X, low, high) - centre) * factor`` into ``out``, and return that."""
-    _centred(X, low, high, centre, out)
+    _centre(X, units.low, units.high, units.centre, out)
     with np.errstate(under="ignore"):
-        out *= factor
+        out *= units.factor
     return out
 
 
-@has_twin("skdp.oracle.loops", is_exact=True)
+def _centre(X: AnyArray, low: AnyArray, high: AnyArray, centre: AnyArray, out: AnyArray) -> None:
+    # Quicker than np.clip, which does not use the processor's vectors here.
+    np.maximum(X, low, out=out)
+    np.minimum(out, high, out=out)
+    out -= centre
+
+
+def _compiled_standardise(X: AnyArray, units: UnitArrays, out: AnyArray) -> AnyArray | None:
+    if not (is_plain(X) and is_plain(out) and out.dtype == np.float64):
+        return None
+    _standardise_all(X, units, out)
+    return out
+
+
+@compile_inner()
+def standardise_rows(X: Rows, units: UnitArrays, out: MatrixOut) -> None:
+    """Write the standardised rows, in a compiled loop."""
+    low, high, centre, factor = units
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            value = min(max(X[i, j], low[j]), high[j])
+            out[i, j] = (value - centre[j]) * factor[j]
+
+
+@compile_loop()
+def _standardise_all(X: Rows, units: UnitArrays, out: MatrixOut) -> None:
+    standardise_rows(X, units, out)
+
+
+def is_plain(X: AnyArray) -> bool:
+    """Whether rows lie in memory as compiled loops read them."""
+    known = X.dtype in (np.float64, np.float32) and X.dtype.isnative
+    return bool(known and X.ndim == 2 and X.flags.c_contiguous and X.flags.aligned)
+
+
+@dispatch_compiled(is_exact=True)
 def standardise_entries(
-    X: Any, low: AnyArray, high: AnyArray, of_zero: AnyArray, size: AnyArray, out: AnyArray
-) -> None:
+    X: sparse.csr_array,
+    low: AnyArray,
+    high: AnyArray,
+    of_zero: AnyArray,
+    size: AnyArray,
+    out: AnyArray,
+) -> AnyArray:
     """Put ``(clip(x, low, high) - of_zero) / size`` into ``out`` for the entries x of CSR rows.
 
     ``of_zero`` is what 0 is clipped to, so that an entry of 0 stays 0.
@@ -208,13 +269,34 @@ def standardise_entries(
         out -= of_entries(of_zero)
     with np.errstate(over="ignore", under="ignore"):
         out /= of_entries(size)
+    return out
 
 
-def _centred(X: AnyArray, low: AnyArray, high: AnyArray, centre: AnyArray, out: AnyArray) -> None:
-    # Quicker than np.clip, which does not use the processor's vectors here.
-    np.maximum(X, low, out=out)
-    np.minimum(out, high, out=out)
-    out -= centre
+def _compiled_standardise_entries(X: sparse.csr_array, *vectors: AnyArray) -> AnyArray | None:
+    arrays = (X.data, X.indices, *vectors)
+    is_read = all(
+        one.dtype.isnative and one.flags.c_contiguous and one.flags.aligned for one in arrays
+    )
+    known = X.data.dtype in (np.float64, np.float32) and X.indices.dtype in (np.int32, np.int64)
+    if not (is_read and known and all(one.dtype == np.float64 for one in vectors)):
+        return None
+    _standardise_entries(*arrays)
+    return vectors[-1]
+
+
+@compile_loop()
+def _standardise_entries(
+    values: Entries,
+    columns: ColumnNumbers,
+    low: Vector,
+    high: Vector,
+    of_zero: Vector,
+    size: Vector,
+    out: VectorOut,
+) -> None:
+    for k in range(values.shape[0]):
+        j = columns[k]
+        out[k] = (min(max(values[k], low[j]), high[j]) - of_zero[j]) / size[j]
 
 
 def _within(values: Array, dtype: np.dtype[Any]) -> AnyArray:
@@ -227,7 +309,7 @@ def _within(values: Array, dtype: np.dtype[Any]) -> AnyArray:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """How the records of a fit were standardised; all numbers are public.
+    """Standardisation of the records of a fit, by public numbers.
 
     Attributes
     ----------

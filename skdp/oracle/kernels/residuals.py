@@ -1,0 +1,150 @@
+"""Compute and clip the residuals of rows, in numpy and in compiled loops."""
+
+import numpy as np
+
+from skdp._numbers import Array
+from skdp.objective import Loss
+from skdp.objective.losses import HUBER, LOGISTIC, ResidualKernel
+from skdp.oracle.compiled import IntegersOut, Vector, VectorOut, compile_inner
+from skdp.oracle.sources.records import Records
+
+
+def weighted_residuals(
+    block: Records,
+    loss: Loss,
+    point: Array,
+    anchor: Array | None = None,
+) -> Array:
+    """Residuals of a block at a point, or their differences from those at the anchor, weighted."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        residuals = residuals_at(block, loss, point)
+        if anchor is not None:
+            residuals = residuals - residuals_at(block, loss, anchor)
+        if block.weights is not None:
+            residuals *= block.weights[:, None]
+    return residuals if np.isfinite(residuals).all() else np.nan_to_num(residuals)
+
+
+def residuals_at(block: Records, loss: Loss, point: Array) -> Array:
+    """Residuals of a block of rows, in float64, at a point."""
+    n_features, n_outputs = block.n_features, point.shape[1]
+    coef = np.ascontiguousarray(point[:n_features])
+    if n_outputs == 1:
+        coef = coef[:, 0]  # matrix times vector is quicker than times a matrix of one column
+    margins = block.products(coef).reshape(-1, n_outputs)
+    if block.shrink is not None:
+        margins *= block.shrink[:, None]
+    if block.constant:
+        margins += block.constant * point[-1]
+    residuals: Array = loss.residual(margins, block.targets, out=margins)
+    return residuals
+
+
+def clip_l2(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
+    """Scale residuals in place to L2 norm at most ``clip_norm * inverse_norms``."""
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        limits = clip_norm * inverse_norms
+        if residuals.shape[1] == 1:
+            column = residuals[:, 0]
+            np.minimum(column, limits, out=column)
+            np.maximum(column, np.negative(limits, out=limits), out=column)
+            return
+        largest = _divided_by_largest(residuals)
+        lengths = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+        residuals *= np.where(largest * lengths > limits, limits / lengths, largest)[:, None]
+
+
+def clip_l1(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
+    """Scale residuals in place to L1 norm at most ``clip_norm * inverse_norms``."""
+    if residuals.shape[1] == 1:
+        clip_l2(residuals, clip_norm, inverse_norms)
+        return
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        limits = clip_norm * inverse_norms
+        largest = _divided_by_largest(residuals)
+        lengths = np.abs(residuals).sum(axis=1)
+        residuals *= np.where(largest * lengths > limits, limits / lengths, largest)[:, None]
+
+
+def _divided_by_largest(residuals: Array) -> Array:
+    """Divide rows by their largest entry, so that neither lengths nor factors leave float64."""
+    largest = np.abs(residuals).max(axis=1)
+    largest[largest == 0] = 1.0
+    residuals /= largest[:, None]
+    return np.asarray(largest)
+
+
+# ---------------------------------------------------------------- compiled
+
+LARGEST = float(np.finfo(np.float64).max)
+
+# exp(x) = 2**k exp(r), |r| <= ln(2) / 2, and exp(r) by its series up to r**13, whose remainder is
+# below 2**-57. numba calls the C library for each exponential, which takes five times as long.
+# ln(2) is LN2_HIGH + LN2_LOW, as in fdlibm: the last bits of the first are 0, so that k times it is
+# exact, and so is what subtracting it leaves of x.
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+INVERSE_LN2 = 1.4426950408889634
+# Coefficients of the series: Ck is 1 / k!.
+C2, C3, C4, C5, C6, C7 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
+C8, C9, C10, C11 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800
+C12, C13 = 1 / 479001600, 1 / 6227020800
+
+
+@compile_inner()
+def _exponentials(values: VectorOut, bits: IntegersOut) -> None:
+    """Replace values by their exponentials, after cutting them to [-708, 709], nan to -708.
+
+    Beyond that, exponentials would be subnormal or overflow. ``bits`` is work space.
+    """
+    powers = bits.view(np.float64)
+    for i in range(values.shape[0]):
+        x = values[i]
+        x = x if x > -708.0 else -708.0
+        x = x if x < 709.0 else 709.0
+        k = np.floor(x * INVERSE_LN2 + 0.5)
+        r = (x - k * LN2_HIGH) - k * LN2_LOW
+        bits[i] = (np.int64(k) + 1023) << 52  # read as a float64, these are 2**k
+        p = C10 + r * (C11 + r * (C12 + r * C13))
+        p = C6 + r * (C7 + r * (C8 + r * (C9 + r * p)))
+        p = C2 + r * (C3 + r * (C4 + r * (C5 + r * p)))
+        values[i] = 1.0 + (r + r * r * p)
+    for i in range(values.shape[0]):
+        values[i] *= powers[i]
+
+
+@compile_inner()
+def find_residuals(
+    kernel: ResidualKernel,
+    targets: Vector,
+    margins: Vector,
+    residuals: VectorOut,
+    bits: IntegersOut,
+) -> None:
+    """Write the residuals of rows of one margin each; any number where the margin is nan."""
+    n_rows = margins.shape[0]
+    if kernel.code == LOGISTIC:
+        for i in range(n_rows):
+            residuals[i] = -margins[i]
+        _exponentials(residuals, bits)
+        for i in range(n_rows):
+            residuals[i] = 1.0 / (1.0 + residuals[i]) - targets[i]
+    else:
+        for i in range(n_rows):
+            residuals[i] = margins[i] - targets[i]
+        if kernel.code == HUBER:
+            for i in range(n_rows):
+                residuals[i] = min(max(residuals[i], -kernel.bound), kernel.bound)
+
+
+@compile_inner()
+def weigh_and_clip(margins: Vector, weights: Vector, limits: Vector, residuals: VectorOut) -> None:
+    """Multiply residuals by the weights and cut them to their limits; nan becomes 0."""
+    for i in range(margins.shape[0]):
+        value = residuals[i]
+        if weights.shape[0] > 0:
+            value = value * weights[i]
+        value = 0.0 if margins[i] != margins[i] or value != value else value
+        # A limit may be infinite, for null rows, and 0 times inf is nan.
+        limit = limits[i] if limits[i] < LARGEST else LARGEST
+        value = limit if value > limit else value
+        residuals[i] = -limit if value < -limit else value

@@ -1,0 +1,139 @@
+"""Histograms of all columns: bounds by enumeration of neighbours, and counts by plain numpy."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skdp.accounting import Adjacency
+from skdp.objective import Problem, SquaredError
+from skdp.oracle import BinCounts, MagnitudeCounts, Public
+from skdp.oracle.kernels.histograms import N_MAGNITUDES, STEPS
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.releases.histograms import MAX_LOG_WEIGHT
+from skdp.oracle.sources.groups import GroupedSource, Groups
+from skdp.oracle.sources.memory import MemorySource
+
+N_FEATURES, N_OUTPUTS, N_BINS = 2, 1, 3
+VALUES = [0.0, -0.0, 1.0, -3.0, 1e300, 5e-324]
+SELECTIONS = [(True, False), (False, True), (True, True)]
+
+
+def context_for(n_rows, n_features=N_FEATURES, **facts):
+    facts = {"weighted": True, **facts}
+    public = Public(n_rows, n_features, N_OUTPUTS, Adjacency.ZERO_OUT, 1.0, 1e-6, **facts)
+    return PublicContext(public, Problem(SquaredError()), 1.0)
+
+
+def statistics(features, targets):
+    """Both kinds, each column with a weight of its own."""
+    n_columns = N_FEATURES * features + N_OUTPUTS * targets
+    log_weights = (2, 0, 5)[:n_columns]
+    low, width = np.array([-1.0, 0.0, -2.0]), np.array([1.0, 0.5, 2.0])
+    yield MagnitudeCounts(features, targets, log_weights)
+    yield BinCounts(features, targets, low[:n_columns], width[:n_columns], N_BINS, log_weights)
+
+
+def totals_of_single_rows(statistic):
+    """What each row of a grid of values adds, and last what a null row does."""
+    grid = np.array(list(itertools.product(VALUES, repeat=N_FEATURES + N_OUTPUTS)))
+    for row, weight in [*((row, 1.0) for row in grid), (grid[-1], 0.0)]:
+        X, y = row[None, :N_FEATURES], row[None, N_FEATURES:]
+        yield statistic.total(MemorySource.of(X, y, np.array([weight])), context_for(1))
+
+
+@pytest.mark.parametrize(("features", "targets"), SELECTIONS)
+def test_bounds_are_attained_by_neighbours_and_never_exceeded(features, targets):
+    """Sums over rows: neighbours differ by what one row adds, and what it is replaced by adds."""
+    for statistic in statistics(features, targets):
+        contribution = statistic.contribution(context_for(1), 1)
+        added = np.array([total.ravel() for total in totals_of_single_rows(statistic)])
+        assert not added[-1].any()
+        by_zero_out = np.linalg.norm(added, axis=1).max()
+        distinct = np.unique(added, axis=0)
+        by_replacement = max(np.linalg.norm(distinct - one, axis=1).max() for one in distinct)
+        assert contribution.bound * (1 - 1e-14) <= by_zero_out <= contribution.bound
+        longest = contribution.spread * contribution.bound
+        assert longest * (1 - 1e-14) <= by_replacement <= longest
+        assert contribution.size == added.shape[1] == math.prod(statistic.shape(context_for(1)))
+
+
+@pytest.mark.parametrize(("features", "targets"), SELECTIONS)
+def test_a_group_moves_counts_by_no_more_than_a_row(rng, features, targets):
+    X, y = rng.choice(VALUES, (60, N_FEATURES)), rng.choice(VALUES, (60, N_OUTPUTS))
+    groups = Groups.of(rng.integers(7, size=60), 7)
+    for statistic in statistics(features, targets):
+        bound = statistic.contribution(context_for(7, unit="group"), 7).bound
+
+        def total(weights, statistic=statistic):
+            rows = GroupedSource(MemorySource.of(X, y, weights).records, groups)
+            return statistic.total(rows, context_for(7, unit="group"))
+
+        for i in range(7):
+            weights = np.ones(60)
+            weights[groups.order[groups.edges[i] : groups.edges[i + 1]]] = 0.0
+            assert 0 < np.linalg.norm(total(np.ones(60)) - total(weights)) <= bound
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "csr"])
+def test_counts_are_those_of_plain_numpy(rng, either_way, kind):
+    """Columns of X come first, then targets; rows of weight 0 are left out."""
+    n_rows = 500
+    X = np.where(rng.random((n_rows, 2)) < 0.4, 0.0, rng.standard_normal((n_rows, 2)))
+    X = X.astype(np.float32).astype(np.float64)
+    y, weights = 3 * rng.standard_normal((n_rows, 1)), rng.choice([0.0, 0.5, 2.0], n_rows)
+    given = {"dense": X, "float32": X.astype(np.float32), "csr": sparse.csr_array(X)}[kind]
+    rows, context = MemorySource.of(given, y, weights), context_for(n_rows, sparse=kind == "csr")
+    columns = np.hstack([X, y])[weights > 0].T
+    magnitudes, bins = (one.total(rows, context) for one in statistics(True, True))
+    edges = np.concatenate(([0.0], 4.0 ** np.arange(1 - STEPS, STEPS)))
+    for column, log_weight, found in zip(columns, (2, 0, 5), magnitudes, strict=True):
+        sizes = np.append(edges, np.inf)
+        above, below = (np.histogram(one[one > 0], sizes)[0] for one in (column, -column))
+        expected = [*below[::-1], np.sum(column == 0), *above]
+        np.testing.assert_array_equal(found, 2**log_weight * np.array(expected))
+    low, width = (-1.0, 0.0, -2.0), (1.0, 0.5, 2.0)
+    for j, (column, log_weight) in enumerate(zip(columns, (2, 0, 5), strict=True)):
+        inner = low[j] + width[j] * np.arange(1, N_BINS)
+        expected = np.bincount(np.searchsorted(inner, column, side="right"), minlength=N_BINS)
+        np.testing.assert_array_equal(bins[j], 2**log_weight * expected)
+
+
+@pytest.mark.parametrize(
+    ("log_weights", "message"),
+    [
+        ((0, 0), "must hold 3 integers"),
+        ((0, 0, -1), "from 0 to"),
+        ((0, 0, MAX_LOG_WEIGHT + 1), "from 0 to"),
+    ],
+)
+def test_wrong_weights_are_refused(log_weights, message):
+    for statistic in (
+        MagnitudeCounts(True, True, log_weights),
+        BinCounts(True, True, np.zeros(3), np.ones(3), N_BINS, log_weights),
+    ):
+        with pytest.raises(ValueError, match=message):
+            statistic.contribution(context_for(5), 5)
+
+
+@pytest.mark.parametrize(
+    ("low", "width", "n_bins"),
+    [([np.nan], [1.0], 3), ([0.0], [np.inf], 3), ([0.0], [0.0], 3), ([0.0], [1.0], 0)],
+)
+def test_wrong_bins_are_refused(low, width, n_bins):
+    with pytest.raises(ValueError, match="BinCounts: edges"):
+        BinCounts(False, True, low, width, n_bins, (0,))
+
+
+def test_edges_of_another_number_of_columns_are_refused():
+    statistic = BinCounts(True, True, np.zeros(2), np.ones(2), N_BINS, (0, 0, 0))
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        statistic.shape(context_for(5))
+
+
+def test_magnitudes_have_a_bin_for_each_sign_and_zero():
+    assert MagnitudeCounts(False, True, (0,)).shape(context_for(5)) == (1, N_MAGNITUDES)
