@@ -391,7 +391,8 @@ def charge(
         # From here on the debts stand, whatever becomes of the fit.
         for item, total in zip(asked_for, totals, strict=True):
             item.record(total, seed)
-            if data is not None:
+        if data is not None:
+            for item in asked_for:
                 _histories.setdefault(item, FitHistory()).add(data)
 
 
