@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse as scipy_sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, is_real, shown
@@ -62,11 +62,6 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         """Store ``coef`` (features by outputs) and ``intercept`` in scikit-learn's shapes."""
 
     # ------------------------------------------------------------------ the path
-
-    @property
-    def _reads_label_set(self) -> bool:
-        """Whether the labels of a classifier come from the rows, as none are declared."""
-        return is_classifier(self) and self.get_params(deep=False)["classes"] is None
 
     def _fit(
         self,
@@ -133,13 +128,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             source.reserve(transformed=len(prepared.stages) > 1)
             return source
 
-        data = FitData(
-            X,
-            numeric_targets(y, targets.values),
-            public.labels_alone,
-            None if part else n_records,
-            sample_weight,
-        )
+        seen, count = numeric_targets(y, targets.values), None if part else n_records
+        data = FitData(X, seen, public.labels_alone, count, sample_weight)
         assumptions = self._assumptions(prepared)
         solution, statement = self._carry_out(prepared, assumptions, rows, part, data)
         # 5. Keep the answer; rows, oracle and generators end here.

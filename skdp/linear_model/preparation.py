@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from skdp._numbers import Array, listed, require
 from skdp.accounting import LABEL, Adjacency, PrivacyStatement
@@ -284,6 +285,11 @@ class PlannedModel(PrivateEstimatorMixin):
     def _is_plain(self) -> bool:
         """Whether the algorithm is the default."""
         return isinstance(self.solver, str) and self.solver == "auto" and not self._given()
+
+    @property
+    def _reads_label_set(self) -> bool:
+        """Whether the labels of a classifier come from the rows, as none are declared."""
+        return is_classifier(self) and self.get_params(deep=False)["classes"] is None
 
     def _given(self) -> dict[str, Any]:
         """Hyperparameters that were set, to be handed on to a solver chosen by name."""
