@@ -32,8 +32,8 @@ SELECTED_RECORDS = (
     "DPSearchCV have theirs counted."
 )
 RETURNED_TARGET = (
-    "{}: a column of X equals the target of an earlier fit in its budget, and adjacency='label' takes X "
-    "for public: the column would be read without noise. RegressorChain and ClassifierChain "
+    "{}: a column of X equals the target of an earlier fit in its budget, and adjacency='label' "
+    "takes X for public: the column would be read without noise. RegressorChain and ClassifierChain "
     "(cv=None) pass targets on in this way. Use adjacency='replace_one', or fit the targets "
     "separately (MultiOutputRegressor, MultiOutputClassifier). It was refused; nothing was "
     "released and nothing was charged."
