@@ -33,8 +33,9 @@ SELECTED_RECORDS = (
 )
 RETURNED_TARGET = (
     "{}: a column of X equals the target of an earlier fit in its budget, and adjacency='label' "
-    "takes X for public: the column would be read without noise. RegressorChain and ClassifierChain "
-    "(cv=None) pass targets on in this way. Use adjacency='replace_one', or fit the targets "
+    "takes X for public: the column would be read without noise. RegressorChain and "
+    "ClassifierChain (cv=None) pass targets on in this way. Use "
+    "adjacency='replace_one', or fit the targets "
     "separately (MultiOutputRegressor, MultiOutputClassifier). It was refused; nothing was "
     "released and nothing was charged."
 )
