@@ -4,6 +4,27 @@ import math
 
 from skdp.oracle import Public
 
+NOT_SCORES = (
+    "Fits, and scores by skdp.metrics, are counted: other scores on these rows, and choices made "
+    "by them, are not private and not part of this price. Nor are the operations that estimators "
+    "around these fits perform between them, such as the selection of rows in "
+    "OneVsOneClassifier, RANSACRegressor, SelfTrainingClassifier and IterativeImputer, or the "
+    "weights of AdaBoost."
+)
+NO_RETURNED_TARGET = (
+    "That no column of X equals a target of an earlier one of these fits is public: such a fit is "
+    "refused. Targets in another order, of other rows or transformed are not recognised."
+)
+ANY_ORDER = (
+    "Which fits were made, and with what budgets, may have been decided by looking at the models "
+    "before them: what accountant {!r} adds up is a privacy filter."
+)
+SETTLED = (
+    "The budgets, batches and numbers of steps of these fits were not chosen by looking at the "
+    "models before them. (A budget with accountant='gdp', or with 'pure' for fits of pure "
+    "guarantees, needs no such assumption.)"
+)
+
 
 def unit_assumptions(n_records: int, unit: str, result: str = "the model") -> list[str]:
     """Return what a statement says of the unit of privacy, and of how many there are.

@@ -31,6 +31,14 @@ SELECTED_RECORDS = (
     "not look at the records, need no correction; dp_train_test_split, dp_cross_validate and "
     "DPSearchCV have theirs counted."
 )
+RETURNED_TARGET = (
+    "{}: a column of X equals the target of an earlier fit in its budget, and adjacency='label' "
+    "takes X for public: the column would be read without noise. RegressorChain and "
+    "ClassifierChain (cv=None) pass targets on in this way. Use "
+    "adjacency='replace_one', or fit the targets "
+    "separately (MultiOutputRegressor, MultiOutputClassifier). It was refused; nothing was "
+    "released and nothing was charged."
+)
 CHANGING_WEIGHTS = (
     "PrivacyBudget: several fits in this block had sample weights that were not the same array. "
     "How they were computed is not counted. The weights of AdaBoostClassifier follow from other "

@@ -17,29 +17,9 @@ import numpy as np
 from skdp import accounting
 from skdp._numbers import is_integer, shown
 from skdp.accounting.accountant import candidates
-from skdp.fitting.between_fits import FitData, FitHistory
+from skdp.fitting.assumptions import ANY_ORDER, NO_RETURNED_TARGET, NOT_SCORES, SETTLED
+from skdp.fitting.between_fits import RETURNED_TARGET, FitData, FitHistory
 from skdp.fitting.parameters import check_budget
-
-NOT_SCORES = (
-    "Fits, and scores by skdp.metrics, are counted: other scores on these rows, and choices made "
-    "by them, are not private and not part of this price. Nor are the operations that estimators "
-    "around these fits perform between them, such as the selection of rows in "
-    "OneVsOneClassifier, RANSACRegressor, SelfTrainingClassifier and IterativeImputer, or the "
-    "weights of AdaBoost."
-)
-NO_RETURNED_TARGET = (
-    "That no column of X equals a target of an earlier one of these fits is public: such a fit is "
-    "refused. Targets in another order, of other rows or transformed are not recognised."
-)
-ANY_ORDER = (
-    "Which fits were made, and with what budgets, may have been decided by looking at the models "
-    "before them: what accountant {!r} adds up is a privacy filter."
-)
-SETTLED = (
-    "The budgets, batches and numbers of steps of these fits were not chosen by looking at the "
-    "models before them. (A budget with accountant='gdp', or with 'pure' for fits of pure "
-    "guarantees, needs no such assumption.)"
-)
 
 # Accountants whose totals hold for budgets that are chosen on the way: for Gaussian DP, Smith and
 # Thakurta 2022 and Koskela, Tobaben, Honkela 2023; for sums of epsilons, Rogers et al. 2016.
@@ -181,8 +161,7 @@ class PrivacyBudget:
             return accounting.PrivacyStatement(
                 0.0, self.delta, self.adjacency, "none", (), (), "system"
             )
-        is_filter = self.accountant in FILTERS
-        chosen = ANY_ORDER.format(self.accountant) if is_filter else SETTLED
+        chosen = ANY_ORDER.format(self.accountant) if self.accountant in FILTERS else SETTLED
         returned = [NO_RETURNED_TARGET] if self.adjacency == accounting.LABEL else []
         said = NOT_SCORES, chosen, *returned
         return replace(self._total, assumptions=(*said, *self._total.assumptions))
@@ -257,9 +236,8 @@ class PrivacyBudget:
     def __exit__(self, *exception: object) -> None:
         with _lock:  # blocks of several threads need not close in order
             del _open[max(place for place, item in enumerate(_open) if item is self)]
-            history = _histories.get(self)
-        if history is not None and exception[:1] == (None,):
-            history.warn()
+        if exception[:1] == (None,) and self in _histories:
+            _histories[self].warn()
 
     # ------------------------------------------------------------------ never two of one
 
@@ -368,8 +346,7 @@ def charge(
     foreign_process : str or None
         The process with the open budget in whose block the estimator was pickled.
     data : FitData or None, default=None
-        What the fit is going to read; None where it is not in memory, or where several fits are
-        charged as a whole.
+        The rows of one fit in memory.
 
     Raises
     ------
@@ -384,30 +361,16 @@ def charge(
         )
     with _lock:
         asked_for = list(dict.fromkeys([*_open, *([] if budget is None else [budget])]))
-        # All of them admit the fit, or none is charged.
-        totals = [item.admit(who, asked, seed) for item in asked_for]
-        if data is not None:
-            _require_no_returned_target(who, asked_for, data)
+        totals = [item.admit(who, asked, seed) for item in asked_for]  # all do, or none is charged
+        histories = [_histories.setdefault(item, FitHistory()) for item in asked_for]
+        if data is not None and any(history.has_target_among(data) for history in histories):
+            raise PrivacyBudgetError(RETURNED_TARGET.format(who))
         # From here on the debts stand, whatever becomes of the fit.
         for item, total in zip(asked_for, totals, strict=True):
             item.record(total, seed)
-            if data is not None:
-                _histories.setdefault(item, FitHistory()).add(data)
-
-
-def _require_no_returned_target(who: str, budgets: list[PrivacyBudget], data: FitData) -> None:
-    """Raise PrivacyBudgetError if a column of X is a target of an earlier fit of a budget."""
-    for item in budgets:
-        history = _histories.get(item)
-        if history is not None and history.has_target_among(data):
-            raise PrivacyBudgetError(
-                f"{who}: a column of X equals the target of an earlier fit in {item!r}, and "
-                "adjacency='label' takes X for public: the column would be read without noise. "
-                "RegressorChain and ClassifierChain (cv=None) pass targets on in this way. Use "
-                "adjacency='replace_one', or fit the targets separately (MultiOutputRegressor, "
-                "MultiOutputClassifier). It was refused; nothing was released and nothing was "
-                "charged."
-            )
+        if data is not None:
+            for history in histories:
+                history.add(data)
 
 
 def seed_fingerprint(random_state: Any) -> str | None:

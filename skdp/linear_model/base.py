@@ -65,12 +65,6 @@ class DPLinearModel(InferenceMixin, PlannedModel):
 
     # ------------------------------------------------------------------ the path
 
-    @property
-    def _reads_label_set(self) -> bool:
-        """Whether the labels of a classifier come from the rows, as none are declared."""
-        is_label = self._loss(1).targets == "label"
-        return is_label and self.get_params(deep=False)["classes"] is None
-
     def _fit(
         self,
         X: Any,
@@ -133,13 +127,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             source.reserve(transformed=len(prepared.stages) > 1)
             return source
 
-        data = FitData(
-            X,
-            numeric_targets(y, targets.values),
-            public.labels_alone,
-            None if part else n_records,
-            sample_weight,
-        )
+        seen, count = numeric_targets(y, targets.values), None if part else n_records
+        data = FitData(X, seen, public.labels_alone, count, sample_weight)
         assumptions = self._assumptions(prepared)
         solution, statement = self._carry_out(prepared, assumptions, rows, part, data)
         # 5. Keep the answer; rows, oracle and generators end here.

@@ -211,7 +211,7 @@ def why_columns_read_rows(columns: ColumnTransformer, is_sparse: bool = False) -
         return None
     sparse_parts = [part for part in _transformers_of(columns) if may_be_sparse(part, is_sparse)]
     stays_sparse = columns.sparse_threshold == 1 and any(map(_has_zeros, sparse_parts))
-    if not sparse_parts or stays_sparse:
+    if stays_sparse or all(map(_has_one_entry_per_cell, sparse_parts)):
         return None
     return "its output is dense or sparse by the number of zeros; set sparse_threshold=0"
 
@@ -242,6 +242,11 @@ def may_be_sparse(step: Any, is_sparse: bool) -> bool:
         return bool(step.sparse_output)
     # A step that learns from rows is counted itself, whatever type it returns.
     return type(step) is not OrdinalEncoder and (is_sparse or not reads_rows(step))
+
+
+def _has_one_entry_per_cell(step: Any) -> bool:
+    """Whether every cell becomes one entry: where unknown labels are refused, none is dropped."""
+    return type(step) is OneHotEncoder and step.drop is None and step.handle_unknown == "error"
 
 
 def _has_zeros(step: Any) -> bool:

@@ -151,6 +151,7 @@ def test_a_search_reaches_the_parameters_of_a_named_solver():
     assert (both.solver.name, both.solver.max_iter) == ("newton", 3)
 
 
+@pytest.mark.filterwarnings("ignore:.*classes=None:skdp.PrivacyWarning")
 @pytest.mark.parametrize("classes", [None, [0, 1]])
 def test_one_model_for_each_class_fits_on_labels_0_and_1(classes):
     X, y = SEVERAL

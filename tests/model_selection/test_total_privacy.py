@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import (
     ColumnTransformer,
@@ -186,6 +187,8 @@ def columns(*parts, **options):
         (columns((ONE_HOT, [3]), ("passthrough", [0])), False, True),
         (columns((make_pipeline(FunctionTransformer(), ONE_HOT), [3])), False, True),
         (columns((FunctionTransformer(lambda X: X), [3])), False, True),
+        (columns((clone(ONE_HOT).set_params(handle_unknown="error"), [3])), False, False),
+        (columns((OneHotEncoder(categories=[[0, 1]], drop=[0]), [3])), False, True),
         (columns((ONE_HOT, [3]), sparse_threshold=0), False, False),
         (columns((ONE_HOT, [3]), sparse_threshold=1), False, False),
         (columns((SINGLE, [3]), sparse_threshold=1), False, True),  # dense if all rows are known

@@ -255,7 +255,11 @@ def test_defaults_learn_under_honest_noise(name, classification):
     X, y = classification
     scores = [
         skdp.DPLogisticRegression(
-            solver=name, noise_source="seeded", random_state=seed, scaling="none"
+            classes=[0, 1],
+            solver=name,
+            noise_source="seeded",
+            random_state=seed,
+            scaling="none",
         )
         .fit(X, y)
         .score(X, y)
