@@ -21,7 +21,7 @@ TABLES = {
     "speed_table": "speed_table",
 }
 # Files that a reader is told to write.
-MADE_UP = {"skdp/solvers/fast_gradient.py", "skdp/oracle/releases/correct.py"}
+MADE_UP = {"skdp/solvers/core/fast_gradient.py", "skdp/oracle/releases/correct.py"}
 
 
 def words(page):

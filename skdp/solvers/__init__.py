@@ -1,4 +1,4 @@
-"""Solvers, which request noisy answers of an oracle: general ones (core), and papers' (papers).
+"""Fit models by requests to an oracle: general solvers (core), and those of papers (papers).
 
 A file in one of these folders is found by being there.
 """

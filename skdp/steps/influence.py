@@ -171,7 +171,7 @@ def sampled_laplace_noise(log_influence: ArrayLike, epsilon: float, rate: float)
 
     They minimise ``sum_t q_t b_t**2`` under ``sum_t log(1 + rate (exp(1/b_t) - 1)) = epsilon``
     (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 30). For ``rate = 1`` the solution is that of
-    Prop. 4.2, ``b_t`` proportional to ``q_t**(-1/3)``. Stationary points satisfy, with ``u = 1/b``,
+    Prop. 4.2, ``b_t`` proportional to ``q_t**(-1/3)``. With ``u = 1/b`` a stationary point has
 
         u_t**3 g(u_t) = c q_t,    g(u) = rate e**u / (1 - rate + rate e**u),
 

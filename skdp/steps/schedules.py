@@ -1,4 +1,4 @@
-"""Step sizes: fixed schedules, and sizes that follow the norms of earlier noisy gradients."""
+"""Define step sizes: fixed schedules, and sizes that follow norms of earlier noisy gradients."""
 
 import inspect
 import math

@@ -1,1 +1,1 @@
-"""Solvers for general use, and reference implementations that belong to none of the five papers."""
+"""Provide solvers for general use, and reference solvers of other than the five papers."""

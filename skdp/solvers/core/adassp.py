@@ -1,4 +1,4 @@
-"""Least squares from noisy sufficient statistics, with a ridge that adapts to their noise."""
+"""Solve least squares from noisy sufficient statistics, with a ridge that adapts to their noise."""
 
 import math
 

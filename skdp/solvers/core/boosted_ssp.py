@@ -1,4 +1,4 @@
-"""Least squares from a noisy Gram matrix, followed by rounds of gradient boosting."""
+"""Solve least squares from a noisy Gram matrix, followed by rounds of gradient boosting."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Newton's method with two kinds of noise: on the gradient, and on the direction."""
+"""Run Newton's method with two kinds of noise: on the gradient, and on the direction."""
 
 import math
 

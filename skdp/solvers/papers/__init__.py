@@ -1,1 +1,1 @@
-"""Solvers of five papers, a folder for each, whose docstring says what the paper proves."""
+"""Implement the algorithms of five papers, in a folder for each, which summarises the paper."""

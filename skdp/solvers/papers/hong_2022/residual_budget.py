@@ -1,4 +1,4 @@
-"""Gradient descent that requests budget step by step, and stops when too little is left."""
+"""Run gradient descent that requests budget step by step, and stops when too little remains."""
 
 import math
 from typing import Self

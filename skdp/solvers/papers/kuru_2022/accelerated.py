@@ -25,7 +25,7 @@ Z_CURVATURE = 3.0
 MAX_NOISE_RATIO = 100.0
 
 
-class Facts(TypedDict):
+class BoundArguments(TypedDict):
     """Arguments of the bounds in `skdp.planning`, which describe them."""
 
     smoothness: float
@@ -107,7 +107,7 @@ class Accelerated(Solver):
     # ------------------------------------------------------------------ defined by subclasses
 
     @abstractmethod
-    def _bounds(self, facts: Facts, n_steps: int = MAX_STEPS) -> Array:
+    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
         """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps."""
 
     @abstractmethod
@@ -224,7 +224,7 @@ class Accelerated(Solver):
     def _composition(self, public: Public) -> str:
         return defaults.composition_kind(self.mechanism, public)
 
-    def _facts(self, smoothness: float, public: Public, problem: Problem) -> Facts:
+    def _facts(self, smoothness: float, public: Public, problem: Problem) -> BoundArguments:
         return {
             "smoothness": smoothness,
             "strong_convexity": self._mu(problem),

@@ -1,4 +1,4 @@
-"""Polyak's heavy ball, with momentum and number of steps that minimise an error bound."""
+"""Run Polyak's heavy ball, with momentum and number of steps that minimise an error bound."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from skdp._numbers import Array
 from skdp.planning import heavy_ball_bounds, heavy_ball_rate, tune_heavy_ball
 from skdp.solvers import base, checks
 from skdp.solvers.base import Auto, Problem, Public
-from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated, Facts
+from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated, BoundArguments
 
 
 class HeavyBallDescent(Accelerated):
@@ -84,7 +84,7 @@ class HeavyBallDescent(Accelerated):
         checks.interval("momentum", self.momentum, low=0.0, below=1.0)
         super()._choose_steps(smoothness, public, problem)
 
-    def _bounds(self, facts: Facts, n_steps: int = MAX_STEPS) -> Array:
+    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
         size = self.step / facts["smoothness"]
         return heavy_ball_bounds(n_steps, size, self.momentum, **facts)
 

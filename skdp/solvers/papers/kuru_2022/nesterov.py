@@ -1,4 +1,4 @@
-"""Nesterov's accelerated gradient method, in one stage or in several stages of falling steps."""
+"""Run Nesterov's accelerated method, in one stage or in several stages of falling steps."""
 
 import math
 from typing import Literal
@@ -10,7 +10,7 @@ from skdp._numbers import Array, is_real, require
 from skdp.planning import multistage_bounds, multistage_sizes, nesterov_bounds
 from skdp.solvers import base, checks
 from skdp.solvers.base import Auto, Problem, Public, Resolved
-from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated, Facts
+from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated, BoundArguments
 
 
 class Nesterov(Accelerated):
@@ -54,7 +54,7 @@ class Nesterov(Accelerated):
     name = "nesterov"
     purpose = "Reference implementation of DP-NAG (Kuru et al. 2022); 'gd' was mostly better."
 
-    def _bounds(self, facts: Facts, n_steps: int = MAX_STEPS) -> Array:
+    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
         schedule = self._bounded_schedule()
         return nesterov_bounds(n_steps, **facts, step=self.step, noise_schedule=schedule)
 
@@ -158,7 +158,7 @@ class MultistageNesterov(Accelerated):
             self.first_stage = best
         super()._choose_steps(smoothness, public, problem)
 
-    def _bounds(self, facts: Facts, n_steps: int = MAX_STEPS) -> Array:
+    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
         return multistage_bounds(
             n_steps,
             **facts,

@@ -1,4 +1,4 @@
-"""One pass over shuffled rows, whose clipping norms follow the residuals (DP-AMBSSGD)."""
+"""Make one pass over shuffled rows, with clipping norms that follow residuals (DP-AMBSSGD)."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One pass of clipped, noisy steps over shuffled rows (DP-SSGD)."""
+"""Make one pass of clipped, noisy steps over shuffled rows (DP-SSGD)."""
 
 import math
 

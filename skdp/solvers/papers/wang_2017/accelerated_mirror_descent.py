@@ -1,4 +1,4 @@
-"""Accelerated mirror descent on a bounded set: DP-AccMD, for more columns than rows."""
+"""Run accelerated mirror descent on a bounded set (DP-AccMD), for more columns than rows."""
 
 import math
 

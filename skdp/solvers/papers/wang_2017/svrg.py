@@ -1,4 +1,4 @@
-"""Variance-reduced gradient descent: SVRG, and SVRG++ whose epochs double."""
+"""Run variance-reduced gradient descent: SVRG, and SVRG++ whose epochs double."""
 
 import itertools
 import math
