@@ -75,18 +75,33 @@ def replay(
     (True, True)
     """
     plain = audited_clone(estimator, adjacency)
-    if X is None:
+    is_made_up = X is None
+    if is_made_up:
         X, y = pairs.made_up_data(estimator)
     relation = relation_of(plain)
     weighted = takes_weights(plain, X, y, groups)
     if neighbours is None:
         neighbours = pairs.hostile_pairs(plain, X, y, relation, groups, weighted, thorough)
+        if is_made_up and groups is None:
+            neighbours = [*neighbours, pairs.large_pair(plain, relation, weighted)]
     comparison = ReplayComparison()
+    is_fresh_due = True
     for pair in neighbours:
-        first = record(clone(plain), pair.data)
+        made = clone(plain).set_params(**pair.parameters)
+        first = record(clone(made), pair.data)
         comparison.compare(
-            pair.name, first, record(clone(plain), pair.neighbour, first), pair.relation
+            pair.name, first, record(clone(made), pair.neighbour, first), pair.relation
         )
+        if is_fresh_due and first.error is None:
+            is_fresh_due = False
+            comparison.compare_fresh(
+                f"{pair.name}, the same with fresh draws",
+                first,
+                (
+                    record(clone(made), pair.data, first, fresh=True, run=run)
+                    for run in first.runs or [None]
+                ),
+            )
     return comparison.report(type(estimator).__name__)
 
 

@@ -4,7 +4,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import ClassVar, Literal, NoReturn, SupportsIndex, TypeAlias
 
@@ -73,6 +73,21 @@ class NoiseSource(ABC):
         """
         return answer
 
+    def record_batch(self, rows: Indices, n_rows: int) -> None:  # noqa: B027
+        """Take note of the rows that a sampler drew for the release that was charged last.
+
+        Parameters
+        ----------
+        rows : array of int
+            Their numbers, of one draw or of several.
+        n_rows : int
+            Number of rows to draw from.
+        """
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Return a context in which a release is answered: only there are rows read."""
+        return nullcontext()
+
     @abstractmethod
     def gaussian(self, scale: float, size: Size) -> Array:
         """Draw round(scale * Z), Z standard normal.
@@ -135,6 +150,20 @@ class NoiseSource(ABC):
     def coins(self) -> np.random.Generator:
         """Return a generator for choices that need no secrecy, reproducible if the noise is."""
         return np.random.default_rng([int(part) for part in self.integers(2**32, 4)])
+
+    def runs(self, n: int, mean: int) -> Iterator[int]:
+        """Yield uniform integers from {0, ..., n - 1}; how many is geometric, one at least.
+
+        Parameters
+        ----------
+        n : int
+        mean : int
+            Expected number of them.
+        """
+        while True:
+            yield int(self.integers(n, 1)[0])
+            if self.integers(mean, 1)[0] == 0:
+                return
 
     def choose(self, n: int, m: int) -> Indices:
         """Draw a uniform subset of m of range(n), without replacement.

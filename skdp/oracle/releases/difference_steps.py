@@ -1,5 +1,6 @@
 """The statistic of one step after the other: clipped differences of gradients over batches."""
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -59,6 +60,8 @@ def batches_in_blocks(
             indices = np.concatenate(drawn)
             edges = np.concatenate(([0], np.cumsum([len(one) for one in drawn])))
             shares = divisors[start : start + count]
+        for first, stop in itertools.pairwise(edges if noise_source.keeps_record else ()):
+            noise_source.record_batch(indices[first:stop], rows.n_rows)
         yield indices, edges, shares
 
 

@@ -62,7 +62,9 @@ class IndexSampler(Sampler):
 
     def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
         rows = base.require_kind(source, MemorySource)
-        return rows.take(self.indices(rows, noise_source))
+        indices = self.indices(rows, noise_source)
+        noise_source.record_batch(indices, rows.n_rows)
+        return rows.take(indices)
 
     def draw_many(
         self, source: MemorySource, n_draws: int, noise_source: NoiseSource

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from skdp.oracle.noise import NoiseSource
@@ -26,6 +28,26 @@ STREAMED = frozenset({ORDERED})
 PARTITIONED = frozenset({REPEATABLE})
 
 Kind = TypeVar("Kind", bound="Source")
+
+
+_on_pass: ContextVar[Callable[[], None] | None] = ContextVar("on_pass", default=None)
+
+
+@contextmanager
+def noting_passes(note: Callable[[], None]) -> Iterator[None]:
+    """Call ``note`` at every pass over rows that begins in this thread, inside the block."""
+    token = _on_pass.set(note)
+    try:
+        yield
+    finally:
+        _on_pass.reset(token)
+
+
+def note_pass() -> None:
+    """Say that a pass over rows begins, to whoever records the fit."""
+    note = _on_pass.get()
+    if note is not None:
+        note()
 
 
 class Source(ABC):

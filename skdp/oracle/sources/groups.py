@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import Array, Indices
-from skdp.oracle.sources.base import BlockFunction, added_in_pairs
+from skdp.oracle.sources.base import BlockFunction, added_in_pairs, note_pass
 from skdp.oracle.sources.memory import Divisions, Map, MemorySource
 from skdp.oracle.sources.records import Records, grouped_part_rows, slices
 
@@ -196,6 +196,7 @@ class GroupedSource(MemorySource):
         The size of a part is public. Their number, and which rows are in one, is not: the bound on
         what a record adds allows for any (`skdp.oracle.sources.records.longest_sum`).
         """
+        note_pass()
 
         def over(part: slice) -> Any:
             return function(self.records[part], *(one[part] for one in rows), *arguments)
@@ -209,6 +210,7 @@ class GroupedSource(MemorySource):
 
         The number of groups in a block is public. Row vectors are those of all rows.
         """
+        note_pass()
 
         def over(groups: Groups) -> Any:
             return function(GroupBlock(self.records, groups), *rows, *arguments)

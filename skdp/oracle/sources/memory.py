@@ -25,6 +25,7 @@ from skdp.oracle.sources.base import (
     InMemory,
     OrderedSource,
     RepeatableSource,
+    note_pass,
     require_kind,
 )
 from skdp.oracle.sources.records import (
@@ -91,6 +92,7 @@ class MemorySource(InMemory, OrderedSource):
 
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
         """Sum a function over parts of the rows, in their order, whichever is done first."""
+        note_pass()
         if self._views is None:
             self._views = [(part, self.records[part]) for part in self._parts]
 
@@ -104,6 +106,7 @@ class MemorySource(InMemory, OrderedSource):
         """Return a number, or some, for every row, for `total`; the last ones are kept."""
         known = self._row_vectors.get(function)
         if known is None or not all(map(operator.is_, known[0], arguments)):
+            note_pass()
 
             def over(part: slice) -> Array:
                 return np.asarray(function(self.records[part], *arguments))
