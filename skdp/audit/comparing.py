@@ -167,7 +167,7 @@ class ReplayComparison:
             found += _differences(first, second, ROWS)
             found += _as_charged(first)
             found += self._as_stated(first)
-            if first.n_passes_outside:
+            if first.n_reads_outside:
                 found.append("rows were read while no release was being answered")
         elif not found:
             self._refused.append(name)

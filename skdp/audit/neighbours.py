@@ -80,6 +80,7 @@ def labels_of(estimator: Any, y: ArrayLike) -> list[Any]:
 def large_pair(estimator: Any, relation: Adjacency, weighted: bool) -> NeighbouringPair:
     """Return a pair of made-up data large enough for compiled loops."""
     X, y = made_up_data(estimator, LARGE)
+    relation = relation if weighted else Adjacency.REPLACE_ONE
     make = _Maker(estimator, X, y, relation, None, weighted)
     return make.pair("long record among many", 7, np.full(X.shape[1], 1e5), make.targets()[-1])
 
@@ -249,8 +250,9 @@ class _Maker:
 
         The neighbour has one null record in its place where groups are left out.
         """
-        plain, label = self._plain(), self._groups[place]
-        unit = np.flatnonzero(self._groups == label)
+        plain = self._plain()
+        label = plain["groups"][place]
+        unit = np.flatnonzero(plain["groups"] == label)
         kept = {key: np.delete(value, unit, axis=0) for key, value in plain.items()}
         new = {"X": row, "y": target, "sample_weight": 1.0, "groups": label}
 

@@ -153,7 +153,7 @@ class _Dependence:
         for fits in self._fits.values():
             found = _probabilities(np.stack(fits))
             least, n_tests = min([least, *found]), n_tests + len(found)
-        if least * n_tests < FALSE_ALARM:
+        if n_tests and least * n_tests < FALSE_ALARM:
             yield "the noise of an answer follows, in part, from that of earlier answers"
 
 

@@ -13,7 +13,7 @@ from skdp._numbers import Array, Indices
 from skdp.accounting import Adjacency, Event, Gaussian, Laplace, ObjectivePerturbed
 from skdp.audit.contents import as_bytes
 from skdp.oracle.noise import NoiseSource, Size, SystemSource, drawing_through
-from skdp.oracle.sources.base import noting_passes
+from skdp.oracle.sources.base import noting_reads
 
 # What two fits that are compared differ in.
 ROWS, SECRETS = "the rows", "the noise or secret choices"
@@ -266,7 +266,7 @@ class Recorder:
     sources : list of RecordingSource
     n_answering : int
         How many releases are being answered, one inside the other.
-    n_passes_outside : int
+    n_reads_outside : int
         Passes over the rows that began while none was.
     """
 
@@ -274,7 +274,7 @@ class Recorder:
         self.fresh, self.run = fresh, run
         self.cause = SECRETS if fresh else ROWS
         self.sources: list[RecordingSource] = []
-        self.n_answering = self.n_passes_outside = 0
+        self.n_answering = self.n_reads_outside = 0
         self._is_repeated, self._left = earlier is not None, list[RecordingSource]()
         self._earlier = earlier
         if earlier is not None:
@@ -294,9 +294,9 @@ class Recorder:
         self._left = self._earlier.sources[run.start : run.stop]
         return run.number
 
-    def note_pass(self) -> None:
+    def note_read(self) -> None:
         """Take note of a pass over the rows."""
-        self.n_passes_outside += self.n_answering == 0
+        self.n_reads_outside += self.n_answering == 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +315,7 @@ class Recording:
         What it was refused with.
     returned : object
         What ``fit`` returned.
-    n_passes_outside : int
+    n_reads_outside : int
         Passes over the rows while no release was being answered.
     """
 
@@ -324,7 +324,7 @@ class Recording:
     messages: list[str]
     error: Exception | None
     returned: Any
-    n_passes_outside: int
+    n_reads_outside: int
 
     @property
     def charged(self) -> list[ChargedRelease]:
@@ -378,7 +378,7 @@ def record(
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
         drawing_through(recorder.through),
-        noting_passes(recorder.note_pass),
+        noting_reads(recorder.note_read),
     ):
         warnings.simplefilter("always")
         # An accountant imports its reference at first use, which warns once, whatever the rows.
@@ -389,4 +389,4 @@ def record(
             error = refusal
     messages = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
     messages.append(printed.getvalue())
-    return Recording(model, recorder.sources, messages, error, returned, recorder.n_passes_outside)
+    return Recording(model, recorder.sources, messages, error, returned, recorder.n_reads_outside)

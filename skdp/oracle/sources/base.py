@@ -30,22 +30,22 @@ PARTITIONED = frozenset({REPEATABLE})
 Kind = TypeVar("Kind", bound="Source")
 
 
-_on_pass: ContextVar[Callable[[], None] | None] = ContextVar("on_pass", default=None)
+_on_read: ContextVar[Callable[[], None] | None] = ContextVar("on_read", default=None)
 
 
 @contextmanager
-def noting_passes(note: Callable[[], None]) -> Iterator[None]:
-    """Call ``note`` at every pass over rows that begins in this thread, inside the block."""
-    token = _on_pass.set(note)
+def noting_reads(note: Callable[[], None]) -> Iterator[None]:
+    """Call ``note`` whenever rows are read in this thread, inside the block."""
+    token = _on_read.set(note)
     try:
         yield
     finally:
-        _on_pass.reset(token)
+        _on_read.reset(token)
 
 
-def note_pass() -> None:
-    """Say that a pass over rows begins, to whoever records the fit."""
-    note = _on_pass.get()
+def note_read() -> None:
+    """Say that rows are going to be read, to whoever records the fit."""
+    note = _on_read.get()
     if note is not None:
         note()
 
@@ -130,7 +130,10 @@ class OrderedSource(Source):
 class InMemory(RepeatableSource):
     """Rows whose records are at hand, all at once."""
 
-    records: Records
+    @property
+    @abstractmethod
+    def records(self) -> Records:
+        """All records, for a release that is being answered."""
 
     @abstractmethod
     def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> RepeatableSource:

@@ -25,7 +25,7 @@ from skdp.oracle.sources.base import (
     InMemory,
     OrderedSource,
     RepeatableSource,
-    note_pass,
+    note_read,
     require_kind,
 )
 from skdp.oracle.sources.records import (
@@ -65,7 +65,7 @@ class MemorySource(InMemory, OrderedSource):
     arrives_in_order = False
 
     def __init__(self, records: Records, row_bound: float | None = None, spread: Map = map) -> None:
-        self.records, self.row_bound = records, row_bound
+        self._records, self.row_bound = records, row_bound
         self.n_rows = records.n_rows
         self._spread, self._parts = spread, records.parts()
         self._divisions = Divisions(records.n_rows)
@@ -73,6 +73,12 @@ class MemorySource(InMemory, OrderedSource):
         self._row_vectors: dict[BlockFunction, tuple[tuple[Any, ...], Array]] = {}
         self._spare: AnyArray | None = None
         self._views: list[tuple[slice, Records]] | None = None  # of all parts, for many passes
+
+    @property
+    def records(self) -> Records:
+        """All records, for a release that is being answered."""
+        note_read()
+        return self._records
 
     @classmethod
     def of(
@@ -92,9 +98,9 @@ class MemorySource(InMemory, OrderedSource):
 
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
         """Sum a function over parts of the rows, in their order, whichever is done first."""
-        note_pass()
+        note_read()
         if self._views is None:
-            self._views = [(part, self.records[part]) for part in self._parts]
+            self._views = [(part, self._records[part]) for part in self._parts]
 
         def over(view: tuple[slice, Records]) -> Any:
             part, records = view
@@ -106,10 +112,10 @@ class MemorySource(InMemory, OrderedSource):
         """Return a number, or some, for every row, for `total`; the last ones are kept."""
         known = self._row_vectors.get(function)
         if known is None or not all(map(operator.is_, known[0], arguments)):
-            note_pass()
+            note_read()
 
             def over(part: slice) -> Array:
-                return np.asarray(function(self.records[part], *arguments))
+                return np.asarray(function(self._records[part], *arguments))
 
             found = np.concatenate(list(self._spread(over, self._parts)))
             known = self._row_vectors[function] = arguments, found
@@ -125,7 +131,7 @@ class MemorySource(InMemory, OrderedSource):
 
         Where there are few they are copied; of many, blocks are mapped in every pass.
         """
-        old = self.records
+        old = self._records
         X, targets, columns, base = old.stored, old.targets, old.columns, old.base
         if scaling.columns is not None:
             spare = self._spare if instead_of is None else self._memory_of(instead_of)
@@ -144,7 +150,7 @@ class MemorySource(InMemory, OrderedSource):
 
         A copy of the rows that ``instead_of`` holds is overwritten: it is of no use afterwards.
         """
-        old = self.records
+        old = self._records
         X, targets, constant = old.X, old.targets, float(old.constant != 0)
         columns: BlockMap | None = None
         base: Array | None = None
@@ -160,8 +166,8 @@ class MemorySource(InMemory, OrderedSource):
 
     def _memory_of(self, former: RepeatableSource) -> AnyArray | None:
         """Return the copy of these rows that another source holds, None if it holds none."""
-        stored = require_kind(former, MemorySource).records.stored
-        return None if stored is self.records.stored or sparse.issparse(stored) else stored
+        stored = require_kind(former, MemorySource)._records.stored
+        return None if stored is self._records.stored or sparse.issparse(stored) else stored
 
     def _holding(self, records: Records, row_bound: float | None) -> MemorySource:
         """Return a source of the same rows in another form."""
@@ -217,12 +223,12 @@ class MemorySource(InMemory, OrderedSource):
         MemoryError
             If there is not enough. A fit that ran out of memory later would have lost its budget.
         """
-        X, is_sparse = self.records.stored, self.records.is_sparse
+        X, is_sparse = self._records.stored, self._records.is_sparse
         if transformed and not is_sparse and self._copies_fit(X):
             self._spare = np.empty(X.shape, dtype=X.dtype)
         # Norms, factors and residuals of a whole pass; blocks of all threads, sparse ones with
         # several numbers for an entry, or written out.
-        n_rows = self.records.n_rows
+        n_rows = self._records.n_rows
         if is_sparse:
             at_once = min(1.0, block_rows(n_rows, X.shape[1], True, True) / max(n_rows, 1))
             written = 3 * COPIED_BYTES // 8
@@ -237,7 +243,7 @@ class MemorySource(InMemory, OrderedSource):
 
     def take(self, indices: Indices) -> MemorySource:
         """Return the rows with these numbers, copied."""
-        return MemorySource(self.records[indices], self.row_bound, self._spread)
+        return MemorySource(self._records[indices], self.row_bound, self._spread)
 
     def shuffled_block(
         self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
