@@ -151,13 +151,13 @@ class _Dependence:
         """Yield the least probable dependence, if it cannot be chance."""
         least, n_tests = 1.0, 0
         for fits in self._fits.values():
-            found = _probabilities(np.stack(fits))
+            found = probabilities(np.stack(fits))
             least, n_tests = min([least, *found]), n_tests + len(found)
         if n_tests and least * n_tests < FALSE_ALARM:
             yield "the noise of an answer follows, in part, from that of earlier answers"
 
 
-def _probabilities(noise: Array) -> list[float]:
+def probabilities(noise: Array) -> list[float]:
     """Return the p-values of all tests on noise of shape (fits, answers, coordinates)."""
     n_answers, n = noise.shape[1], noise.shape[0] * noise.shape[2]
     forward, backward = (

@@ -31,7 +31,8 @@ def replay(
     Two data sets that differ in one record must then look alike in everything: every statistic
     moves by no more than the sensitivity that was charged, the noise is what was charged, and all
     fitted attributes, warnings, printed lines and refusals are the same, bit for bit. Whatever
-    differs has left by another way than a charged release. It works for any estimator whose
+    differs has left by another way than a charged release. On one pair a third fit has the same
+    rows and answers, and noise, batches and orders of its own: nothing may differ at all. It works for any estimator whose
     private fits go through `skdp`, with solvers of your own, in pipelines and in other estimators.
 
     Parameters
@@ -39,12 +40,14 @@ def replay(
     estimator : estimator
         Not changed: clones of it are fitted, without their ``budget``.
     X, y : arrays, default=None
-        The other records, for a shape of your choice; small made-up data if None.
+        The other records, for a shape of your choice; if None, small made-up data, and one pair
+        that is large enough for compiled loops.
     neighbours : iterable of skdp.audit.NeighbouringPair, default=None
         Pairs of data sets; if None, pairs with an extreme, null, duplicate, opposite, aligned,
         heavy, light or sparse record in one place.
     groups : array of shape (n_samples,), default=None
-        Whose record each is: handed to ``fit``, and all records of one person differ at once.
+        Whose record each is: handed to ``fit``. All records of one person differ at once, and
+        in some pairs so does their number.
     adjacency : {"zero_out", "replace_one", "label"}, default=None
         Relation to audit, set on the clones; None for the estimator's own.
     thorough : bool, default=False
@@ -64,8 +67,11 @@ def replay(
     The report shows how far statistics moved, without noise. Use made-up or public rows: a report
     on private rows is not private.
 
-    It proves nothing about noise beyond its size and that it is drawn anew for every answer of
-    every fit, nor about records that it did not try; the proofs are in the docstrings of releases.
+    Of noise it tests the size and the independence of earlier noise, of batches how often they hold
+    a record; all tests together raise a false alarm with a probability below 1e-8. It proves
+    nothing about the distribution of noise, nor about records that it did not try; the proofs are
+    in the docstrings of releases. It does not look for what hostile code puts elsewhere, such as
+    in a file.
 
     Examples
     --------
