@@ -93,6 +93,10 @@ class ChargedRelease:
     answers: list[Answer] = field(default_factory=list)
     batches: list[tuple[Indices, int]] = field(default_factory=list)
 
+    def terms(self) -> tuple[object, ...]:
+        """Return the kind, the event, and sensitivity and noise of every answer."""
+        return self.kind, self.event, [(one.event, one.bound, one.std) for one in self.answers]
+
 
 @dataclass(frozen=True)
 class Run:

@@ -32,8 +32,10 @@ def replay(
     moves by no more than the sensitivity that was charged, the noise is what was charged, and all
     fitted attributes, warnings, printed lines and refusals are the same, bit for bit. Whatever
     differs has left by another way than a charged release. On one pair a third fit has the same
-    rows and answers, and noise, batches and orders of its own: nothing may differ at all. It works for any estimator whose
-    private fits go through `skdp`, with solvers of your own, in pipelines and in other estimators.
+    rows and answers, and noise, batches and orders of its own: nothing may differ at all.
+
+    It works for any estimator whose private fits go through `skdp`, with solvers of your own, in
+    pipelines and in other estimators.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ def replay(
     on private rows is not private.
 
     Of noise it tests the size and the independence of earlier noise, of batches how often they hold
-    a record; all tests together raise a false alarm with a probability below 1e-8. It proves
+    a record; all tests together raise a false alarm with a probability below 1e-7. It proves
     nothing about the distribution of noise, nor about records that it did not try; the proofs are
     in the docstrings of releases. It does not look for what hostile code puts elsewhere, such as
     in a file.
