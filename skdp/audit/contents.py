@@ -23,7 +23,7 @@ def as_bytes(value: Any) -> bytes | None:
     that it does not matter which of the equal parts are one object.
     """
     written = io.BytesIO()
-    with contextlib.suppress(pickle.PicklingError, TypeError, AttributeError, RecursionError):
+    with contextlib.suppress(Exception):  # of whatever type: what is not known is a finding
         _FullPickler(written).dump(value)
         return pickle.dumps(pickle.loads(written.getvalue()))
     return None

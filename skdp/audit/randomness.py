@@ -131,7 +131,8 @@ class _Dependence:
     is correlated with that of every earlier place, in both orders of the coordinates, and regressed
     on the places just before. The squared correlation of independent Gaussian vectors of n numbers
     has the distribution Beta(1/2, (n - 1)/2), and the share of variance that k of them explain has
-    Beta(k/2, (n - k)/2): both need only one of the vectors to be isotropic.
+    Beta(k/2, (n - k)/2): both need only one of the vectors to be isotropic. For Laplace noise they
+    are approximate; tests compare both kinds with simulations.
     """
 
     def __init__(self) -> None:
@@ -151,13 +152,13 @@ class _Dependence:
         """Yield the least probable dependence, if it cannot be chance."""
         least, n_tests = 1.0, 0
         for fits in self._fits.values():
-            found = probabilities(np.stack(fits))
+            found = tail_probabilities(np.stack(fits))
             least, n_tests = min([least, *found]), n_tests + len(found)
         if n_tests and least * n_tests < FALSE_ALARM:
             yield "the noise of an answer follows, in part, from that of earlier answers"
 
 
-def probabilities(noise: Array) -> list[float]:
+def tail_probabilities(noise: Array) -> list[float]:
     """Return the p-values of all tests on noise of shape (fits, answers, coordinates)."""
     n_answers, n = noise.shape[1], noise.shape[0] * noise.shape[2]
     forward, backward = (

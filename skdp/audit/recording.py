@@ -99,7 +99,7 @@ class ChargedRelease:
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """A run of a private search.
 
     Attributes
@@ -140,7 +140,7 @@ class RecordingSource(NoiseSource):
     ) -> None:
         self.source_name = source.name
         self.charged: list[ChargedRelease] = []
-        self.runs_made: list[Run] = []
+        self.runs_made: list[RecordedRun] = []
         self.n_answers = 0
         # From a seed, fresh draws would be the same ones.
         self._source = SystemSource() if recorder.fresh else source
@@ -198,7 +198,7 @@ class RecordingSource(NoiseSource):
     def _run(self, number: int) -> Iterator[int]:
         start = len(self._recorder.sources)
         yield number
-        self.runs_made.append(Run(number, start, len(self._recorder.sources)))
+        self.runs_made.append(RecordedRun(number, start, len(self._recorder.sources)))
 
     def coins(self) -> np.random.Generator:
         """Return a generator for choices that need no secrecy: always the recorded one."""
@@ -260,7 +260,7 @@ class Recorder:
         Whose answers are forced.
     fresh : bool
         Whether noise and secret choices are drawn anew all the same.
-    run : Run or None
+    run : RecordedRun or None
         The one run that a private search makes, in place of all that were recorded.
 
     Attributes
@@ -274,7 +274,7 @@ class Recorder:
         Passes over the rows that began while none was.
     """
 
-    def __init__(self, earlier: "Recording | None", fresh: bool, run: Run | None) -> None:
+    def __init__(self, earlier: "Recording | None", fresh: bool, run: RecordedRun | None) -> None:
         self.fresh, self.run = fresh, run
         self.cause = SECRETS if fresh else ROWS
         self.sources: list[RecordingSource] = []
@@ -292,7 +292,7 @@ class Recorder:
         self.sources.append(RecordingSource(source, self, before))
         return self.sources[-1]
 
-    def only(self, run: Run) -> int:
+    def only(self, run: RecordedRun) -> int:
         """Go on with the recorded fits of one run, and return its candidate."""
         assert self._earlier is not None
         self._left = self._earlier.sources[run.start : run.stop]
@@ -336,7 +336,7 @@ class Recording:
         return [one for source in self.sources for one in source.charged]
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[RecordedRun]:
         """The runs of a private search; none if it was no search."""
         return [run for source in self.sources for run in source.runs_made]
 
@@ -359,7 +359,7 @@ def record(
     earlier: Recording | None = None,
     *,
     fresh: bool = False,
-    run: Run | None = None,
+    run: RecordedRun | None = None,
 ) -> Recording:
     """Fit a model and keep a record; with an earlier one, repeat its draws and answers.
 
@@ -372,7 +372,7 @@ def record(
     earlier : Recording, optional
     fresh : bool, default=False
         Whether only answers are repeated, and draws are not.
-    run : Run, optional
+    run : RecordedRun, optional
         The one run to make of those that a search made in the earlier recording.
     """
     recorder = Recorder(earlier, fresh, run)

@@ -13,7 +13,7 @@ from skdp._numbers import shown
 from skdp.accounting import LABEL, Adjacency
 from skdp.audit import neighbours as pairs
 from skdp.audit.comparing import ReplayComparison, ReplayReport
-from skdp.audit.recording import Run, record
+from skdp.audit.recording import RecordedRun, record
 
 
 def replay(
@@ -102,7 +102,7 @@ def replay(
         )
         if is_fresh_due and first.error is None:
             is_fresh_due = False
-            runs: list[Run | None] = [*first.runs] or [None]
+            runs: list[RecordedRun | None] = [*first.runs] or [None]
             others = (record(clone(made), pair.data, first, fresh=True, run=run) for run in runs)
             comparison.compare_fresh(f"{pair.name}, the same with fresh draws", first, others)
     return comparison.report(type(estimator).__name__)

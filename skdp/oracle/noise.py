@@ -74,15 +74,7 @@ class NoiseSource(ABC):
         return answer
 
     def record_batch(self, rows: Indices, n_rows: int) -> None:  # noqa: B027
-        """Take note of the rows that a sampler drew for the release that was charged last.
-
-        Parameters
-        ----------
-        rows : array of int
-            Their numbers, of one draw or of several.
-        n_rows : int
-            Number of rows to draw from.
-        """
+        """Take note of the numbers of the rows, of ``n_rows``, that are drawn for a release."""
 
     def answering(self) -> AbstractContextManager[None]:
         """Return a context in which a release is answered: only there are rows read."""
@@ -152,14 +144,7 @@ class NoiseSource(ABC):
         return np.random.default_rng([int(part) for part in self.integers(2**32, 4)])
 
     def runs(self, n: int, mean: int) -> Iterator[int]:
-        """Yield uniform integers from {0, ..., n - 1}; how many is geometric, one at least.
-
-        Parameters
-        ----------
-        n : int
-        mean : int
-            Expected number of them.
-        """
+        """Yield uniform integers from {0, ..., n - 1}: a geometric number, ``mean`` expected."""
         while True:
             yield int(self.integers(n, 1)[0])
             if self.integers(mean, 1)[0] == 0:

@@ -11,7 +11,7 @@ import skdp
 from benchmarks.bugs import BUGS, GROUPS
 from skdp import audit
 from skdp.audit.neighbours import LARGE, hostile_pairs
-from skdp.audit.randomness import probabilities
+from skdp.audit.randomness import tail_probabilities
 from skdp.model_selection import DPSearchCV
 from skdp.oracle import compiled
 from skdp.solvers import GradientDescent
@@ -86,7 +86,10 @@ def test_secrets_that_are_not_kept_raise_no_alarm(estimator):
 @pytest.mark.parametrize("shape", [(23, 4, 5), (1, 8, 5), (23, 3, 1)])
 def test_independent_noise_looks_dependent_as_seldom_as_is_said(rng, draw, shape):
     found = np.concatenate(
-        [probabilities(getattr(rng, draw)(size=shape)) for _ in range(60_000 // np.prod(shape))]
+        [
+            tail_probabilities(getattr(rng, draw)(size=shape))
+            for _ in range(60_000 // np.prod(shape))
+        ]
     )
     for level in (0.1, 0.01):
         error = np.sqrt(level / len(found))
@@ -96,7 +99,7 @@ def test_independent_noise_looks_dependent_as_seldom_as_is_said(rng, draw, shape
 def test_noise_that_is_partly_that_of_the_answer_before_is_found(rng):
     noise = rng.standard_normal((23, 3, 5))
     noise[:, 2] = 0.6 * noise[:, 2] + 0.8 * noise[:, 0, ::-1]
-    assert min(probabilities(noise)) < 1e-11
+    assert min(tail_probabilities(noise)) < 1e-11
 
 
 class Keeps(skdp.DPRidge):

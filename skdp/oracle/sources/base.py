@@ -130,10 +130,13 @@ class OrderedSource(Source):
 class InMemory(RepeatableSource):
     """Rows whose records are at hand, all at once."""
 
+    _records: Records
+
     @property
-    @abstractmethod
     def records(self) -> Records:
         """All records, for a release that is being answered."""
+        note_read()
+        return self._records
 
     @abstractmethod
     def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> RepeatableSource:

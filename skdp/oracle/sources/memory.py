@@ -74,12 +74,6 @@ class MemorySource(InMemory, OrderedSource):
         self._spare: AnyArray | None = None
         self._views: list[tuple[slice, Records]] | None = None  # of all parts, for many passes
 
-    @property
-    def records(self) -> Records:
-        """All records, for a release that is being answered."""
-        note_read()
-        return self._records
-
     @classmethod
     def of(
         cls,
