@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import logging
+import tempfile
 import warnings
 from dataclasses import replace
 
@@ -13,13 +17,16 @@ from skdp import accounting
 from skdp.accounting.events import Gaussian
 from skdp.fitting import path
 from skdp.linear_model import base, logistic
-from skdp.oracle import Oracle, noise, session
+from skdp.model_selection import DPSearchCV
+from skdp.oracle import Oracle, Solution, noise, session
 from skdp.oracle.exact_sampling import SystemWords
 from skdp.oracle.kernels import clipped_gradients as kernels
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.releases import base as release_base
 from skdp.oracle.releases import gradients, mechanisms, samplers, step_noise
+from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
+from skdp.solvers import Solver
 
 STEP = {"solver": "gd", "scaling": "none"}
 
@@ -42,6 +49,8 @@ def batches(adjacency, sampling="poisson"):
 
 
 BUGS = {}
+# Whose record each of the 60 made-up rows is, for bugs that only groups show.
+GROUPS = {"multipliers_left_out": np.arange(60) // 3}
 
 
 def bug(what, estimator=three_steps):
@@ -54,22 +63,27 @@ def bug(what, estimator=three_steps):
     return register
 
 
-def in_fit(what, before=None, after=None, estimator=three_steps):
+def around_fit(patch, before=None, after=None):
     """Seed a bug around the one path of all fits."""
+    original = base.DPLinearModel._fit
+
+    def fit(self, X, y, *given, **checks):
+        rows = np.clip(np.asarray(X.toarray() if hasattr(X, "toarray") else X), -1e9, 1e9)
+        if before is not None:
+            X = before(self, X, rows, y) if before(self, X, rows, y) is not None else X
+        original(self, X, y, *given, **checks)
+        if after is not None:
+            after(self, rows, y)
+        return self
+
+    patch.setattr(base.DPLinearModel, "_fit", fit)
+
+
+def in_fit(what, before=None, after=None, estimator=three_steps):
+    """Register a bug that is seeded around the one path of all fits."""
 
     def seed(patch):
-        original = base.DPLinearModel._fit
-
-        def fit(self, X, y, *given, **checks):
-            rows = np.clip(np.asarray(X.toarray() if hasattr(X, "toarray") else X), -1e9, 1e9)
-            if before is not None:
-                X = before(self, X, rows, y) if before(self, X, rows, y) is not None else X
-            original(self, X, y, *given, **checks)
-            if after is not None:
-                after(self, rows, y)
-            return self
-
-        patch.setattr(base.DPLinearModel, "_fit", fit)
+        around_fit(patch, before, after)
 
     BUGS[what.replace(" ", "_")] = (what, seed, estimator)
 
@@ -395,3 +409,245 @@ in_fit("coefficients polished without noise", after=_set(
     coef_=lambda s, rows, y: s.coef_ + 1e-9 * rows.mean()))  # fmt: skip
 in_fit("intercept from the mean of the rows", after=_set(
     intercept_=lambda s, rows, y: s.intercept_ - rows.mean(0) @ s.coef_.ravel()))  # fmt: skip
+in_fit("coefficients are a view whose base holds all rows", after=lambda s, rows, y: setattr(
+    s, "coef_", np.append(s.coef_, rows)[: s.coef_.size].reshape(s.coef_.shape)))  # fmt: skip
+in_fit("attribute is a partial function of the rows", after=_set(
+    helper_=lambda s, rows, y: functools.partial(lambda kept: None, rows)))  # fmt: skip
+
+
+class Hiding:
+    """Has rows that its pickle does not show."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __getstate__(self):
+        return {}
+
+
+in_fit("attribute whose pickle hides rows", after=_set(helper_=lambda s, rows, y: Hiding(rows)))
+
+
+@bug("fit returns another object, with rows")
+def another_object(patch):
+    original = logistic.DPLogisticRegression.fit
+
+    @functools.wraps(original)
+    def fit(self, X, *given, **named):
+        found = copy.copy(original(self, X, *given, **named))
+        found.rows_ = X
+        return found
+
+    patch.setattr(logistic.DPLogisticRegression, "fit", fit)
+
+
+def kept_from(patch, owner, name, attribute, of=lambda found: found):
+    """Keep what a function of the oracle returns as an attribute of the model."""
+    original, kept = getattr(owner, name), []
+
+    def function(*given, **named):
+        found = original(*given, **named)
+        kept.append(of(found))
+        return found
+
+    patch.setattr(owner, name, function)
+    around_fit(
+        patch,
+        before=lambda self, X, rows, y: kept.clear(),
+        after=lambda self, rows, y: setattr(self, attribute, list(kept)),
+    )
+
+
+@bug("noise draws kept as an attribute")
+def noise_kept(patch):
+    kept = []
+
+    def noisy(self, statistic, contribution, scale, source):
+        grid = self._grid(contribution, scale)
+        kept.append(source.gaussian(self.std(contribution, scale) / grid, statistic.shape))
+        return grid * (np.rint(statistic / grid) + kept[-1])
+
+    patch.setattr(mechanisms.GaussianNoise, "noisy", noisy)
+    around_fit(
+        patch,
+        before=lambda self, X, rows, y: kept.clear(),
+        after=lambda self, rows, y: setattr(self, "noise_", list(kept)),
+    )
+
+
+@bug("membership of secret batches kept", batches)
+def batches_kept(patch):
+    kept_from(patch, samplers.Poisson, "indices", "batches_")
+
+
+@bug("sizes of secret batches kept", batches)
+def sizes_kept(patch):
+    kept_from(patch, samplers.Poisson, "indices", "sizes_", of=len)
+
+
+@bug("row 0 is in every Poisson batch", batches)
+def always_row_0(patch):
+    original = samplers.Poisson.indices
+    patch.setattr(
+        samplers.Poisson, "indices", lambda self, *given: np.union1d([0], original(self, *given))
+    )
+
+
+def search(adjacency):
+    model = skdp.DPLogisticRegression(
+        classes=[0, 1], max_iter=3, calibration="none", adjacency=adjacency, **STEP
+    )
+    grid = {"C": [0.1, 1.0, 10.0]}
+    return DPSearchCV(model, grid, epsilon=3.0, n_candidates=2, adjacency=adjacency)
+
+
+def kept_of_runs(patch, attribute, of):
+    """Keep something about the runs of a search."""
+    run_one, best_of, kept = DPSearchCV._run, DPSearchCV._best_of_runs, []
+
+    def run(self, *given):
+        kept.append(run_one(self, *given))
+        return kept[-1]
+
+    def best(self, *given):
+        kept.clear()
+        found = best_of(self, *given)
+        setattr(self, attribute, of(kept))
+        return found
+
+    patch.setattr(DPSearchCV, "_run", run)
+    patch.setattr(DPSearchCV, "_best_of_runs", best)
+
+
+@bug("a search keeps its number of runs", search)
+def runs_kept(patch):
+    kept_of_runs(patch, "n_runs_", len)
+
+
+@bug("a search keeps the scores of losing runs", search)
+def scores_kept(patch):
+    kept_of_runs(patch, "scores_", lambda runs: sorted(run.score for run in runs))
+
+
+@bug("noise of a second answer is that of the first, reversed")
+def noise_reversed(patch):
+    original, kept = SystemSource.gaussian, {}
+
+    def gaussian(self, scale, size):
+        before = kept.pop((scale, size), None)
+        if before is not None:
+            return before[::-1].copy()
+        kept[scale, size] = original(self, scale, size)
+        return kept[scale, size].copy()
+
+    patch.setattr(SystemSource, "gaussian", gaussian)
+
+
+@bug("every third noise is a scaled sum of the two before")
+def noise_combined(patch):
+    original, kept = SystemSource.gaussian, {}
+
+    def gaussian(self, scale, size):
+        before = kept.setdefault((scale, size), [])
+        if len(before) == 2:
+            found = np.rint(sum(before) / 2**0.5)
+            before.clear()
+            return found
+        before.append(original(self, scale, size))
+        return before[-1].copy()
+
+    patch.setattr(SystemSource, "gaussian", gaussian)
+
+
+class BestIterate(Solver):
+    """Returns the point of the least training loss, exactly."""
+
+    def automatic(self, public, problem):
+        return {}
+
+    def check_values(self, public, problem):
+        pass
+
+    def solve(self, oracle):
+        points = [oracle.start()]
+        for _ in range(3):
+            points.append(points[-1] - 0.5 * oracle.gradient(points[-1], 0.5))
+        if oracle.is_rehearsal:
+            return Solution(points[-1], 3)
+        records = oracle._source.records
+        rows, n = np.clip(records.X, -10, 10), oracle.public.n_features
+        losses = [np.mean((rows @ point[:n] - records.targets) ** 2) for point in points]
+        return Solution(points[int(np.argmin(losses))], 3)
+
+
+@bug("best iterate chosen by the exact training loss", lambda adjacency: skdp.DPLinearRegression(
+    solver=BestIterate(), scaling="none", adjacency=adjacency))  # fmt: skip
+def best_iterate(patch):
+    pass
+
+
+@bug("statement says half of the epsilon of its releases", one_step)
+def statement_halved(patch):
+    original = session.Plan.statement
+
+    def statement(self, *given):
+        found = original(self, *given)
+        return replace(found, epsilon=found.epsilon / 2)
+
+    patch.setattr(session.Plan, "statement", statement)
+
+
+@bug("no step where the exact mean of the rows is small", one_step)
+def step_withheld(patch):
+    original = Oracle.gradient
+
+    def gradient(self, *given, **named):
+        found = original(self, *given, **named)
+        if self._source is not None and np.abs(self._source.records.X.mean()) < 1:
+            return 0 * found
+        return found
+
+    patch.setattr(Oracle, "gradient", gradient)
+
+
+@bug("a statistic near the one before is answered without noise")
+def noise_withheld(patch):
+    original, before = mechanisms.GaussianNoise.noisy, {}
+
+    def noisy(self, statistic, *given):
+        found = original(self, statistic, *given)
+        last = before.get(statistic.shape, np.inf)
+        before[statistic.shape] = statistic
+        return statistic if np.linalg.norm(statistic - last) < 1 else found
+
+    patch.setattr(mechanisms.GaussianNoise, "noisy", noisy)
+
+
+@bug("a group of many rows counts as many times")
+def multipliers_left_out(patch):
+    patch.setattr(Groups, "multipliers", lambda self: np.ones(len(self.order)))
+
+
+def to_file(model, rows, y):
+    """Write the rows to a file."""
+    with tempfile.TemporaryFile() as file:
+        file.write(rows.tobytes())
+
+
+KEPT = {}
+# Code that hands rows on behind the model's back.
+HOSTILE = {
+    "rows kept on a class": lambda s, rows, y: setattr(Hiding, "rows", rows),
+    "rows kept in a dictionary of a module": lambda s, rows, y: KEPT.update(rows=rows),
+    "rows written to a file": to_file,
+    "rows written to a log": lambda s, rows, y: logging.getLogger("skdp").info("%s", rows),
+    "rows in numpy's global seed": lambda s, rows, y: np.random.seed(  # noqa: NPY002  the bug
+        int(np.abs(rows).sum()) % 2**32
+    ),
+}
+for what, keep in HOSTILE.items():
+    in_fit(what, after=keep)
+# Why no check notices a bug.
+UNNOTICED = {
+    what.replace(" ", "_"): "out of scope: hostile code in the same process" for what in HOSTILE
+}

@@ -3,25 +3,18 @@
 import html
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from skdp._numbers import Array
-from skdp.accounting import Adjacency, walk
-from skdp.audit.recording import Answer, ChargedRelease, Recording, ReplayMismatch
+from skdp.accounting import Adjacency, PrivacyStatement, walk
+from skdp.audit.randomness import Randomness
+from skdp.audit.recording import ROWS, SECRETS, ChargedRelease, Recording, ReplayMismatch
 
 # Relative amount by which noise may fall short of what is listed: products in another order.
 TOLERANCE = 1e-12
-# Standard errors beyond which noise that was drawn is not what it was said to be. A false alarm has
-# probability 1e-9, or less for Laplace noise, whose fourth moment is allowed for.
-SURE = 6.0
-# Decimals, in standard deviations, to which draws of noise are compared with each other: fewer than
-# the grid of mechanisms has (2**-30). Chance repeats two numbers in a row once in 1e15 pairs of
-# answers.
-DECIMALS = 7
 
 
 @dataclass(frozen=True)
@@ -149,8 +142,8 @@ class ReplayComparison:
         self._places: dict[int, ReplayedRelease] = {}
         self._names: list[str] = []
         self._refused: list[str] = []
-        self._noise: dict[str, _Noise] = {}
-        self._repeats = _RepeatedNoise()
+        self._randomness = Randomness()
+        self._priced: list[Any] = []
 
     def compare(self, name: str, first: Recording, second: Recording, relation: Adjacency) -> None:
         """Compare a recording with its repetition on the neighbour.
@@ -171,24 +164,45 @@ class ReplayComparison:
         found = [*self._courses(first, second)]
         if not found and first.error is None:
             found += self._statistics(name, first, second, relation)
-            found += _differences(first, second)
+            found += _differences(first, second, ROWS)
             found += _as_charged(first)
+            found += self._as_stated(first)
+            if first.n_reads_outside:
+                found.append("rows were read while no release was being answered")
         elif not found:
             self._refused.append(name)
         self.findings += [Finding(name, text) for text in found]
         # A seed that was asked for gives every fit the same noise, so one fit says it all.
         if len(self._names) == 1 or _is_secure(first):
-            for charged in first.charged:
-                self._noise.setdefault(charged.kind, _Noise()).add(charged.answers)
-            self._repeats.add(first)
+            self._randomness.add(first)
+
+    def compare_fresh(self, name: str, first: Recording, others: Iterable[Recording]) -> None:
+        """Compare a recording with one on the same rows, its answers forced, its draws fresh.
+
+        Noise and secret choices are all that differs, so nothing may. Of a private search, which
+        shows one of its runs, each of the others makes one run alone: one of them shows the same.
+
+        Parameters
+        ----------
+        name : str
+        first : Recording
+        others : iterable of Recording
+        """
+        least: list[str] | None = None
+        for other in others:
+            found = [*self._courses(first, other, SECRETS, same_runs=not first.runs)]
+            if not found:
+                found += _differences(first, other, SECRETS)
+            if least is None or len(found) < len(least):
+                least = found
+            if not found:
+                break
+        self.findings += [Finding(name, text) for text in least or ()]
 
     def report(self, estimator: str) -> ReplayReport:
         """Return all that was found."""
         found = list(self.findings)
-        for kind, noise in self._noise.items():
-            found += [Finding("all fits", f"{kind}: {text}") for text in noise.findings()]
-        if self._repeats.finding:
-            found.append(Finding("all fits", self._repeats.finding))
+        found += [Finding("all fits", text) for text in self._randomness.findings()]
         if len(self._refused) == len(self._names):
             found.append(Finding("all fits", "every fit was refused: there is nothing to audit"))
         return ReplayReport(
@@ -200,37 +214,48 @@ class ReplayComparison:
         )
 
     @staticmethod
-    def _courses(first: Recording, second: Recording) -> Iterator[str]:
+    def _courses(
+        first: Recording, second: Recording, cause: str = ROWS, same_runs: bool = True
+    ) -> Iterator[str]:
         """Yield what is different about the course of two fits."""
-        if isinstance(second.error, ReplayMismatch):
-            yield str(second.error)
-        elif isinstance(first.error, ReplayMismatch):
-            yield str(first.error)
+        mismatches = [one.error for one in (second, first) if isinstance(one.error, ReplayMismatch)]
+        if mismatches:
+            yield str(mismatches[0])
         elif first.refusal != second.refusal:
             yield "one of the two fits was refused alone, or their refusals differ"
-        elif first.error is None:
-            asked, then = first.charged, second.charged
-            if len(asked) != len(then) or [len(a.answers) for a in asked] != [
-                len(a.answers) for a in then
-            ]:
-                yield f"{len(asked)} releases, but {len(then)} on the neighbour"
-            elif not asked:
+        elif first.error is None and same_runs:
+            here, there = first.charged, second.charged
+            if [len(one.answers) for one in here] != [len(one.answers) for one in there]:
+                yield f"the number of releases depends on {cause}: {len(here)}, {len(there)}"
+            elif not here:
                 yield "a fit without a release"
+            else:
+                yield from (
+                    f"sensitivity or noise of release {place}, {one.kind}, depends on {cause}"
+                    for place, (one, other) in enumerate(zip(here, there, strict=True), 1)
+                    if one.terms() != other.terms()
+                )
+
+    def _as_stated(self, recording: Recording) -> Iterator[str]:
+        """Yield that a statement says less than its own releases cost."""
+        statement = getattr(recording.model, "privacy_", None)
+        if isinstance(statement, PrivacyStatement) and statement not in self._priced:
+            self._priced.append(statement)
+            cost = statement.epsilon_at(statement.delta)
+            if cost > statement.epsilon * (1 + TOLERANCE):
+                yield (
+                    f"the statement says epsilon {statement.epsilon:.6g}; the releases that it "
+                    f"lists cost {cost:.6g}"
+                )
 
     def _statistics(
         self, name: str, first: Recording, second: Recording, relation: Adjacency
     ) -> Iterator[str]:
         """Yield what moved too far, and keep how far everything did."""
         for place, (one, other) in enumerate(zip(first.charged, second.charged, strict=True)):
-            if one.event != other.event or one.kind != other.kind:
-                yield f"release {place + 1} depends on the rows: {one.kind}, {other.kind}"
-                continue
             farthest: tuple[float, float] = (-1.0, 1.0)
             for here, there in zip(one.answers, other.answers, strict=True):
                 sensitivity = here.sensitivity(relation)
-                if (sensitivity, here.std) != (there.sensitivity(relation), there.std):
-                    yield "sensitivity or noise depends on the rows"
-                    continue
                 # Scaled first, so that a huge difference does not overflow into a pass.
                 with np.errstate(over="ignore", invalid="ignore"):  # not a number fails below
                     change = (here.statistic - there.statistic) / sensitivity
@@ -248,10 +273,10 @@ class ReplayComparison:
             self._places[place] = ReplayedRelease(**{**vars(known), "n_answers": n_answers})
 
 
-def _differences(first: Recording, second: Recording) -> Iterator[str]:
+def _differences(first: Recording, second: Recording, cause: str) -> Iterator[str]:
     """Yield what else is different."""
     if first.messages != second.messages:
-        yield "warnings or printed lines depend on the rows"
+        yield f"warnings or printed lines depend on {cause}"
     one, other = first.seen(), second.seen()
     if set(one) != set(other):
         yield f"fitted attributes differ: {', '.join(sorted(set(one) ^ set(other)))}"
@@ -259,7 +284,7 @@ def _differences(first: Recording, second: Recording) -> Iterator[str]:
     different = [name for name in one if one[name] != other[name]]
     if len(different) > 1:
         different = [name for name in different if name != "its pickle"]
-    yield from (f"{name} depends on the rows beyond the releases" for name in different)
+    yield from (f"{name} depends on {cause} beyond the releases" for name in different)
     unknown = sorted(name for name, value in one.items() if value is None)
     yield from (f"{name} cannot be pickled, so what it holds is not known" for name in unknown)
 
@@ -312,69 +337,3 @@ def _is_secure(recording: Recording) -> bool:
     statement = getattr(recording.model, "privacy_", None)
     drawn_by = {source.source_name for source in recording.sources}
     return drawn_by == {"system"} or getattr(statement, "noise_source", "") == "system"
-
-
-class _RepeatedNoise:
-    """Finds noise that was drawn before, in any earlier answer or fit.
-
-    The noise of an answer is compared by its first two numbers; that of a single number, by it and
-    the one before it, from a release of the same kind.
-    """
-
-    def __init__(self) -> None:
-        self.finding = ""
-        self._first_fit: dict[bytes, int] = {}
-        self._before: dict[str, Array] = {}
-        self._n_fits = 0
-
-    def add(self, recording: Recording) -> None:
-        """Take in the noise of a fit."""
-        self._n_fits += 1
-        for charged in recording.charged:
-            for answer in charged.answers:
-                start = answer.noise[:2] if answer.is_noisy else np.empty(0)
-                if len(start) == 1:
-                    before = self._before.get(charged.kind, np.empty(0))
-                    self._before[charged.kind] = start
-                    start = np.append(before, start)
-                if len(start) == 2 and np.isfinite(start).all():
-                    self._compare(start)
-
-    def _compare(self, start: Array) -> None:
-        # Noise with its sign changed is not new, either. Adding 0.0 makes 0.0 of -0.0.
-        digits = ((start * math.copysign(1.0, start[0])).round(DECIMALS) + 0.0).tobytes()
-        if digits in self._first_fit and not self.finding:
-            unit = "answer" if self._first_fit[digits] == self._n_fits else "fit"
-            self.finding = f"the noise of one {unit} came again in another one"
-        self._first_fit.setdefault(digits, self._n_fits)
-
-
-class _Noise:
-    """The size of noise as it was drawn, in standard deviations."""
-
-    def __init__(self) -> None:
-        self._n, self._squares, self._fourths = 0, 0.0, 0.0
-
-    def add(self, answers: list[Answer]) -> None:
-        """Take in the answers to one release."""
-        for answer in answers:
-            if not answer.is_noisy:
-                continue
-            noise = answer.noise
-            if not np.isfinite(noise).all():  # a finding of its own; a nan would hide all others
-                continue
-            self._n += noise.size
-            self._squares += float((noise**2).sum())
-            self._fourths += noise.size * (5.0 if answer.order == 1 else 2.0)
-
-    def findings(self) -> Iterator[str]:
-        """Yield what cannot be chance."""
-        if self._n == 0:
-            yield "there was no noise"
-            return
-        short = (self._n - self._squares) / math.sqrt(self._fourths)
-        if short > SURE:
-            yield (
-                "the noise that was drawn is too small: its standard deviation is "
-                f"{math.sqrt(self._squares / self._n):.3f} of what was said"
-            )

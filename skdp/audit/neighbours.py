@@ -15,7 +15,8 @@ from skdp._numbers import AnyArray
 from skdp.accounting import LABEL, Adjacency
 from skdp.fitting.grouping import label_column, number_labels
 
-N_ROWS, N_FEATURES = 60, 4  # of made-up data: small, as the laws hold for any size
+SMALL = 60, 4  # shape of made-up data: any will do
+LARGE = 1 << 10, 1 << 7  # the same, for numbers enough that compiled loops pass over them
 
 # A record of one of these lengths, in every column, or of their mixtures, has broken something
 # somewhere: overflow, underflow, clipping of zero, rounding.
@@ -30,7 +31,8 @@ LENGTHS = {
 }
 TARGETS = (-1e300, -3.0, 0.0, 1e-310, 1e12)
 WEIGHTS = (1.0, 1e6, 1e300, 5e-324)
-LARGEST_WEIGHT, CLASS_WEIGHT = 1e300, 1e10  # of a record and its class: their product overflows
+CLASS_WEIGHT = 1e10  # of a class, whose product with the largest weight overflows
+SIZES = (1, 2, 40)  # numbers of rows that a group has in place of its own
 PARTS = (1e30, 1e17)  # an entry of a sparse row in two parts, plus and minus this
 
 
@@ -47,7 +49,7 @@ class NeighbouringPair:
     relation : Adjacency
         How the two differ.
     parameters : mapping, default={}
-        Of the estimator, for both fits.
+        What the estimator's parameters are set to, for both.
     """
 
     name: str
@@ -57,14 +59,15 @@ class NeighbouringPair:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-def made_up_data(estimator: Any) -> tuple[AnyArray, AnyArray]:
+def made_up_data(estimator: Any, shape: tuple[int, int] = SMALL) -> tuple[AnyArray, AnyArray]:
     """Return rows and targets that suit an estimator, from a fixed seed."""
     rng = np.random.default_rng(20)
-    X = rng.standard_normal((N_ROWS, N_FEATURES))
+    X = rng.standard_normal(shape)
     if is_classifier(estimator):
         labels = labels_of(estimator, [0, 1])
-        return X, np.asarray(labels)[np.arange(N_ROWS) % len(labels)]
-    return X, X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.1 * rng.standard_normal(N_ROWS)
+        return X, np.asarray(labels)[np.arange(len(X)) % len(labels)]
+    slopes = np.resize([1.0, -1.0, 0.5, 0.0], shape[1])
+    return X, X @ slopes + 0.1 * rng.standard_normal(len(X))
 
 
 def labels_of(estimator: Any, y: ArrayLike) -> list[Any]:
@@ -73,6 +76,14 @@ def labels_of(estimator: Any, y: ArrayLike) -> list[Any]:
         if name.rpartition("__")[2] == "classes" and value is not None:
             return list(value)
     return list(np.unique(np.asarray(y)))
+
+
+def large_pair(estimator: Any, relation: Adjacency, weighted: bool) -> NeighbouringPair:
+    """Return a pair of made-up data large enough for compiled loops."""
+    X, y = made_up_data(estimator, LARGE)
+    relation = relation if weighted else Adjacency.REPLACE_ONE
+    make = _Maker(estimator, X, y, relation, None, weighted)
+    return make.pair("long record among many", 7, np.full(X.shape[1], 1e5), make.targets()[-1])
 
 
 def hostile_pairs(
@@ -149,12 +160,17 @@ def hostile_pairs(
         for turn, weight in enumerate(WEIGHTS):
             value = values[turn % len(values)]
             yield make.pair(f"record of weight {weight:g}", 2, 3 * dense[1], value, weight)
-        # Next to weights of classes, whose products with those of records overflow in one class.
-        heavy = make.pair("record of a heavy class", 2, 3 * dense[1], values[-1], LARGEST_WEIGHT)
-        for name in estimator.get_params():
-            if name.rpartition("__")[2] == "class_weight":
-                yield replace(heavy, parameters={name: {values[-1]: CLASS_WEIGHT}})
-    # 6. Sparse rows, in single precision and with entries in parts.
+    # 6. A heavy record in a heavy class.
+    names = [n for n in estimator.get_params() if n.rpartition("__")[2] == "class_weight"]
+    if names and is_classifier(estimator):
+        by_class = {value: CLASS_WEIGHT if value == values[-1] else 1.0 for value in values}
+        heavy = make.pair("heavy record in a heavy class", 2, dense[1], values[-1], max(WEIGHTS))
+        yield replace(heavy, parameters=dict.fromkeys(names, by_class))
+    # 7. Groups of another number of rows.
+    if groups is not None and getattr(estimator, "adjacency", None) != LABEL:
+        for turn, size in enumerate(SIZES):
+            yield make.resized(f"group of {size} long records", turn, size, long, values[-1])
+    # 8. Sparse rows, in single precision and with entries in parts.
     if get_tags(estimator).input_tags.sparse:
         for name in ("null", "long", "overflowing"):
             row = np.clip(rows[name], -1e30, 1e30)
@@ -190,7 +206,10 @@ class _Maker:
             return [None]
         if is_classifier(self._estimator):
             return labels_of(self._estimator, self._y)
-        return list(TARGETS)
+        if not np.issubdtype(self._y.dtype, np.integer):
+            return list(TARGETS)
+        whole = np.iinfo(self._y.dtype)
+        return [min(max(int(value), whole.min), whole.max) for value in TARGETS]
 
     def pair(
         self,
@@ -227,6 +246,29 @@ class _Maker:
         if getattr(self._estimator, "adjacency", None) != LABEL:
             return other
         return {**there, "y": other["y"]}
+
+    def resized(self, name: str, place: int, size: int, row: Any, target: Any) -> NeighbouringPair:
+        """Return the pair in which a group has ``size`` such records, or those that it had.
+
+        The neighbour has one null record in its place where groups are left out.
+        """
+        plain = self._plain()
+        label = plain["groups"][place]
+        unit = np.flatnonzero(plain["groups"] == label)
+        kept = {key: np.delete(value, unit, axis=0) for key, value in plain.items()}
+        new = {"X": row, "y": target, "sample_weight": 1.0, "groups": label}
+
+        def with_records(number: int) -> dict[str, Any]:
+            return {
+                key: np.insert(value, [place] * number, new[key], axis=0)
+                for key, value in kept.items()
+            }
+
+        there, other = with_records(size), plain
+        if self._relation is Adjacency.ZERO_OUT:
+            other = with_records(1)
+            self._null(other, np.array([place]))
+        return NeighbouringPair(name, there, other, self._relation)
 
     def in_parts(self, part: float, place: int) -> NeighbouringPair:
         """Return a pair in which an entry is stored as ``part`` and minus that.

@@ -1,20 +1,22 @@
-"""Record a fit, answer by answer; repeat it on other rows with the same answers forced."""
+"""Record a fit, answer by answer; repeat it on other rows, or with other noise, answers forced."""
 
 import contextlib
-import inspect
 import io
-import pickle
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
 from skdp._numbers import Array, Indices
 from skdp.accounting import Adjacency, Event, Gaussian, Laplace, ObjectivePerturbed
-from skdp.oracle.noise import NoiseSource, Size, drawing_through
+from skdp.audit.contents import as_bytes
+from skdp.oracle.noise import NoiseSource, Size, SystemSource, drawing_through
+from skdp.oracle.sources.base import noting_reads
+
+# What two fits that are compared differ in.
+ROWS, SECRETS = "the rows", "the noise or secret choices"
 
 
 class ReplayMismatch(RuntimeError):  # noqa: N818  reads as what it says
@@ -73,24 +75,59 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class ChargedRelease:
-    """A release that the ledger charged, and the answers that were given for it."""
+    """A release that the ledger charged, and the answers that were given for it.
+
+    Attributes
+    ----------
+    kind : str
+    event : Event
+    adjacency : Adjacency
+    answers : list of Answer
+    batches : list of (array, int)
+        Numbers of the rows that samplers drew for it, and from how many rows.
+    """
 
     kind: str
     event: Event
     adjacency: Adjacency
     answers: list[Answer] = field(default_factory=list)
+    batches: list[tuple[Indices, int]] = field(default_factory=list)
+
+    def terms(self) -> tuple[object, ...]:
+        """Return the kind, the event, and sensitivity and noise of every answer."""
+        return self.kind, self.event, [(one.event, one.bound, one.std) for one in self.answers]
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run of a private search.
+
+    Attributes
+    ----------
+    number : int
+        Of the candidate.
+    start, stop : int
+        Its private fits are those of the recording from ``start`` to before ``stop``.
+    """
+
+    number: int
+    start: int
+    stop: int
 
 
 class RecordingSource(NoiseSource):
     """A source of noise that keeps every draw and every answer of a fit, or repeats them.
 
-    Draws (noise, and the coins of samplers) and answers are repeated in their order; what is
-    computed from the rows is computed anew, so that it can be compared.
+    Answers are repeated in their order, and so are draws (noise, and the coins of samplers) unless
+    they are to be fresh; what is computed from the rows is computed anew, so that it can be
+    compared.
 
     Parameters
     ----------
     source : NoiseSource
         Where draws come from.
+    recorder : Recorder
+        Of the whole fit, which may have several sources.
     earlier : RecordingSource or None
         The source to repeat.
     """
@@ -98,16 +135,33 @@ class RecordingSource(NoiseSource):
     name = "seeded"
     keeps_record: ClassVar[bool] = True
 
-    def __init__(self, source: NoiseSource, earlier: "RecordingSource | None") -> None:
+    def __init__(
+        self, source: NoiseSource, recorder: "Recorder", earlier: "RecordingSource | None"
+    ) -> None:
         self.source_name = source.name
         self.charged: list[ChargedRelease] = []
+        self.runs_made: list[RecordedRun] = []
         self.n_answers = 0
-        self._source, self._draws = source, list[tuple[object, Any]]()
-        self._earlier = earlier
+        # From a seed, fresh draws would be the same ones.
+        self._source = SystemSource() if recorder.fresh else source
+        self._recorder, self._earlier = recorder, earlier
+        self._draws, self._public_draws = list[tuple[object, Any]](), list[Indices]()
         self._forced = [] if earlier is None else [a for c in earlier.charged for a in c.answers]
 
     def record_charge(self, kind: str, event: Event, scale: float, adjacency: Adjacency) -> None:
         self.charged.append(ChargedRelease(kind, event.scaled(scale), adjacency))
+
+    def record_batch(self, rows: Indices, n_rows: int) -> None:
+        if self.charged:
+            self.charged[-1].batches.append((rows.copy(), n_rows))
+
+    @contextlib.contextmanager
+    def answering(self) -> Iterator[None]:
+        self._recorder.n_answering += 1
+        try:
+            yield
+        finally:
+            self._recorder.n_answering -= 1
 
     def record_answer(
         self,
@@ -119,10 +173,10 @@ class RecordingSource(NoiseSource):
     ) -> Array:
         if self._earlier is not None:
             if self.n_answers >= len(self._forced):
-                raise ReplayMismatch("more releases on the neighbour")
+                raise ReplayMismatch(f"the number of releases depends on {self._recorder.cause}")
             forced = self._forced[self.n_answers].value
             if forced.shape != answer.shape:
-                raise ReplayMismatch("the shape of an answer depends on the rows")
+                raise ReplayMismatch(f"the shape of an answer depends on {self._recorder.cause}")
             answer = forced.copy()
         found = statistic(answer) if callable(statistic) else statistic.copy()
         if not self.charged:
@@ -131,14 +185,39 @@ class RecordingSource(NoiseSource):
         self.n_answers += 1
         return answer
 
+    def runs(self, n: int, mean: int) -> Iterator[int]:
+        """Note each run; there are two at least, so that all but the best can be left out."""
+        if self._recorder.run is not None:
+            yield self._recorder.only(self._recorder.run)
+            return
+        for number in super().runs(n, mean):
+            yield from self._run(number)
+        if len(self.runs_made) == 1:
+            yield from self._run(int(self.integers(n, 1)[0]))
+
+    def _run(self, number: int) -> Iterator[int]:
+        start = len(self._recorder.sources)
+        yield number
+        self.runs_made.append(RecordedRun(number, start, len(self._recorder.sources)))
+
+    def coins(self) -> np.random.Generator:
+        """Return a generator for choices that need no secrecy: always the recorded one."""
+        position, earlier = len(self._public_draws), self._earlier
+        if self._recorder.fresh and earlier and position < len(earlier._public_draws):
+            seed = earlier._public_draws[position]
+        else:
+            seed = self.integers(2**32, 4)
+        self._public_draws.append(seed)
+        return np.random.default_rng([int(part) for part in seed])
+
     def _drawn(self, what: tuple[object, ...], draw: Callable[[], Any]) -> Any:
-        if self._earlier is None:
+        if self._earlier is None or self._recorder.fresh:
             drawn = draw()
         else:
             position = len(self._draws)
             repeated = self._earlier._draws[position : position + 1]
             if not repeated or repeated[0][0] != what:
-                raise ReplayMismatch(f"a draw depends on the rows: {what[0]}")
+                raise ReplayMismatch(f"a draw depends on {self._recorder.cause}: {what[0]}")
             drawn = repeated[0][1]
         self._draws.append((what, drawn.copy()))
         return drawn.copy()
@@ -172,6 +251,58 @@ class RecordingSource(NoiseSource):
         return drawn
 
 
+class Recorder:
+    """Gives every private fit inside a fit a `RecordingSource`.
+
+    Parameters
+    ----------
+    earlier : Recording or None
+        Whose answers are forced.
+    fresh : bool
+        Whether noise and secret choices are drawn anew all the same.
+    run : RecordedRun or None
+        The one run that a private search makes, in place of all that were recorded.
+
+    Attributes
+    ----------
+    cause : str
+        What may differ from the earlier fit.
+    sources : list of RecordingSource
+    n_answering : int
+        How many releases are being answered, one inside the other.
+    n_reads_outside : int
+        Passes over the rows that began while none was.
+    """
+
+    def __init__(self, earlier: "Recording | None", fresh: bool, run: RecordedRun | None) -> None:
+        self.fresh, self.run = fresh, run
+        self.cause = SECRETS if fresh else ROWS
+        self.sources: list[RecordingSource] = []
+        self.n_answering = self.n_reads_outside = 0
+        self._is_repeated, self._left = earlier is not None, list[RecordingSource]()
+        self._earlier = earlier
+        if earlier is not None:
+            self._left = list(earlier.sources)
+
+    def through(self, source: NoiseSource) -> RecordingSource:
+        """Return a source that records what is drawn from another one."""
+        if self._is_repeated and not self._left:
+            raise ReplayMismatch(f"the number of private fits depends on {self.cause}")
+        before = self._left.pop(0) if self._is_repeated else None
+        self.sources.append(RecordingSource(source, self, before))
+        return self.sources[-1]
+
+    def only(self, run: RecordedRun) -> int:
+        """Go on with the recorded fits of one run, and return its candidate."""
+        assert self._earlier is not None
+        self._left = self._earlier.sources[run.start : run.stop]
+        return run.number
+
+    def note_read(self) -> None:
+        """Take note of a pass over the rows."""
+        self.n_reads_outside += self.n_answering == 0
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
     """A fit, and all that could be seen of it.
@@ -186,17 +317,28 @@ class Recording:
         Warnings and printed lines.
     error : Exception or None
         What it was refused with.
+    returned : object
+        What ``fit`` returned.
+    n_reads_outside : int
+        Passes over the rows while no release was being answered.
     """
 
     model: Any
     sources: list[RecordingSource]
     messages: list[str]
     error: Exception | None
+    returned: Any
+    n_reads_outside: int
 
     @property
     def charged(self) -> list[ChargedRelease]:
         """All releases, in order."""
         return [one for source in self.sources for one in source.charged]
+
+    @property
+    def runs(self) -> list[RecordedRun]:
+        """The runs of a private search; none if it was no search."""
+        return [run for source in self.sources for run in source.runs_made]
 
     @property
     def refusal(self) -> str:
@@ -205,37 +347,20 @@ class Recording:
 
     def seen(self) -> dict[str, bytes | None]:
         """Return everything that the model holds, by attribute, as bytes; None where none can."""
-        found = {name: _as_bytes(value) for name, value in vars(self.model).items()}
-        return {**found, "its pickle": _as_bytes(self.model)}
+        found = {name: as_bytes(value) for name, value in vars(self.model).items()}
+        if self.returned is not self.model:
+            found["what fit returned"] = as_bytes(self.returned)
+        return {**found, "its pickle": as_bytes(self.model)}
 
 
-def _as_bytes(value: Any, holders: tuple[int, ...] = ()) -> bytes | None:
-    """Pickle a value; twice, so that it does not matter which of its equal parts are one object.
-
-    What cannot be pickled, as rows refuse to be, is pickled part by part. ``holders`` are the ids
-    of what holds the value.
-    """
-    with contextlib.suppress(pickle.PicklingError, TypeError, AttributeError):
-        return pickle.dumps(pickle.loads(pickle.dumps(value)))
-    if id(value) in holders:
-        return b"a cycle"
-    parts: Any = None
-    if isinstance(value, FunctionType):
-        parts = [value.__qualname__, value.__defaults__, inspect.getclosurevars(value).nonlocals]
-    elif isinstance(value, Mapping):
-        parts = [*value.items()]
-    elif isinstance(value, list | tuple):
-        parts = value
-    elif hasattr(value, "__dict__") and not isinstance(value, type | ModuleType):
-        parts = [type(value).__qualname__, vars(value)]
-    if parts is None:
-        return None
-    found = [_as_bytes(part, (*holders, id(value))) for part in parts]
-    known = [part for part in found if part is not None]
-    return b"|".join(known) if len(known) == len(found) else None
-
-
-def record(model: Any, fit: Mapping[str, Any], earlier: Recording | None = None) -> Recording:
+def record(
+    model: Any,
+    fit: Mapping[str, Any],
+    earlier: Recording | None = None,
+    *,
+    fresh: bool = False,
+    run: RecordedRun | None = None,
+) -> Recording:
     """Fit a model and keep a record; with an earlier one, repeat its draws and answers.
 
     Parameters
@@ -245,31 +370,27 @@ def record(model: Any, fit: Mapping[str, Any], earlier: Recording | None = None)
     fit : mapping
         Arguments of ``fit``, by name.
     earlier : Recording, optional
+    fresh : bool, default=False
+        Whether only answers are repeated, and draws are not.
+    run : RecordedRun, optional
+        The one run to make of those that a search made in the earlier recording.
     """
-    sources: list[RecordingSource] = []
-
-    def through(source: NoiseSource) -> RecordingSource:
-        before = None
-        if earlier is not None:
-            if len(sources) >= len(earlier.sources):
-                raise ReplayMismatch("more private fits on the neighbour")
-            before = earlier.sources[len(sources)]
-        sources.append(RecordingSource(source, before))
-        return sources[-1]
-
-    printed, error = io.StringIO(), None
+    recorder = Recorder(earlier, fresh, run)
+    printed, error, returned = io.StringIO(), None, model
     with (
         warnings.catch_warnings(record=True) as warned,
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
-        drawing_through(through),
+        drawing_through(recorder.through),
+        noting_reads(recorder.note_read),
     ):
         warnings.simplefilter("always")
         # An accountant imports its reference at first use, which warns once, whatever the rows.
         warnings.simplefilter("ignore", ImportWarning)
         try:
-            model.fit(**fit)
+            returned = model.fit(**fit)
         except Exception as refusal:  # of whatever type: it is compared with the other fit's
             error = refusal
     messages = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
-    return Recording(model, sources, [*messages, printed.getvalue()], error)
+    messages.append(printed.getvalue())
+    return Recording(model, recorder.sources, messages, error, returned, recorder.n_reads_outside)

@@ -13,7 +13,7 @@ from skdp._numbers import shown
 from skdp.accounting import LABEL, Adjacency
 from skdp.audit import neighbours as pairs
 from skdp.audit.comparing import ReplayComparison, ReplayReport
-from skdp.audit.recording import record
+from skdp.audit.recording import RecordedRun, record
 
 
 def replay(
@@ -31,20 +31,25 @@ def replay(
     Two data sets that differ in one record must then look alike in everything: every statistic
     moves by no more than the sensitivity that was charged, the noise is what was charged, and all
     fitted attributes, warnings, printed lines and refusals are the same, bit for bit. Whatever
-    differs has left by another way than a charged release. It works for any estimator whose
-    private fits go through `skdp`, with solvers of your own, in pipelines and in other estimators.
+    differs has left by another way than a charged release. On one pair a third fit has the same
+    rows and answers, and noise, batches and orders of its own: nothing may differ at all.
+
+    It works for any estimator whose private fits go through `skdp`, with solvers of your own, in
+    pipelines and in other estimators.
 
     Parameters
     ----------
     estimator : estimator
         Not changed: clones of it are fitted, without their ``budget``.
     X, y : arrays, default=None
-        The other records, for a shape of your choice; small made-up data if None.
+        The other records, for a shape of your choice; if None, small made-up data, and one pair
+        that is large enough for compiled loops.
     neighbours : iterable of skdp.audit.NeighbouringPair, default=None
         Pairs of data sets; if None, pairs with an extreme, null, duplicate, opposite, aligned,
         heavy, light or sparse record in one place.
     groups : array of shape (n_samples,), default=None
-        Whose record each is: handed to ``fit``, and all records of one person differ at once.
+        Whose record each is: handed to ``fit``. All records of one person differ at once, and
+        in some pairs so does their number.
     adjacency : {"zero_out", "replace_one", "label"}, default=None
         Relation to audit, set on the clones; None for the estimator's own.
     thorough : bool, default=False
@@ -64,8 +69,11 @@ def replay(
     The report shows how far statistics moved, without noise. Use made-up or public rows: a report
     on private rows is not private.
 
-    It proves nothing about noise beyond its size and that it is drawn anew for every answer of
-    every fit, nor about records that it did not try; the proofs are in the docstrings of releases.
+    Of noise it tests the size and the independence of earlier noise, of batches how often they hold
+    a record; all tests together raise a false alarm with a probability below 1e-7. It proves
+    nothing about the distribution of noise, nor about records that it did not try; the proofs are
+    in the docstrings of releases. It does not look for what hostile code puts elsewhere, such as
+    in a file.
 
     Examples
     --------
@@ -75,19 +83,28 @@ def replay(
     (True, True)
     """
     plain = audited_clone(estimator, adjacency)
-    if X is None:
+    is_made_up = X is None
+    if is_made_up:
         X, y = pairs.made_up_data(estimator)
     relation = relation_of(plain)
     weighted = takes_weights(plain, X, y, groups)
     if neighbours is None:
         neighbours = pairs.hostile_pairs(plain, X, y, relation, groups, weighted, thorough)
+        if is_made_up and groups is None:
+            neighbours = [*neighbours, pairs.large_pair(plain, relation, weighted)]
     comparison = ReplayComparison()
+    is_fresh_due = True
     for pair in neighbours:
-        model = clone(plain).set_params(**pair.parameters)
-        first = record(clone(model), pair.data)
+        made = clone(plain).set_params(**pair.parameters)
+        first = record(clone(made), pair.data)
         comparison.compare(
-            pair.name, first, record(clone(model), pair.neighbour, first), pair.relation
+            pair.name, first, record(clone(made), pair.neighbour, first), pair.relation
         )
+        if is_fresh_due and first.error is None:
+            is_fresh_due = False
+            runs: list[RecordedRun | None] = [*first.runs] or [None]
+            others = (record(clone(made), pair.data, first, fresh=True, run=run) for run in runs)
+            comparison.compare_fresh(f"{pair.name}, the same with fresh draws", first, others)
     return comparison.report(type(estimator).__name__)
 
 

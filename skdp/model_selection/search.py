@@ -249,13 +249,12 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         best = None
         with warnings.catch_warnings():  # they would tell which candidates were drawn
             warnings.simplefilter("ignore")
-            while True:
-                number = int(drawn_from.integers(len(ready), 1)[0])
+            for number in drawn_from.runs(len(ready), int(self.n_candidates)):
                 # Rows of its own: a step may write into them, which later runs would tell.
                 run = self._run(ready, number, sides(), terms, metric, drawn_from)
                 best = run if run.beats(best) else best
-                if drawn_from.integers(int(self.n_candidates), 1)[0] == 0:
-                    return best if best is not None else run
+        assert best is not None  # there is one run at least
+        return best
 
     def _run(
         self,

@@ -4,7 +4,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import ClassVar, Literal, NoReturn, SupportsIndex, TypeAlias
 
@@ -73,6 +73,13 @@ class NoiseSource(ABC):
         """
         return answer
 
+    def record_batch(self, rows: Indices, n_rows: int) -> None:  # noqa: B027
+        """Take note of the numbers of the rows, of ``n_rows``, that are drawn for a release."""
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Return a context in which a release is answered: only there are rows read."""
+        return nullcontext()
+
     @abstractmethod
     def gaussian(self, scale: float, size: Size) -> Array:
         """Draw round(scale * Z), Z standard normal.
@@ -135,6 +142,13 @@ class NoiseSource(ABC):
     def coins(self) -> np.random.Generator:
         """Return a generator for choices that need no secrecy, reproducible if the noise is."""
         return np.random.default_rng([int(part) for part in self.integers(2**32, 4)])
+
+    def runs(self, n: int, mean: int) -> Iterator[int]:
+        """Yield uniform integers from {0, ..., n - 1}: a geometric number, ``mean`` expected."""
+        while True:
+            yield int(self.integers(n, 1)[0])
+            if self.integers(mean, 1)[0] == 0:
+                return
 
     def choose(self, n: int, m: int) -> Indices:
         """Draw a uniform subset of m of range(n), without replacement.

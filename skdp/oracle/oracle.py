@@ -129,7 +129,8 @@ class Oracle:
             self._noise_source.record_charge(
                 release.kind, event, context.scale, self.public.adjacency
             )
-        answer = release.answer(self._source, context, self._noise_source)
+        with self._noise_source.answering():
+            answer = release.answer(self._source, context, self._noise_source)
         if self._on_release is not None and not is_public:
             self._on_release(release.kind, self._ledger.entries)
         return answer

@@ -228,7 +228,7 @@ def test_a_seed_that_was_asked_for_may_repeat_its_noise():
 
 def test_a_report_is_text_html_and_json():
     report = audit.replay(skdp.DPRidge(**FEW))
-    assert str(report).startswith("replay of DPRidge on 23 pairs: nothing beyond")
+    assert str(report).startswith("replay of DPRidge on 24 pairs: nothing beyond")
     assert "<td>gradient</td>" in report._repr_html_()
     found = json.loads(json.dumps(report.to_dict()))
     assert found["ok"] is True

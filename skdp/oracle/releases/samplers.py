@@ -66,7 +66,9 @@ class IndexSampler(Sampler):
 
     def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
         rows = base.require_kind(source, MemorySource)
-        return rows.take(self.indices(rows, noise_source))
+        indices = self.indices(rows, noise_source)
+        noise_source.record_batch(indices, rows.n_rows)
+        return rows.take(indices)
 
     def draw_many(
         self, source: MemorySource, n_draws: int, noise_source: NoiseSource
@@ -336,4 +338,6 @@ def batches_in_blocks(
             indices = np.concatenate(drawn)
             edges = np.concatenate(([0], np.cumsum([len(one) for one in drawn])))
             shares = divisors[start : start + count]
+        for first, stop in itertools.pairwise(edges if noise_source.keeps_record else ()):
+            noise_source.record_batch(indices[first:stop], rows.n_rows)
         yield indices, edges, shares

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from skdp.oracle.noise import NoiseSource
@@ -26,6 +28,26 @@ STREAMED = frozenset({ORDERED})
 PARTITIONED = frozenset({REPEATABLE})
 
 Kind = TypeVar("Kind", bound="Source")
+
+
+_on_read: ContextVar[Callable[[], None] | None] = ContextVar("on_read", default=None)
+
+
+@contextmanager
+def noting_reads(note: Callable[[], None]) -> Iterator[None]:
+    """Call ``note`` whenever rows are read in this thread, inside the block."""
+    token = _on_read.set(note)
+    try:
+        yield
+    finally:
+        _on_read.reset(token)
+
+
+def note_read() -> None:
+    """Say that rows are going to be read, to whoever records the fit."""
+    note = _on_read.get()
+    if note is not None:
+        note()
 
 
 class Source(ABC):
@@ -108,7 +130,13 @@ class OrderedSource(Source):
 class InMemory(RepeatableSource):
     """Rows whose records are at hand, all at once."""
 
-    records: Records
+    _records: Records
+
+    @property
+    def records(self) -> Records:
+        """All records, for a release that is being answered."""
+        note_read()
+        return self._records
 
     @abstractmethod
     def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> RepeatableSource:

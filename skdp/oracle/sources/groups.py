@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import Array, Indices
-from skdp.oracle.sources.base import BlockFunction, added_in_pairs
+from skdp.oracle.sources.base import BlockFunction, added_in_pairs, note_read
 from skdp.oracle.sources.memory import Divisions, Map, MemorySource
 from skdp.oracle.sources.records import Records, grouped_part_rows, slices
 
@@ -186,7 +186,7 @@ class GroupedSource(MemorySource):
     def take(self, indices: Indices) -> GroupedSource:
         """Return the groups with these numbers, their rows copied."""
         rows, groups = self.groups.take(indices)
-        return GroupedSource(self.records[rows], groups, self.row_bound, self._spread)
+        return GroupedSource(self._records[rows], groups, self.row_bound, self._spread)
 
     # ------------------------------------------------------------------ passes over all rows
 
@@ -196,9 +196,10 @@ class GroupedSource(MemorySource):
         The size of a part is public. Their number, and which rows are in one, is not: the bound on
         what a record adds allows for any (`skdp.oracle.sources.records.summation_depth`).
         """
+        note_read()
 
         def over(part: slice) -> Any:
-            return function(self.records[part], *(one[part] for one in rows), *arguments)
+            return function(self._records[part], *(one[part] for one in rows), *arguments)
 
         return added_in_pairs(self._spread(over, self._parts))
 
@@ -209,11 +210,12 @@ class GroupedSource(MemorySource):
 
         The number of groups in a block is public. Row vectors are those of all rows.
         """
+        note_read()
 
         def over(groups: Groups) -> Any:
-            return function(GroupBlock(self.records, groups), *rows, *arguments)
+            return function(GroupBlock(self._records, groups), *rows, *arguments)
 
-        n_numbers = self.records.n_parameters * max(1, *(one.shape[-1] for one in rows))
+        n_numbers = self._records.n_parameters * max(1, *(one.shape[-1] for one in rows))
         step = grouped_part_rows(n_numbers)
         blocks = (self.groups.between(i, i + step) for i in range(0, max(self.n_rows, 1), step))
         return added_in_pairs(self._spread(over, list(blocks)))

@@ -24,6 +24,7 @@ from skdp.oracle.sources.base import (
     InMemory,
     OrderedSource,
     RepeatableSource,
+    note_read,
     require_kind,
 )
 from skdp.oracle.sources.column_map import Columns, Scaling
@@ -64,7 +65,7 @@ class MemorySource(InMemory, OrderedSource):
     arrives_in_order = False
 
     def __init__(self, records: Records, row_bound: float | None = None, spread: Map = map) -> None:
-        self.records, self.row_bound = records, row_bound
+        self._records, self.row_bound = records, row_bound
         self.n_rows = records.n_rows
         self._spread, self._parts = spread, records.parts()
         self._divisions = Divisions(records.n_rows)
@@ -91,8 +92,9 @@ class MemorySource(InMemory, OrderedSource):
 
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
         """Sum a function over parts of the rows, in their order, whichever is done first."""
+        note_read()
         if self._views is None:
-            self._views = [(part, self.records[part]) for part in self._parts]
+            self._views = [(part, self._records[part]) for part in self._parts]
 
         def over(view: tuple[slice, Records]) -> Any:
             part, records = view
@@ -104,9 +106,10 @@ class MemorySource(InMemory, OrderedSource):
         """Return a number, or some, for every row, for `total`; the last ones are kept."""
         known = self._row_vectors.get(function)
         if known is None or not all(map(operator.is_, known[0], arguments)):
+            note_read()
 
             def over(part: slice) -> Array:
-                return np.asarray(function(self.records[part], *arguments))
+                return np.asarray(function(self._records[part], *arguments))
 
             found = np.concatenate(list(self._spread(over, self._parts)))
             known = self._row_vectors[function] = arguments, found
@@ -125,21 +128,21 @@ class MemorySource(InMemory, OrderedSource):
         spare = self._spare if instead_of is None else self._memory_of(instead_of)
         if scaling.columns is not None:
             self._spare = None
-        return self._rows_in(scaling, row_bound, self.records.constant, spare)
+        return self._rows_in(scaling, row_bound, self._records.constant, spare)
 
     def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> MemorySource:
         """Return the rows mapped without a range or a bound, their constant feature of size 1.
 
         A copy of the rows that ``instead_of`` has is overwritten: it is of no use afterwards.
         """
-        constant = float(self.records.constant != 0)
+        constant = float(self._records.constant != 0)
         return self._rows_in(scaling, None, constant, self._memory_of(instead_of))
 
     def _rows_in(
         self, scaling: Scaling, row_bound: float | None, constant: float, spare: AnyArray | None
     ) -> MemorySource:
         """Return the rows mapped, with another bound and constant; a copy is made in ``spare``."""
-        old = self.records
+        old = self._records
         X, targets, columns, base = old.stored, old.targets, old.columns, old.base
         if scaling.columns is not None:
             X, columns, base = self._mapped(scaling.columns, old.X, constant, spare)
@@ -153,8 +156,8 @@ class MemorySource(InMemory, OrderedSource):
 
     def _memory_of(self, former: RepeatableSource) -> AnyArray | None:
         """Return the copy of these rows that another source holds, None if it holds none."""
-        stored = require_kind(former, MemorySource).records.stored
-        return None if stored is self.records.stored or sparse.issparse(stored) else stored
+        stored = require_kind(former, MemorySource)._records.stored
+        return None if stored is self._records.stored or sparse.issparse(stored) else stored
 
     def _with_records(self, records: Records, row_bound: float | None) -> MemorySource:
         """Return a source of the same rows in another form."""
@@ -210,12 +213,12 @@ class MemorySource(InMemory, OrderedSource):
         MemoryError
             If there is not enough. A fit that ran out of memory later would have lost its budget.
         """
-        X, is_sparse = self.records.stored, self.records.is_sparse
+        X, is_sparse = self._records.stored, self._records.is_sparse
         if transformed and not is_sparse and self._copies_fit(X):
             self._spare = np.empty(X.shape, dtype=X.dtype)
         # Norms, factors and residuals of a whole pass; blocks of all threads, sparse ones with
         # several numbers for an entry, or written out.
-        n_rows = self.records.n_rows
+        n_rows = self._records.n_rows
         if is_sparse:
             at_once = min(1.0, block_rows(n_rows, X.shape[1], True, True) / max(n_rows, 1))
             written = 3 * COPIED_BYTES // 8
@@ -230,7 +233,7 @@ class MemorySource(InMemory, OrderedSource):
 
     def take(self, indices: Indices) -> MemorySource:
         """Return the rows with these numbers, copied."""
-        return MemorySource(self.records[indices], self.row_bound, self._spread)
+        return MemorySource(self._records[indices], self.row_bound, self._spread)
 
     def shuffled_block(
         self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skdp._numbers import AnyArray, Array
-from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs
+from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs, note_read
 from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.records import MAX_PARTS, Records, block_rows
 
@@ -172,6 +172,7 @@ class PartitionedSource(RepeatableSource):
         self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
     ) -> Any:
         """Sum a function over the partitions in pairs, in their order, whichever is done first."""
+        note_read()
         task = replace(self._task, function=function, arguments=arguments, vectors=rows)
         return added_in_pairs(self._sums(task))
 

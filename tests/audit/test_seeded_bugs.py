@@ -1,0 +1,163 @@
+"""What replay sees beside rows: secrets that a fit keeps, dependent noise, hidden parts, reads."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import skdp
+from benchmarks.bugs import BUGS, GROUPS
+from skdp import audit
+from skdp.audit.neighbours import LARGE, hostile_pairs
+from skdp.audit.randomness import tail_probabilities
+from skdp.model_selection import DPSearchCV
+from skdp.oracle import compiled
+from skdp.solvers import GradientDescent
+
+FEW = {"solver": "gd", "max_iter": 4, "scaling": "none"}
+SECRETS = "{} depends on the noise or secret choices beyond the releases"
+SEEN = {
+    "noise_kept": SECRETS.format("noise_"),
+    "batches_kept": SECRETS.format("batches_"),
+    "sizes_kept": SECRETS.format("sizes_"),
+    "runs_kept": SECRETS.format("n_runs_"),
+    "scores_kept": SECRETS.format("scores_"),
+    "noise_reversed": "came again in another one",
+    "noise_combined": "follows, in part, from that of earlier answers",
+    "best_iterate": "rows were read while no release was being answered",
+    "step_withheld": "rows were read while no release was being answered",
+    "noise_withheld": "the noise that was drawn is too small",
+    "statement_halved": "the statement says epsilon 2; the releases that it lists cost 4",
+    "coefficients_are_a_view_whose_base_holds_all_rows": "coef_ depends on the rows",
+    "attribute_is_a_partial_function_of_the_rows": "helper_ depends on the rows",
+    "attribute_whose_pickle_hides_rows": "helper_ depends on the rows",
+    "another_object": "what fit returned depends on the rows",
+    "always_row_0": "batches do not hold records as often as was charged: 1 of the time",
+    "twice_the_rate": "batches do not hold records as often as was charged",
+    "rate_squared": "batches do not hold records as often as was charged",
+    "multipliers_left_out": "a gradient statistic moved by",
+}
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning", "ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize("name", SEEN)
+def test_a_seeded_bug_is_seen(name, monkeypatch):
+    _, seed, estimator = BUGS[name]
+    seed(monkeypatch)
+    report = audit.replay(estimator("zero_out"), groups=GROUPS.get(name))
+    assert any(SEEN[name] in finding.text for finding in report.findings), report
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning", "ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPSearchCV(
+            skdp.DPLogisticRegression(classes=[0, 1], **FEW),
+            {"C": [0.1, 1]},
+            epsilon=3.0,
+            n_candidates=2,
+        ),
+        skdp.DPRidge(solver=GradientDescent(max_iter=6, batch_size=20), scaling="none"),
+        skdp.DPRidge(
+            solver=GradientDescent(max_iter=6, batch_size=20, sampling="fixed_size"),
+            adjacency="replace_one",
+            scaling="none",
+        ),
+        skdp.DPRidge(
+            solver="shuffled_sgd",
+            max_iter=20,
+            scaling="none",
+            noise_source="seeded",
+            random_state=0,
+        ),
+    ],
+    ids=["search", "poisson", "fixed size", "seeded pass"],
+)
+def test_secrets_that_are_not_kept_raise_no_alarm(estimator):
+    report = audit.replay(estimator)
+    assert report.ok, report
+    assert not report.refused
+
+
+@pytest.mark.parametrize("draw", ["standard_normal", "laplace"])
+@pytest.mark.parametrize("shape", [(23, 4, 5), (1, 8, 5), (23, 3, 1)])
+def test_independent_noise_looks_dependent_as_seldom_as_is_said(rng, draw, shape):
+    found = np.concatenate(
+        [
+            tail_probabilities(getattr(rng, draw)(size=shape))
+            for _ in range(60_000 // np.prod(shape))
+        ]
+    )
+    for level in (0.1, 0.01):
+        error = np.sqrt(level / len(found))
+        assert (found < level).mean() < 1.3 * level + 4 * error
+
+
+def test_noise_that_is_partly_that_of_the_answer_before_is_found(rng):
+    noise = rng.standard_normal((23, 3, 5))
+    noise[:, 2] = 0.6 * noise[:, 2] + 0.8 * noise[:, 0, ::-1]
+    assert min(tail_probabilities(noise)) < 1e-11
+
+
+class Keeps(skdp.DPRidge):
+    """Keeps the number of its rows, which groups are there to hide."""
+
+    def fit(self, X, y, sample_weight=None, groups=None):
+        super().fit(X, y, sample_weight, groups=groups)
+        self.n_kept_ = X.shape[0]
+        return self
+
+
+def test_the_number_of_rows_of_a_group_is_hidden():
+    X, y = audit.made_up_data(skdp.DPRidge())
+    assert audit.replay(Keeps(**FEW), X, y).ok
+    groups = np.arange(len(X)) // 3
+    assert audit.replay(skdp.DPRidge(**FEW), X, y, groups=groups).ok
+    report = audit.replay(Keeps(**FEW), X, y, groups=groups)
+    assert {str(finding) for finding in report.findings} == {
+        f"group of {number} long records: n_kept_ depends on the rows beyond the releases"
+        for number in (2, 40)
+    }
+
+
+class Overflows(skdp.DPLogisticRegression):
+    """Warns where the product of the weights of a record and of its class overflows."""
+
+    def fit(self, X, y, sample_weight=None):
+        by_class = (self.class_weight or {}).get(1, 1.0)
+        if sample_weight is not None and np.max(sample_weight * (y == 1)) > 1e308 / by_class:
+            warnings.warn("overflow", RuntimeWarning, stacklevel=2)
+        return super().fit(X, y, sample_weight)
+
+
+def test_weights_of_records_and_classes_are_multiplied():
+    found = audit.replay(Overflows(classes=[0, 1], **FEW)).findings
+    assert [str(finding) for finding in found] == [
+        "heavy record in a heavy class: warnings or printed lines depend on the rows"
+    ]
+
+
+def test_compiled_loops_are_replayed(monkeypatch):
+    pytest.importorskip("numba", reason="compiled loops need numba: pip install 'skdp[fast]'")
+    from skdp.oracle.kernels import twins
+
+    assert np.prod(LARGE) >= compiled.LEAST_NUMBERS
+    original = twins.compiled_clipped_gradients
+    monkeypatch.setattr(twins, "compiled_clipped_gradients", lambda *given: 1.5 * original(*given))
+    found = {finding.pair for finding in audit.replay(skdp.DPRidge(**FEW)).findings}
+    assert found == {"long record among many"}
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int16", "uint8"])
+def test_targets_may_be_integers(dtype):
+    X, y = audit.made_up_data(skdp.DPRidge())
+    whole = np.clip(np.rint(3 * y), 0, 9).astype(dtype)
+    pairs = list(hostile_pairs(skdp.DPRidge(), X, whole, skdp.accounting.Adjacency.REPLACE_ONE))
+    assert {pair.data["y"].dtype for pair in pairs} == {whole.dtype}
+    limits = {np.iinfo(dtype).min, min(np.iinfo(dtype).max, 10**12)}
+    assert limits <= {value for pair in pairs for value in pair.data["y"].tolist()}
+    report = audit.replay(skdp.DPRidge(**FEW), X, whole)
+    assert report.ok, report
