@@ -56,6 +56,12 @@ def test_rows_that_know_sums_are_found():
     }
 
 
+def test_the_package_imports_neither_benchmarks_nor_tests():
+    assert forbidden_imports(SKDP, "skdp", ("benchmarks", "tests")) == set()
+    package = made_up(skdp__planning__bounds="from benchmarks.papers.theory import exact_budget")
+    assert len(forbidden_imports(package, "skdp", ("benchmarks", "tests"))) == 1
+
+
 def attributes_read(package, room, names):
     """Attributes of these names that files in a room read."""
     return {
