@@ -36,8 +36,8 @@ from skdp.oracle import (
 )
 from skdp.oracle.session import Stages
 from skdp.oracle.sources.base import Source
+from skdp.oracle.sources.block_sizes import row_parts
 from skdp.oracle.sources.memory import Map, row_threads
-from skdp.oracle.sources.records import row_parts
 from skdp.oracle.sources.sparse_rows import canonical
 from skdp.solvers import Solver
 

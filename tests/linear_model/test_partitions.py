@@ -16,6 +16,7 @@ import skdp
 from skdp.fitting import partitions
 from skdp.fitting.partitions import ParquetColumns
 from skdp.oracle.noise import SystemSource
+from skdp.oracle.sources.block_sizes import MAX_PARTS
 from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.partitioned import (
     PartitionedSource,
@@ -23,7 +24,6 @@ from skdp.oracle.sources.partitioned import (
     SumTask,
     require_few_partitions,
 )
-from skdp.oracle.sources.records import MAX_PARTS
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 4)) * [1.0, 5.0, 0.1, 2.0] + 1

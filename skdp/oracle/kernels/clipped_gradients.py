@@ -30,8 +30,9 @@ from skdp.oracle.kernels.residuals import (
     weighted_residuals,
 )
 from skdp.oracle.kernels.row_arrays import RowArrays, row_arrays, vector
+from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows, summation_depth
 from skdp.oracle.sources.column_map import standardise_rows
-from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, block_rows, summation_depth
+from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.sparse_rows import growth_of_rounding
 
 # Entries (float64) of a tile, the piece of a block that goes through both matrix products at once:
@@ -282,8 +283,8 @@ def gradient_rounding(
     at most (two norms, limits and products; u is the unit roundoff). A floating-point sum of k
     terms is off by at most ``k u sum |terms|`` to first order, in any order of summation (Higham
     2002, eq. 3.4 and sec. 4.2), here in L2 norm by ``k u n C``; two neighbouring sums by twice as
-    much. k is :func:`skdp.oracle.sources.records.summation_depth`. The factor 1.01 covers higher
-    orders.
+    much. k is :func:`skdp.oracle.sources.block_sizes.summation_depth`. The factor 1.01 covers
+    higher orders.
 
     With groups n is their number: the terms of a group, each multiplied by its share, add up to C
     in norm, however many they are, and k holds for any number of rows.

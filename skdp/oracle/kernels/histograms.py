@@ -22,7 +22,8 @@ from skdp.oracle.compiled import (
     dispatch_compiled,
 )
 from skdp.oracle.kernels.row_arrays import unit_arrays, vector
-from skdp.oracle.sources.records import Records, block_rows
+from skdp.oracle.sources.block_sizes import block_rows
+from skdp.oracle.sources.records import Records
 
 Counts = NDArray[Any]  # whole numbers, or sums of multipliers
 Places = Callable[[AnyArray, Any], NDArray[np.intp]]

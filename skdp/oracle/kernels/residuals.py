@@ -84,10 +84,6 @@ LARGEST = float(np.finfo(np.float64).max)
 # exact, and so is what subtracting it leaves of x.
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 INVERSE_LN2 = 1.4426950408889634
-# Coefficients of the series: Ck is 1 / k!.
-C2, C3, C4, C5, C6, C7 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
-C8, C9, C10, C11 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800
-C12, C13 = 1 / 479001600, 1 / 6227020800
 
 
 @compile_inner()
@@ -104,9 +100,9 @@ def _exponentials(values: VectorOut, bits: IntegersOut) -> None:
         k = np.floor(x * INVERSE_LN2 + 0.5)
         r = (x - k * LN2_HIGH) - k * LN2_LOW
         bits[i] = (np.int64(k) + 1023) << 52  # read as a float64, these are 2**k
-        p = C10 + r * (C11 + r * (C12 + r * C13))
-        p = C6 + r * (C7 + r * (C8 + r * (C9 + r * p)))
-        p = C2 + r * (C3 + r * (C4 + r * (C5 + r * p)))
+        p = 1 / 3628800 + r * (1 / 39916800 + r * (1 / 479001600 + r * (1 / 6227020800)))
+        p = 1 / 720 + r * (1 / 5040 + r * (1 / 40320 + r * (1 / 362880 + r * p)))
+        p = 1 / 2 + r * (1 / 6 + r * (1 / 24 + r * (1 / 120 + r * p)))
         values[i] = 1.0 + (r + r * r * p)
     for i in range(values.shape[0]):
         values[i] *= powers[i]

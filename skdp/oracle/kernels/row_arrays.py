@@ -6,7 +6,7 @@ import numpy as np
 
 from skdp._numbers import AnyArray, Array
 from skdp.oracle.compiled import Rows, Vector
-from skdp.oracle.sources.column_map import ColumnMap, UnitArrays, is_plain, read_only
+from skdp.oracle.sources.column_map import UnitArrays, is_plain, read_only
 from skdp.oracle.sources.records import Records
 
 EMPTY = read_only(np.zeros(0))
@@ -65,7 +65,7 @@ def unit_arrays(records: Records) -> UnitArrays | None:
         return None
     if records.columns is None:
         return AS_STORED
-    return records.columns.units if isinstance(records.columns, ColumnMap) else None
+    return records.columns.units
 
 
 def vector(values: AnyArray | None) -> Array:

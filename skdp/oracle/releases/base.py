@@ -180,9 +180,9 @@ class Statistic(ABC):
     def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
         """Return the bound on one record's part in a statistic of at most ``n_rows`` rows."""
 
-    @abstractmethod
     def shape(self, context: PublicContext) -> tuple[int, ...]:
-        """Return the shape of the statistic."""
+        """Return the shape of the statistic, by default that of one number."""
+        return (1,)
 
     @abstractmethod
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:

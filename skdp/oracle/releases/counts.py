@@ -34,9 +34,6 @@ class _Count(base.Statistic):
         # A sum of at most 2**53 ones is exact: rounding adds nothing.
         return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
 
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return (1,)
-
 
 def count_short(
     records: Records, loss: Loss, point: Array, limit: float, of_gradients: bool

@@ -11,7 +11,8 @@ from skdp.objective import Loss
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import UNIT_ROUNDOFF, Records, quotient, row_norms
+from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
+from skdp.oracle.sources.records import Records, quotient, row_norms
 
 VECTOR_ROUNDING = 64.0 * UNIT_ROUNDOFF  # relative error of a clipped vector of five entries
 

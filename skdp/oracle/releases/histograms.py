@@ -10,7 +10,7 @@ from skdp._numbers import Array
 from skdp.oracle.kernels.histograms import N_MAGNITUDES, bin_counts, magnitude_counts
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import UNIT_ROUNDOFF
+from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 
 MAX_LOG_WEIGHT = 30  # keeps weighted counts of up to 2**33 rows exact in float64
 

@@ -15,8 +15,8 @@ from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import NORM_SLACK, gradient_contribution, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.sources.base import IN_ONE_PLACE, REPEATABLE, Source, require_kind
+from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import UNIT_ROUNDOFF
 
 
 @base.audited

@@ -254,9 +254,6 @@ class ResidualSquares(base.Statistic):
         bound = self.bound**2 * (1 + slack)
         return base.Contribution(bound, spread=1.0, size=1, total=n_rows * bound)
 
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return (1,)
-
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point")
         total = rows.total(residual_squares, context.problem.loss, self.point, self.bound)

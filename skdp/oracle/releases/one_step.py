@@ -310,9 +310,6 @@ class CutCount(_OfWhitenedRows):
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
 
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return (1,)
-
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         return np.array([rows.total(count_cut, *self._arguments(context))])
 
@@ -391,9 +388,6 @@ class CappedResiduals(base.Statistic):
         slack = gradient_rounding(n_rows, public.n_features, 1, public.sparse, public.grouped)
         bound = self.bound * (1 + slack)
         return base.Contribution(bound, spread=2.0, size=1, total=n_rows * bound)
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return (1,)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point")

@@ -21,7 +21,7 @@ from skdp.oracle.sources.base import (
     Source,
     require_kind,
 )
-from skdp.oracle.sources.records import UNIT_ROUNDOFF
+from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 
 OUTPUT_NOISE = 30.0  # relative to the noise on the objective, each in its own unit
 SLACK = 4.0  # tolerance in units of what rounding can do to a gradient

@@ -166,9 +166,6 @@ class UnitSum(base.Statistic):
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return base.Contribution(1.0, spread=2.0, size=1, total=max(1.0, float(n_rows)))
 
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return (1,)
-
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         _require_columns(self, context, self.column)
         return np.array([rows.total(unit_sum, self.column, context.public.n_rows)])

@@ -19,9 +19,9 @@ from skdp.oracle.releases.gradients import gradient_contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.step_noise import StepNoise
 from skdp.oracle.sources.base import ORDERED, OrderedSource, Source, require_kind
+from skdp.oracle.sources.block_sizes import PART_BYTES
 
 AT_ONCE = 4096  # rows written out, and noises drawn, at once; fewer where rows are long
-PART_BYTES = 1 << 21
 
 
 @base.audited

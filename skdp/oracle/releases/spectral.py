@@ -13,7 +13,7 @@ from skdp._numbers import Array
 from skdp.oracle.kernels import second_moments
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.records import (
+from skdp.oracle.sources.block_sizes import (
     BLOCK_BYTES,
     COPIED_BYTES,
     MAX_PARTS,
@@ -107,9 +107,6 @@ class LargestEigenvalue(base.Statistic):
         bound = public.row_norm**2 * (1 + slack)
         return base.Contribution(bound, 1.0, size=1, total=n_rows * bound, order=self.order)
 
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return (1,)
-
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         return np.linalg.eigvalsh(rows.total(second_moments.plain_gram))[-1:]
 
@@ -150,9 +147,6 @@ class SmallestEigenvalue(base.Statistic):
         slack += 2 * _solver_rounding(size) * n_rows
         bound = self.row_norm**2 * (1 + slack)
         return base.Contribution(bound, spread=1.0, size=1, total=(n_rows + 1) * bound)
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return (1,)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         return np.linalg.eigvalsh(rows.total(second_moments.bounded_gram, self.row_norm))[:1]

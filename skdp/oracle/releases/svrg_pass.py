@@ -29,8 +29,8 @@ from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.samplers import AllRows, IndexSampler, batches_in_blocks
 from skdp.oracle.releases.step_noise import VaryingNoise
 from skdp.oracle.sources.base import ADDRESSABLE, Source, require_kind
+from skdp.oracle.sources.block_sizes import block_rows
 from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import block_rows
 
 DIVERGED = (
     "the solver diverged: its parameter holds nan or inf. Lower learning_rate. The budget of this "

@@ -22,7 +22,7 @@ from skdp.oracle.compiled import (
     compile_loop,
     dispatch_compiled,
 )
-from skdp.oracle.sources.records import block_rows, row_parts, slices
+from skdp.oracle.sources.block_sizes import block_rows, row_parts, slices
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 

@@ -17,8 +17,9 @@ from scipy import sparse
 
 from skdp._numbers import Array, Indices
 from skdp.oracle.sources.base import BlockFunction, added_in_pairs, note_read
+from skdp.oracle.sources.block_sizes import grouped_part_rows, slices
 from skdp.oracle.sources.memory import Divisions, Map, MemorySource
-from skdp.oracle.sources.records import Records, grouped_part_rows, slices
+from skdp.oracle.sources.records import Records
 
 # Shares of rows in their group are whole numbers of 2**-32 or, with millions of groups, of a larger
 # unit: sums of them are exact in float64, in any order.
@@ -194,7 +195,7 @@ class GroupedSource(MemorySource):
         """Sum a function over parts of the rows, in pairs, so that few roundings meet each.
 
         The size of a part is public. Their number, and which rows are in one, is not: the bound on
-        what a record adds allows for any (`skdp.oracle.sources.records.summation_depth`).
+        what a record adds allows for any (`skdp.oracle.sources.block_sizes.summation_depth`).
         """
         note_read()
 

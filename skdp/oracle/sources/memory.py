@@ -27,17 +27,16 @@ from skdp.oracle.sources.base import (
     note_read,
     require_kind,
 )
-from skdp.oracle.sources.column_map import Columns, Scaling
-from skdp.oracle.sources.records import (
+from skdp.oracle.sources.block_sizes import (
     BLOCK_BYTES,
     COPIED_BYTES,
     MAX_PARTS,
     SPARSE_ROWS,
-    BlockMap,
-    Records,
     block_rows,
     slices,
 )
+from skdp.oracle.sources.column_map import ColumnMap, Columns, Scaling
+from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.sparse_rows import base_of, csr_slice
 
 # Rows of so many bytes or fewer are standardised once, into a copy. Beyond, blocks are mapped in
@@ -83,7 +82,7 @@ class MemorySource(InMemory, OrderedSource):
         row_bound: float | None = None,
         constant: float = 1.0,
         spread: Map = map,
-        columns: BlockMap | None = None,
+        columns: ColumnMap | None = None,
     ) -> Self:
         """Return a source of these rows; see `Records.of`."""
         return cls(Records.of(X, targets, weights, row_bound, constant, columns), row_bound, spread)
@@ -168,8 +167,8 @@ class MemorySource(InMemory, OrderedSource):
 
         A public matter of size; but for sparse rows, whose number of entries is not public. They
         are standardised in float64 either way, and what is charged for the rounding of sums holds
-        for both (`skdp.oracle.sources.records.summation_depth`); only runtime and memory differ,
-        which the privacy statement lists.
+        for both (`skdp.oracle.sources.block_sizes.summation_depth`); only runtime and memory
+        differ, which the privacy statement lists.
         """
         if sparse.issparse(X):
             return bool(8 * X.nnz <= SPARSE_COPY)
@@ -177,7 +176,7 @@ class MemorySource(InMemory, OrderedSource):
 
     def _mapped(
         self, columns: Columns, X: Any, constant: float, out: AnyArray | None
-    ) -> tuple[Any, BlockMap | None, Array | None]:
+    ) -> tuple[Any, ColumnMap | None, Array | None]:
         """Return rows to be stored, what is to be made of them in every pass, and their base."""
         in_units, base = columns.for_type(np.float64), None
         if sparse.issparse(X):

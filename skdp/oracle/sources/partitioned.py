@@ -13,8 +13,9 @@ import numpy as np
 
 from skdp._numbers import AnyArray, Array
 from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs, note_read
+from skdp.oracle.sources.block_sizes import MAX_PARTS, block_rows
 from skdp.oracle.sources.column_map import Map, Scaling
-from skdp.oracle.sources.records import MAX_PARTS, Records, block_rows
+from skdp.oracle.sources.records import Records
 
 # X, targets, weights or None, of what a partition holds.
 Read = Callable[[Any, Any], tuple[Any, AnyArray, Array | None]]

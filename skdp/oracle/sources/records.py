@@ -1,14 +1,15 @@
 """Records: rows with every fact about each of them, in blocks that kernels can take."""
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices
+from skdp.oracle.sources.block_sizes import block_rows, row_parts, slices
+from skdp.oracle.sources.column_map import ColumnMap
 from skdp.oracle.sources.sparse_rows import (
     base_of,
     canonical,
@@ -17,29 +18,7 @@ from skdp.oracle.sources.sparse_rows import (
     written_out,
 )
 
-BLOCK_BYTES = 1 << 22  # of a block of rows: threads that took less would queue for the interpreter
-COPIED_BYTES = 1 << 20  # of one that is written and read on the way to the sums, in a near cache
-PART_BYTES = 1 << 21  # of a part, which one thread takes as a whole; at least so many
-MAX_PARTS = 16
-GROUPED_ROWS = 1 << 12  # with groups, added up one after the other: rounding grows with them
-# Additions of sums of parts in pairs, however many a machine can hold, and of blocks in a part.
-PAIRED_SUMS = 2 * 64 + 4
-# Sparse rows come in parts of so many rows or more, and of one for so many columns: each part, and
-# each block, adds a sum of all columns. Blocks are at most so many, until they have the most rows.
-SPARSE_ROWS, COLUMNS_FOR_A_ROW, SPARSE_BLOCKS, MOST_SPARSE_ROWS = 1 << 12, 32, 256, 1 << 16
-UNIT_ROUNDOFF = 2.0**-53  # of float64
 LEAST_QUOTIENT = 2.0**-480  # smaller ones count as 0: near subnormal numbers accuracy is lost
-
-
-class BlockMap(Protocol):
-    """Maps rows by public numbers, each by itself."""
-
-    @property
-    def zeros(self) -> Array:
-        """The image of a row of zeros."""
-
-    def __call__(self, X: Any, out: Array | None = None) -> Any:
-        """Return the mapped rows in float64, CSR ones without ``zeros``; ``out`` is for entries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +43,7 @@ class Records:
         One over the L2 norm of ``z_i``, as :func:`quotient` gives it.
     constant : float
         Size of the constant feature; 0 for none.
-    columns : BlockMap or None, default=None
+    columns : ColumnMap or None, default=None
         What makes X of what is stored; None where that is X.
     multipliers : array of shape (n_rows,) or None
         Multiply what a record adds to a sum, after it was clipped: with groups, one over the number
@@ -80,7 +59,7 @@ class Records:
     shrink: Array | None
     inverse_norms: Array
     constant: float
-    columns: BlockMap | None = None
+    columns: ColumnMap | None = None
     multipliers: Array | None = None
     base: Array | None = None
 
@@ -92,7 +71,7 @@ class Records:
         weights: Array | None = None,
         row_bound: float | None = None,
         constant: float = 1.0,
-        columns: BlockMap | None = None,
+        columns: ColumnMap | None = None,
         base: Array | None = None,
     ) -> Self:
         """Return the records of rows, none of them longer than ``row_bound``; X is not copied."""
@@ -283,72 +262,7 @@ class Records:
         return vectors
 
 
-def row_parts(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> list[slice]:
-    """Divide rows in parts that threads can take; shapes and types alone decide.
-
-    The same parts whatever the number of threads, so that a sum comes out the same, too.
-    """
-    if is_sparse:
-        n_parts = n_rows // max(SPARSE_ROWS, n_columns // COLUMNS_FOR_A_ROW)
-    else:
-        n_parts = n_rows * n_columns * itemsize // PART_BYTES
-    n_parts = min(max(1, n_parts), MAX_PARTS)
-    edges = [n_rows * i // n_parts for i in range(n_parts + 1)]
-    return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
-
-
-def block_rows(n_rows: int, n_columns: int, is_sparse: bool, is_copied: bool) -> int:
-    """Return how many rows to take at once: shapes and types decide, never values.
-
-    Parameters
-    ----------
-    n_rows, n_columns : int
-    is_sparse : bool
-    is_copied : bool
-        Whether blocks are made float64, or standardised, on the way.
-    """
-    if is_sparse:
-        # Sparse rows gain nothing from the cache; blocks bound copies, and chains of additions.
-        rows = min(-(-n_rows // SPARSE_BLOCKS), MOST_SPARSE_ROWS)
-        return max(SPARSE_ROWS, n_columns // COLUMNS_FOR_A_ROW, rows)
-    n_bytes = COPIED_BYTES if is_copied else BLOCK_BYTES
-    return min(n_rows, max(16, n_bytes // (8 * max(n_columns, 1))))
-
-
-def summation_depth(n_rows: int, n_columns: int, is_sparse: bool, grouped: bool) -> int:
-    """Return the most additions that a record goes through in a sum over all of them.
-
-    It counts those in a block, and those of the sums of blocks and parts: the maximum over storage
-    layouts (rows that are copied on the way or not, sparse rows that are written out or not). With
-    groups the number of rows is private. Their source cuts parts of a fixed size, each of them one
-    block, and adds them up in pairs (`skdp.oracle.sources.groups`), so the figure holds for any
-    number of rows.
-    """
-    if grouped:
-        return grouped_part_rows(n_columns) + PAIRED_SUMS
-    # Parts may end in shorter blocks. A base adds a second sum for each block.
-    sizes = block_sizes(n_rows, n_columns, is_sparse)
-    return max(rows + (1 + is_sparse) * (-(-n_rows // rows) + 2 * MAX_PARTS) for rows in sizes)
-
-
-def block_sizes(n_rows: int, n_columns: int, is_sparse: bool) -> list[int]:
-    """Return the numbers of rows that blocks may have, as :func:`block_rows` gives them."""
-    kinds = {(False, False), (False, True), (is_sparse, False), (is_sparse, True)}
-    return [max(1, block_rows(n_rows, n_columns, *kind)) for kind in sorted(kinds)]
-
-
-def grouped_part_rows(n_columns: int) -> int:
-    """Return the rows in a part where there are groups; their number has no say in it."""
-    return min(GROUPED_ROWS, max(16, COPIED_BYTES // (8 * max(n_columns, 1))))
-
-
-def slices(start: int, stop: int, step: int) -> Iterator[slice]:
-    """Yield the slices of a range, ``step`` long but for the last."""
-    for first in range(start, stop, step):
-        yield slice(first, min(first + step, stop))
-
-
-def row_norms(X: Any, columns: BlockMap | None = None, base: Array | None = None) -> Array:
+def row_norms(X: Any, columns: ColumnMap | None = None, base: Array | None = None) -> Array:
     """L2 norm of every row, mapped if need be; neither over- nor underflows on finite rows."""
     norms, nothing, start = np.empty(X.shape[0]), np.empty(0), 0
     records = Records(X, nothing, None, None, nothing, 0.0, columns, base=base)

@@ -81,7 +81,7 @@ def growth_of_rounding() -> float:
     and hence the errors of the two sums, next to ``|c z|``, are at most
     ``(|z| + 2 |b|) / |z| <= 1 + 2 L``. Rows that are scaled down keep their constant, and their
     base is scaled down with them. The second addition for each block is counted in
-    :func:`skdp.oracle.sources.records.summation_depth`.
+    :func:`skdp.oracle.sources.block_sizes.summation_depth`.
     """
     return 1.0 + 2.0 * LONGEST_BASE
 

@@ -25,7 +25,7 @@ from skdp.oracle import (
 from skdp.oracle.ledger import Ledger, PrivacyFilter
 from skdp.oracle.releases import directional
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources import records
+from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.memory import MemorySource
 
@@ -82,7 +82,7 @@ def problem_data(loss, rng):
 @pytest.mark.parametrize("weighted", [False, True])
 @cases
 def test_the_sum_is_that_of_a_plain_loop(rng, monkeypatch, name, form, weighted, layout):
-    monkeypatch.setattr(records, "BLOCK_BYTES", 16 * D * 8)
+    monkeypatch.setattr(block_sizes, "BLOCK_BYTES", 16 * D * 8)
     loss, clip_norm = LOSSES[name], 0.9
     X, y, point, direction = problem_data(loss, rng)
     X = np.float32(X).astype(float)
@@ -122,7 +122,7 @@ def test_layouts_parts_and_threads_agree(rng, monkeypatch, name, form):
     whole = statistic.total(rows_of(X, y, weights), context)
     other = statistic.total(rows_of(sparse.csr_array(X), y, weights), context)
     np.testing.assert_allclose(other, whole, rtol=1e-12)
-    monkeypatch.setattr(records, "PART_BYTES", 5 * D * 8)
+    monkeypatch.setattr(block_sizes, "PART_BYTES", 5 * D * 8)
     assert len(rows_of(X, y).records.parts()) > 5
     in_parts = statistic.total(rows_of(X, y, weights), context)
     np.testing.assert_allclose(in_parts, whole, rtol=1e-12)

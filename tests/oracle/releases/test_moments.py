@@ -21,7 +21,7 @@ from skdp.oracle import (
 from skdp.oracle.kernels import clipped_gradients
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.releases import moments as releases
-from skdp.oracle.sources import records as blocks
+from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.memory import MemorySource
 from weighted_records import POINT, SIZE, context_for, data_for, records, rows_of
 
@@ -48,7 +48,7 @@ def test_a_target_that_is_infinite_in_its_unit_leaves_a_finite_sum(data, target)
 @pytest.mark.parametrize("layout", ["dense", "float32", "sparse"])
 @pytest.mark.parametrize("unit", [None, 0.25])
 def test_gram_is_that_of_a_plain_loop(data, layout, unit, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 16 * 3 * 8)
+    monkeypatch.setattr(block_sizes, "BLOCK_BYTES", 16 * 3 * 8)
     X, y, weights = data
     convert = {"dense": np.asarray, "float32": np.float32, "sparse": sparse.csr_array}[layout]
     answer = GramSum(2.0, unit, 0.7).total(

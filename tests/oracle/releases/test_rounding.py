@@ -34,7 +34,8 @@ from skdp.oracle import (
 from skdp.oracle.releases.base import Contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
 from skdp.oracle.sources.base import added_in_pairs
-from skdp.oracle.sources.records import Records, grouped_part_rows, summation_depth
+from skdp.oracle.sources.block_sizes import grouped_part_rows, summation_depth
+from skdp.oracle.sources.records import Records
 
 
 def longest_chain(n_rows, n_features, blocks):

@@ -14,7 +14,7 @@ from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_ro
 from skdp.oracle.kernels.clipped_means import clipped_means, count_short_means
 from skdp.oracle.kernels.residuals import residuals_at, weighted_residuals
 from skdp.oracle.releases.counts import count_short, squared_norms
-from skdp.oracle.sources import records as recorded
+from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.base import added_in_pairs
 from skdp.oracle.sources.groups import GroupBlock, GroupedSource, Groups
 from skdp.oracle.sources.records import Records
@@ -221,7 +221,7 @@ def test_pairs(rng):
 
 def test_rounding_holds_for_any_number_of_rows(monkeypatch):
     """Many small parts of one group: the sum stays within what the bound allows for."""
-    monkeypatch.setattr(recorded, "GROUPED_ROWS", 2)
+    monkeypatch.setattr(block_sizes, "GROUPED_ROWS", 2)
     X = np.full((30_000, 2), 1.1)
     point = np.zeros((3, 1))
     source = source_of(X, -np.ones((len(X), 1)), np.zeros(len(X), dtype=np.int64))

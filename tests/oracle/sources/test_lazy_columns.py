@@ -11,7 +11,7 @@ from skdp.oracle import Columns, Scaling
 from skdp.oracle.kernels import clipped_gradients as gradients
 from skdp.oracle.kernels import histograms, second_moments
 from skdp.oracle.noise import SystemSource
-from skdp.oracle.sources import memory, records
+from skdp.oracle.sources import block_sizes, memory, records
 from skdp.oracle.sources.groups import GroupedSource, Groups
 from skdp.oracle.sources.memory import MemorySource
 
@@ -20,8 +20,8 @@ N_ROWS, N_COLUMNS = 300, 5
 
 def sources(rng, monkeypatch, dtype, is_sparse, size=1.0):
     """The same standardised rows, mapped in every pass and copied beforehand."""
-    monkeypatch.setattr(records, "COPIED_BYTES", 8 * N_COLUMNS * 40)  # several blocks
-    monkeypatch.setattr(records, "SPARSE_ROWS", 40)
+    monkeypatch.setattr(block_sizes, "COPIED_BYTES", 8 * N_COLUMNS * 40)  # several blocks
+    monkeypatch.setattr(block_sizes, "SPARSE_ROWS", 40)
     X = (size * rng.standard_normal((N_ROWS, N_COLUMNS))).astype(dtype)
     X[rng.random(X.shape) < 0.3] = 0
     centre = np.zeros(N_COLUMNS) if is_sparse else size * rng.standard_normal(N_COLUMNS)

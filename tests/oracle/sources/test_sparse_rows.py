@@ -22,10 +22,11 @@ from skdp.oracle.kernels import histograms, second_moments
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
 from skdp.oracle.kernels.clipped_means import clipped_means
 from skdp.oracle.releases import directional, moments
-from skdp.oracle.sources import memory, records, sparse_rows
+from skdp.oracle.sources import block_sizes, memory, records, sparse_rows
+from skdp.oracle.sources.block_sizes import summation_depth
 from skdp.oracle.sources.groups import GroupedSource, Groups
 from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import Records, summation_depth
+from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.sparse_rows import LONGEST_BASE, growth_of_rounding
 
 N_ROWS, N_COLUMNS, CONSTANT = 400, 6, 2.5
@@ -46,8 +47,8 @@ def table(rng):
 
 def sources(rng, monkeypatch, form):
     """The same standardised rows, sparse and dense, in several blocks."""
-    monkeypatch.setattr(records, "COPIED_BYTES", 8 * N_COLUMNS * 40)
-    monkeypatch.setattr(records, "SPARSE_ROWS", 70)
+    monkeypatch.setattr(block_sizes, "COPIED_BYTES", 8 * N_COLUMNS * 40)
+    monkeypatch.setattr(block_sizes, "SPARSE_ROWS", 70)
     monkeypatch.setattr(memory, "SPARSE_COPY", 0 if form == "mapped" else 1 << 30)
     X = table(rng)
     low = np.array([-3.0, 0.5, -1.0, -3.0, -3.0, -0.5])  # 0 lies outside of the second range
