@@ -200,7 +200,6 @@ def columns(*parts, **options):
         (columns(("passthrough", lambda X: [0])), False, True),
         (columns(("passthrough", make_column_selector("a"))), False, False),
     ],
-    ids=str,
 )
 def test_which_column_transformers_decide_by_rows(step, is_sparse, reads):
     assert totals.any_part_reads_rows(step, is_sparse) == reads
