@@ -87,10 +87,10 @@ def test_nothing_but_releases(replay, rng, kind, adjacency, parameters):
 @pytest.mark.parametrize(
     ("kind", "adjacency", "dtype"),
     [
-        ("linear", Adjacency.ZERO_OUT, np.float32),
-        ("ridge", Adjacency.REPLACE_ONE, np.float64),
-        ("logistic", Adjacency.ZERO_OUT, np.float64),
-        ("logistic", Adjacency.REPLACE_ONE, np.float32),
+        ("linear", Adjacency.REPLACE_ONE, np.float32),
+        ("ridge", Adjacency.ZERO_OUT, np.float64),
+        ("logistic", Adjacency.ZERO_OUT, np.float32),
+        ("logistic", Adjacency.REPLACE_ONE, np.float64),
     ],
 )
 def test_sparse_rows(replay, rng, kind, adjacency, dtype):
