@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from skdp._numbers import AnyArray, Array
 from skdp.objective import Loss
@@ -13,6 +12,7 @@ from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 from skdp.oracle.sources.records import Records, quotient, row_norms
+from skdp.oracle.sources.sparse_rows import is_csr, written_out
 
 VECTOR_ROUNDING = 64.0 * UNIT_ROUNDOFF  # relative error of a clipped vector of five entries
 
@@ -183,8 +183,8 @@ def tail_derivatives(
     """Sum of the records' derivatives from margins of cut rows to their own, each clipped."""
     total = np.zeros(ALONG)
     for block in records.float64_blocks():
-        X = block.X.toarray() if sparse.issparse(block.X) else block.X
-        X = np.clip(X, low, high)
+        X = block.X
+        X = np.clip(written_out(X, None) if is_csr(X) else X, low, high)
         shrink = np.minimum(1.0, quotient(row_bound, row_norms(X)))
         cut = replace(block, stored=X, columns=None, base=None, shrink=shrink)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):

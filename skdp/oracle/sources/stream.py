@@ -11,10 +11,11 @@ from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources.base import OrderedSource
 from skdp.oracle.sources.memory import MemorySource
+from skdp.oracle.sources.sparse_rows import AnyRows
 
 # X, targets, weights or None, and the numbers of the rows' groups, from 0 on, or None.
-Arrival = tuple[Any, AnyArray, Array | None, Indices | None]
-MakeSource = Callable[[Any, AnyArray, Array | None, Indices | None], MemorySource]
+Arrival = tuple[AnyRows, AnyArray, Array | None, Indices | None]
+MakeSource = Callable[[AnyRows, AnyArray, Array | None, Indices | None], MemorySource]
 
 
 class StreamSource(OrderedSource):
@@ -166,7 +167,7 @@ def _weighted(arrival: Arrival) -> Arrival:
     return X, targets, np.ones(X.shape[0]) if weights is None else weights, groups
 
 
-def _some(weights: Array | None, rows: Any) -> Array | None:
+def _some(weights: Array | None, rows: slice | Indices) -> Array | None:
     return None if weights is None else weights[rows]
 
 
