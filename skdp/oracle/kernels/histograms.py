@@ -131,8 +131,8 @@ def _count(
     shares = None
     if each is not None:
         shares = np.repeat(each if takes_part is None else each[takes_part], n_columns)
-    found = np.bincount(codes.ravel(), shares, minlength=n_columns * n_bins)
-    return np.asarray(found.reshape(n_columns, n_bins))
+    result = np.bincount(codes.ravel(), shares, minlength=n_columns * n_bins)
+    return np.asarray(result.reshape(n_columns, n_bins))
 
 
 def _count_sparse(

@@ -42,7 +42,7 @@ def directional_derivatives(
     total = np.zeros(size)
     for block in records.cached_blocks():
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            found = derivatives(
+            result = derivatives(
                 loss,
                 block.margins(point),
                 block.margins(direction),
@@ -50,7 +50,7 @@ def directional_derivatives(
                 block.weights,
                 with_shift,
             )
-        total += block.scaled_by_group(clipped(found[:, :size], clip_norm)).sum(axis=0)
+        total += block.scaled_by_group(clipped(result[:, :size], clip_norm)).sum(axis=0)
     return total
 
 
@@ -67,7 +67,7 @@ def derivatives(
     Parameters
     ----------
     loss : Loss
-        Smooth; with one output if a shift is asked for.
+        Smooth; with one output if a shift is requested.
     margins, along : array of shape (n_rows, n_outputs)
     targets : array, first axis n_rows
     weights : array of shape (n_rows,) or None
@@ -85,10 +85,10 @@ def derivatives(
     if with_shift:
         curvature = loss.second_derivative(margins)[:, 0]
         parts += [residuals[:, 0], curvature * along[:, 0], curvature]
-    found = np.stack(parts).T  # entry after entry: what is done to all rows at once is quicker
+    result = np.stack(parts).T  # entry after entry: what is done to all rows at once is quicker
     if weights is not None:
-        found *= weights[:, None]
-    return np.asarray(found)
+        result *= weights[:, None]
+    return np.asarray(result)
 
 
 def clipped(vectors: Array, bound: float) -> Array:
@@ -190,8 +190,8 @@ def tail_derivatives(
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             margins = cut.margins(point)
             along = block.margins(point) - margins
-            found = derivatives(loss, margins, along, block.targets, block.weights, False)
-        total += block.scaled_by_group(clipped(found, clip_norm)).sum(axis=0)
+            result = derivatives(loss, margins, along, block.targets, block.weights, False)
+        total += block.scaled_by_group(clipped(result, clip_norm)).sum(axis=0)
     return total
 
 
@@ -257,7 +257,7 @@ class TailSum(base.Statistic):
                 f"{self.low.shape} and {self.high.shape}. Nothing was released for it."
             )
         ranges = self.low, self.high, self.row_bound
-        found = rows.total(
+        result = rows.total(
             tail_derivatives, context.problem.loss, self.point, *ranges, self.clip_norm
         )
-        return np.asarray(found)
+        return np.asarray(result)

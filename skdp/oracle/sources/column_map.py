@@ -90,6 +90,15 @@ class Columns:
             Maps a function over parts of the rows.
         out : array of the shape and type of X, default=None
             Where dense columns are put; None for a new array.
+
+        Returns
+        -------
+        array or CSR of the shape and type of X
+
+        Raises
+        ------
+        ValueError
+            If sparse columns would not keep their zeros.
         """
         in_units = self.for_type(X.dtype)
         if sparse.issparse(X):

@@ -113,10 +113,10 @@ class GroupBlock:
         -------
         array, or CSR for sparse rows without a base, of shape (n_groups, n_features), float64
         """
-        found, base = self._sums(factors), self.records.base
+        outcome, base = self._sums(factors), self.records.base
         if base is None:
-            return found
-        return written_out(found, None) + np.outer(self.sums_of(factors), base)
+            return outcome
+        return written_out(outcome, None) + np.outer(self.sums_of(factors), base)
 
     def _sums(self, factors: Array) -> AnyRows:
         """Return the sums, the base of the rows left out."""
@@ -127,7 +127,7 @@ class GroupBlock:
         if in_place and (is_sparse or X.flags.c_contiguous):
             return _selecting(factors[order], order, edges, X) @ X
         # Copied in float64, row after row, a few groups at a time; none is cut in two.
-        found, start, most = [], 0, grouped_part_rows(X.shape[1])
+        outcome, start, most = [], 0, grouped_part_rows(X.shape[1])
         while start < self.groups.n_groups:
             stop = int(np.searchsorted(edges, edges[start] + most, side="right")) - 1
             stop = max(stop, start + 1)
@@ -137,9 +137,9 @@ class GroupBlock:
             rows = rows if is_sparse else np.ascontiguousarray(rows)
             places = np.arange(len(own))
             chosen = _selecting(factors[own], places, edges[start : stop + 1] - edges[start], rows)
-            found.append(chosen @ rows)
+            outcome.append(chosen @ rows)
             start = stop
-        return sparse.vstack(found, format="csr") if is_sparse else np.concatenate(found)
+        return sparse.vstack(outcome, format="csr") if is_sparse else np.concatenate(outcome)
 
     def sums_of(self, numbers: Array) -> Array:
         """Return, for each group, the sum of a number of each of its rows."""

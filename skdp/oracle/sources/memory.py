@@ -106,8 +106,8 @@ class MemorySource(InMemory, OrderedSource):
             def over(part: slice) -> Array:
                 return np.asarray(function(self.records[part], *arguments))
 
-            found = np.concatenate(list(self._spread(over, self._parts)))
-            known = self._row_vectors[function] = arguments, found
+            result = np.concatenate(list(self._spread(over, self._parts)))
+            known = self._row_vectors[function] = arguments, result
         return known[1]
 
     def transformed(
@@ -266,7 +266,7 @@ class MemorySource(InMemory, OrderedSource):
 
 
 class Divisions:
-    """Row numbers in the order of their blocks, for each division that was asked for.
+    """Row numbers in the order of their blocks, for each division that was requested.
 
     Only the latest epoch of a kind is kept: memory stays that of one division, and going back to an
     earlier epoch is refused, as a new draw for it would put records in two blocks of one division.

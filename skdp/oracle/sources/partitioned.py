@@ -139,10 +139,10 @@ class PartitionedSource(RepeatableSource):
         return added_in_pairs(self._sums(task))
 
     def _sums(self, task: SumTask) -> Iterator[Any]:
-        for found in self._answers(task):
-            if isinstance(found, Failure):
-                raise ValueError(f"{found.message.removesuffix(SPENT).strip()} {SPENT}")
-            yield found
+        for result in self._answers(task):
+            if isinstance(result, Failure):
+                raise ValueError(f"{result.message.removesuffix(SPENT).strip()} {SPENT}")
+            yield result
 
     def _answers(self, task: SumTask) -> Iterator[Any]:
         try:

@@ -59,10 +59,10 @@ def csr_slice(X: sparse.csr_array, rows: slice) -> sparse.csr_array:
     Indexing would copy them, and so would scipy if it were handed a view of less than half.
     """
     first, last = X.indptr[rows.start], X.indptr[rows.stop]
-    found = sparse.csr_array((rows.stop - rows.start, X.shape[1]), dtype=X.dtype)
-    found.data, found.indices = X.data[first:last], X.indices[first:last]
-    found.indptr = X.indptr[rows.start : rows.stop + 1] - first
-    return found
+    result = sparse.csr_array((rows.stop - rows.start, X.shape[1]), dtype=X.dtype)
+    result.data, result.indices = X.data[first:last], X.indices[first:last]
+    result.indptr = X.indptr[rows.start : rows.stop + 1] - first
+    return result
 
 
 def base_of(zeros: Array, constant: float) -> Array | None:
@@ -95,10 +95,10 @@ def growth_of_rounding() -> float:
 
 def written_out(X: sparse.csr_array, base: Array | None, out: Array | None = None) -> Array:
     """Return CSR rows plus their base as dense ones, in ``out`` if given."""
-    found: Array = X.toarray() if out is None else X.toarray(out=out)
+    result: Array = X.toarray() if out is None else X.toarray(out=out)
     if base is not None:
-        found += base
-    return found
+        result += base
+    return result
 
 
 def squared_lengths(X: sparse.csr_array, base: Array | None) -> Array:

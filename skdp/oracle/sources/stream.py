@@ -27,7 +27,7 @@ class StreamSource(OrderedSource):
     record that arrives hold null records: rows of zeros with weight 0, so that sums run over as
     many rows, in the same order, however many arrive. (Where groups are the records, sums take one
     row at a time, and nothing stands in for a group that is missing.) What has gone by cannot be
-    asked for again.
+    requested again.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class StreamSource(OrderedSource):
     ) -> MemorySource:
         """Return the records at places ``[cuts[index], cuts[index + 1])``, if they are to come.
 
-        The block asked for last may be asked for again.
+        The block requested last may be requested again.
         """
         key = epoch, cuts, index
         if self._block is None or self._block[0] != key:
@@ -153,8 +153,8 @@ def _split(arrival: Arrival, count: int) -> tuple[Arrival, Arrival | None]:
         return arrival, None
     if groups is None:
         first, rest = slice(0, count), slice(count, None)
-        found = [(X[rows], targets[rows], _some(weights, rows), None) for rows in (first, rest)]
-        return found[0], found[1]
+        result = [(X[rows], targets[rows], _some(weights, rows), None) for rows in (first, rest)]
+        return result[0], result[1]
     ours, theirs = np.flatnonzero(groups < count), np.flatnonzero(groups >= count)
     return (
         (X[ours], targets[ours], _some(weights, ours), groups[ours]),
