@@ -8,11 +8,11 @@ from skdp.accounting import Adjacency, Event, Gaussian
 
 
 class PlanError(RuntimeError):
-    """A solver asked for something that its rehearsal did not announce."""
+    """A solver requested something that its rehearsal did not announce."""
 
 
 class BudgetError(RuntimeError):
-    """A solver asked for more than what is left of its budget."""
+    """A solver requested more than the rest of its budget."""
 
 
 @dataclass(frozen=True)

@@ -262,6 +262,8 @@ class Oracle:
         ------
         ValueError
             If centres or sizes are others.
+        NotAudited
+            As for `standardise`.
         """
         _require_plain(scaling)
         if self.scaling is None or not scaling.has_units_of(self.scaling):
@@ -277,10 +279,9 @@ class Oracle:
         self._context = replace(self._context, public=self.public)
 
     def halfway(self, point: Array, whole: float = 1.0) -> bool:
-        """Let a stage look at where a solver is after half of its steps, and change ranges.
+        """Let a stage change clip ranges after half of a solver's steps.
 
-        Solvers call it that can go on from the same point with records that are clipped less.
-        Returned is whether they are now.
+        Solvers call it that can continue from the same point with records that are clipped less.
 
         Parameters
         ----------
@@ -288,6 +289,11 @@ class Oracle:
             Where the solver is, without much of the noise of its last steps.
         whole : float, default=1.0
             What the solver's own releases take in all, in the unit of the shares of `with_share`.
+
+        Returns
+        -------
+        bool
+            Whether records are clipped less from here on.
         """
         before = self.public.row_bound
         if self.look is not None:
@@ -305,6 +311,11 @@ class Oracle:
         ----------
         scaling : Scaling or None
             Centres and sizes; None takes records as they were given.
+
+        Raises
+        ------
+        NotAudited
+            As for `standardise`.
         """
         scaling = Scaling() if scaling is None else scaling
         _require_plain(scaling)

@@ -245,6 +245,10 @@ class Public:
         coef : array of shape (n_features, n_outputs)
         intercept : array of shape (n_outputs,)
             In units of the targets; left out where there is no intercept.
+
+        Returns
+        -------
+        Public
         """
         # Numbers beyond the range would become inf; a solver then fails by itself.
         largest = float(np.finfo(float).max)
@@ -284,6 +288,10 @@ class Public:
         ----------
         columns, targets : bool
             Whether the columns, and the targets, are standardised.
+
+        Returns
+        -------
+        Public
         """
         public = self
         if columns:

@@ -143,7 +143,18 @@ Stages = tuple[Stage, ...]
 
 
 def public_after(stages: Stages, public: Public) -> Public:
-    """Return the public facts once these stages have run."""
+    """Return the public facts once these stages have run.
+
+    Parameters
+    ----------
+    stages : tuple of Stage
+    public : Public
+        The facts before.
+
+    Returns
+    -------
+    Public
+    """
     for stage in stages:
         public = stage.public_after(public)
     return public
@@ -216,10 +227,22 @@ def _noise_multiplier(event: accounting.Event) -> float:
 def rehearse(
     ask: Callable[[Oracle], object], public: Public, problem: Problem
 ) -> tuple[Entry, ...]:
-    """Ask an oracle without rows and return the debts that were made.
+    """Send requests to an oracle without rows, and return their debts.
 
-    The placeholder answers come from a fixed, public seed: they hold no secret, and a plan should
-    not change from one call to the next.
+    The placeholder answers come from a fixed, public seed: nothing in them is secret, and a plan
+    should not change from one call to the next.
+
+    Parameters
+    ----------
+    ask : callable
+        ``ask(oracle)`` makes the requests.
+    public : Public
+    problem : Problem
+
+    Returns
+    -------
+    tuple of Entry
+        The debts in order, noise in relative units.
     """
     ledger = Ledger(AdmitAll())
     context = PublicContext(public, problem, scale=1.0)
@@ -228,7 +251,7 @@ def rehearse(
 
 
 def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str = "auto") -> Plan:
-    """Find out what stages are going to ask, and how much noise the budget needs for it.
+    """Rehearse the stages of a fit, and calibrate their noise to the budget.
 
     Each stage is rehearsed by itself. Stages with a share speak of noise next to the whole budget:
     a release of share q has ``1 / sqrt(q)`` times the noise of a gradient sum that takes it all.
@@ -236,6 +259,19 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
     what such a gradient sum costs, and so which unit leaves the others their shares. Where that is
     not exact, for batches, shares come out approximate, and the price of the whole is exact all the
     same.
+
+    Parameters
+    ----------
+    stages : tuple of Stage
+        In the order of their run.
+    public : Public
+    problem : Problem
+    accountant : str, default="auto"
+        Name of the accountant.
+
+    Returns
+    -------
+    Plan
 
     Raises
     ------
@@ -246,23 +282,23 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
     solver = next((i for i, stage in enumerate(stages) if stage.share is None), 0)
     inside_out = [*range(solver, len(stages)), *reversed(range(solver))]
     units = [1.0] * len(stages)
-    asked: dict[int, tuple[Entry, ...]] = {}
+    debts: dict[int, tuple[Entry, ...]] = {}
     for number in inside_out:
         stage, share = stages[number], stages[number].share
         if share and number != solver and (adaptive or public.is_noisy):
             unit = 1 / math.sqrt(1 - share)
             if not adaptive:
-                unit *= _noise_for_gradients(_in_order(asked, units), public, accountant)
-            for inner in asked:
+                unit *= _noise_for_gradients(_in_order(debts, units), public, accountant)
+            for inner in debts:
                 units[inner] *= unit
-        asked[number] = () if adaptive else _rehearsed(stage, stages[:number], public, problem)
-    entries = _in_order(asked, units)
+        debts[number] = () if adaptive else _rehearsed(stage, stages[:number], public, problem)
+    entries = _in_order(debts, units)
     if adaptive:
         entries = (Entry("adaptive", PrivacyFilter.whole_budget()),)
-    found = accounting.calibrate(
+    calibration = accounting.calibrate(
         _event(entries), public.epsilon, public.delta, public.adjacency, accountant
     )
-    return Plan(entries, tuple(units), found, adaptive)
+    return Plan(entries, tuple(units), calibration, adaptive)
 
 
 def _rehearsed(stage: Stage, before: Stages, public: Public, problem: Problem) -> tuple[Entry, ...]:
@@ -272,10 +308,10 @@ def _rehearsed(stage: Stage, before: Stages, public: Public, problem: Problem) -
     return rehearse(ask, public_after(before, public), problem)
 
 
-def _in_order(asked: dict[int, tuple[Entry, ...]], units: list[float]) -> tuple[Entry, ...]:
+def _in_order(debts: dict[int, tuple[Entry, ...]], units: list[float]) -> tuple[Entry, ...]:
     """Return the debts of all stages in the order of the run, their noise in one unit."""
     ledger = Ledger(AdmitAll())
-    for number, entries in sorted(asked.items()):
+    for number, entries in sorted(debts.items()):
         for entry in entries:
             ledger.charge(entry.kind, entry.event.scaled(units[number]), entry.count)
     return ledger.entries
@@ -309,8 +345,26 @@ def run(
 ) -> Solution:
     """Run stages on rows, guarded by their plan.
 
-    ``on_release`` is called after each answer with the kind of the release and the debts so far,
-    both of them public, and not with the answer.
+    Parameters
+    ----------
+    plan : Plan
+        From `make_plan`, of the same stages and facts.
+    stages : tuple of Stage
+        In the order of their run.
+    public : Public
+    problem : Problem
+    source : Source
+        The rows.
+    noise_source : NoiseSource
+    rng : numpy.random.Generator
+        For choices of solvers that need not be secret.
+    on_release : callable or None, default=None
+        Called after each answer with the kind of the release and the debts so far, both of them
+        public, and not with the answer.
+
+    Returns
+    -------
+    Solution
 
     Raises
     ------

@@ -6,16 +6,15 @@ means are a product of a sparse matrix, with an entry for every row, and X.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from skdp._numbers import Array, Mask
 from skdp.oracle.sources.groups import GroupBlock
+from skdp.oracle.sources.sparse_rows import AnyRows, is_csr
 
 
-def _means(block: GroupBlock, residuals: Array) -> Iterator[tuple[Any, Array]]:
+def _means(block: GroupBlock, residuals: Array) -> Iterator[tuple[AnyRows, Array]]:
     """Yield, for each output, the mean gradients of the groups: of columns, and of the constant."""
     records = block.records
     for output in residuals.T:
@@ -24,14 +23,14 @@ def _means(block: GroupBlock, residuals: Array) -> Iterator[tuple[Any, Array]]:
         yield block.sums(factors), block.sums_of(records.constant * shares)
 
 
-def _lengths(means: list[tuple[Any, Array]]) -> Array:
+def _lengths(means: list[tuple[AnyRows, Array]]) -> Array:
     """L2 norm of each group's mean gradient over all coordinates; inf where it has no finite one.
 
     Groups whose mean is not finite, such as those with products that overflow, are made null.
     """
     squares = np.zeros(len(means[0][1]))
     for columns, constant in means:
-        if sparse.issparse(columns):
+        if is_csr(columns):
             squares += np.asarray(columns.multiply(columns).sum(axis=1)).ravel()
         else:
             squares += np.einsum("ij,ij->i", columns, columns)
@@ -72,12 +71,12 @@ def clipped_means(block: GroupBlock, residuals: Array, clip_norm: float) -> Arra
     return total
 
 
-def _without(columns: Any, constant: Array, usable: Mask) -> tuple[Any, Array]:
+def _without(columns: AnyRows, constant: Array, usable: Mask) -> tuple[AnyRows, Array]:
     """Make groups null: 0 times inf would show that they are there."""
-    if sparse.issparse(columns):
-        columns = columns.copy()
-        columns.data[np.repeat(~usable, np.diff(columns.indptr))] = 0.0
-        return columns, np.where(usable, constant, 0.0)
+    if is_csr(columns):
+        kept = columns.copy()
+        kept.data[np.repeat(~usable, np.diff(kept.indptr))] = 0.0
+        return kept, np.where(usable, constant, 0.0)
     return np.where(usable[:, None], columns, 0.0), np.where(usable, constant, 0.0)
 
 

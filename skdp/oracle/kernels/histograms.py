@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Mask
 from skdp.oracle.compiled import (
@@ -26,7 +27,7 @@ from skdp.oracle.sources.block_sizes import block_rows
 from skdp.oracle.sources.records import Records
 
 Counts = NDArray[Any]  # whole numbers, or sums of multipliers
-Places = Callable[[AnyArray, Any], NDArray[np.intp]]
+Places = Callable[[AnyArray, slice | AnyArray], NDArray[np.intp]]
 
 # Magnitudes from 4**-20 to 4**20, in steps of 4; what is beyond lies in the outermost bins.
 STEPS = 20
@@ -48,7 +49,7 @@ def magnitude_table(is_single: bool = False) -> NDArray[np.intp]:
     return np.asarray(table, dtype=np.intp)
 
 
-def magnitudes(values: AnyArray, columns: Any = None) -> NDArray[np.intp]:
+def magnitudes(values: AnyArray, columns: slice | AnyArray | None = None) -> NDArray[np.intp]:
     """Bin of every value by sign and magnitude."""
     is_single = values.dtype == np.float32
     bits, shift = (np.uint32, 23) if is_single else (np.uint64, 52)
@@ -83,7 +84,7 @@ def bin_counts(
     """Count values by column in ``n_bins`` equal bins, shape (n_columns, n_bins)."""
 
     def lookup(first: int) -> Places:
-        def places(values: AnyArray, columns: Any) -> NDArray[np.intp]:
+        def places(values: AnyArray, columns: slice | AnyArray) -> NDArray[np.intp]:
             return equal_bins(values, low[first:][columns], width[first:][columns], n_bins)
 
         return places
@@ -130,12 +131,12 @@ def _count(
     shares = None
     if each is not None:
         shares = np.repeat(each if takes_part is None else each[takes_part], n_columns)
-    found = np.bincount(codes.ravel(), shares, minlength=n_columns * n_bins)
-    return np.asarray(found.reshape(n_columns, n_bins))
+    result = np.bincount(codes.ravel(), shares, minlength=n_columns * n_bins)
+    return np.asarray(result.reshape(n_columns, n_bins))
 
 
 def _count_sparse(
-    X: Any, takes_part: Mask | None, each: Array | None, n_bins: int, places: Places
+    X: sparse.csr_array, takes_part: Mask | None, each: Array | None, n_bins: int, places: Places
 ) -> Counts:
     n_rows, n_columns = X.shape
     values, columns = X.data, X.indices

@@ -282,7 +282,7 @@ def inverse_norms_in(records: Records, transform: Array) -> Array:
 
     Where products of huge entries overflow, a row counts as too long to be used.
     """
-    n_features, found = records.n_features, []
+    n_features, result = records.n_features, []
     for block in records.float64_blocks():
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             moved = np.asarray(block.X @ transform[:n_features])
@@ -290,8 +290,8 @@ def inverse_norms_in(records: Records, transform: Array) -> Array:
                 moved *= block.shrink[:, None]
             if block.constant:
                 moved += block.constant * transform[n_features]
-            found.append(np.sqrt(np.einsum("ij,ij->i", moved, moved)))
-    return quotient(1.0, np.concatenate(found) if found else np.empty(0))
+            result.append(np.sqrt(np.einsum("ij,ij->i", moved, moved)))
+    return quotient(1.0, np.concatenate(result) if result else np.empty(0))
 
 
 def condition_number(transform: Array) -> float:

@@ -43,7 +43,7 @@ def count_short(
     A residual that is not a number, or too large for float64, is not counted, so each row adds 0 or
     1 whatever it holds. A row of weight 0 is a null record, and adds 0.
     """
-    found = 0.0
+    result = 0.0
     for block in records.cached_blocks():
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             residuals = residuals_at(block, loss, point)
@@ -54,10 +54,10 @@ def count_short(
             if block.weights is not None:
                 within &= block.weights != 0
         if block.multipliers is not None:
-            found += float(block.multipliers[within].sum())
+            result += float(block.multipliers[within].sum())
         else:
-            found += int(np.count_nonzero(within))
-    return float(found)
+            result += int(np.count_nonzero(within))
+    return float(result)
 
 
 def _lengths(residuals: Array) -> Array:

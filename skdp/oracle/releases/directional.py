@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from skdp._numbers import AnyArray, Array
 from skdp.objective import Loss
@@ -13,6 +12,7 @@ from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 from skdp.oracle.sources.records import Records, quotient, row_norms
+from skdp.oracle.sources.sparse_rows import is_csr, written_out
 
 VECTOR_ROUNDING = 64.0 * UNIT_ROUNDOFF  # relative error of a clipped vector of five entries
 
@@ -42,7 +42,7 @@ def directional_derivatives(
     total = np.zeros(size)
     for block in records.cached_blocks():
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            found = derivatives(
+            result = derivatives(
                 loss,
                 block.margins(point),
                 block.margins(direction),
@@ -50,7 +50,7 @@ def directional_derivatives(
                 block.weights,
                 with_shift,
             )
-        total += block.scaled_by_group(clipped(found[:, :size], clip_norm)).sum(axis=0)
+        total += block.scaled_by_group(clipped(result[:, :size], clip_norm)).sum(axis=0)
     return total
 
 
@@ -67,7 +67,7 @@ def derivatives(
     Parameters
     ----------
     loss : Loss
-        Smooth; with one output if a shift is asked for.
+        Smooth; with one output if a shift is requested.
     margins, along : array of shape (n_rows, n_outputs)
     targets : array, first axis n_rows
     weights : array of shape (n_rows,) or None
@@ -85,10 +85,10 @@ def derivatives(
     if with_shift:
         curvature = loss.second_derivative(margins)[:, 0]
         parts += [residuals[:, 0], curvature * along[:, 0], curvature]
-    found = np.stack(parts).T  # entry after entry: what is done to all rows at once is quicker
+    result = np.stack(parts).T  # entry after entry: what is done to all rows at once is quicker
     if weights is not None:
-        found *= weights[:, None]
-    return np.asarray(found)
+        result *= weights[:, None]
+    return np.asarray(result)
 
 
 def clipped(vectors: Array, bound: float) -> Array:
@@ -183,15 +183,15 @@ def tail_derivatives(
     """Sum of the records' derivatives from margins of cut rows to their own, each clipped."""
     total = np.zeros(ALONG)
     for block in records.float64_blocks():
-        X = block.X.toarray() if sparse.issparse(block.X) else block.X
-        X = np.clip(X, low, high)
+        X = block.X
+        X = np.clip(written_out(X, None) if is_csr(X) else X, low, high)
         shrink = np.minimum(1.0, quotient(row_bound, row_norms(X)))
         cut = replace(block, stored=X, columns=None, base=None, shrink=shrink)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             margins = cut.margins(point)
             along = block.margins(point) - margins
-            found = derivatives(loss, margins, along, block.targets, block.weights, False)
-        total += block.scaled_by_group(clipped(found, clip_norm)).sum(axis=0)
+            result = derivatives(loss, margins, along, block.targets, block.weights, False)
+        total += block.scaled_by_group(clipped(result, clip_norm)).sum(axis=0)
     return total
 
 
@@ -257,7 +257,7 @@ class TailSum(base.Statistic):
                 f"{self.low.shape} and {self.high.shape}. Nothing was released for it."
             )
         ranges = self.low, self.high, self.row_bound
-        found = rows.total(
+        result = rows.total(
             tail_derivatives, context.problem.loss, self.point, *ranges, self.clip_norm
         )
-        return np.asarray(found)
+        return np.asarray(result)

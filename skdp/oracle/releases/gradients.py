@@ -98,8 +98,8 @@ class GradientSum(base.Statistic):
         if self.order == 2 and context.public.clips_means:
             groups = require_kind(rows, GroupedSource)
             residuals = groups.per_row(weighted_residuals, loss, self.point)
-            found = groups.total_over_groups(clipped_means, self.clip_norm, rows=(residuals,))
-            return np.asarray(found)
+            result = groups.total_over_groups(clipped_means, self.clip_norm, rows=(residuals,))
+            return np.asarray(result)
         if self.order == 2:
             return np.asarray(rows.total(clipped_gradients, loss, self.point, self.clip_norm))
         inverse = rows.per_row(inverse_l1_norms)
@@ -115,7 +115,28 @@ def noisy_gradient(
     sampler: Sampler | None = None,
     mechanism: str = "gaussian",
 ) -> NoisyStatistic:
-    """Return the release of a sum of gradients, clipped in the norm of its noise."""
+    """Return the release of a sum of gradients, clipped in the norm of its noise.
+
+    Parameters
+    ----------
+    point : array of shape (n_parameters, n_outputs)
+    clip_norm : float
+        Bound of one record's gradient, in L2 norm for Gaussian and in L1 norm for Laplace noise.
+    relative_noise : float, default=1.0
+        Noise relative to that of the plan.
+    sampler : Sampler or None, default=None
+        The rows that take part; None for all of them.
+    mechanism : {"gaussian", "laplace"}, default="gaussian"
+
+    Returns
+    -------
+    NoisyStatistic
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or there is no such mechanism.
+    """
     noise = mechanism_by_name(mechanism, relative_noise)
     gradients = GradientSum(point, clip_norm, noise.order)
     return NoisyStatistic(gradients, noise, AllRows() if sampler is None else sampler)
@@ -125,7 +146,18 @@ def noisy_gradient(
 
 
 def smoothness(public: Public, problem: Problem) -> float | None:
-    """Public bound on the curvature of the mean loss, clipped or not; None if there is none."""
+    """Return a public bound on the curvature of the mean loss, clipped or not.
+
+    Parameters
+    ----------
+    public : Public
+    problem : Problem
+
+    Returns
+    -------
+    float or None
+        Largest eigenvalue of the Hessian, at most; None if rows have no bound.
+    """
     if public.row_norm is None:
         return None
     return problem.loss.curvature * public.row_norm**2 * (1 + NORM_SLACK)

@@ -42,7 +42,7 @@ def _checked_weights(who: str, log_weights: object, n_columns: int) -> tuple[int
 
 
 def _n_columns(context: base.PublicContext, features: bool, targets: bool) -> int:
-    """Return the number of columns that are asked for."""
+    """Return the number of columns that are requested."""
     public = context.public
     return features * public.n_features + targets * public.n_outputs
 
@@ -58,7 +58,7 @@ class MagnitudeCounts(base.Statistic):
     Parameters
     ----------
     features, targets : bool
-        Which columns are asked for: those of X, those of the targets, or both, in this order.
+        The columns: those of X, those of the targets, or both, in this order.
     log_weights : tuple of int
         Base-2 logarithm of the weight of every column in the joint release, at least 0: the noise
         next to the counts is smaller by it.
@@ -101,7 +101,7 @@ class BinCounts(base.Statistic):
     Parameters
     ----------
     features, targets : bool
-        Which columns are asked for: those of X, those of the targets, or both, in this order.
+        The columns: those of X, those of the targets, or both, in this order.
     low, width : array of shape (n_columns,)
         Left end of the first bin, and width of a bin; finite, widths positive. They are copied.
     n_bins : int

@@ -218,10 +218,10 @@ class LastIterate(base.Release):
         # The noise's rounding depends on the grid, which depends on the noise: a fixed point.
         bound = exact
         for _ in range(16):
-            found = base.Contribution(bound, plain.spread, plain.size, total)
-            rounded = exact + self.mechanism._grid(found, context.scale) * math.sqrt(plain.size)
+            result = base.Contribution(bound, plain.spread, plain.size, total)
+            rounded = exact + self.mechanism._grid(result, context.scale) * math.sqrt(plain.size)
             if rounded <= bound:
-                return found
+                return result
             bound = rounded
         raise ValueError(
             "release='last' needs less noise than "
@@ -244,12 +244,12 @@ class LastIterate(base.Release):
     ) -> Array:
         self._require(context)
         rows = require_kind(source, MemorySource)
-        found = (rows.n_rows, rows.row_bound, rows.records.weights is not None)
-        if found != (context.public.n_rows, context.public.row_bound, False):
+        result = (rows.n_rows, rows.row_bound, rows.records.weights is not None)
+        if result != (context.public.n_rows, context.public.row_bound, False):
             raise ValueError(
                 "release='last' needs the public number of rows, kept to the public bound and "
                 f"without weights, ({context.public.n_rows}, {context.public.row_bound}, False); "
-                f"got {found}. Nothing was released."
+                f"got {result}. Nothing was released."
             )
         rate, ball = self._rate(context), self._ball(context)
         contribution = self._contribution(context)

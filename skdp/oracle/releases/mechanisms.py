@@ -200,7 +200,23 @@ MECHANISMS: dict[str, type[GaussianNoise] | type[LaplaceNoise]] = {
 
 
 def mechanism_by_name(name: str, relative_noise: float) -> GaussianNoise | LaplaceNoise:
-    """Return the mechanism of this name; ValueError if there is none."""
+    """Return the mechanism of a name.
+
+    Parameters
+    ----------
+    name : {"gaussian", "laplace"}
+    relative_noise : float
+        Noise relative to that of the plan; positive.
+
+    Returns
+    -------
+    GaussianNoise or LaplaceNoise
+
+    Raises
+    ------
+    ValueError
+        If there is no mechanism of this name.
+    """
     if name not in MECHANISMS:
         known = ", ".join(repr(word) for word in sorted(MECHANISMS))
         raise ValueError(f"mechanism must be one of {known}; got {name!r}.")

@@ -86,9 +86,18 @@ class GramSum(base.Statistic):
 
 
 def unpack_gram(answer: Array, size: int) -> Array:
-    """Return the symmetric matrix of shape (size, size) that an answer to `GramSum` stands for.
+    """Return the symmetric matrix that an answer to `GramSum` stands for.
 
     Its noise has the release's standard deviation on the diagonal, and that over sqrt(2) off it.
+
+    Parameters
+    ----------
+    answer : array of shape (size * (size + 1) / 2,)
+    size : int
+
+    Returns
+    -------
+    array of shape (size, size)
     """
     return moments.unpack(answer, size)
 

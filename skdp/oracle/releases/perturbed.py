@@ -208,10 +208,10 @@ class PerturbedMinimum(base.Release):
     def _distances(self, context: base.PublicContext) -> list[float]:
         """Upper bounds on the distance from the minimiser after the search, and after each step."""
         rounding = self._rounding(context, self._farthest(context))
-        found = [(self._goal(context) + rounding) / self.damping]
-        while (nearer := self._nearer(context, found[-1])) < WORTH_A_STEP * found[-1]:
-            found.append(nearer)
-        return found
+        result = [(self._goal(context) + rounding) / self.damping]
+        while (nearer := self._nearer(context, result[-1])) < WORTH_A_STEP * result[-1]:
+            result.append(nearer)
+        return result
 
     def _nearer(self, context: base.PublicContext, distance: float) -> float:
         """Upper bound on the distance from w after a Newton step from within ``distance`` of it.
@@ -283,9 +283,9 @@ class PerturbedMinimum(base.Release):
         self, source: Source, context: base.PublicContext, noise_source: NoiseSource
     ) -> Array:
         rows = require_kind(source, RepeatableSource)
-        found = self._minimum(rows, context, self._perturbation(context, noise_source))
+        result = self._minimum(rows, context, self._perturbation(context, noise_source))
         noise = GaussianNoise(OUTPUT_NOISE)
-        answer = noise.noisy(found, self.contribution(context), context.scale, noise_source)
+        answer = noise.noisy(result, self.contribution(context), context.scale, noise_source)
         if not noise_source.keeps_record:
             return answer
 
@@ -323,8 +323,8 @@ class PerturbedMinimum(base.Release):
         goal = self._goal(context)
 
         def hessian_at(point: Array) -> Array:
-            found = rows.total(moments.bounded_hessian, loss, point, self.row_norm, True)
-            return np.asarray(found + np.diag(lifted))
+            result = rows.total(moments.bounded_hessian, loss, point, self.row_norm, True)
+            return np.asarray(result + np.diag(lifted))
 
         point = np.zeros(public.shape)
         gradient = self._gradient(rows, context, b, point)

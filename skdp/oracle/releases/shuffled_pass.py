@@ -136,11 +136,11 @@ class ShuffledPass(base.Release):
         self, source: Source, context: base.PublicContext, noise_source: NoiseSource
     ) -> Array:
         rows = require_kind(source, OrderedSource)
-        found = (rows.n_rows, rows.arrives_in_order)
-        if found != (context.public.n_rows, context.public.streamed):
+        result = (rows.n_rows, rows.arrives_in_order)
+        if result != (context.public.n_rows, context.public.streamed):
             raise ValueError(
                 "ShuffledPass: the rows are not as the public facts say, (n_rows, streamed) = "
-                f"{(context.public.n_rows, context.public.streamed)}; got {found}."
+                f"{(context.public.n_rows, context.public.streamed)}; got {result}."
             )
         alone = self.n_steps == context.public.n_rows and context.public.n_outputs == 1
         alone &= not context.public.grouped  # a group has several rows
@@ -168,8 +168,8 @@ class ShuffledPass(base.Release):
         for step, block in enumerate(rows.one_pass(edges, noise_source, in_order=False)):
             # 1. The block's sum, enforced and with noise.
             loss = context.problem.loss
-            found = block.total(clipped_gradients, loss, point, self.clip_norm)
-            noisy = self.mechanism.add_noise(found, contribution, context.scale, noise_source)
+            result = block.total(clipped_gradients, loss, point, self.clip_norm)
+            noisy = self.mechanism.add_noise(result, contribution, context.scale, noise_source)
             # 2. From here on it is post-processing.
             point = context.problem.prox(point - factors * noisy, self.step_size)
             if step >= first:

@@ -192,9 +192,9 @@ class VaryingNoise:
         if self._used == len(self._block):
             shape = (self._at_once, self.contribution.size)
             self._block, self._used = self._source.gaussian(self.std, shape), 0
-        found = self._block[self._used : self._used + n_steps]
-        self._used += len(found)
-        return found
+        result = self._block[self._used : self._used + n_steps]
+        self._used += len(result)
+        return result
 
     def add_noise(self, cells: Array) -> Array:
         """Turn a flat statistic in units of the grid into its noisy answer in those, in place."""

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources.column_map import Scaling
@@ -61,7 +61,7 @@ class Source(ABC):
 
     n_rows: int
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
 
     def finish(self) -> None:  # noqa: B027  most have nothing to check

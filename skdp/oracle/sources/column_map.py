@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array
@@ -23,6 +24,7 @@ from skdp.oracle.compiled import (
     dispatch_compiled,
 )
 from skdp.oracle.sources.block_sizes import block_rows, row_parts, slices
+from skdp.oracle.sources.sparse_rows import AnyRows
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
@@ -77,7 +79,7 @@ class Columns:
         everything = np.full(self.n_columns, np.finfo(np.float64).max)
         return Columns(-everything, everything, self.centre, self.size)
 
-    def apply(self, X: Any, spread: Map = map, out: AnyArray | None = None) -> Any:
+    def apply(self, X: AnyRows, spread: Map = map, out: AnyArray | None = None) -> AnyRows:
         """Return the standardised columns as an array or CSR matrix of the same type.
 
         Parameters
@@ -88,6 +90,15 @@ class Columns:
             Maps a function over parts of the rows.
         out : array of the shape and type of X, default=None
             Where dense columns are put; None for a new array.
+
+        Returns
+        -------
+        array or CSR of the shape and type of X
+
+        Raises
+        ------
+        ValueError
+            If sparse columns would not keep their zeros.
         """
         in_units = self.for_type(X.dtype)
         if sparse.issparse(X):
@@ -105,7 +116,7 @@ class Columns:
         list(spread(over, row_parts(n_rows, n_columns, X.dtype.itemsize, is_sparse=False)))
         return result
 
-    def for_type(self, dtype: Any) -> ColumnMap:
+    def for_type(self, dtype: npt.DTypeLike) -> ColumnMap:
         """Return the map of rows to standardised rows of a type, float32 or float64."""
         return ColumnMap(self, np.dtype(dtype))
 
@@ -162,7 +173,7 @@ class ColumnMap:
             return np.zeros(self._columns.n_columns)
         return np.asarray(self(np.zeros((1, self._columns.n_columns)))[0], dtype=np.float64)
 
-    def __call__(self, X: Any, out: AnyArray | None = None) -> Any:
+    def __call__(self, X: AnyRows, out: AnyArray | None = None) -> AnyRows:
         """Return the standardised rows; they, or their entries, are put into ``out`` if given.
 
         CSR rows are returned without :attr:`zeros`, which have to be added to each of them.
@@ -179,7 +190,7 @@ class ColumnMap:
             np.clip(out, -self._largest, self._largest, out=out)
         return out
 
-    def _sparse(self, X: Any, out: AnyArray | None) -> Any:
+    def _sparse(self, X: sparse.csr_array, out: AnyArray | None) -> sparse.csr_array:
         data = np.empty(len(X.data), self._dtype) if out is None else out
         of_zero = np.clip(np.zeros((), self._dtype), self._low, self._high)
         standardise_entries(X, self._low, self._high, of_zero, self._size, data)

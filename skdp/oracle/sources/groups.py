@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +20,7 @@ from skdp.oracle.sources.base import BlockFunction, added_in_pairs, note_read
 from skdp.oracle.sources.block_sizes import grouped_part_rows, slices
 from skdp.oracle.sources.memory import Divisions, Map, MemorySource
 from skdp.oracle.sources.records import Records
+from skdp.oracle.sources.sparse_rows import AnyRows, is_csr, written_out
 
 # Shares of rows in their group are whole numbers of 2**-32 or, with millions of groups, of a larger
 # unit: sums of them are exact in float64, in any order.
@@ -53,7 +54,7 @@ class Groups:
         edges = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         return cls(np.argsort(codes, kind="stable"), edges)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError("groups cannot be pickled: a saved model must not hold its training data.")
 
     @property
@@ -99,7 +100,7 @@ class GroupBlock:
     records: Records
     groups: Groups
 
-    def sums(self, factors: Array) -> Any:
+    def sums(self, factors: Array) -> AnyRows:
         """Return, for each group, the sum over its rows of the row of X times its factor.
 
         Each is added up row after row, so that it follows from no other group, bit for bit.
@@ -112,12 +113,12 @@ class GroupBlock:
         -------
         array, or CSR for sparse rows without a base, of shape (n_groups, n_features), float64
         """
-        found, base = self._sums(factors), self.records.base
+        outcome, base = self._sums(factors), self.records.base
         if base is None:
-            return found
-        return found.toarray() + np.outer(self.sums_of(factors), base)
+            return outcome
+        return written_out(outcome, None) + np.outer(self.sums_of(factors), base)
 
-    def _sums(self, factors: Array) -> Any:
+    def _sums(self, factors: Array) -> AnyRows:
         """Return the sums, the base of the rows left out."""
         records, order, edges = self.records, self.groups.order, self.groups.edges
         X = records.stored
@@ -126,7 +127,7 @@ class GroupBlock:
         if in_place and (is_sparse or X.flags.c_contiguous):
             return _selecting(factors[order], order, edges, X) @ X
         # Copied in float64, row after row, a few groups at a time; none is cut in two.
-        found, start, most = [], 0, grouped_part_rows(X.shape[1])
+        outcome, start, most = [], 0, grouped_part_rows(X.shape[1])
         while start < self.groups.n_groups:
             stop = int(np.searchsorted(edges, edges[start] + most, side="right")) - 1
             stop = max(stop, start + 1)
@@ -136,9 +137,9 @@ class GroupBlock:
             rows = rows if is_sparse else np.ascontiguousarray(rows)
             places = np.arange(len(own))
             chosen = _selecting(factors[own], places, edges[start : stop + 1] - edges[start], rows)
-            found.append(chosen @ rows)
+            outcome.append(chosen @ rows)
             start = stop
-        return sparse.vstack(found, format="csr") if is_sparse else np.concatenate(found)
+        return sparse.vstack(outcome, format="csr") if is_sparse else np.concatenate(outcome)
 
     def sums_of(self, numbers: Array) -> Array:
         """Return, for each group, the sum of a number of each of its rows."""
@@ -147,9 +148,9 @@ class GroupBlock:
         return np.asarray(_selecting(numbers[order], order, edges, ones) @ ones)
 
 
-def _selecting(factors: Array, rows: Indices, edges: Indices, X: Any) -> Any:
+def _selecting(factors: Array, rows: Indices, edges: Indices, X: AnyRows) -> sparse.csr_array:
     """Return the CSR matrix that adds up rows of X, times their factors, from edge to edge."""
-    kind = X.indices.dtype if sparse.issparse(X) else np.int64
+    kind = X.indices.dtype if is_csr(X) else np.int64
     entries = factors, rows.astype(kind, copy=False), (edges - edges[0]).astype(kind, copy=False)
     return sparse.csr_array(entries, shape=(len(edges) - 1, X.shape[0]), copy=False)
 
@@ -180,7 +181,7 @@ class GroupedSource(MemorySource):
     def _with_records(self, records: Records, row_bound: float | None) -> GroupedSource:
         return GroupedSource(records, self.groups, row_bound, self._spread)
 
-    def _copies_fit(self, X: Any) -> bool:
+    def _copies_fit(self, X: AnyRows) -> bool:
         """Standardise rows once, always: how many they are is private."""
         return True
 

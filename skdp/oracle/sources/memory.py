@@ -37,7 +37,7 @@ from skdp.oracle.sources.block_sizes import (
 )
 from skdp.oracle.sources.column_map import ColumnMap, Columns, Scaling
 from skdp.oracle.sources.records import Records
-from skdp.oracle.sources.sparse_rows import base_of, csr_slice
+from skdp.oracle.sources.sparse_rows import AnyRows, base_of, csr_slice, is_csr
 
 # Rows of so many bytes or fewer are standardised once, into a copy. Beyond, blocks are mapped in
 # every pass, which takes about as long as the rest of a pass.
@@ -45,7 +45,6 @@ COPY_BYTES = 1 << 26
 # The same of the entries of sparse rows, in float64. To map those takes as long as the rest, or a
 # third of it where that is compiled.
 SPARSE_COPY = 1 << 24
-
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
@@ -76,7 +75,7 @@ class MemorySource(InMemory, OrderedSource):
     @classmethod
     def of(
         cls,
-        X: Any,
+        X: AnyRows,
         targets: AnyArray,
         weights: Array | None = None,
         row_bound: float | None = None,
@@ -110,8 +109,8 @@ class MemorySource(InMemory, OrderedSource):
             def over(part: slice) -> Array:
                 return np.asarray(function(self._records[part], *arguments))
 
-            found = np.concatenate(list(self._spread(over, self._parts)))
-            known = self._row_vectors[function] = arguments, found
+            result = np.concatenate(list(self._spread(over, self._parts)))
+            known = self._row_vectors[function] = arguments, result
         return known[1]
 
     def transformed(
@@ -162,7 +161,7 @@ class MemorySource(InMemory, OrderedSource):
         """Return a source of the same rows in another form."""
         return MemorySource(records, row_bound, self._spread)
 
-    def _copies_fit(self, X: Any) -> bool:
+    def _copies_fit(self, X: AnyRows) -> bool:
         """Whether to standardise rows once, rather than in every pass.
 
         A public matter of size; but for sparse rows, whose number of entries is not public. They
@@ -170,13 +169,13 @@ class MemorySource(InMemory, OrderedSource):
         for both (`skdp.oracle.sources.block_sizes.summation_depth`); only runtime and memory
         differ, which the privacy statement lists.
         """
-        if sparse.issparse(X):
+        if is_csr(X):
             return bool(8 * X.nnz <= SPARSE_COPY)
         return bool(X.nbytes <= COPY_BYTES)
 
     def _mapped(
-        self, columns: Columns, X: Any, constant: float, out: AnyArray | None
-    ) -> tuple[Any, ColumnMap | None, Array | None]:
+        self, columns: Columns, X: AnyRows, constant: float, out: AnyArray | None
+    ) -> tuple[AnyRows, ColumnMap | None, Array | None]:
         """Return rows to be stored, what is to be made of them in every pass, and their base."""
         in_units, base = columns.for_type(np.float64), None
         if sparse.issparse(X):
@@ -186,9 +185,9 @@ class MemorySource(InMemory, OrderedSource):
             return X, in_units, base
         return self._standardised(columns, X, out), None, base
 
-    def _standardised(self, columns: Columns, X: Any, out: AnyArray | None) -> Any:
+    def _standardised(self, columns: Columns, X: AnyRows, out: AnyArray | None) -> AnyRows:
         """Return a copy of the rows in units of their columns, dense ones in ``out`` if given."""
-        if not sparse.issparse(X):
+        if not is_csr(X):
             return columns.apply(X, self._spread, out)
         in_units, data = columns.for_type(np.float64), np.empty(X.nnz)
 
@@ -212,13 +211,13 @@ class MemorySource(InMemory, OrderedSource):
         MemoryError
             If there is not enough. A fit that ran out of memory later would have lost its budget.
         """
-        X, is_sparse = self._records.stored, self._records.is_sparse
-        if transformed and not is_sparse and self._copies_fit(X):
+        X = self._records.stored
+        if transformed and not is_csr(X) and self._copies_fit(X):
             self._spare = np.empty(X.shape, dtype=X.dtype)
         # Norms, factors and residuals of a whole pass; blocks of all threads, sparse ones with
         # several numbers for an entry, or written out.
         n_rows = self._records.n_rows
-        if is_sparse:
+        if is_csr(X):
             at_once = min(1.0, block_rows(n_rows, X.shape[1], True, True) / max(n_rows, 1))
             written = 3 * COPIED_BYTES // 8
             blocks = len(self._parts) * (8 * math.ceil(X.nnz * at_once) + written)
@@ -226,7 +225,7 @@ class MemorySource(InMemory, OrderedSource):
             blocks += 2 * X.nnz * (transformed and self._copies_fit(X))
         else:
             blocks = min(32 * BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
-        _try_to_allocate(8 * (8 * n_rows + blocks), is_public=not is_sparse)
+        _try_to_allocate(8 * (8 * n_rows + blocks), is_public=not is_csr(X))
 
     # ------------------------------------------------------------------ some of the rows
 
@@ -270,7 +269,7 @@ class MemorySource(InMemory, OrderedSource):
 
 
 class Divisions:
-    """Row numbers in the order of their blocks, for each division that was asked for.
+    """Row numbers in the order of their blocks, for each division that was requested.
 
     Only the latest epoch of a kind is kept: memory stays that of one division, and going back to an
     earlier epoch is refused, as a new draw for it would put records in two blocks of one division.

@@ -179,12 +179,12 @@ class PartitionedSource(RepeatableSource):
 
     def _sums(self, task: SumTask) -> Iterator[Any]:
         sizes = []
-        for found in answers(self._partitions, task, SPENT, self._spread):
-            if isinstance(found, Failure):
-                raise ValueError(f"{found.message.removesuffix(SPENT).strip()} {SPENT}")
-            sizes.append(found.n_rows)
-            if found.n_rows:
-                yield found.value
+        for result in answers(self._partitions, task, SPENT, self._spread):
+            if isinstance(result, Failure):
+                raise ValueError(f"{result.message.removesuffix(SPENT).strip()} {SPENT}")
+            sizes.append(result.n_rows)
+            if result.n_rows:
+                yield result.value
         if sizes != self._sizes:
             raise ValueError(
                 f"{type(self._partitions).__name__}: a pass read {sum(sizes)} rows in {len(sizes)} "

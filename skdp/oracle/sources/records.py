@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import NoReturn, Self
 
 import numpy as np
 from scipy import sparse
@@ -11,6 +11,7 @@ from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.sources.block_sizes import block_rows, row_parts, slices
 from skdp.oracle.sources.column_map import ColumnMap
 from skdp.oracle.sources.sparse_rows import (
+    AnyRows,
     base_of,
     canonical,
     csr_slice,
@@ -53,7 +54,7 @@ class Records:
         `skdp.oracle.sources.sparse_rows`. None for none.
     """
 
-    stored: Any
+    stored: AnyRows
     targets: AnyArray
     weights: Array | None
     shrink: Array | None
@@ -66,7 +67,7 @@ class Records:
     @classmethod
     def of(
         cls,
-        X: Any,
+        X: AnyRows,
         targets: AnyArray,
         weights: Array | None = None,
         row_bound: float | None = None,
@@ -88,20 +89,20 @@ class Records:
         inverse = quotient(1.0, norms)
         return cls(X, targets, weights, shrink, inverse, constant, columns, base=base)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
 
     @property
-    def X(self) -> Any:
+    def X(self) -> AnyRows:
         """All rows at once, a copy where they are not stored as they count: take blocks."""
         X = self._mapped(self.stored)
         return X if self.base is None else written_out(X, self.base)
 
-    def _mapped(self, stored: Any) -> Any:
+    def _mapped(self, stored: AnyRows) -> AnyRows:
         """Return rows that are stored as they count, but for the base."""
         if self.columns is None:
             return stored
-        return self.columns(stored.toarray() if self.loses_zeros else stored)
+        return self.columns(written_out(stored, None) if self.loses_zeros else stored)
 
     @property
     def n_rows(self) -> int:
@@ -140,7 +141,7 @@ class Records:
         """Whether blocks are copies: of float32 rows, and of rows that are yet to be mapped."""
         return self.columns is not None or self.stored.dtype != np.float64
 
-    def __getitem__(self, rows: Any) -> Self:
+    def __getitem__(self, rows: slice | Indices) -> Self:
         """Return some records: views for a slice, copies, mapped where need be, for indices."""
         stored, columns = self.stored, self.columns
         if not isinstance(rows, slice):
@@ -188,13 +189,14 @@ class Records:
                 block = replace(block, stored=X, columns=None, base=base)
             yield block
 
-    def in_float64(self, dense: bool, out: Array | None) -> Any:
+    def in_float64(self, dense: bool, out: Array | None) -> AnyRows:
         """Return the rows mapped and in float64: dense ones in ``out``."""
         if self.is_sparse and not self.loses_zeros:
             X = self._mapped(self.stored).astype(np.float64, copy=False)
             return written_out(X, self.base, out) if dense else X
         if self.columns is not None:
-            return self.columns(self.stored.toarray() if self.is_sparse else self.stored, out)
+            X = self.stored
+            return self.columns(written_out(X, None) if self.is_sparse else X, out)
         assert out is not None
         np.copyto(out, self.stored)
         return out
@@ -262,7 +264,7 @@ class Records:
         return vectors
 
 
-def row_norms(X: Any, columns: ColumnMap | None = None, base: Array | None = None) -> Array:
+def row_norms(X: AnyRows, columns: ColumnMap | None = None, base: Array | None = None) -> Array:
     """L2 norm of every row, mapped if need be; neither over- nor underflows on finite rows."""
     norms, nothing, start = np.empty(X.shape[0]), np.empty(0), 0
     records = Records(X, nothing, None, None, nothing, 0.0, columns, base=base)

@@ -5,12 +5,14 @@ a row of zeros becomes, plus its entries, moved by what zeros are moved by. Prod
 are taken apart, so none of them is ever written out.
 """
 
-from typing import Any
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 from scipy import sparse
 
-from skdp._numbers import Array
+from skdp._numbers import AnyArray, Array
+
+AnyRows: TypeAlias = AnyArray | sparse.csr_array  # dense or CSR
 
 # Rows are taken apart if the base is no longer than this many times the constant feature, of which
 # every row has one. A part of a row, next to the whole, is then no longer than this and 1, so
@@ -19,7 +21,12 @@ from skdp._numbers import Array
 LONGEST_BASE = 16.0
 
 
-def canonical(X: Any) -> Any:
+def is_csr(X: AnyRows) -> TypeGuard[sparse.csr_array]:
+    """Whether rows are sparse."""
+    return bool(sparse.issparse(X))
+
+
+def canonical(X: AnyRows) -> AnyRows:
     """Return CSR rows with every entry given once; other rows as they are.
 
     An entry given in parts, such as 1e30 and -1e30, passes for small in a norm and swallows the
@@ -30,7 +37,7 @@ def canonical(X: Any) -> Any:
     ValueError
         If the parts of an entry add up to infinity.
     """
-    if not sparse.issparse(X):
+    if not is_csr(X):
         return X
     rows = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
     if rows.has_canonical_format:
@@ -46,16 +53,16 @@ def canonical(X: Any) -> Any:
     return rows
 
 
-def csr_slice(X: Any, rows: slice) -> Any:
+def csr_slice(X: sparse.csr_array, rows: slice) -> sparse.csr_array:
     """Return rows of a CSR matrix whose entries are views.
 
     Indexing would copy them, and so would scipy if it were handed a view of less than half.
     """
     first, last = X.indptr[rows.start], X.indptr[rows.stop]
-    found = sparse.csr_array((rows.stop - rows.start, X.shape[1]), dtype=X.dtype)
-    found.data, found.indices = X.data[first:last], X.indices[first:last]
-    found.indptr = X.indptr[rows.start : rows.stop + 1] - first
-    return found
+    result = sparse.csr_array((rows.stop - rows.start, X.shape[1]), dtype=X.dtype)
+    result.data, result.indices = X.data[first:last], X.indices[first:last]
+    result.indptr = X.indptr[rows.start : rows.stop + 1] - first
+    return result
 
 
 def base_of(zeros: Array, constant: float) -> Array | None:
@@ -86,15 +93,15 @@ def growth_of_rounding() -> float:
     return 1.0 + 2.0 * LONGEST_BASE
 
 
-def written_out(X: Any, base: Array | None, out: Array | None = None) -> Array:
+def written_out(X: sparse.csr_array, base: Array | None, out: Array | None = None) -> Array:
     """Return CSR rows plus their base as dense ones, in ``out`` if given."""
-    found: Array = X.toarray() if out is None else X.toarray(out=out)
+    result: Array = X.toarray() if out is None else X.toarray(out=out)
     if base is not None:
-        found += base
-    return found
+        result += base
+    return result
 
 
-def squared_lengths(X: Any, base: Array | None) -> Array:
+def squared_lengths(X: sparse.csr_array, base: Array | None) -> Array:
     """Squared L2 norms of CSR rows plus their base, rounded, but not down: those of p columns.
 
     What is not stored adds ``|base|**2`` without the squares of stored places. The rounding error

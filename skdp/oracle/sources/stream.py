@@ -11,10 +11,11 @@ from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources.base import OrderedSource
 from skdp.oracle.sources.memory import MemorySource
+from skdp.oracle.sources.sparse_rows import AnyRows
 
 # X, targets, weights or None, and the numbers of the rows' groups, from 0 on, or None.
-Arrival = tuple[Any, AnyArray, Array | None, Indices | None]
-MakeSource = Callable[[Any, AnyArray, Array | None, Indices | None], MemorySource]
+Arrival = tuple[AnyRows, AnyArray, Array | None, Indices | None]
+MakeSource = Callable[[AnyRows, AnyArray, Array | None, Indices | None], MemorySource]
 
 
 class StreamSource(OrderedSource):
@@ -26,7 +27,7 @@ class StreamSource(OrderedSource):
     record that arrives hold null records: rows of zeros with weight 0, so that sums run over as
     many rows, in the same order, however many arrive. (Where groups are the records, sums take one
     row at a time, and nothing stands in for a group that is missing.) What has gone by cannot be
-    asked for again.
+    requested again.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class StreamSource(OrderedSource):
     ) -> MemorySource:
         """Return the records at places ``[cuts[index], cuts[index + 1])``, if they are to come.
 
-        The block asked for last may be asked for again.
+        The block requested last may be requested again.
         """
         key = epoch, cuts, index
         if self._block is None or self._block[0] != key:
@@ -152,8 +153,8 @@ def _split(arrival: Arrival, count: int) -> tuple[Arrival, Arrival | None]:
         return arrival, None
     if groups is None:
         first, rest = slice(0, count), slice(count, None)
-        found = [(X[rows], targets[rows], _some(weights, rows), None) for rows in (first, rest)]
-        return found[0], found[1]
+        result = [(X[rows], targets[rows], _some(weights, rows), None) for rows in (first, rest)]
+        return result[0], result[1]
     ours, theirs = np.flatnonzero(groups < count), np.flatnonzero(groups >= count)
     return (
         (X[ours], targets[ours], _some(weights, ours), groups[ours]),
@@ -166,7 +167,7 @@ def _weighted(arrival: Arrival) -> Arrival:
     return X, targets, np.ones(X.shape[0]) if weights is None else weights, groups
 
 
-def _some(weights: Array | None, rows: Any) -> Array | None:
+def _some(weights: Array | None, rows: slice | Indices) -> Array | None:
     return None if weights is None else weights[rows]
 
 

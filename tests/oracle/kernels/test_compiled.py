@@ -259,6 +259,21 @@ def test_what_no_compiled_kernel_can_do_is_left_to_numpy(compiled_kernels, monke
     assert worked == set()
 
 
+def test_a_loss_that_changes_the_residual_of_another_is_left_to_numpy(compiled_kernels, rng):
+    class Doubled(Logistic):
+        def _residual(self, margins, targets, out):
+            super()._residual(margins, targets, out)
+            out *= 2
+
+    assert (Logistic().kernel, Doubled().kernel) == ((1, 1.0), None)
+    rows = MemorySource.of(1e-3 * rng.standard_normal((40, 3)), np.ones((40, 1)))
+    point = np.zeros((4, 1))
+    plain, doubled = (
+        rows.total(clipped_gradients, loss, point, 1e3) for loss in (Logistic(), Doubled())
+    )
+    np.testing.assert_allclose(doubled, 2 * plain, rtol=1e-12)
+
+
 def test_a_fit_is_charged_the_same(compiled_kernels, rng):
     X = rng.standard_normal((300, 4))
     y = X @ [1.0, -1.0, 0.5, 0.0] > 0.1
