@@ -142,11 +142,16 @@ def test_weights_of_records_and_classes_are_multiplied():
 
 def test_compiled_loops_are_replayed(monkeypatch):
     pytest.importorskip("numba", reason="compiled loops need numba: pip install 'skdp[fast]'")
-    from skdp.oracle.kernels import twins
+    from skdp.oracle.kernels import clipped_gradients as kernel
 
     assert np.prod(LARGE) >= compiled.LEAST_NUMBERS
-    original = twins.compiled_clipped_gradients
-    monkeypatch.setattr(twins, "compiled_clipped_gradients", lambda *given: 1.5 * original(*given))
+    original = kernel._compiled_clipped_gradients
+
+    def too_long(*given):
+        total = original(*given)
+        return None if total is None else 1.5 * total
+
+    monkeypatch.setattr(kernel, "_compiled_clipped_gradients", too_long)
     found = {finding.pair for finding in audit.replay(skdp.DPRidge(**FEW)).findings}
     assert found == {"long record among many"}
 

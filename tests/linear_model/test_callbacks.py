@@ -143,7 +143,7 @@ def mutant_tells_what_rows_hold(monkeypatch):
     def asked(self, release):
         tell, source = self._on_release, self._source
         if source is not None and tell is not None:
-            mean = np.mean(source.records.targets)
+            mean = np.mean(source._records.targets)
             self._on_release = lambda kind, entries: tell(f"{kind}, mean target {mean}", entries)
         try:
             return ask(self, release)
@@ -161,7 +161,7 @@ def mutant_hangs_rows_on_the_estimator(monkeypatch):
 
         def kept(spread):
             rows = source(spread)
-            self._rows = rows.records.X.copy()
+            self._rows = rows._records.X.copy()
             return rows
 
         try:

@@ -347,6 +347,7 @@ def test_a_first_pass_that_fails_quotes_nothing():
     assert failure.value.__suppress_context__
 
 
+@pytest.mark.filterwarnings("ignore:.*classes=None:skdp.PrivacyWarning")
 @pytest.mark.parametrize("error", [ValueError, TypeError, KeyError])
 @pytest.mark.parametrize("where", ["X", "y"])
 @pytest.mark.parametrize("model", [skdp.DPRidge, skdp.DPLogisticRegression])

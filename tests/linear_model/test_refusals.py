@@ -155,9 +155,9 @@ def test_a_heavy_record_does_not_show_its_class(classification):
         weights[record] = 1e308
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            skdp.DPLogisticRegression(epsilon=50.0, class_weight={y.min(): 1, y.max(): 10}).fit(
-                X, y, weights
-            )
+            skdp.DPLogisticRegression(
+                epsilon=50.0, classes=np.unique(y), class_weight={y.min(): 1, y.max(): 10}
+            ).fit(X, y, weights)
 
 
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame])

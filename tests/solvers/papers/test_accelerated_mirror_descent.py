@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -114,7 +115,8 @@ def test_ten_thousand_columns_and_500_rows(kind, as_sparse, rng):
     if as_sparse:
         X = sparse.csr_array(sparse.random(500, 10_000, density=0.01, random_state=rng))
     column = X[:, [3]].toarray()[:, 0] if as_sparse else X[:, 3]
-    estimator = skdp.DPLinearRegression if kind == "linear" else skdp.DPLogisticRegression
+    logistic = functools.partial(skdp.DPLogisticRegression, classes=[0, 1])
+    estimator = skdp.DPLinearRegression if kind == "linear" else logistic
     model = estimator(
         solver="accelerated_mirror_descent",
         constraint="l1_ball",

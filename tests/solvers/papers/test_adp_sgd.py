@@ -54,8 +54,9 @@ def test_iterates_are_those_of_a_plain_loop(rule, regression):
     X, y = regression
     solver = AdaptiveNoiseSGD(max_iter=25, learning_rate=rule, clip_norm=1e9, averaging="last")
     model = skdp.DPLinearRegression(
-        epsilon=math.inf, solver=solver, fit_intercept=False, noise_source="seeded", random_state=0
-    ).fit(X, y)
+        epsilon=math.inf, solver=solver, scaling="none", fit_intercept=False,
+        noise_source="seeded", random_state=0,
+    ).fit(X, y)  # fmt: skip
     w, squared = np.zeros(5), 4.0
     for t in range(1, 26):
         gradient = X.T @ (X @ w - y) / len(y)
