@@ -171,14 +171,14 @@ def test_fits_that_read_the_same_are_the_same():
     split, known = split_of("diabetes"), {}
     first = constants.one_fit(split, 1.0, 1e-6, 0, known)
     seen = dict.fromkeys(["same", "other"], 0)
-    for one in TRIED:
+    for one in TRIED[::3]:
         with changed(one):
             afresh = {}
             key = constants.one_fit(split, 1.0, 1e-6, 0, afresh)
             seen["same" if key == first else "other"] += 1
             if key == first:
                 assert afresh[key]["score"] == known[first]["score"], one
-    assert min(seen.values()) > 20
+    assert min(seen.values()) > 6
     count = len(known)
     assert constants.one_fit(split, 1.0, 1e-6, 0, known) == first
     assert len(known) == count
