@@ -27,7 +27,7 @@ from skdp.oracle.sources.block_sizes import block_rows
 from skdp.oracle.sources.records import Records
 
 Counts = NDArray[Any]  # whole numbers, or sums of multipliers
-Places = Callable[[AnyArray, slice | AnyArray], NDArray[np.intp]]
+Lookup = Callable[[AnyArray, slice | AnyArray], NDArray[np.intp]]  # bins of values, by column
 
 # Magnitudes from 4**-20 to 4**20, in steps of 4; what is beyond lies in the outermost bins.
 STEPS = 20
@@ -57,11 +57,16 @@ def magnitudes(values: AnyArray, columns: slice | AnyArray | None = None) -> NDA
     return np.asarray(magnitude_table(is_single)[np.right_shift(patterns, bits(shift))])
 
 
-def equal_bins(values: AnyArray, low: Array, width: Array, n_bins: int) -> NDArray[np.intp]:
-    """Bin of every value between ``low`` and ``low + n_bins * width``, the outer ones open."""
+def equal_bins(
+    values: AnyArray, columns: slice | AnyArray, low: Array, width: Array, n_bins: int
+) -> NDArray[np.intp]:
+    """Bin of every value between ``low`` and ``low + n_bins * width``, the outer ones open.
+
+    ``columns`` are the columns of the values, by their numbers in ``low`` and ``width``.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        places = values - low
-        places /= width
+        places = values - low[columns]
+        places /= width[columns]
     # fmax and fmin take nan for the number beside it: every value has a bin.
     np.fmin(np.fmax(places, 0.0, out=places), n_bins - 1.0, out=places)
     return np.asarray(places.astype(np.intp))
@@ -74,7 +79,7 @@ def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
     Rows of weight 0 are not counted, here and below. Where there are groups, a row counts as its
     multiplier: the counts of a group add up to 1 at most, and sums of multipliers are exact.
     """
-    return _counts(records, features, targets, N_MAGNITUDES, lambda first: magnitudes)
+    return _counts(records, features, targets, N_MAGNITUDES, magnitudes)
 
 
 @dispatch_compiled()
@@ -82,24 +87,12 @@ def bin_counts(
     records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
 ) -> Counts:
     """Count values by column in ``n_bins`` equal bins, shape (n_columns, n_bins)."""
-
-    def lookup(first: int) -> Places:
-        def places(values: AnyArray, columns: slice | AnyArray) -> NDArray[np.intp]:
-            return equal_bins(values, low[first:][columns], width[first:][columns], n_bins)
-
-        return places
-
+    lookup = functools.partial(equal_bins, low=low, width=width, n_bins=n_bins)
     return _counts(records, features, targets, n_bins, lookup)
 
 
-def _counts(
-    records: Records,
-    features: bool,
-    targets: bool,
-    n_bins: int,
-    lookup: Callable[[int], Places],
-) -> Counts:
-    """Count the values of X, the targets, or both; ``lookup`` gets the first column's number."""
+def _counts(records: Records, features: bool, targets: bool, n_bins: int, lookup: Lookup) -> Counts:
+    """Count the values of X, the targets, or both, whose columns are numbered in this order."""
     n_features = records.n_features * features
     n_targets = records.targets.shape[1] if targets else 0
     kind = np.int64 if records.multipliers is None else np.float64
@@ -113,20 +106,24 @@ def _counts(
         each = block.multipliers
         if features:
             count = _count_sparse if block.is_sparse else _count
-            total[:n_features] += count(block.X, takes_part, each, n_bins, lookup(0))
+            total[:n_features] += count(block.X, takes_part, each, n_bins, lookup)
         if targets:
-            total[n_features:] += _count(
-                block.targets, takes_part, each, n_bins, lookup(n_features)
-            )
+            last = slice(n_features, None)
+            total[last] += _count(block.targets, takes_part, each, n_bins, lookup, last)
     return total
 
 
 def _count(
-    X: AnyArray, takes_part: Mask | None, each: Array | None, n_bins: int, places: Places
+    X: AnyArray,
+    takes_part: Mask | None,
+    each: Array | None,
+    n_bins: int,
+    lookup: Lookup,
+    columns: slice | None = None,
 ) -> Counts:
     """Count the rows that take part; each adds one, or its multiplier, to a bin of every column."""
     values, n_columns = X if takes_part is None else X[takes_part], X.shape[1]
-    codes = places(values, slice(0, n_columns))
+    codes = lookup(values, slice(0, n_columns) if columns is None else columns)
     codes += n_bins * np.arange(n_columns)
     shares = None
     if each is not None:
@@ -136,7 +133,7 @@ def _count(
 
 
 def _count_sparse(
-    X: sparse.csr_array, takes_part: Mask | None, each: Array | None, n_bins: int, places: Places
+    X: sparse.csr_array, takes_part: Mask | None, each: Array | None, n_bins: int, lookup: Lookup
 ) -> Counts:
     n_rows, n_columns = X.shape
     values, columns = X.data, X.indices
@@ -147,12 +144,12 @@ def _count_sparse(
         values, columns = values[stored], columns[stored]
         shares = None if shares is None else shares[stored]
         whole = int(takes_part.sum()) if each is None else float(each[takes_part].sum())
-    codes = places(values, columns)
+    codes = lookup(values, columns)
     codes += n_bins * columns.astype(np.intp)
     total: Counts = np.bincount(codes, shares, minlength=n_columns * n_bins)
     total = total.reshape(n_columns, n_bins)
     # What is not stored is 0.
-    zeros = places(np.zeros(n_columns, dtype=X.dtype), slice(0, n_columns))
+    zeros = lookup(np.zeros(n_columns, dtype=X.dtype), slice(0, n_columns))
     stored_in = np.bincount(columns, shares, minlength=n_columns)
     total[np.arange(n_columns), zeros] += whole - stored_in
     return np.asarray(total, dtype=np.int64 if each is None else np.float64)

@@ -345,20 +345,6 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _without_warnings(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the function with numpy's floating-point warnings off, in whatever thread it runs.
-
-    Threads do not inherit the setting of their caller, and an overflow shows that a record is
-    there.
-    """
-
-    def quiet(part: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return function(part)
-
-    return quiet
-
-
 @contextmanager
 def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
     """Hold BLAS to one thread, and give a ``map`` that uses the others.
@@ -367,6 +353,9 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
     rows are not. As many threads are used as BLAS was going to use, so that limits set by a user or
     by joblib's workers hold; but no more than there are going to be parts of rows, as threads that
     wait cost a small fit more than its products.
+
+    Functions are mapped without numpy's floating-point warnings, as an overflow shows that a record
+    is there; threads do not inherit the setting of their caller.
 
     Parameters
     ----------
@@ -378,7 +367,7 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
     n_threads = min(n_threads, most_parts)
     with blas.limit(limits=1):
         if n_threads == 1:
-            yield lambda function, parts: map(_without_warnings(function), parts)
+            yield lambda function, parts: map(np.errstate(all="ignore")(function), parts)
             return
         with ThreadPoolExecutor(n_threads) as pool:
             # Threads start here, not at their first task: the budget is charged in between.
@@ -388,4 +377,4 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
             except RuntimeError as refusal:  # each needs memory for its stack
                 together.abort()
                 raise MemoryError(NO_THREADS.format(n_threads)) from refusal
-            yield lambda function, parts: pool.map(_without_warnings(function), parts)
+            yield lambda function, parts: pool.map(np.errstate(all="ignore")(function), parts)

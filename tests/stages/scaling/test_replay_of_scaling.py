@@ -193,9 +193,9 @@ def mutant_edges_from_the_rows(monkeypatch):
     original = kernels.equal_bins
     seen = []
 
-    def bins(values, low, width, n_bins):
+    def bins(values, columns, low, width, n_bins):
         seen.append(float(np.clip(np.abs(values), 0, 1e6).max(initial=0.0)))
-        return original(values, low, width * (1 + (seen[-1] > 9e5)), n_bins)
+        return original(values, columns, low, width * (1 + (seen[-1] > 9e5)), n_bins)
 
     monkeypatch.setattr(kernels, "equal_bins", bins)
 
