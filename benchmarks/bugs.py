@@ -15,7 +15,7 @@ import skdp
 from benchmarks.releases import PROOFS
 from skdp import accounting
 from skdp.accounting.events import Gaussian
-from skdp.fitting import path
+from skdp.fitting import estimator as path
 from skdp.linear_model import base, logistic
 from skdp.model_selection import DPSearchCV
 from skdp.oracle import Oracle, Solution, noise, session
@@ -374,7 +374,7 @@ def classes_from_rows(patch):
 
 @bug("a refusal that depends on a record")
 def refusal_of_a_record(patch):
-    original = path.PrivateEstimatorMixin._carry_out
+    original = path.PrivateEstimator._carry_out
 
     def carry_out(self, prepared, assumptions, make_source, *given):
         def checked(spread):
@@ -385,7 +385,7 @@ def refusal_of_a_record(patch):
 
         return original(self, prepared, assumptions, checked, *given)
 
-    patch.setattr(path.PrivateEstimatorMixin, "_carry_out", carry_out)
+    patch.setattr(path.PrivateEstimator, "_carry_out", carry_out)
 
 
 def _set(**values):

@@ -3,10 +3,8 @@
 import importlib
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
-
-from sklearn.utils.metaestimators import available_if
 
 from skdp import accounting
 from skdp.fitting import parts
@@ -21,7 +19,8 @@ try:
 except ImportError:  # before scikit-learn 1.9
     _callback = None
 
-_Support: Any = object if _callback is None else _callback.CallbackSupportMixin
+# What has callbacks inherits from it, where scikit-learn has them.
+CallbackSupport: Any = object if _callback is None else _callback.CallbackSupportMixin
 
 
 def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,56 +31,27 @@ def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-class CallbackMixin(_Support):
-    """Gives an estimator ``set_callbacks``, where scikit-learn has callbacks."""
+def supports_callbacks(estimator: Any) -> bool:
+    """Whether scikit-learn has callbacks, and the number of fits inside of it is public."""
+    return _callback is not None and bool(estimator._n_fits_is_public)
 
-    _n_fits_is_public = True  # False for private searches: callbacks would count their fits
 
-    # mypy: scikit-learn's decorators have no types.
-    @available_if(lambda self: _callback is not None and self._n_fits_is_public)  # type: ignore[untyped-decorator]
-    def set_callbacks(self, *callbacks: Any) -> Self:
-        """Set callbacks, which are called after each release with how far the fit is.
-
-        They need scikit-learn 1.9. A fit is one task, and each of its releases is a task of it,
-        named after what was released. A hook that asks for ``metadata`` gets public facts, all of
-        which follow from the plan: ``release``, ``step``, ``n_steps`` (None if the solver decides
-        on the way), ``epsilon_spent`` (what the releases so far cost), ``epsilon`` and ``delta``
-        (what the fit was charged for, before its first release). ``X``, ``y`` and
-        ``fitted_estimator`` are always None: what a callback computed from rows would not be
-        private. Nor can a callback end a fit, whose budget is spent. The fits inside of a private
-        search or cross-validation call none, as their number is part of what is protected.
-
-        Parameters
-        ----------
-        *callbacks : objects that follow `sklearn.callback.FitCallback`
-            Such as `sklearn.callback.ProgressBar`.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> from sklearn.callback import ProgressBar
-        >>> from skdp import DPRidge
-        >>> model = DPRidge().set_callbacks(ProgressBar())
-        """
-        found: Self = super().set_callbacks(*callbacks)
-        if hasattr(self, "_parent_callback_ctx"):  # a meta-estimator's, which others use as well
-            return found
-        for callback in callbacks:
-            requested = {name for hook in HOOKS for name in _requested(callback, hook)}
-            rows = sorted({"X", "y"} & requested)
-            if rows:
-                warnings.warn(
-                    f"{type(self).__name__}: {type(callback).__name__} asks for "
-                    f"{' and '.join(rows)}, and gets None: what it computed from the rows would "
-                    "not be private. Score the fitted model on rows that are public, or by "
-                    "skdp.metrics.evaluate.",
-                    UserWarning,
-                    stacklevel=2,
-                )
-        return found
+def warn_about_rows(estimator: Any, callbacks: Iterable[Any]) -> None:
+    """Warn about callbacks that request rows, which they do not get."""
+    if hasattr(estimator, "_parent_callback_ctx"):  # a meta-estimator's, which others use as well
+        return
+    for callback in callbacks:
+        requested = {name for hook in HOOKS for name in _requested(callback, hook)}
+        rows = sorted({"X", "y"} & requested)
+        if rows:
+            warnings.warn(
+                f"{type(estimator).__name__}: {type(callback).__name__} asks for "
+                f"{' and '.join(rows)}, and gets None: what it computed from the rows would "
+                "not be private. Score the fitted model on rows that are public, or by "
+                "skdp.metrics.evaluate.",
+                UserWarning,
+                stacklevel=3,
+            )
 
 
 def _requested(callback: Any, hook: str) -> set[str]:

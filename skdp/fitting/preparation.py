@@ -11,6 +11,10 @@ import numpy as np
 from skdp._numbers import Array, listed, require
 from skdp.accounting import LABEL, Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
+from skdp.fitting.estimator import (
+    Prepared,
+    PrivateEstimator,
+)
 from skdp.fitting.inference_outlook import expectation, warn_about_inference
 from skdp.fitting.noise_warning import expectations, warn_about_noise
 from skdp.fitting.parameters import (
@@ -22,10 +26,6 @@ from skdp.fitting.parameters import (
     require_one_pass,
     require_pure_dp,
     require_start,
-)
-from skdp.fitting.path import (
-    Prepared,
-    PrivateEstimatorMixin,
 )
 from skdp.fitting.units import starting_point
 from skdp.objective import Loss, Penalty, Problem
@@ -55,7 +55,7 @@ Start = tuple[Array, Array]  # coefficients (features by outputs) and intercepts
 _plans: dict[tuple[Any, ...], Prepared] = {}
 
 
-class PlannedModel(PrivateEstimatorMixin):
+class PlannedModel(PrivateEstimator):
     """A model whose fits are settled by parameters and public facts, but for the rows."""
 
     solver: str | Solver

@@ -16,12 +16,12 @@ from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parts
 from skdp.fitting.between_fits import FitData, numeric_targets
+from skdp.fitting.estimator import Prepared
 from skdp.fitting.grouping import GroupLabels, rows_in_memory
 from skdp.fitting.inference_outlook import warn_about_inference
 from skdp.fitting.noise_warning import warn_about_units
 from skdp.fitting.parameters import check_counts, planned_records, warn_about_label_set
 from skdp.fitting.partitions import CheckTask, as_partitions, labels_in, summaries
-from skdp.fitting.path import Prepared
 from skdp.fitting.preparation import PlannedModel
 from skdp.fitting.refusals import without_row_counts, without_sizes
 from skdp.fitting.streaming import BlockReader

@@ -9,9 +9,9 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from skdp._numbers import AnyArray, Array
 from skdp.accounting import PrivacyStatement
+from skdp.fitting.estimator import Prepared
 from skdp.fitting.parameters import check_strength
 from skdp.fitting.partitions import on_partitions
-from skdp.fitting.path import Prepared
 from skdp.fitting.units import Targets, range_of_targets
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented

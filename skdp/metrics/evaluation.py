@@ -10,7 +10,7 @@ from skdp._numbers import Array, is_real, shown
 from skdp.accounting import Adjacency
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
-from skdp.fitting.path import Prepared, PrivateEstimatorMixin
+from skdp.fitting.estimator import Prepared, PrivateEstimator
 from skdp.metrics import facts, questions
 from skdp.metrics.dataset import Dataset, read_dataset
 from skdp.metrics.scores import Scores
@@ -139,7 +139,7 @@ def evaluate(
     return scorer.fit(X, y, groups=groups).scores_
 
 
-class PrivateScorer(PrivateEstimatorMixin):
+class PrivateScorer(PrivateEstimator):
     """What `evaluate` runs: a private fit whose result is scores. It explains the parameters.
 
     Attributes

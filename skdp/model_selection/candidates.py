@@ -15,11 +15,11 @@ from sklearn.utils.validation import has_fit_parameter
 from skdp import accounting
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
+from skdp.fitting.estimator import (
+    PrivateEstimator,
+)
 from skdp.fitting.labels import sorted_labels
 from skdp.fitting.parameters import warn_about_label_set
-from skdp.fitting.path import (
-    PrivateEstimatorMixin,
-)
 from skdp.linear_model.base import DPLinearModel
 from skdp.model_selection.total import any_part_reads_rows, may_be_sparse, why_columns_read_rows
 
@@ -161,7 +161,7 @@ def private_fits(who: str, estimator: Any, is_sparse: bool = False) -> list[Any]
     for name, step in estimator.steps:
         if isinstance(step, Pipeline) and isinstance(last_step(step), DPLinearModel):
             found += private_fits(who, step, is_sparse)
-        elif isinstance(step, PrivateEstimatorMixin):
+        elif isinstance(step, PrivateEstimator):
             found.append(step)
         elif any_part_reads_rows(step, is_sparse):
             raise ValueError(
@@ -265,7 +265,7 @@ def _group_arguments(pipeline: Pipeline) -> list[str]:
     for name, step in pipeline.steps:
         if isinstance(step, Pipeline):
             found += [f"{name}__{inner}" for inner in _group_arguments(step)]
-        elif isinstance(step, PrivateEstimatorMixin):
+        elif isinstance(step, PrivateEstimator):
             found.append(f"{name}__groups")
     return found
 

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
-from skdp.fitting.path import PrivateEstimatorMixin
+from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.refusals import (
     NO_LABELS,
     public_refusal,
@@ -75,7 +75,7 @@ def _steps(estimator: Any) -> Iterator[tuple[str, Any]]:
             yield from _steps(step)
         elif step not in (None, "passthrough"):
             yield name, step
-        if isinstance(step, PrivateEstimatorMixin):
+        if isinstance(step, PrivateEstimator):
             return
 
 
@@ -96,7 +96,7 @@ def _try_steps(who: str, steps: list[tuple[str, Any]], X: Any, y: Any) -> None:
     n_rows = _num_samples(X)
     X = rows_of(X, np.arange(n_rows))  # a step may write into its input
     for name, step in steps:
-        if isinstance(step, PrivateEstimatorMixin):
+        if isinstance(step, PrivateEstimator):
             step.check_rows(X)
             continue
         try:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp import accounting
 from skdp._numbers import Array, is_integer, shown
 from skdp.fitting import parameters, parts
-from skdp.fitting.path import PrivateEstimatorMixin
+from skdp.fitting.estimator import PrivateEstimator
 from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.questions import METRICS
@@ -43,7 +43,7 @@ def _best_has(name: str) -> Callable[[Callable[..., Any]], Any]:
     return found
 
 
-class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
+class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     """Private choice among hyperparameters, solvers, columns or estimators.
 
     Rows are split at random. A random number of times a candidate is drawn, fitted on the first

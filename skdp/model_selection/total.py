@@ -13,8 +13,8 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.utils import get_tags
 
 from skdp.accounting import PrivacyStatement, compose_statements
+from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.parameters import PrivacyWarning
-from skdp.fitting.path import PrivateEstimatorMixin
 
 # Estimators of scikit-learn that keep every model which they fitted, each fitted on rows whose
 # number is public, and on no row twice.
@@ -222,7 +222,7 @@ def _transformers_of(columns: ColumnTransformer) -> list[Any]:
 
 def may_be_sparse(step: Any, is_sparse: bool) -> bool:
     """Whether the output of a step may be sparse; that of an unknown one may."""
-    if step is None or step == "passthrough" or isinstance(step, PrivateEstimatorMixin):
+    if step is None or step == "passthrough" or isinstance(step, PrivateEstimator):
         return is_sparse
     if isinstance(step, str):  # "drop"
         return False
@@ -277,7 +277,7 @@ class _Collector:
             self.statements.append(thing)
         elif isinstance(getattr(thing, "privacy_", None), PrivacyStatement):
             self.visit(thing.privacy_)  # once, where several steps share what was charged once
-        elif isinstance(thing, PrivateEstimatorMixin):
+        elif isinstance(thing, PrivateEstimator):
             return  # not fitted
         elif _is_estimator(thing) and _holds_private(thing):
             self._visit_meta(thing)
@@ -338,7 +338,7 @@ def _adjacencies(meta: Any) -> set[str]:
 
 def _takes_weights(bagging: Any) -> bool:
     """Whether members get weights instead of repeated rows; weights act before clipping."""
-    return all(isinstance(member, PrivateEstimatorMixin) for member in bagging.estimators_)
+    return all(isinstance(member, PrivateEstimator) for member in bagging.estimators_)
 
 
 def _is_estimator(thing: Any) -> bool:
@@ -347,7 +347,7 @@ def _is_estimator(thing: Any) -> bool:
 
 def _holds_private(thing: Any) -> bool:
     """Whether an object is, or holds at any depth, an estimator of skdp, fitted or not."""
-    return any(isinstance(part, PrivateEstimatorMixin) for part in _everything_in(thing))
+    return any(isinstance(part, PrivateEstimator) for part in _everything_in(thing))
 
 
 def _everything_in(thing: Any) -> Iterator[Any]:

@@ -12,9 +12,9 @@ from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting import parts
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
+from skdp.fitting.estimator import Prepared, PrivateEstimator
 from skdp.fitting.grouping import GroupLabels, rows_in_memory
 from skdp.fitting.parameters import check_counts, planned_records
-from skdp.fitting.path import Prepared, PrivateEstimatorMixin
 from skdp.fitting.refusals import without_row_counts, without_sizes
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, make_plan
@@ -22,7 +22,7 @@ from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.stages.choice import check_stages, declared_ends, scaling_alone
 
 
-class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMixin):
+class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     """Differentially private standardisation of columns.
 
     ``fit`` finds the range, centre and size of every column by noisy histograms and is (epsilon,

@@ -11,8 +11,8 @@ from skdp._numbers import AnyArray, Array, is_real, listed, require
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting import parts, tables
 from skdp.fitting.assumptions import noise_assumptions
+from skdp.fitting.estimator import Prepared, PrivateEstimator
 from skdp.fitting.parameters import check_counts
-from skdp.fitting.path import Prepared, PrivateEstimatorMixin
 from skdp.fitting.refusals import public_refusal
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, make_plan
@@ -20,7 +20,7 @@ from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.stages.medians import MedianStage, without_missing
 
 
-class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
+class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     """Turn a data frame of numbers, categories, dates and missing values into columns of numbers.
 
     * Columns named in ``categories`` become a column of zeros and ones for each label, or one alone

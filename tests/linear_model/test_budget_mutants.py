@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 import skdp
 from composition import DELTA, together
 from skdp.fitting import budget as budgets
-from skdp.fitting import path
+from skdp.fitting import estimator as path
 from skdp.fitting.budget import PrivacyBudget
 from skdp.linear_model import base
 from skdp.oracle.oracle import Oracle

@@ -19,7 +19,7 @@ from sklearn.model_selection import cross_validate
 
 import skdp
 from skdp.fitting import budget as budgets
-from skdp.fitting import path
+from skdp.fitting import estimator as path
 from skdp.fitting.budget import PrivacyBudget
 
 RIDGE = skdp.DPRidge

@@ -15,8 +15,8 @@ import skdp
 from grouped import PAIRS, grouped_data
 from replays import ASKED_BY, ESTIMATORS
 from skdp.fitting import parts
+from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.grouping import GroupLabels
-from skdp.fitting.path import PrivateEstimatorMixin
 from skdp.fitting.refusals import without_row_counts
 from skdp.oracle import GaussianNoise, NoisyStatistic
 from skdp.oracle.releases import base as release_base
@@ -194,7 +194,7 @@ def test_no_lack_of_memory_tells_how_much_there_is(rng, monkeypatch, where):
         raise MemoryError("Unable to allocate 3.2 GiB for an array with shape (987, 50)")
 
     owner, name = {
-        "reading": (PrivateEstimatorMixin, "_read"),
+        "reading": (PrivateEstimator, "_read"),
         "reserve": (MemorySource, "reserve"),
         "run": (GroupedSource, "total"),
     }[where]

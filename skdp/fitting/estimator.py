@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from skdp._numbers import shown
@@ -20,7 +21,13 @@ from skdp.fitting.budget import (
     process_of_open_budget,
     seed_fingerprint,
 )
-from skdp.fitting.callbacks import CallbackMixin, Progress, with_callbacks
+from skdp.fitting.callbacks import (
+    CallbackSupport,
+    Progress,
+    supports_callbacks,
+    warn_about_rows,
+    with_callbacks,
+)
 from skdp.fitting.noise_warning import warn_about_noise
 from skdp.fitting.refusals import refuse_tables, without_cells, without_sizes
 from skdp.objective import Problem
@@ -73,7 +80,7 @@ class Prepared:
         return public_after(self.stages, self.public)
 
 
-class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
+class PrivateEstimator(CallbackSupport, BaseEstimator):
     """Base of all that is fitted privately.
 
     Copies of an estimator draw no noise twice and forget no open budget; pickles hold no generator.
@@ -92,6 +99,41 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
     budget: PrivacyBudget | None
     noise_source: str
     random_state: Any
+
+    _n_fits_is_public = True  # False for private searches: callbacks would count their fits
+
+    # mypy: scikit-learn's decorators have no types.
+    @available_if(supports_callbacks)  # type: ignore[untyped-decorator]
+    def set_callbacks(self, *callbacks: Any) -> Self:
+        """Set callbacks, which are called after each release with how far the fit is.
+
+        They need scikit-learn 1.9. A fit is one task, and each of its releases is a task of it,
+        named after what was released. A hook that asks for ``metadata`` gets public facts, all of
+        which follow from the plan: ``release``, ``step``, ``n_steps`` (None if the solver decides
+        on the way), ``epsilon_spent`` (what the releases so far cost), ``epsilon`` and ``delta``
+        (what the fit was charged for, before its first release). ``X``, ``y`` and
+        ``fitted_estimator`` are always None: what a callback computed from rows would not be
+        private. Nor can a callback end a fit, whose budget is spent. The fits inside of a private
+        search or cross-validation call none, as their number is part of what is protected.
+
+        Parameters
+        ----------
+        *callbacks : objects that follow `sklearn.callback.FitCallback`
+            Such as `sklearn.callback.ProgressBar`.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from sklearn.callback import ProgressBar
+        >>> from skdp import DPRidge
+        >>> model = DPRidge().set_callbacks(ProgressBar())
+        """
+        super().set_callbacks(*callbacks)
+        warn_about_rows(self, callbacks)
+        return self
 
     @property
     def _who(self) -> str:
