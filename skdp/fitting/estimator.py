@@ -1,7 +1,6 @@
 """The one path that every private estimator takes: check, read, prepare, charge, run, keep."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,55 +28,24 @@ from skdp.fitting.callbacks import (
     with_callbacks,
 )
 from skdp.fitting.noise_warning import warn_about_noise
+from skdp.fitting.preparation import Prepared
 from skdp.fitting.refusals import refuse_tables, without_cells, without_sizes
-from skdp.objective import Problem
 from skdp.oracle import (
     NoiseSource,
-    Plan,
-    Public,
     Solution,
     compiled,
     noise_source,
-    public_after,
     run,
 )
-from skdp.oracle.session import Stages
 from skdp.oracle.sources.base import Source
 from skdp.oracle.sources.block_sizes import row_parts
 from skdp.oracle.sources.memory import Map, row_threads
 from skdp.oracle.sources.sparse_rows import canonical
-from skdp.solvers import Solver
 
 GENERATORS = (np.random.RandomState, np.random.Generator)
 
 # Attribute of an estimator that was pickled inside the block of a budget of another process.
 _FOREIGN_BUDGET = "_foreign_budget"
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """All that is settled about a fit before any row is read.
-
-    Attributes
-    ----------
-    public : Public
-    problem : Problem
-    stages : tuple of Stage
-    plan : Plan
-    solver : Solver or None
-        The solver among the stages, resolved; None for a scaler alone.
-    """
-
-    public: Public
-    problem: Problem
-    stages: Stages
-    plan: Plan
-    solver: Solver | None = None
-
-    @property
-    def public_after(self) -> Public:
-        """Public facts about the records that the solver answers for."""
-        return public_after(self.stages, self.public)
 
 
 class PrivateEstimator(CallbackSupport, BaseEstimator):
@@ -87,11 +55,11 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
 
     Attributes
     ----------
-    protects_labels : bool
+    _protects_labels : bool
         Whether it has targets, so that adjacency="label" means something.
     """
 
-    protects_labels: ClassVar[bool] = False
+    _protects_labels: ClassVar[bool] = False
     epsilon: float
     delta: float
     adjacency: str
@@ -144,7 +112,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
 
     def _check_shared_parameters(self) -> None:
         parameters.check_budget(self.epsilon, self.delta)
-        Adjacency.parse(self.adjacency, labels=self.protects_labels)
+        Adjacency.parse(self.adjacency, labels=self._protects_labels)
         parameters.check_noise_source(self.noise_source, self.random_state)
         if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
             raise ValueError(f"budget must be None or a PrivacyBudget; got {shown(self.budget)}.")
@@ -159,7 +127,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
             )
         return (canonical(found[0]), found[1]) if len(arrays) > 1 else canonical(found)
 
-    def check_rows(self, X: Any) -> None:
+    def _check_rows(self, X: Any) -> None:
         """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""
         clone(self)._read("X", X)
 
@@ -217,7 +185,9 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
                 progress.ended()
         return solution, statement
 
-    def charge_as_a_whole(self, statement: PrivacyStatement, who: str | None = None) -> NoiseSource:
+    def _charge_as_a_whole(
+        self, statement: PrivacyStatement, who: str | None = None
+    ) -> NoiseSource:
         """Charge the budgets for several fits together, and return the source of their noise.
 
         ``who`` is what messages call it. The fits themselves go into a block of

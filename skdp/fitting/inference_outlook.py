@@ -2,8 +2,8 @@
 
 import warnings
 
-from skdp.fitting.estimator import Prepared
 from skdp.fitting.noise_warning import NoiseWarning
+from skdp.fitting.preparation import Prepared
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
 

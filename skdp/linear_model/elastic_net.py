@@ -12,6 +12,11 @@ from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L1, L2, ElasticNet, NoPenalty, Penalty
 
 
+def _sparse_coef(model: DPLinearRegressor) -> sparse.csr_array:
+    check_is_fitted(model, "coef_")
+    return sparse.csr_array(model.coef_.reshape(-1, model.n_features_in_))
+
+
 @documented
 class DPElasticNet(DPLinearRegressor):
     """Differentially private least squares with an L1 and an L2 penalty.
@@ -123,29 +128,23 @@ class DPElasticNet(DPLinearRegressor):
         self.verbose = verbose
         self.rows_per_group = rows_per_group
 
-    @property
-    def sparse_coef_(self) -> sparse.csr_array:
-        """``coef_`` without its zeros."""
-        check_is_fitted(self, "coef_")
-        return sparse.csr_array(self.coef_.reshape(-1, self.n_features_in_))
+    sparse_coef_ = property(_sparse_coef, doc="``coef_`` without its zeros.")
 
     def _check_own_parameters(self) -> None:
         check_strength("alpha", self.alpha)
-        check_l1_ratio(self._share_of_l1())
-
-    def _share_of_l1(self) -> float:
-        return self.l1_ratio
+        check_l1_ratio(self.l1_ratio)
 
     def _plain_twin(self) -> Any:
-        ratio, intercept = self._share_of_l1(), self.fit_intercept
-        twin = linear_model.ElasticNet(self.alpha, l1_ratio=ratio, fit_intercept=intercept)
-        if ratio == 1:
-            twin = linear_model.Lasso(self.alpha, fit_intercept=intercept)
-        twin.n_iter_ = self.n_iter_
-        return twin
+        plain = linear_model.ElasticNet(
+            self.alpha, l1_ratio=self.l1_ratio, fit_intercept=self.fit_intercept
+        )
+        if self.l1_ratio == 1:
+            plain = linear_model.Lasso(self.alpha, fit_intercept=self.fit_intercept)
+        plain.n_iter_ = self.n_iter_
+        return plain
 
     def _penalty(self, n_rows: int) -> Penalty:
-        strength, ratio = float(self.alpha), float(self._share_of_l1())
+        strength, ratio = float(self.alpha), float(self.l1_ratio)
         if strength == 0:
             return NoPenalty()
         if ratio == 0:
@@ -154,7 +153,7 @@ class DPElasticNet(DPLinearRegressor):
 
 
 @documented
-class DPLasso(DPElasticNet):
+class DPLasso(DPLinearRegressor):
     """Differentially private least squares with an L1 penalty.
 
     Minimises ``|y - Xw|^2 / (2 n) + alpha |w|_1``, as `sklearn.linear_model.Lasso` does; ``fit`` is
@@ -252,5 +251,15 @@ class DPLasso(DPElasticNet):
         self.verbose = verbose
         self.rows_per_group = rows_per_group
 
-    def _share_of_l1(self) -> float:
-        return 1.0
+    sparse_coef_ = property(_sparse_coef, doc="``coef_`` without its zeros.")
+
+    def _check_own_parameters(self) -> None:
+        check_strength("alpha", self.alpha)
+
+    def _plain_twin(self) -> Any:
+        plain = linear_model.Lasso(self.alpha, fit_intercept=self.fit_intercept)
+        plain.n_iter_ = self.n_iter_
+        return plain
+
+    def _penalty(self, n_rows: int) -> Penalty:
+        return L1(float(self.alpha)) if self.alpha > 0 else NoPenalty()

@@ -2,14 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse as scipy_sparse
 from scipy import stats
 
-from skdp._numbers import AnyArray, Array, Mask, is_real, shown
+from skdp._numbers import Array, Mask, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.units import in_raw_units
 from skdp.linear_model.summary import CoefficientTable
@@ -186,109 +186,114 @@ def _dense_blocks(X: Any) -> Any:
         yield np.asarray(dense, dtype=np.float64)
 
 
-class InferenceMixin:
-    """What estimators say about their coefficients after a fit with an inference."""
+class FittedModel(Protocol):
+    """The part of a fitted estimator that its inference describes."""
 
-    inference: str
     coef_: Array
     intercept_: Any
     privacy_: PrivacyStatement
 
-    def conf_int(self, level: float = 0.95, intercept: bool = False) -> Array:
-        """Return confidence intervals of the coefficients.
 
-        Normal intervals around ``coef_debiased_``. Their standard errors hold the noise that was
-        added for privacy and the sampling of the rows. Each covers at the level by itself; no
-        correction is made for looking at several.
+# ---------------------------------------------------------------- methods of estimators
 
-        Parameters
-        ----------
-        level : float, default=0.95
-            In (0, 1).
-        intercept : bool, default=False
-            Whether the intercept follows as the last row, if there is one.
 
-        Returns
-        -------
-        array of shape (n_features, 2) or (n_features + 1, 2)
-            Lower and upper ends; -inf and inf where a coefficient is not determined.
+def conf_int(self: FittedModel, level: float = 0.95, intercept: bool = False) -> Array:
+    """Return confidence intervals of the coefficients.
 
-        Raises
-        ------
-        ValueError
-            If the level is out of range.
-        AttributeError
-            If the fit had ``inference="none"``.
-        """
-        return self._inference("conf_int").interval(level, intercept)
+    Normal intervals around ``coef_debiased_``. Their standard errors hold the noise that was
+    added for privacy and the sampling of the rows. Each covers at the level by itself; no
+    correction is made for looking at several.
 
-    def summary(self, level: float = 0.95) -> CoefficientTable:
-        """Return a table of the coefficients: errors, p-values, intervals, and what they rest on.
+    Parameters
+    ----------
+    level : float, default=0.95
+        In (0, 1).
+    intercept : bool, default=False
+        Whether the intercept follows as the last row, if there is one.
 
-        Parameters
-        ----------
-        level : float, default=0.95
-            Of the intervals, in (0, 1).
+    Returns
+    -------
+    array of shape (n_features, 2) or (n_features + 1, 2)
+        Lower and upper ends; -inf and inf where a coefficient is not determined.
 
-        Returns
-        -------
-        CoefficientTable
-            Prints as text, shows as HTML in notebooks; ``to_frame()`` is a pandas data frame.
-        """
-        found = self._inference("summary")
-        names = getattr(self, "feature_names_in_", None)
-        labels = [f"x{i}" for i in range(len(found.coef))] if names is None else list(names)
-        columns = [found.coef, found.std_error, found.privacy_share]
-        if found.has_intercept:
-            labels.append("(intercept)")
-            last = found.intercept, found.intercept_std_error, found.intercept_privacy_share
-            columns = [np.append(column, one) for column, one in zip(columns, last, strict=True)]
-        coef, error, share = columns
-        return CoefficientTable(
-            title=type(self).__name__,
-            names=tuple(map(str, labels)),
-            coef=coef,
-            std_error=error,
-            p_value=p_values(coef, error),
-            interval=found.interval(level, intercept=True),
-            privacy_share=share,
-            level=float(level),
-            cut=found.cut,
-            statement=self.privacy_,
+    Raises
+    ------
+    ValueError
+        If the level is out of range.
+    AttributeError
+        If the fit had ``inference="none"``.
+    """
+    return inference_of(self, "conf_int").interval(level, intercept)
+
+
+def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
+    """Return a table of the coefficients: errors, p-values, intervals, and what they rest on.
+
+    Parameters
+    ----------
+    level : float, default=0.95
+        Of the intervals, in (0, 1).
+
+    Returns
+    -------
+    CoefficientTable
+        Prints as text, shows as HTML in notebooks; ``to_frame()`` is a pandas data frame.
+    """
+    found = inference_of(self, "summary")
+    names = getattr(self, "feature_names_in_", None)
+    labels = [f"x{i}" for i in range(len(found.coef))] if names is None else list(names)
+    columns = [found.coef, found.std_error, found.privacy_share]
+    if found.has_intercept:
+        labels.append("(intercept)")
+        last = found.intercept, found.intercept_std_error, found.intercept_privacy_share
+        columns = [np.append(column, one) for column, one in zip(columns, last, strict=True)]
+    coef, error, share = columns
+    return CoefficientTable(
+        title=type(self).__name__,
+        names=tuple(map(str, labels)),
+        coef=coef,
+        std_error=error,
+        p_value=p_values(coef, error),
+        interval=found.interval(level, intercept=True),
+        privacy_share=share,
+        level=float(level),
+        cut=found.cut,
+        statement=self.privacy_,
+    )
+
+
+def inference_of(model: FittedModel, request: str) -> CoefficientInference:
+    """Return what the fit of a model inferred; AttributeError for a fit without inference."""
+    found: CoefficientInference | None = vars(model).get("inference_")
+    if found is None:
+        who = type(model).__name__
+        raise AttributeError(
+            f"{who}: {request} needs a fit with inference='coefficients', which sets a share of "
+            "the budget aside for it."
         )
+    return found
 
-    def _inference(self, asked: str) -> CoefficientInference:
-        found: CoefficientInference | None = vars(self).get("inference_")
-        if found is None:
-            who = type(self).__name__
-            raise AttributeError(
-                f"{who}: {asked} needs a fit with inference='coefficients', which sets a share of "
-                "the budget aside for it."
-            )
-        return found
 
-    def _keep_inference(self, solution: Solution, has_intercept: bool) -> None:
-        """Store what an inference found; what an earlier fit found is forgotten."""
-        for name in FITTED:
-            vars(self).pop(name, None)
-        estimate: DebiasedEstimate | None = solution.found.get("debiased")
-        if estimate is None:
-            return
-        found = CoefficientInference.of(estimate, solution.scaling, has_intercept)
-        self.inference_ = found
-        self.coef_debiased_ = found.coef.reshape(np.shape(self.coef_)).copy()
-        shape = np.shape(self.intercept_)
-        self.intercept_debiased_: float | AnyArray = (
-            np.full(shape, found.intercept) if shape else found.intercept
-        )
-        self.coef_std_error_ = found.std_error
-        self.intercept_std_error_ = found.intercept_std_error
-        self.coef_covariance_ = found.covariance
-        self.determined_ = found.determined
-        self.p_values_ = found.p_values
+def keep_inference(model: Any, solution: Solution, has_intercept: bool) -> None:
+    """Store the results of an inference in a model, and forget those of an earlier fit."""
+    for name in FITTED:
+        vars(model).pop(name, None)
+    estimate: DebiasedEstimate | None = solution.found.get("debiased")
+    if estimate is None:
+        return
+    found = CoefficientInference.of(estimate, solution.scaling, has_intercept)
+    model.inference_ = found
+    model.coef_debiased_ = found.coef.reshape(np.shape(model.coef_)).copy()
+    shape = np.shape(model.intercept_)
+    model.intercept_debiased_ = np.full(shape, found.intercept) if shape else found.intercept
+    model.coef_std_error_ = found.std_error
+    model.intercept_std_error_ = found.intercept_std_error
+    model.coef_covariance_ = found.covariance
+    model.determined_ = found.determined
+    model.p_values_ = found.p_values
 
 
 def mean_response(model: Any, X: ArrayLike) -> tuple[Array, Array]:
     """Return the mean response by the debiased coefficients, and its standard error."""
-    found: CoefficientInference = model._inference("return_std=True")
+    found: CoefficientInference = inference_of(model, "return_std=True")
     return found.mean_response(model._read("X", X, reset=False))

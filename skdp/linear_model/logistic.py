@@ -20,9 +20,9 @@ from skdp.fitting.parameters import check_l1_ratio
 from skdp.fitting.partitions import on_partitions
 from skdp.fitting.refusals import public_refusal
 from skdp.fitting.units import Targets
+from skdp.linear_model import inference
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.linear_model.inference import mean_response
 
 
 @documented
@@ -89,6 +89,9 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     >>> model.score(X, y) > 0.85  # public rows: an exact score is fine
     True
     """
+
+    conf_int = inference.conf_int
+    summary = inference.summary
 
     def __init__(
         self,
@@ -227,7 +230,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             the ends of their intervals gives intervals of probabilities.
         """
         if return_std:
-            return mean_response(self, X)
+            return inference.mean_response(self, X)
         scores = self._linear_predictor(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 

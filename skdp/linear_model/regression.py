@@ -5,22 +5,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import linear_model
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 
 from skdp._numbers import AnyArray, Array
 from skdp.accounting import PrivacyStatement
-from skdp.fitting.estimator import Prepared
 from skdp.fitting.parameters import check_strength
 from skdp.fitting.partitions import on_partitions
+from skdp.fitting.preparation import Prepared
 from skdp.fitting.units import Targets, range_of_targets
+from skdp.linear_model import inference
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.linear_model.inference import mean_response
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 from skdp.oracle import Solution
 
 
-class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
+class DPLinearRegressor(RegressorMixin, DPLinearModel):
     """Base of the regressors: least squares without a penalty, unless they say otherwise."""
 
     @documented
@@ -64,7 +64,7 @@ class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
             which are inf unless all coefficients are determined.
         """
         if return_std:
-            return mean_response(self, X)
+            return inference.mean_response(self, X)
         scores = self._linear_predictor(X)
         if self.prediction_range_ is not None and not self.linear_predictions:
             scores = np.clip(scores, *self.prediction_range_)
@@ -91,6 +91,11 @@ class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         {of_a_plan}
         """
         return self._plan(n_samples, n_features, n_outputs, sparse, n_groups, weighted)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         if np.asarray(y).dtype.kind not in "biuf":
@@ -191,6 +196,9 @@ class DPLinearRegression(DPLinearRegressor):
     >>> model.privacy_.epsilon <= 1.0
     True
     """
+
+    conf_int = inference.conf_int
+    summary = inference.summary
 
     def __init__(
         self,
@@ -295,6 +303,9 @@ class DPRidge(DPLinearRegressor):
     >>> model.privacy_.epsilon <= 1.0
     True
     """
+
+    conf_int = inference.conf_int
+    summary = inference.summary
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, is_integer, listed, require
 from skdp.accounting import PrivacyStatement
-from skdp.fitting.estimator import Prepared
+from skdp.fitting.preparation import Prepared
 from skdp.fitting.units import Targets, in_raw_units
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor

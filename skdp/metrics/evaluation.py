@@ -10,7 +10,8 @@ from skdp._numbers import Array, is_real, shown
 from skdp.accounting import Adjacency
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
-from skdp.fitting.estimator import Prepared, PrivateEstimator
+from skdp.fitting.estimator import PrivateEstimator
+from skdp.fitting.preparation import Prepared
 from skdp.metrics import facts, questions
 from skdp.metrics.dataset import Dataset, read_dataset
 from skdp.metrics.scores import Scores

@@ -336,7 +336,7 @@ def check_price(
     if total > terms.mu**2 * (1 + MARGIN):
         raise ValueError(f"{who}: a candidate costs more than a run may. Nothing was released.")
     last = fits[-1]
-    if is_regressor(last) and not has_range and not last.knows_target_range(*shape):
+    if is_regressor(last) and not has_range and not last._knows_target_range(*shape):
         raise ValueError(
             f"{who}: scores of this {type(last).__name__} need a range of targets that is known "
             "without looking at them. Pass target_range=(low, high), or target_bound to the "

@@ -163,7 +163,7 @@ def dp_cross_validate(
         random_state=random_state,
     )
     scorer.check_terms()
-    drawn_from = scorer.charge_as_a_whole(parts.statement_on_part(statement, part), WHO)
+    drawn_from = scorer._charge_as_a_whole(parts.statement_on_part(statement, part), WHO)
     # 3. One fold after the other.
     numbers = random_split(sizes, drawn_from, data.groups)
 

@@ -97,7 +97,7 @@ def _try_steps(who: str, steps: list[tuple[str, Any]], X: Any, y: Any) -> None:
     X = rows_of(X, np.arange(n_rows))  # a step may write into its input
     for name, step in steps:
         if isinstance(step, PrivateEstimator):
-            step.check_rows(X)
+            step._check_rows(X)
             continue
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -216,7 +216,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             candidates.check_price(who, candidate, terms, shape, has_range, unit)
         # 2. One charge for all; then the runs.
         statement = parts.statement_on_part(statement, part)
-        drawn_from = self.charge_as_a_whole(statement)
+        drawn_from = self._charge_as_a_whole(statement)
         numbers = random_split([n_records - n_scored, n_scored], drawn_from, data.groups)
         with parts.charged_as_a_whole(unit):
             best = self._best_of_runs(

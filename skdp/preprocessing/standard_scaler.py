@@ -12,9 +12,10 @@ from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting import parts
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
-from skdp.fitting.estimator import Prepared, PrivateEstimator
+from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.grouping import GroupLabels, rows_in_memory
 from skdp.fitting.parameters import check_counts, planned_records
+from skdp.fitting.preparation import Prepared
 from skdp.fitting.refusals import without_row_counts, without_sizes
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, make_plan

@@ -11,8 +11,9 @@ from skdp._numbers import AnyArray, Array, is_real, listed, require
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting import parts, tables
 from skdp.fitting.assumptions import noise_assumptions
-from skdp.fitting.estimator import Prepared, PrivateEstimator
+from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.parameters import check_counts
+from skdp.fitting.preparation import Prepared
 from skdp.fitting.refusals import public_refusal
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, make_plan
@@ -181,7 +182,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self.kinds_, self.fill_values_ = kinds, fill
         return self
 
-    def check_rows(self, X: Any) -> None:
+    def _check_rows(self, X: Any) -> None:
         """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""
         twin = clone(self)
         X, columns = twin._table(X, reset=True)
