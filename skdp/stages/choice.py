@@ -16,7 +16,7 @@ from skdp.stages import correction
 from skdp.stages.inference.stage import InferenceStage
 from skdp.stages.public_sample import PublicSample
 from skdp.stages.recalibration import Recalibration
-from skdp.stages.scaling.shares import shares, whole_budget
+from skdp.stages.scaling.shares import scaling_budget, whole_budget
 from skdp.stages.scaling.stage import ScalingStage
 from skdp.stages.scaling.widening import Widening
 
@@ -214,7 +214,7 @@ def scaling_stage(
         bound = np.full(public.n_outputs, float(public.target_bound))
         targets = Columns(-bound, bound, np.zeros(public.n_outputs), bound / TARGET_RANGE)
     asks = columns is None, is_regression and targets is None and not pure
-    asked = shares(public, *asks, insist=scaling == "private")
+    asked = scaling_budget(public, *asks, insist=scaling == "private")
     if not asked.asks and columns is None and targets is None:
         return None
     return ScalingStage(asked, centred, Scaling(columns, targets), note=_note_on(ends))

@@ -45,7 +45,7 @@ from skdp.oracle import (
 )
 from skdp.solvers.defaults import UNBOUNDED, target_unit
 from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, Bounds
-from skdp.stages.scaling.templates import WIDE
+from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.steps.shrinkage import spectrum
 
 # Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
@@ -346,7 +346,7 @@ def _made_shorter(
         return None
     columns = scaling.columns
     reach = np.maximum(columns.centre - columns.low, columns.high - columns.centre)
-    stretch = np.clip(reach / (WIDE * columns.size), 1.0, MOST_STRETCH)
+    stretch = np.clip(reach / (RANGE_IN_SCALES * columns.size), 1.0, MOST_STRETCH)
     stretch[reach >= NO_RANGE] = 1.0
     added = np.zeros(public.n_parameters)
     added[: public.n_features] = stretch**4 - 1.0

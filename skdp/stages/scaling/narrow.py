@@ -12,27 +12,29 @@ import math
 import numpy as np
 
 from skdp._numbers import Array, Indices, Mask
-from skdp.stages.scaling.estimates import FINEST, TRIM, Ranges
-from skdp.stages.scaling.templates import COLUMNS_AT_ONCE
+from skdp.stages.scaling.estimates import MIN_RELATIVE_WIDTH, TAIL_SHARE, Ranges
+from skdp.stages.scaling.distributions import COLUMNS_PER_CHUNK
 
-CLOSER = 4  # base-2 logarithm of the weight of such columns next to the others'
-TRUSTED = 0.09  # most noise on a count that conclusions are drawn from, as a share of the rows
+LOG2_WEIGHT = 4  # base-2 logarithm of the weight of such columns next to the others'
+MAX_NOISE = 0.09  # most noise on a count that conclusions are drawn from, as a share of the rows
 # The widest window that is trusted should fill a tenth of the range, so that a wider column is seen
 # by the coarse bins of the next round.
-FILLED, MOST_FINE = 0.1, 1024
-SPREAD_OUT = 3  # bins over which a column has to be spread for its size to be known
+FILLED_SHARE, MAX_BINS = 0.1, 1024
+MIN_SPREAD = 3  # bins over which a column has to be spread for its size to be known
 
 
 def fine_bins(noise: float) -> int:
     """Return the number of bins for this noise on a count, as a share of the rows."""
-    wanted = (TRUSTED / max(noise, 1e-9)) ** 2 / FILLED
-    return int(2.0 ** round(math.log2(min(max(wanted, 2.0), MOST_FINE))))
+    wanted = (MAX_NOISE / max(noise, 1e-9)) ** 2 / FILLED_SHARE
+    return int(2.0 ** round(math.log2(min(max(wanted, 2.0), MAX_BINS))))
 
 
-def narrowed(counts: Array, std: Array, n_rows: int, ranges: Ranges) -> tuple[Ranges, Mask]:
+def refine_narrow_columns(
+    counts: Array, std: Array, n_rows: int, ranges: Ranges
+) -> tuple[Ranges, Mask]:
     """Return ranges around the smallest windows that hold the columns, and which may be narrower.
 
-    A window holds a column if all but ``TRIM`` of the rows lie in it, as far as noise lets us see.
+    A window holds a column if all but ``TAIL_SHARE`` of the rows lie in it, as far as noise lets us see.
     A range stays as it is where no window is seen to hold its column.
 
     Parameters
@@ -47,12 +49,12 @@ def narrowed(counts: Array, std: Array, n_rows: int, ranges: Ranges) -> tuple[Ra
     width = (ranges.high - ranges.low) / n_bins
     farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
     first, size = np.zeros((2, len(counts)), dtype=np.intp)
-    wide = np.flatnonzero(width > FINEST * farthest)
-    for start in range(0, len(wide), COLUMNS_AT_ONCE):
-        some = wide[start : start + COLUMNS_AT_ONCE]
+    wide = np.flatnonzero(width > MIN_RELATIVE_WIDTH * farthest)
+    for start in range(0, len(wide), COLUMNS_PER_CHUNK):
+        some = wide[start : start + COLUMNS_PER_CHUNK]
         first[some], size[some] = _windows(counts[some], std[some], n_rows)
-    closer = Ranges(ranges.low + (first - size) * width, ranges.low + (first + 2 * size) * width)
-    return ranges.where(size > 0, closer), (size > 0) & (size < SPREAD_OUT)
+    smaller = Ranges(ranges.low + (first - size) * width, ranges.low + (first + 2 * size) * width)
+    return ranges.where(size > 0, smaller), (size > 0) & (size < MIN_SPREAD)
 
 
 def _windows(counts: Array, std: Array, n_rows: int) -> tuple[Indices, Indices]:
@@ -65,10 +67,10 @@ def _windows(counts: Array, std: Array, n_rows: int) -> tuple[Indices, Indices]:
         held = sums[:, size:] - sums[:, :-size]
         held /= n_rows
         fullest = np.argmax(held, axis=1)
-        is_it = held[np.arange(len(places)), fullest] >= 1 - TRIM - 2 * noise
-        is_it &= noise <= TRUSTED
+        is_it = held[np.arange(len(places)), fullest] >= 1 - TAIL_SHARE - 2 * noise
+        is_it &= noise <= MAX_NOISE
         first[places[is_it]], sizes[places[is_it]] = fullest[is_it], size
-        go_on = ~is_it & (noise <= TRUSTED)
+        go_on = ~is_it & (noise <= MAX_NOISE)
         if not go_on.all():
             places, sums = places[go_on], sums[go_on]
             if not len(places):

@@ -20,13 +20,13 @@ from skdp.oracle import (
 )
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.scaling import estimates
-from skdp.stages.scaling.estimates import Ranges, Reading
-from skdp.stages.scaling.narrow import CLOSER, fine_bins, narrowed
-from skdp.stages.scaling.shares import Shares
-from skdp.stages.scaling.standard import left_alone, reaches
-from skdp.stages.scaling.tails import with_tails
+from skdp.stages.scaling.estimates import Ranges, Estimate
+from skdp.stages.scaling.narrow import LOG2_WEIGHT, fine_bins, refine_narrow_columns
+from skdp.stages.scaling.shares import ScalingBudget
+from skdp.stages.scaling.standard import keep_standardised, detect_standardised
+from skdp.stages.scaling.tails import extrapolate_tails
 
-FINENESS = ((0.03, 32), (0.08, 16), (math.inf, 8))  # noise on a count, and bins it allows
+BINS_BY_NOISE = ((0.03, 32), (0.08, 16), (math.inf, 8))  # noise on a count, and bins it allows
 EXACT_BINS = 1024
 
 
@@ -55,7 +55,7 @@ class HistogramState:
         nothing = np.zeros(len(ranges.low))
         return cls(ranges, nothing[:, None], nothing, nothing)
 
-    def with_answer(self, counts: Array, std: Array) -> HistogramState:
+    def updated(self, counts: Array, std: Array) -> HistogramState:
         """Take in one more histogram, as noisy as those before."""
         times = self.times + 1
         mean = self.counts + (counts - self.counts) / times[:, None]
@@ -66,10 +66,10 @@ class HistogramState:
         same = (ranges.low == self.ranges.low) & (ranges.high == self.ranges.high)
         return HistogramState(ranges, self.counts * same[:, None], self.std, self.times * same)
 
-    def reading(self, magnitudes: tuple[Array, Array], n_rows: int, in_common: bool) -> Reading:
+    def estimate(self, magnitudes: tuple[Array, Array], n_rows: int, pooled: bool) -> Estimate:
         """Return what these counts and the magnitudes, with the noise on them, tell."""
         bins = self.counts, self.std
-        return estimates.reading(magnitudes, bins, n_rows, self.ranges, in_common)
+        return estimates.estimate(magnitudes, bins, n_rows, self.ranges, pooled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class ScalingStage(Stage):
 
     Parameters
     ----------
-    shares : Shares
+    shares : ScalingBudget
         What is asked for, and its budget.
     centred : tuple of bool
         Whether to centre columns, and targets: none without an intercept.
@@ -90,7 +90,7 @@ class ScalingStage(Stage):
         What the statement says of columns that are public.
     """
 
-    shares: Shares
+    shares: ScalingBudget
     centred: tuple[bool, bool] = (True, True)
     known: Scaling = field(default_factory=Scaling)
     standardises: bool = True
@@ -142,25 +142,29 @@ class ScalingStage(Stage):
         scaling = self.known
         for part, is_features, rounds in self._parts(oracle.public):
             counts, std = magnitudes[part], noise[part]
-            ranges = estimates.coarse_ranges(counts, std, n_rows, exact, in_common=is_features)
+            ranges = estimates.coarse_ranges(counts, std, n_rows, exact, pooled=is_features)
             centred = self.centred[not is_features]
-            reach = np.zeros(len(counts))
+            half_width = np.zeros(len(counts))
             if is_features and centred and not exact:
-                reach = reaches(counts, std, n_rows)
+                half_width = detect_standardised(counts, std, n_rows)
             seen = counts, std
-            unknown = reach == 0
-            state = self._binned(oracle, part, ranges, seen, is_features, rounds, unknown)
+            unknown = half_width == 0
+            state = self._bin_rounds(oracle, part, ranges, seen, is_features, rounds, unknown)
             if exact:
                 columns = estimates.exact_columns(state.counts, state.ranges, centred)
-            elif reach.all():
-                columns = Columns(-reach, reach, 0 * reach, reach)  # `left_alone` says the rest
+            elif half_width.all():
+                columns = Columns(
+                    -half_width, half_width, 0 * half_width, half_width
+                )  # `keep_standardised` says the rest
             else:
-                found = state.reading(seen, n_rows, is_features)
+                found = state.estimate(seen, n_rows, is_features)
                 columns = found.columns(state.std / n_rows, is_features, centred)
             if not (exact or is_features):
                 binned = state.counts, state.std, state.ranges
-                columns = with_tails(columns, *binned, counts, std, ranges, n_rows)
-            columns = _as_they_are(columns) if exact else left_alone(columns, reach)
+                columns = extrapolate_tails(columns, *binned, counts, std, ranges, n_rows)
+            columns = (
+                _kept_if_near_standard(columns) if exact else keep_standardised(columns, half_width)
+            )
             if is_features:
                 scaling = replace(scaling, columns=columns)
             else:
@@ -172,12 +176,12 @@ class ScalingStage(Stage):
         shares = self.shares
         n_features, n_columns = shares.n_features, len(shares.log_weights)
         if not (shares.free_features and shares.targets):
-            return self._asked(oracle, None, slice(0, n_columns))
-        features = self._asked(oracle, None, slice(0, n_features))
-        targets = self._asked(oracle, None, slice(n_features, n_columns))
+            return self._histogram(oracle, None, slice(0, n_columns))
+        features = self._histogram(oracle, None, slice(0, n_features))
+        targets = self._histogram(oracle, None, slice(n_features, n_columns))
         return np.vstack([features[0], targets[0]]), np.concatenate([features[1], targets[1]])
 
-    def _binned(
+    def _bin_rounds(
         self,
         oracle: Oracle,
         part: slice,
@@ -197,40 +201,40 @@ class ScalingStage(Stage):
         narrow = np.zeros(len(ranges.low), dtype=bool)
         for number in range(2, rounds + 1):
             if number < rounds and narrow.any():
-                state, narrow = self._zoomed_in(oracle, part, state, narrow)
+                state, narrow = self._refined(oracle, part, state, narrow)
                 continue
-            state = state.with_answer(*self._asked(oracle, state.ranges, part))
+            state = state.updated(*self._histogram(oracle, state.ranges, part))
             if number == rounds:
                 break
             before, n_bins = state.ranges, state.counts.shape[1]
             if exact:
-                found = estimates.filled(state.counts, before)
-                closer = estimates.closer(before, found, n_bins, again=number > 2)
+                found = estimates.support_with_margin(state.counts, before)
+                smaller = estimates.shrink_ranges(before, found, n_bins, again=number > 2)
             elif unknown.any():
-                closer = before
+                smaller = before
                 if is_features:
-                    found = state.reading(magnitudes, n_rows, is_features).ranges
-                    closer = estimates.closer(before, found, n_bins, again=number > 2)
-                found, narrow = narrowed(state.counts, state.std, n_rows, before)
+                    found = state.estimate(magnitudes, n_rows, is_features).ranges
+                    smaller = estimates.shrink_ranges(before, found, n_bins, again=number > 2)
+                found, narrow = refine_narrow_columns(state.counts, state.std, n_rows, before)
                 narrow &= found.far_from_0 & unknown
-                closer = closer.where(narrow, found)
+                smaller = smaller.where(narrow, found)
             else:
                 continue
-            state = state.within(closer)
+            state = state.within(smaller)
         return state
 
-    def _zoomed_in(
+    def _refined(
         self, oracle: Oracle, part: slice, state: HistogramState, narrow: Mask
     ) -> tuple[HistogramState, Mask]:
         """Look closer at narrow columns alone: many bins, and most of the round's budget.
 
         Returned are the ranges as they are now, and which columns may be narrower still.
         """
-        weights = np.array(self.shares.log_weights[part]) + CLOSER * narrow
+        weights = np.array(self.shares.log_weights[part]) + LOG2_WEIGHT * narrow
         # What the others' weights leave of the noise.
-        noise = self._noise(part) * math.sqrt(np.mean(4.0 ** (CLOSER * (narrow - 1.0))))
-        counts, std = self._asked(oracle, state.ranges, part, tuple(weights), fine_bins(noise))
-        found, still = narrowed(counts, std, oracle.public.n_rows, state.ranges)
+        noise = self._noise(part) * math.sqrt(np.mean(4.0 ** (LOG2_WEIGHT * (narrow - 1.0))))
+        counts, std = self._histogram(oracle, state.ranges, part, tuple(weights), fine_bins(noise))
+        found, still = refine_narrow_columns(counts, std, oracle.public.n_rows, state.ranges)
         return state.within(state.ranges.where(narrow, found)), narrow & still
 
     def _rehearsed(self, oracle: Oracle) -> Scaling:
@@ -240,7 +244,7 @@ class ScalingStage(Stage):
         for part, is_features, rounds in self._parts(oracle.public):
             unit = np.ones(part.stop - part.start)
             for _ in range(2, rounds + 1):
-                self._asked(oracle, Ranges(-unit, unit), part)
+                self._histogram(oracle, Ranges(-unit, unit), part)
             columns = Columns(-unit, unit, 0 * unit, unit)
             scaling = replace(scaling, **{"columns" if is_features else "targets": columns})
         return scaling
@@ -260,27 +264,27 @@ class ScalingStage(Stage):
         weights = self.shares.log_weights
         return math.ldexp(self.shares.noise, min(weights) - weights[which.start])
 
-    def _asked(
+    def _histogram(
         self,
         oracle: Oracle,
         ranges: Ranges | None,
         which: slice,
-        closer: tuple[int, ...] | None = None,
+        other_weights: tuple[int, ...] | None = None,
         n_bins: int | None = None,
     ) -> tuple[Array, Array]:
         """Ask for columns by magnitude, or between the ends of ranges: counts, and their noise.
 
-        ``closer`` are other weights of the columns for the same share of the budget.
+        ``other_weights`` are other weights of the columns for the same share of the budget.
         """
         weights, n_features = self.shares.log_weights[which], self.shares.n_features
         share = self.shares.part(weights) if self.shares.share > 0 else 0.0
-        weights = weights if closer is None else closer
+        weights = weights if other_weights is None else other_weights
         features = self.shares.features and which.start < n_features
         targets = self.shares.targets and which.stop > n_features
         asked: MagnitudeCounts | BinCounts = MagnitudeCounts(features, targets, weights)
         if ranges is not None:
             if n_bins is None:
-                n_bins = next(bins for most, bins in FINENESS if self._noise(which) <= most)
+                n_bins = next(bins for most, bins in BINS_BY_NOISE if self._noise(which) <= most)
                 n_bins = n_bins if oracle.is_noisy else EXACT_BINS
             width = (ranges.high - ranges.low) / n_bins
             asked = BinCounts(features, targets, ranges.low, width, n_bins, weights)
@@ -291,12 +295,12 @@ class ScalingStage(Stage):
 
 def _within_range(columns: Columns) -> Columns:
     """Targets within the range that the public facts promise."""
-    reach = TARGET_RANGE * columns.size
-    low, high = columns.centre - reach, columns.centre + reach
+    half_width = TARGET_RANGE * columns.size
+    low, high = columns.centre - half_width, columns.centre + half_width
     return replace(columns, low=np.maximum(columns.low, low), high=np.minimum(columns.high, high))
 
 
-def _as_they_are(columns: Columns) -> Columns:
+def _kept_if_near_standard(columns: Columns) -> Columns:
     """Columns of about unit size around zero are left alone where there is no noise.
 
     So a penalty acts on their very coefficients, and a fit agrees with scikit-learn's.

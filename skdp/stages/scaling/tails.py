@@ -18,18 +18,20 @@ from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.scaling.estimates import Ranges, magnitude_ends
 
 # Noises by which a share is seen, and by which it may be larger than it looks.
-SEEN, HIDDEN = 4.0, 2.0
-# Shares of the records: less than this is a tail, and the rest of it is near enough to be told from
+Z_SEEN, Z_HIDDEN = 4.0, 2.0
+# ScalingBudget of the records: less than this is a tail, and the rest of it is near enough to be told from
 # what is seen; more than that is no tail yet.
-TAIL, BODY = 0.2, 0.6
-APART = 2.0  # least ratio of the two distances that tell how a tail falls off
+MAX_TAIL_SHARE, MAX_BODY_SHARE = 0.2, 0.6
+MIN_DISTANCE_RATIO = 2.0  # least ratio of the two distances that tell how a tail falls off
 # Exponent of the tail: 1/2 is a normal law's, 1 an exponential's. Below the least nothing is left.
-SHORTEST, LONGEST = 0.05, 5.0
-CUT = 0.0001  # share of the records that a size leaves out: those farther off are too few to follow
-POINTS = 200  # of the numerical integral
+MIN_EXPONENT, MAX_EXPONENT = 0.05, 5.0
+OMITTED_SHARE = (
+    0.0001  # share of the records that a size leaves out: those farther off are too few to follow
+)
+INTEGRATION_POINTS = 200  # of the numerical integral
 
 
-def with_tails(
+def extrapolate_tails(
     targets: Columns,
     counts: Array,
     std: Array,
@@ -96,25 +98,25 @@ def _beyond_the_seen(points: Array, edge: float) -> float:
     """Return what a tail adds to the mean square of a target that is cut at an edge."""
     points = points[:, np.argsort(points[0], kind="stable")]
     distance, share, noise = points
-    seen = np.flatnonzero((share > SEEN * noise) & (share < BODY))
-    if not len(seen) or share[seen[-1]] > TAIL:
+    seen = np.flatnonzero((share > Z_SEEN * noise) & (share < MAX_BODY_SHARE))
+    if not len(seen) or share[seen[-1]] > MAX_TAIL_SHARE:
         return 0.0
     last = seen[-1]
-    nearer = distance[seen] <= distance[last] / APART
-    before = seen[nearer & (share[seen] - share[last] > SEEN * noise[seen])]
+    nearer = distance[seen] <= distance[last] / MIN_DISTANCE_RATIO
+    before = seen[nearer & (share[seen] - share[last] > Z_SEEN * noise[seen])]
     if not len(before):
         return 0.0
     unit, far = -math.log(share[last]), distance[last]
     # Beyond it, and at the one before: distances and shares next to those there.
-    most = np.maximum(share, 0.0) + HIDDEN * noise
+    most = np.maximum(share, 0.0) + Z_HIDDEN * noise
     hidden = (distance > far) & (most < share[last])
     distances = np.append(distance[hidden], distance[before[-1]]) / far
     logs = -np.log(np.append(most[hidden], share[before[-1]])) / unit
-    exponent = min(float(np.min(np.log(distances) / np.log(logs))), LONGEST)
+    exponent = min(float(np.min(np.log(distances) / np.log(logs))), MAX_EXPONENT)
     start = min(far, edge)
-    largest = math.exp(-unit * (start / far) ** (1 / exponent)) if exponent > SHORTEST else 0.0
-    if largest <= CUT:
+    largest = math.exp(-unit * (start / far) ** (1 / exponent)) if exponent > MIN_EXPONENT else 0.0
+    if largest <= OMITTED_SHARE:
         return 0.0
-    shares = np.geomspace(CUT, largest, POINTS)
+    shares = np.geomspace(OMITTED_SHARE, largest, INTEGRATION_POINTS)
     beyond = (far * (-np.log(shares) / unit) ** exponent) ** 2 - start**2
     return float(integrate.trapezoid(np.maximum(beyond, 0.0), shares))

@@ -17,14 +17,14 @@ from skdp._numbers import Array
 from skdp.oracle import Columns, Oracle, TailSum
 
 SHARE = 0.04  # of the mu squared that the solver has
-WIDER = 6.0  # times as wide are ranges that were found, and the bound on rows
+EXPANSION_FACTOR = 6.0  # times as wide are ranges that were found, and the bound on rows
 # Slope of what was cut off, next to that of what was kept, from which on it counts. It is far from
 # 1 even where the target is linear: coefficients are too large while rows are cut.
-LEAST_SLOPE = 0.05
-STANDS_OUT = 2.0  # by so many noises
+MIN_SLOPE = 0.05
+Z_DETECT = 2.0  # by so many noises
 # Bound on a record's derivatives, in squared sizes of the target: few records of a long tail shall
 # not outvote the others, and noise is in proportion.
-CLIP = 0.5
+RECORD_CLIP = 0.5
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,18 @@ class Widening:
             if self.targets and targets is not None:
                 targets = _wider(targets)
             wide = replace(before, columns=_wider(columns), targets=targets)
-            oracle.change_ranges(wide, WIDER * bound)
-        asked = TailSum(point, low, high, bound, CLIP)
+            oracle.change_ranges(wide, EXPANSION_FACTOR * bound)
+        asked = TailSum(point, low, high, bound, RECORD_CLIP)
         (first, second), noise = oracle.with_share(asked, SHARE * whole)
-        gain = -first - LEAST_SLOPE * second
-        if before is not None and gain <= STANDS_OUT * noise * math.hypot(1.0, LEAST_SLOPE):
+        gain = -first - MIN_SLOPE * second
+        if before is not None and gain <= Z_DETECT * noise * math.hypot(1.0, MIN_SLOPE):
             oracle.change_ranges(before, bound)
 
     def assumptions(self) -> tuple[str, ...]:
         """Return what the privacy statement says of it."""
         return (
             "A private test halfway through the fit, the release 'tails', decided whether the "
-            f"ranges found and the bound on rows are {WIDER:g} times as wide from then on: "
+            f"ranges found and the bound on rows are {EXPANSION_FACTOR:g} times as wide from then on: "
             "scaling_ and row_bound_ have what predict uses.",
         )
 
@@ -75,7 +75,7 @@ class Widening:
 def _wider(columns: Columns) -> Columns:
     largest = np.finfo(float).max
     with np.errstate(over="ignore"):
-        low = columns.centre - WIDER * (columns.centre - columns.low)
-        high = columns.centre + WIDER * (columns.high - columns.centre)
+        low = columns.centre - EXPANSION_FACTOR * (columns.centre - columns.low)
+        high = columns.centre + EXPANSION_FACTOR * (columns.high - columns.centre)
     low, high = np.clip(low, -largest, largest), np.clip(high, -largest, largest)
     return replace(columns, low=low, high=high)

@@ -1,4 +1,4 @@
-"""Shapes that columns may have, and how probable each is for a column, given its noisy counts."""
+"""Candidate distributions of columns, and their posterior given noisy histogram counts."""
 
 import functools
 import itertools
@@ -13,33 +13,34 @@ from scipy.special import ndtr
 from skdp._numbers import Array, Indices
 from skdp.oracle.kernels.histograms import SIDE, STEPS
 
-ZEROS = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that hold many
-# Centres in units of the size, of coarse laws and of fine ones; beyond, one magnitude holds all.
-OFFSETS = (1.0, 2.0, 4.0, 8.0, 23.0)
-FINE_OFFSETS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 23.0)
+ZERO_SHARES = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that hold many
+# Centres of normal distributions in units of their scale, on the coarse and the fine grid. Beyond the
+# last, one bin of magnitudes has all of the probability.
+COARSE_CENTRES = (1.0, 2.0, 4.0, 8.0, 23.0)
+FINE_CENTRES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 23.0)
 # Log prior of each power of 2 that a size lies away from 1, and of each power of 4 where a column
 # holds zeros and little else, which noise imitates most easily.
-UNUSUAL, UNUSUAL_ZEROS = -0.25, -0.8
-WIDE = 5.0  # how far from its mean a column goes, in sizes, if no values are rare
-SPREADS = (1.5, 3.0)  # of lognormal columns, in powers of 2
+LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_PER_OCTAVE_ZEROS = -0.25, -0.8
+RANGE_IN_SCALES = 5.0  # how far from its mean a column goes, in sizes, if no values are rare
+LOGNORMAL_STDS = (1.5, 3.0)  # of lognormal columns, in powers of 2
 # Size of lognormal columns, in medians, whatever the tail: more would be all tail. Targets get more
 # for the longer tail, since residuals are capped at a multiple of this size.
-SKEWED, SKEWED_TARGETS = 2.0, (2.0, 4.0)
+LOGNORMAL_SCALE, LOGNORMAL_TARGET_SCALES = 2.0, (2.0, 4.0)
 # Logarithmic widths, in powers of 2, of what columns with zeros hold beside them, and the log prior
 # of all widths but the first.
-WIDTHS, UNUSUAL_WIDTH = (0.5, 2.0), -2.0
+LOG2_WIDTHS, LOG_PRIOR_WIDE = (0.5, 2.0), -2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Templates:
+class BinProbabilities:
     """Bin probabilities of shapes, and how likely each is before anything is asked.
 
     Attributes
     ----------
-    shapes : array of shape (n_templates, n_bins)
+    shapes : array of shape (n_distributions, n_bins)
         Rows add up to 1.
-    log_prior : array of shape (n_templates,)
-    kinds, places : arrays of int, of shape (n_templates,)
+    log_prior : array of shape (n_distributions,)
+    kinds, places : arrays of int, of shape (n_distributions,)
         What columns may have in common: the kind of a shape, and where it lies.
     """
 
@@ -98,13 +99,13 @@ class _Collection:
 
 
 @dataclass(frozen=True, eq=False)
-class Laws:
-    """Laws that columns may follow: normal, lognormal, zeros with other values of similar size.
+class Distributions:
+    """Distributions that columns may follow: normal, lognormal, zeros with other values of similar size.
 
     Attributes
     ----------
     centre, deviation : array of shape (n_bells,)
-        Of normal laws.
+        Of normal distributions.
     power, spread, positive : array of shape (n_lognormal,)
         Mean and deviation of base-2 logarithms, and the share of positive values.
     zeros, least, sign, octaves : array of shape (n_with_zeros,)
@@ -129,9 +130,9 @@ class Laws:
     places: Indices
 
     def below(self, points: Array, some: Indices) -> Array:
-        """Return the probability of less than each point (column) under some laws (rows).
+        """Return the probability of less than each point (column) under some distributions (rows).
 
-        ``some`` are places of the laws, in ascending order.
+        ``some`` are places of the distributions, in ascending order.
         """
         n_bells, n_simple = len(self.centre), len(self.centre) + len(self.power)
         one = some[some < n_bells]
@@ -152,15 +153,15 @@ class Laws:
         return np.vstack([bells, skewed, np.where(is_positive, upwards, downwards)])
 
     def shapes(self, inner_edges: Array, some: Indices) -> Array:
-        """Probabilities of bins between these edges, the outer ones open, under some laws."""
+        """Probabilities of bins between these edges, the outer ones open, under some distributions."""
         below = self.below(inner_edges, some)
         ends = np.zeros((len(below), 1)), np.ones((len(below), 1))
         return np.maximum(np.diff(np.hstack([ends[0], below, ends[1]]), axis=1), 0.0)
 
-    def templates(self, inner_edges: Array) -> Templates:
-        """Return the shapes of all laws in bins between these edges."""
+    def binned(self, inner_edges: Array) -> BinProbabilities:
+        """Return the shapes of all distributions in bins between these edges."""
         shapes = self.shapes(inner_edges, np.arange(len(self.log_prior)))
-        return Templates(shapes, self.log_prior, self.kinds, self.places)
+        return BinProbabilities(shapes, self.log_prior, self.kinds, self.places)
 
     @functools.cached_property
     def moments(self) -> tuple[Array, Array, Array]:
@@ -175,78 +176,86 @@ class Laws:
         square = others * self.least**2 * np.expm1(2 * log) / (2 * log)
         means = self.centre, median * (2 * self.positive - 1), mean
         deviation = np.sqrt(square - mean**2)
-        of_target = np.select([self.spread == one for one in SPREADS], SKEWED_TARGETS)
+        of_target = np.select(
+            [self.spread == one for one in LOGNORMAL_STDS], LOGNORMAL_TARGET_SCALES
+        )
         sizes, sizes_of_targets = (
             np.concatenate([self.deviation, skewed * median, deviation])
-            for skewed in (SKEWED, of_target)
+            for skewed in (LOGNORMAL_SCALE, of_target)
         )
         return np.concatenate(means), sizes, sizes_of_targets
 
     @functools.cached_property
-    def reach(self) -> Array:
+    def half_width(self) -> Array:
         """How far from its mean each law goes, in sizes: to the other values of rare ones."""
         means, sizes, _ = self.moments
         rest = len(self.centre) + len(self.power)
         farthest = self.sign * self.least * 2.0**self.octaves
-        found = np.full(len(sizes), WIDE)
-        found[rest:] = np.maximum(np.abs(farthest - means[rest:]) / sizes[rest:], WIDE)
+        found = np.full(len(sizes), RANGE_IN_SCALES)
+        found[rest:] = np.maximum(np.abs(farthest - means[rest:]) / sizes[rest:], RANGE_IN_SCALES)
         return found
 
 
-def laws(offsets: tuple[float, ...], bells: int, widths: tuple[float, ...]) -> Laws:
-    """Laws of columns of any size, centred or not, skewed or not, with or without zeros.
+def distributions(
+    offsets: tuple[float, ...], bells: int, widths: tuple[float, ...]
+) -> Distributions:
+    """Distributions of columns of any size, centred or not, skewed or not, with or without zeros.
 
     Parameters
     ----------
     offsets : tuple of float
-        Centres of normal laws, in deviations, beside 0.
+        Centres of normal distributions, in deviations, beside 0.
     bells : int
-        Number of sizes of normal laws for each power of 2.
+        Number of sizes of normal distributions for each power of 2.
     widths : tuple of float
         Logarithmic widths of the other values where there are zeros, in powers of 2.
     """
-    made = _Collection()
+    collected = _Collection()
     normal, skewed, with_zeros = [], [], []
-    among = math.log(len(OFFSETS) / len(offsets))  # the more there are, the less likely is each
+    among = math.log(
+        len(COARSE_CENTRES) / len(offsets)
+    )  # the more there are, the less likely is each
     for step in range(-36 * bells, 36 * bells + 1):
         power, place = step / bells, step + 2 * STEPS * bells
-        size, usual = 2.0**power, UNUSUAL * abs(power) - math.log(bells)
+        size, usual = 2.0**power, LOG_PRIOR_PER_OCTAVE * abs(power) - math.log(bells)
         # Many users standardise: unit size around 0 is likely.
         normal.append((0.0, size))
-        made.add(usual + 1 + 5 * (power == 0), "bell", place)
+        collected.add(usual + 1 + 5 * (power == 0), "bell", place)
         for offset in offsets:
             farther = min(place + max(0, round(bells * math.log2(offset))), 4 * STEPS * bells)
             for sign in (-1.0, 1.0):
                 normal.append((sign * offset * size, size))
-                made.add(usual + among - (sign < 0), ("bell", sign * offset), farther)
-    for size, spread, positive in itertools.product(range(-36, 37), SPREADS, (1.0, 0.0, 0.5)):
+                collected.add(usual + among - (sign < 0), ("bell", sign * offset), farther)
+    for size, spread, positive in itertools.product(
+        range(-36, 37), LOGNORMAL_STDS, (1.0, 0.0, 0.5)
+    ):
         skewed.append((size, spread, positive))
-        usual = UNUSUAL * abs(size) - (positive < 1)
-        made.add(usual, ("skewed", spread, positive), (size + 2 * STEPS) * bells)
+        usual = LOG_PRIOR_PER_OCTAVE * abs(size) - (positive < 1)
+        collected.add(usual, ("skewed", spread, positive), (size + 2 * STEPS) * bells)
     # Zeros and values of similar size, as indicators have: 0 and 1 above all.
     steps = np.arange(-2 * STEPS, 2 * STEPS, widths[0])
-    for power, zeros, sign, octaves in itertools.product(steps, ZEROS, (-1, 1), widths):
+    for power, zeros, sign, octaves in itertools.product(steps, ZERO_SHARES, (-1, 1), widths):
         with_zeros.append((zeros, 2.0**power, sign, octaves))
-        usual = UNUSUAL_ZEROS * abs(power) / 2 + math.log(widths[0] / 2)
-        usual += 2 * (power == 0 and sign > 0) - (sign < 0) + UNUSUAL_WIDTH * (octaves > widths[0])
+        usual = LOG_PRIOR_PER_OCTAVE_ZEROS * abs(power) / 2 + math.log(widths[0] / 2)
+        usual += 2 * (power == 0 and sign > 0) - (sign < 0) + LOG_PRIOR_WIDE * (octaves > widths[0])
         place = min(round((power + 2 * STEPS + octaves / 2) * bells), 4 * STEPS * bells)
-        made.add(usual, ("zeros", zeros, sign, octaves), place)
+        collected.add(usual, ("zeros", zeros, sign, octaves), place)
     centre, deviation = np.array(normal).T
     power, spread, positive = np.array(skewed).T
-    others = *np.array(with_zeros).T, *made.finished()
-    return Laws(centre, deviation, power, spread, positive, *others)
+    others = *np.array(with_zeros).T, *collected.finished()
+    return Distributions(centre, deviation, power, spread, positive, *others)
 
 
 @functools.cache
-def magnitude_templates() -> Templates:
-    """Shapes of laws whose magnitudes differ."""
-    return laws(OFFSETS, bells=1, widths=(2.0,)).templates(magnitude_edges())
+def binned_by_magnitude() -> BinProbabilities:
+    """Shapes of distributions whose magnitudes differ."""
+    return distributions(COARSE_CENTRES, bells=1, widths=(2.0,)).binned(magnitude_edges())
 
 
 @functools.cache
-def ends_of_magnitude_templates(trim: float) -> tuple[Indices, Indices]:
+def ends_by_magnitude(trim: float) -> tuple[Indices, Indices]:
     """First and last bin between the tails of every shape that magnitudes may have."""
-    return between_tails(magnitude_templates().shapes, trim)
+    return between_tails(binned_by_magnitude().shapes, trim)
 
 
 def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]:
@@ -257,10 +266,10 @@ def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, I
 
 
 @functools.cache
-def fine_laws() -> tuple[Laws, Templates]:
-    """Laws so close that a column between two of them has nearly their counts; and magnitudes."""
-    found = laws(FINE_OFFSETS, bells=4, widths=WIDTHS)
-    return found, found.templates(magnitude_edges())
+def fine_distributions() -> tuple[Distributions, BinProbabilities]:
+    """Distributions so close that a column between two of them has nearly their counts; and magnitudes."""
+    found = distributions(FINE_CENTRES, bells=4, widths=LOG2_WIDTHS)
+    return found, found.binned(magnitude_edges())
 
 
 def magnitude_edges() -> Array:
@@ -269,22 +278,22 @@ def magnitude_edges() -> Array:
     return np.concatenate([-edges[::-1], edges])
 
 
-MISFIT = 0.01  # of shapes, as a share of the rows: no column is exactly one of them
-ROUNDS, MOST_COLUMNS = 6, 64  # of fitting what columns have in common
-COLUMNS_AT_ONCE = 256  # a number for each of them and each shape is held
-OWN = 5.0  # weight of what is known beforehand, in columns
+MODEL_ERROR = 0.01  # of shapes, as a share of the rows: no column is exactly one of them
+EM_ITERATIONS, MAX_COLUMNS = 6, 64  # of fitting what columns have in common
+COLUMNS_PER_CHUNK = 256  # a number for each of them and each shape is held
+PRIOR_STRENGTH = 5.0  # weight of what is known beforehand, in columns
 
 
 def log_likelihood(counts: Array, std: Array, n_rows: int, shapes: Array) -> Array:
     """Return that of each column (row) under each shape (column), but for a term of the column."""
-    variance = std[:, None] ** 2 + (MISFIT * n_rows) ** 2
+    variance = std[:, None] ** 2 + (MODEL_ERROR * n_rows) ** 2
     fit = counts @ shapes.T
     fit -= n_rows / 2 * np.einsum("ij,ij->i", shapes, shapes)
     fit *= n_rows / variance
     return np.asarray(fit)
 
 
-def _common_prior(likelihood: Array, templates: Templates) -> tuple[Array, Array]:
+def _common_prior(likelihood: Array, binned: BinProbabilities) -> tuple[Array, Array]:
     """Return priors with what columns have in common: empirical Bayes.
 
     Columns share how often each kind of shape and each place occur, the two on their own, as there
@@ -294,55 +303,58 @@ def _common_prior(likelihood: Array, templates: Templates) -> tuple[Array, Array
     """
     # The prior of a shape is a factor of its kind times one of its place. So all that is needed of
     # the likelihoods are sums over the shapes in every cell of the table of kinds and places.
-    table, of_cells = (-1, *templates.table), templates.of_cells
-    known = (templates.prior @ of_cells).reshape(templates.table)
-    known_kinds, known_places = OWN * known.sum(axis=1), OWN * known.sum(axis=0)
+    table, of_cells = (-1, *binned.table), binned.of_cells
+    known = (binned.prior @ of_cells).reshape(binned.table)
+    known_kinds, known_places = (
+        PRIOR_STRENGTH * known.sum(axis=1),
+        PRIOR_STRENGTH * known.sum(axis=0),
+    )
     cells = np.ascontiguousarray(likelihood @ of_cells).reshape(table)
-    posterior = ((likelihood * templates.prior) @ of_cells).reshape(table)
+    posterior = ((likelihood * binned.prior) @ of_cells).reshape(table)
     posterior /= posterior.sum(axis=(1, 2), keepdims=True)
     of_kinds, of_places = posterior.sum(axis=2), posterior.sum(axis=1)
 
     def own_factors() -> tuple[Array, Array]:
         from_others = np.maximum(of_kinds.sum(axis=0) - of_kinds, 0.0)
         place_from_others = np.maximum(of_places.sum(axis=0) - of_places, 0.0)
-        return _factors(templates, known_kinds + from_others, known_places + place_from_others)
+        return _factors(binned, known_kinds + from_others, known_places + place_from_others)
 
-    for _ in range(ROUNDS - 1):
+    for _ in range(EM_ITERATIONS - 1):
         kind, place = own_factors()
         of_kinds = kind * np.matmul(cells, place[:, :, None])[:, :, 0]
         of_places = place * np.matmul(kind[:, None, :], cells)[:, 0, :]
         whole = of_kinds.sum(axis=1, keepdims=True)
         of_kinds, of_places = of_kinds / whole, of_places / whole
     of_all = known_kinds + of_kinds.sum(axis=0), known_places + of_places.sum(axis=0)
-    others = _factors(templates, of_all[0][None], of_all[1][None])
-    return _product(templates, *own_factors()), _product(templates, *others)
+    others = _factors(binned, of_all[0][None], of_all[1][None])
+    return _product(binned, *own_factors()), _product(binned, *others)
 
 
-def _factors(templates: Templates, of_kinds: Array, of_places: Array) -> tuple[Array, Array]:
+def _factors(binned: BinProbabilities, of_kinds: Array, of_places: Array) -> tuple[Array, Array]:
     """Factors of a prior: of each kind, and of each place.
 
     A shape is as probable as its kind, and as its place among those of the kind.
     """
-    same_kind = of_places @ templates.n_in_cells.T
+    same_kind = of_places @ binned.n_in_cells.T
     return of_kinds / of_kinds.sum(axis=1, keepdims=True) / same_kind, of_places
 
 
-def _product(templates: Templates, kind: Array, place: Array) -> Array:
+def _product(binned: BinProbabilities, kind: Array, place: Array) -> Array:
     """Prior of every shape from the factors of kinds and places."""
-    prior = np.take(place, templates.places, axis=1)
-    prior *= np.take(kind, templates.kinds, axis=1)
+    prior = np.take(place, binned.places, axis=1)
+    prior *= np.take(kind, binned.kinds, axis=1)
     return np.asarray(prior)
 
 
 def posteriors_of(
-    fit: Callable[[slice | Indices], Array], n_columns: int, templates: Templates, in_common: bool
+    fit: Callable[[slice | Indices], Array], n_columns: int, binned: BinProbabilities, pooled: bool
 ) -> Iterator[tuple[slice, Array]]:
     """Yield the probability of every shape (column) for columns of the data (rows), a few at once.
 
     With them comes which columns they are. ``fit`` returns the log likelihood of columns, which is
     overwritten.
     """
-    parts = [slice(i, i + COLUMNS_AT_ONCE) for i in range(0, n_columns, COLUMNS_AT_ONCE)]
+    parts = [slice(i, i + COLUMNS_PER_CHUNK) for i in range(0, n_columns, COLUMNS_PER_CHUNK)]
 
     def likelihood(columns: slice | Indices) -> Array:
         found = fit(columns)
@@ -350,11 +362,11 @@ def posteriors_of(
         return np.asarray(np.exp(found, out=found))
 
     few = likelihood(parts[0]) if len(parts) == 1 else None
-    looked_at, prior = np.arange(0), templates.prior[None]
-    if in_common and n_columns > 1:
-        looked_at = np.arange(0, n_columns, -(-n_columns // MOST_COLUMNS))
+    looked_at, prior = np.arange(0), binned.prior[None]
+    if pooled and n_columns > 1:
+        looked_at = np.arange(0, n_columns, -(-n_columns // MAX_COLUMNS))
         among = likelihood(looked_at) if few is None else few[looked_at]
-        own, prior = _common_prior(among, templates)
+        own, prior = _common_prior(among, binned)
         among *= own
     for columns in parts:
         found = likelihood(columns) if few is None else few
