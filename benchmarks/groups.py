@@ -7,6 +7,7 @@ the public guess; "one row" keeps one random row of each. "rows" protects single
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 import warnings
@@ -286,7 +287,10 @@ def correlated_rows(problem, correlation, seed, n_groups=2000, k=5):
 def covered(problem, correlation, epsilon, seed):
     """Whether each interval holds the truth, with groups and, without privacy, for rows."""
     X, y, groups, truth = correlated_rows(problem, correlation, seed)
-    kinds = {"linear": skdp.DPLinearRegression, "logistic": skdp.DPLogisticRegression}
+    kinds = {
+        "linear": skdp.DPLinearRegression,
+        "logistic": functools.partial(skdp.DPLogisticRegression, classes=[0, 1]),
+    }
     options = {"noise_source": "seeded", "random_state": seed, "inference": "coefficients"}
     held = {}
     for name, budget, labels in (("groups", epsilon, groups), ("rows", math.inf, None)):

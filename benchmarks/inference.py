@@ -18,6 +18,7 @@ standard errors.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import time
@@ -169,7 +170,9 @@ def one_run(cell: Cell, seed: int, **options):
         X = X * unit + centre
         slopes = slopes / unit
         intercept -= centre @ slopes
-    model = {"linear": skdp.DPLinearRegression, "logistic": skdp.DPLogisticRegression}[cell.problem]
+    model = skdp.DPLinearRegression
+    if cell.problem == "logistic":
+        model = functools.partial(skdp.DPLogisticRegression, classes=[0, 1])
     target_unit = 1.0
     if cell.problem == "linear":
         # A size of 1, or another one that the fit has to find.

@@ -13,6 +13,7 @@ standardised by the table's own moments. "price" fits the sets of the accuracy p
 
 from __future__ import annotations
 
+import functools
 import warnings
 from contextlib import contextmanager
 from functools import cache
@@ -133,7 +134,9 @@ def measure(name: str, n_rows: int, epsilon: float, runs: int) -> dict:
         full = np.linalg.lstsq(Z, y, rcond=None)[0]
         inverse, scores = np.linalg.inv(Z.T @ Z), Z * (Z @ full - y)[:, None]
     plain = np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse) * len(X) / n_rows)[:-1]
-    make = skdp.DPLogisticRegression if is_logistic else skdp.DPLinearRegression
+    make = skdp.DPLinearRegression
+    if is_logistic:
+        make = functools.partial(skdp.DPLogisticRegression, classes=np.unique(y))
     asked, by_run, known, widths = [], [], [], []
     with remembered(asked), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -98,6 +98,7 @@ STATISTICS = {
     one_step.CappedResiduals: lambda at: one_step.CappedResiduals(at, CLIP),
     one_step.CutCount: lambda at: _whitened(one_step.CutCount, at, residual_bound=1.0),
     scores.UnitSum: lambda at: scores.UnitSum(0),
+    scores.InfluenceSquares: lambda at: scores.InfluenceSquares(np.ones(4), -1.0),
     scores.TableCounts: lambda at: scores.TableCounts(0, np.array([-1.0, 1.0])),
 }
 

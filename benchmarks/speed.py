@@ -153,7 +153,7 @@ def overhead(n_rows, n_features, repeats, steps=200):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, n_features))
     y = (X[:, 0] > 0).astype(int)
-    model = skdp.DPLogisticRegression(max_iter=steps, solver="gd", scaling="none")
+    model = skdp.DPLogisticRegression(classes=[0, 1], max_iter=steps, solver="gd", scaling="none")
     shares = []
     for _ in range(repeats):
         with (
@@ -270,7 +270,9 @@ def memory(n_rows):
         n_bytes = held.nbytes if name != "CSR" else held.data.nbytes + held.indices.nbytes
         for scaling in ("none", "auto"):
             tracemalloc.start()
-            model = skdp.DPLogisticRegression(max_iter=3, solver="gd", scaling=scaling)
+            model = skdp.DPLogisticRegression(
+                classes=[0, 1], max_iter=3, solver="gd", scaling=scaling
+            )
             model.fit(held, y[: held.shape[0]])
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()

@@ -4,8 +4,9 @@
 
 writes ``docs/accuracy_summary.inc``, ``docs/accuracy_rivals.inc``, ``docs/accuracy_tables.inc``,
 ``docs/defaults_solvers.inc``, the figures of this kind in ``README.md``, from
-benchmarks/results/held_out.csv ``docs/accuracy_held_out*.inc`` and, where matplotlib is installed,
-one picture for each data set in ``docs/_static/accuracy``.
+benchmarks/results/held_out.csv ``docs/accuracy_held_out*.inc``, from benchmarks/results/demo.csv
+(``python -m skdp --csv benchmarks/results/demo.csv``) the first table of ``README.md`` and, where
+matplotlib is installed, one picture for each data set in ``docs/_static/accuracy``.
 """
 
 import math
@@ -18,13 +19,16 @@ import numpy as np
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
-from benchmarks import held_out_verdict, table, verdict  # noqa: E402
+from benchmarks import held_out_verdict, results_file, table, verdict  # noqa: E402
 
 RESULTS = DOCS.parent / "benchmarks" / "results" / "utility.csv"
-HELD_OUT = RESULTS.with_name("held_out.csv")
+HELD_OUT, DEMO = RESULTS.with_name("held_out.csv"), RESULTS.with_name("demo.csv")
 PICTURES = DOCS / "_static" / "accuracy"
 README = DOCS.parent / "README.md"
-BEGIN, END = "<!-- written by docs/accuracy_table.py -->\n", "<!-- end -->\n"
+DEMO_MARK, SUMMARY_MARK = (
+    f"<!-- {what}, written by docs/accuracy_table.py -->\n" for what in ("demo", "summary")
+)
+END = "<!-- end -->\n"
 CONDITIONS = ("raw", "standardised")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 PUBLIC_ROWS = "skdp, 2 % public"  # a method with a table of its own
@@ -124,10 +128,25 @@ def readme(rows):
     return textwrap.fill(" ".join(f"{text}.".split()), 120) + "\n"
 
 
-def with_figures(page, text):
-    """README.md with this text between its marks."""
-    before, rest = page.split(BEGIN)
-    return before + BEGIN + text + END + rest.split(END)[1]
+def demo(rows):
+    """Table of README.md: medians of the demonstration, a line for each data set."""
+    epsilons = list(dict.fromkeys(row["epsilon"] for row in rows))
+    head = ["data (rows for fitting, columns)", "score", f"epsilon {epsilons[0]}", *epsilons[1:]]
+    head += ["not private", "constant"]
+    lines = [head, ["---"] * len(head)]
+    for data in dict.fromkeys(row["data"] for row in rows):
+        own = of(rows, data=data)
+        first = own[0]
+        figures = [*(row["score"] for row in own), first["non_private"], first["constant"]]
+        name = f"{data} ({first['rows']}, {first['columns']})"
+        lines.append([name, first["measure"], *(number(float(figure)) for figure in figures)])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def with_figures(page, mark, text):
+    """README.md with this text between a mark and the end."""
+    before, rest = page.split(mark)
+    return before + mark + text + END + rest.partition(END)[2]
 
 
 def solvers(rows):
@@ -388,7 +407,8 @@ def main():
     for name, text in texts(rows, others).items():
         (DOCS / name).write_text(text, encoding="utf-8")
     page = README.read_text(encoding="utf-8")
-    README.write_text(with_figures(page, readme(rows)), encoding="utf-8")
+    page = with_figures(page, DEMO_MARK, demo(results_file.read(DEMO)[1]))
+    README.write_text(with_figures(page, SUMMARY_MARK, readme(rows)), encoding="utf-8")
     pictures(rows)
 
 

@@ -44,6 +44,7 @@ EXACT = {
     "CappedResiduals": CLIP,
     "CutCount": 1.0,
     "UnitSum": 1.0,
+    "InfluenceSquares": 1.0,
     "TableCounts": 1.0,
 }
 TRIANGLE = "triangle inequality (Abadi et al. 2016, sec. 3.1)"
@@ -68,6 +69,7 @@ THEOREMS = {
     "LogisticStep": f"the largest norm over a class's probability, in closed form; {TRIANGLE}",
     "CappedResiduals": "a record adds a number in [-bound, bound]",
     "CutCount": ONE_CELL,
+    "InfluenceSquares": "a record adds a number in [-1, 1]",
     "UnitSum": "a record adds a number in [-1, 1] (Dwork, McSherry, Nissim, Smith 2006, Prop. 1)",
     "TableCounts": ONE_CELL,
     "LargestEigenvalue": "Weyl's inequality",

@@ -5,12 +5,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-_PAPERS_TOOLS = (
-    "HeavyBallCertificate RetrainedInfluence batch_constant best_certificate estimator_trainer "
-    "exact_budget find_certificate heavy_ball_excess heavy_ball_noise improvement_ratio "
-    "influence_by_retraining plot_utility_bounds printed_adp_noise printed_budget "
-    "printed_number_of_steps quadratic_excess quadratic_influence relaxed_number_of_steps"
-)
 # The new name for each former one, by module; with the module before it, if the object has moved.
 FORMER_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -36,7 +30,6 @@ FORMER_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "NoisySum": "NoisyStatistic",
             "Sum": "Statistic",
         },
-        "skdp.planning": {name: f"skdp.planning.papers.{name}" for name in _PAPERS_TOOLS.split()},
     }
 )
 

@@ -1,6 +1,7 @@
 """The demonstration behind ``python -m skdp``: private models beside their non-private twins."""
 
 import argparse
+import csv
 import importlib
 import re
 import textwrap
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from sklearn import datasets
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
@@ -24,12 +26,13 @@ from skdp.linear_model import DPLogisticRegression, DPRidge, NoiseWarning
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 SHOWN_EPSILON = 1.0  # of the model whose privacy statement is printed
 REPEATS, QUICK_REPEATS = 20, 2
+FIGURES = "data,measure,rows,columns,epsilon,splits,score,low,high,non_private,constant"
 TITLE = "Private linear models beside their non-private twins"
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A data set, a private model of it, and the non-private twin.
+    """A data set, a private model of it, the non-private twin, and a constant prediction.
 
     Attributes
     ----------
@@ -37,7 +40,7 @@ class Experiment:
         Name of the data, and of the score on held-out rows.
     load : callable () -> (X, y)
     private : callable (epsilon) -> estimator
-    twin : callable () -> estimator
+    twin, constant : callable () -> estimator
     """
 
     data: str
@@ -45,6 +48,7 @@ class Experiment:
     load: Callable[[], tuple[Any, Any]]
     private: Callable[[float], Any]
     twin: Callable[[], Any]
+    constant: Callable[[], Any]
 
 
 @dataclass
@@ -55,6 +59,7 @@ class Result:
     epsilon: float
     scores: list[float] = field(default_factory=list)
     twin_scores: list[float] = field(default_factory=list)
+    constant_scores: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     shape: tuple[int, int] = (0, 0)
     model: Any = None
@@ -73,6 +78,7 @@ EXPERIMENTS = (
         lambda: datasets.load_breast_cancer(return_X_y=True),
         lambda epsilon: DPLogisticRegression(epsilon=epsilon, classes=[0, 1]),
         lambda: LogisticRegression(max_iter=1000),
+        DummyClassifier,
     ),
     Experiment(
         "digits",
@@ -80,6 +86,7 @@ EXPERIMENTS = (
         lambda: datasets.load_digits(return_X_y=True),
         lambda epsilon: DPLogisticRegression(epsilon=epsilon, classes=list(range(10))),
         lambda: LogisticRegression(max_iter=1000),
+        DummyClassifier,
     ),
     Experiment(
         "diabetes",
@@ -87,6 +94,7 @@ EXPERIMENTS = (
         lambda: datasets.load_diabetes(return_X_y=True),
         lambda epsilon: DPRidge(epsilon=epsilon),
         Ridge,
+        DummyRegressor,
     ),
 )
 
@@ -121,6 +129,8 @@ def measure(
             fitting, held_out, y_fitting, y_held_out = train_test_split(X, y, random_state=seed)
             twin = make_pipeline(StandardScaler(), experiment.twin()).fit(fitting, y_fitting)
             twin_score = twin.score(held_out, y_held_out)
+            constant = experiment.constant().fit(fitting, y_fitting)
+            constant_score = constant.score(held_out, y_held_out)
             advance(experiment.data)
             for result in row:
                 model = experiment.private(result.epsilon)
@@ -129,6 +139,7 @@ def measure(
                 result.seconds.append(time.perf_counter() - start)
                 result.scores.append(model.score(held_out, y_held_out))
                 result.twin_scores.append(twin_score)
+                result.constant_scores.append(constant_score)
                 result.shape, result.model = fitting.shape, model
                 advance(experiment.data)
         results += row
@@ -140,7 +151,7 @@ def measure(
 
 def table(results: Sequence[Result]) -> str:
     """Return a table with a line for every data set and epsilon."""
-    head = ("data", "model", "epsilon", "delta", "score", "non-private", "seconds")
+    head = ("data", "model", "epsilon", "delta", "score", "non-private", "constant", "seconds")
     lines: list[tuple[str, ...]] = [head]
     for number, result in enumerate(results):
         first = number == 0 or result.experiment is not results[number - 1].experiment
@@ -155,11 +166,12 @@ def table(results: Sequence[Result]) -> str:
                 f"{result.statement.delta:g}",
                 f"{np.median(result.scores):.3f} ({low:.3f} to {high:.3f})",
                 f"{np.median(result.twin_scores):.3f}",
+                f"{np.median(result.constant_scores):.3f}",
                 f"{np.mean(result.seconds):.3f}",
             )
         )
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    sides = ("<", "<", ">", ">", ">", ">", ">")
+    sides = ("<", "<", *">" * (len(head) - 2))
     printed = [
         "  ".join(
             f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths, strict=True)
@@ -193,6 +205,7 @@ def _legend(results: Sequence[Result]) -> str:
             "             which was held out; median (and middle 80 per cent)",
             f"             of {repeats} splits, each with fresh noise",
             "non-private  median score of LogisticRegression or Ridge of scikit-learn, same splits",
+            "constant     the most frequent class, or the mean target, whatever the columns say",
             "seconds      one private fit, scaling included",
         ]
     )
@@ -240,6 +253,20 @@ Not part of the guarantee
       of a model on private rows tells something about them.
     - The whole table: a budget pays for one fit. Several fits on the same rows cost more together;
       skdp.total_privacy says how much."""
+
+
+def write_figures(results: Sequence[Result], path: Path) -> None:
+    """Write the figures of the table as a CSV file."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        file.write(f"# python -m skdp --csv {path}\n{FIGURES}\n")
+        writer = csv.writer(file, lineterminator="\n")
+        for result in results:
+            experiment, scores = result.experiment, result.scores
+            yardsticks = np.median([result.twin_scores, result.constant_scores], axis=1)
+            figures = [np.median(scores), *_range(scores), *yardsticks]
+            size = [*result.shape, f"{result.epsilon:g}", len(scores)]
+            rounded = [f"{figure:.6f}" for figure in figures]
+            writer.writerow([experiment.data, experiment.measure, *size, *rounded])
 
 
 # ------------------------------------------------------------------ the picture
@@ -324,9 +351,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--output", type=Path, default=Path("skdp_report.png"), metavar="PATH",
         help="where to write the picture; default: %(default)s",
     )  # fmt: skip
+    parser.add_argument(
+        "--csv", type=Path, metavar="PATH", help="where to write the table's figures, if at all"
+    )
     options = parser.parse_args(arguments)
-    if not options.output.resolve().parent.is_dir():
-        parser.error(f"--output: there is no directory {options.output.resolve().parent}.")
+    for name, path in (("--output", options.output), ("--csv", options.csv)):
+        if path is not None and not path.resolve().parent.is_dir():
+            parser.error(f"{name}: there is no directory {path.resolve().parent}.")
     return options
 
 
@@ -359,6 +390,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", NoiseWarning)
             results = measure(EXPERIMENTS, EPSILONS, repeats, advance)
     draw(results, options.output)
+    if options.csv is not None:
+        write_figures(results, options.csv)
     warned = "\n".join(["Warnings of the fits, each once", "", *_each_once(caught)])
     sections = [TITLE, table(results), _legend(results), warned, _privacy(results), NOT_INCLUDED]
     print("\n\n".join(sections))

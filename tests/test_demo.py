@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
+import itertools
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from benchmarks import results_file
 from skdp import demo
 from skdp.solvers.base import REGISTRY
 
@@ -50,6 +54,43 @@ def test_a_fit_far_off_does_not_decide_the_score():
     [result] = demo.measure(demo.EXPERIMENTS[:1], (1.0,), 1)
     result.scores = [0.4] * 19 + [-9e14]
     assert "  0.400 (0.400 to 0.400)  " in demo.table([result])
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning", "ignore:.*seeded")
+@pytest.mark.parametrize("experiment", demo.EXPERIMENTS, ids=lambda experiment: experiment.data)
+def test_the_committed_figures_are_those_of_the_demonstration(experiment):
+    """Medians of eleven splits at epsilon 1 lie in the middle 80 per cent of the committed scores.
+
+    Noise is seeded, so that a failure means a change; fresh noise would seldom leave that range.
+    If it was meant: python -m skdp --csv benchmarks/results/demo.csv; python docs/accuracy_table.py
+    """
+    seeds = itertools.count()
+
+    def private(epsilon):
+        options = {"noise_source": "seeded", "random_state": next(seeds)}
+        return experiment.private(epsilon).set_params(**options)
+
+    seeded = dataclasses.replace(experiment, private=private)
+    [found] = demo.measure([seeded], (1.0,), repeats=11)
+    rows = results_file.read(ROOT / "benchmarks" / "results" / "demo.csv")[1]
+    [row] = [row for row in rows if (row["data"], row["epsilon"]) == (experiment.data, "1")]
+    assert float(row["low"]) < np.median(found.scores) < float(row["high"])
+    assert (int(row["rows"]), int(row["columns"])) == found.shape
+    for name, scores in (("non_private", found.twin_scores), ("constant", found.constant_scores)):
+        assert float(row[name]) == pytest.approx(np.median(scores), abs=0.05)
+
+
+def test_figures_are_written(results, tmp_path):
+    path = tmp_path / "figures.csv"
+    demo.write_figures(results, path)
+    comments, rows = results_file.read(path)
+    assert comments == [f"python -m skdp --csv {path}"]
+    assert [(row["data"], float(row["epsilon"])) for row in rows] == [
+        (result.experiment.data, result.epsilon) for result in results
+    ]
+    assert [float(row["score"]) for row in rows] == pytest.approx(
+        [result.scores[0] for result in results], abs=1e-6
+    )
 
 
 def test_every_fit_is_announced():

@@ -38,7 +38,7 @@ MIXED = FRAME.assign(town=np.where(X[:, 0] > 0, "big", "small"))
 
 
 def classifier(**given):
-    return skdp.DPLogisticRegression(epsilon=20.0, **given)
+    return skdp.DPLogisticRegression(**{"classes": [0, 1], "epsilon": 20.0, **given})
 
 
 def regressor(**given):

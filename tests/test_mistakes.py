@@ -86,7 +86,7 @@ REFUSED = {
     "solver class": (fit(lambda: LOGISTIC(solver=3)), "DPLogisticRegression", "a name or a", "3"),
     "solver of regression": (
         fit(lambda: LOGISTIC(solver="adassp")), "'adassp'", "DPLinearRegression and DPRidge",
-        "Solvers that fit it: ", "newton",
+        "Solvers that fit it:\ngd: ", "\nnewton: ",
     ),
     "solver option": (lambda: get_solver("newton", inertia=3), "'newton'", "inertia", "max_iter"),
     "option of auto": (
@@ -318,7 +318,8 @@ def test_a_refusal_says_what_to_do(mistake):
 
 
 WARNED = {
-    "large delta": (fit(lambda: LOGISTIC(delta=0.01)), skdp.PrivacyWarning, "delta=0.01.*1/n"),
+    "large delta": (fit(lambda: RIDGE(delta=0.01)), skdp.PrivacyWarning, "delta=0.01.*1/n"),
+    "labels of the rows": (fit(LOGISTIC), skdp.PrivacyWarning, r"classes=None.*classes=\[...\]"),
     "no noise": (fit(lambda: LOGISTIC(epsilon=np.inf)), skdp.PrivacyWarning, "NOT private"),
     "a seed": (
         fit(lambda: LOGISTIC(noise_source="seeded", random_state=0)),

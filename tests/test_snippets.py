@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,9 @@ def names(classification, rng):
         "y_test": y,
         "patient": np.arange(len(y)) // 4,
         "model": model,
-        "searched": Pipeline([("columns", columns[0]), ("fit", skdp.DPLogisticRegression())]),
+        "searched": Pipeline(
+            [("columns", columns[0]), ("fit", skdp.DPLogisticRegression(classes=[0, 1]))]
+        ),
         "candidates": columns,
         "MySolver": lambda: get_solver("gd", max_iter=3),
     }
@@ -104,14 +107,44 @@ def check_interchange(names):
     assert (names["labels"] == names["plain"].predict(X)).mean() > 0.99
 
 
+TOTAL = "print(total_privacy(model, scores.privacy_, delta=1e-6))  # epsilon 1"
+
+
+def check_total(names, *blocks):
+    """Fit and score cost epsilon 1 together, as the last line of every block prints."""
+    total = skdp.total_privacy(names["model"], names["scores"].privacy_, delta=1e-6)
+    assert total.epsilon == pytest.approx(1.0, abs=1e-6)
+    assert all(block.splitlines()[-1].startswith(TOTAL) for block in blocks)
+
+
 def check_first_page(names):
     """The last model is the regression; its score is private, and not bad."""
     assert 0.5 < names["scores"]["r2"].value < 0.95
     for snippet in snippets("getting_started"):
         assert sum(bool(line.strip()) for line in snippet.splitlines()) <= 15
+    check_total(names, *snippets("getting_started"))
 
 
-CHECKED = {"publishing": check_interchange, "getting_started": check_first_page}
+CHECKED = {
+    "publishing": check_interchange,
+    "getting_started": check_first_page,
+    "index": lambda names: check_total(names, *snippets("index")),
+}
+
+
+def test_the_readme_fits_and_scores_for_the_epsilon_that_it_prints(rng):
+    """The model of its first block, and the pipeline of its second on rows of its own."""
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    first, second = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    names = {}
+    exec(compile(first, "README.md", "exec"), names)
+    check_total(names, first)
+    exec(compile(second, "README.md", "exec"), names)
+    frame = stays(rng)
+    readmitted = np.where(frame["readmitted"], "yes", "no")
+    holdout = names["DPHoldout"](frame.drop(columns=["readmitted", "days"]), readmitted)
+    model = holdout.fit(names["pipeline"])
+    check_total({"model": model, "scores": holdout.evaluate(model, epsilon=1.0, delta=1e-6)})
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def number_of_steps(name, most, step, smoothness, mu, excess, variance, first=fi
     """T, or for the -opt versions the T' <= T that makes the bound (32) least."""
     if not name.endswith("opt"):
         return most
-    options = {"step": step, "noise_schedule": "optimal", "law": "laplace"}
+    options = {"step": step, "noise_schedule": "optimal", "composition": "laplace"}
     if name.startswith("multistage"):
         options |= {"first_stage": first(smoothness / mu), "p": P}
         bounds = multistage_bounds(most, smoothness, mu, excess, variance, **options)

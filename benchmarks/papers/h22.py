@@ -18,13 +18,13 @@ from sklearn.metrics import log_loss
 import skdp
 from benchmarks.papers.quadratics import EXPERIMENTS, KAPPAS, against_curvature
 from benchmarks.papers.report import Report, errorbar, mean_and_error
-from benchmarks.registry import shared_file
-from skdp.planning.papers import (
+from benchmarks.papers.theory import (
     estimator_trainer,
     exact_budget,
     influence_by_retraining,
     printed_budget,
 )
+from benchmarks.registry import shared_file
 from skdp.solvers import GradientDescent
 from skdp.steps import CustomNoise
 

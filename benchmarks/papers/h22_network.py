@@ -19,8 +19,8 @@ from scipy.special import expit
 
 from benchmarks.papers import h22
 from benchmarks.papers.report import Report, errorbar, mean_and_error
+from benchmarks.papers.theory import influence_by_retraining, printed_budget
 from skdp.accounting import Adjacency, Composed, Gaussian, price
-from skdp.planning.papers import influence_by_retraining, printed_budget
 from skdp.steps import ExponentialNoise, UniformNoise, noise_multipliers
 
 HIDDEN, SEEDS, SIZES, STEPS, GAMMAS = 1000, 8, (200, 500, 1000), (50,), (0.98, 0.95)

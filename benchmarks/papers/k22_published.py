@@ -29,8 +29,8 @@ from benchmarks.papers.accelerated import (
     step_sizes,
 )
 from benchmarks.papers.report import Report, mean_and_error
+from benchmarks.papers.theory import heavy_ball_noise
 from skdp.planning import heavy_ball_rate
-from skdp.planning.papers import heavy_ball_noise
 from skdp.steps import MultistageNoise, NesterovNoise, relative_noise
 
 RUNS, FEW_RUNS = 8, 4
@@ -148,18 +148,20 @@ def bounds(report):
 
 
 def of(report, part, **wanted):
-    """(algorithm, T) -> (excess, error)."""
+    """(algorithm, T) -> (excess, error, steps taken)."""
     return {
-        (row["algorithm"], row["T"]): (float(row["excess"]), float(row["excess_error"]))
+        (row["algorithm"], row["T"]): (
+            float(row["excess"]),
+            float(row["excess_error"]),
+            row["steps"],
+        )
         for row in report.rows
         if row["part"] == part and all(row[name] == value for name, value in wanted.items())
     }
 
 
 def ranked(found, where):
-    least = {}
-    for (name, _), value in found.items():
-        least[name] = min(least.get(name, (math.inf, 0.0)), value)
+    least = k22.with_best_length(found)
     order = sorted(least, key=lambda name: least[name][0])
     texts = [f"{k22.LABELS[n]} {least[n][0]:.3g} (+-{least[n][1]:.1g})" for n in order]
     opt = min(least[n][0] for n in order if n.endswith("opt"))
@@ -195,8 +197,9 @@ def verdict(report):
     ratios = []
     for law, start in (("published", 10.0), ("published", 0.0), ("ours", 10.0), ("ours", 0.0)):
         found = of(report, "factors", rows=law, start=start, c=1.0) or of(report, "Fig. 3", c=1.0)
-        staged = min(value for (name, _), (value, _) in found.items() if name == "multistage_opt")
-        plain = min(value for (name, _), (value, _) in found.items() if not name.endswith("opt"))
+        least = k22.with_best_length(found)
+        staged = least["multistage_opt"][0]
+        plain = min(value for name, (value, _) in least.items() if not name.endswith("opt"))
         ratios.append(f"{law} rows and first stage, start {start:g}: {staged / plain:.2f}")
     yield (
         "DP-MASG-opt at c = 1 and m = n, in units of the best method without -opt: "
@@ -213,7 +216,7 @@ def draw(report, plt):
             steps = sorted(most for other, most in found if other == name)
             values = [found[name, most] for most in steps]
             ax.errorbar(
-                steps, [v for v, _ in values], [e for _, e in values], label=k22.LABELS[name]
+                steps, [v for v, *_ in values], [e for _, e, _ in values], label=k22.LABELS[name]
             )
         ax.set(xscale="log", yscale="log", xlabel="T", title=f"{part}, c = {step:g}")
     axes[0].set_ylabel("F(x_T) - F*")

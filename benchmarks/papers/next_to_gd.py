@@ -83,7 +83,7 @@ def excess(name, solver, epsilon, seed):
     given |= {"noise_source": "seeded", "random_state": seed}
     given |= BALL if solver == "accelerated_mirror_descent" else {}
     if labels:
-        model = skdp.DPLogisticRegression(C=1 / strength, **given)
+        model = skdp.DPLogisticRegression(classes=np.unique(y), C=1 / strength, **given)
     else:
         model = skdp.DPRidge(alpha=strength, **given)
     return objective(model.fit(X, y), X, y, labels) - minimum(name)

@@ -34,8 +34,11 @@ MANY_STEPS = 2000  # of "adp_sgd" on the larger two: twice as many as its defaul
 
 def fit(split, name, parameters, epsilon, seed):
     """Test score and log loss (nan for regression) and steps of one fit."""
-    kind = skdp.DPLogisticRegression if split.is_classification else skdp.DPLinearRegression
+    kind, labels = skdp.DPLinearRegression, {}
+    if split.is_classification:
+        kind, labels = skdp.DPLogisticRegression, {"classes": split.classes}
     model = kind(
+        **labels,
         solver=skdp.solvers.get_solver(name, **parameters),
         epsilon=epsilon,
         delta=DELTA,

@@ -1,7 +1,7 @@
 """What the printed noise of five papers costs, in their own set-ups.
 
 Run `python -m benchmarks.papers.printed`. Every row is a run of a paper: the budget that it names,
-the noise that it prints (`skdp.planning.papers.printed_noise`), the epsilon that an accountant
+the noise that it prints (`benchmarks.papers.theory.printed_noise`), the epsilon that an accountant
 certifies for that noise, and the noise that the budget really takes. Unspecified constants are 1.
 What that means for the result is shown for [V22], whose experiment is ours: the excess with its
 noise and with noise that spends the budget, for `benchmarks.papers.v22` at its middle settings.
@@ -16,8 +16,8 @@ import numpy as np
 import skdp
 from benchmarks.papers import v22
 from benchmarks.papers.report import Report, mean_and_error
+from benchmarks.papers.theory import printed_noise
 from skdp.accounting import Adjacency, calibrate
-from skdp.planning.papers import printed_noise
 
 # Paper, budget, rows, steps, rows in a batch.
 RUNS = (

@@ -49,7 +49,7 @@ def fit(split, n_columns, solver, parameters, delta, epsilon, seed):
     n_rows = len(X)
     if split.is_classification:
         strength = {} if solver == "gd" else {"C": 1 / (PENALTY * n_rows)}
-        model = skdp.DPLogisticRegression(**options, **strength)
+        model = skdp.DPLogisticRegression(classes=split.classes, **options, **strength)
     elif solver == "gd":
         model = skdp.DPLinearRegression(**options)
     else:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from benchmarks.papers.report import mean_and_error
+from benchmarks.papers.theory import quadratic_excess
 from skdp.planning import noise_constant, number_of_steps, utility_bound
-from skdp.planning.papers import quadratic_excess
 from skdp.steps import CustomNoise, ExponentialNoise, noise_multipliers
 
 KAPPAS = (2.0, 3.0, 5.0, 10.0, 40.0, 100.0, 300.0)

@@ -56,7 +56,8 @@ class Report:
         for name in names or parts:
             self.attempt(name, parts[name])
         if not names:
-            self.finish(verdict(self), draw)
+            judged = ["There is no verdict: parts are missing."] if self.skipped else verdict(self)
+            self.finish(judged, draw)
 
     def reload(self, *numbers):
         """Take the rows of the last complete run, to judge and draw them anew."""

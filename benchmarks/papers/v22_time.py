@@ -60,7 +60,9 @@ def seconds(solver, X, y, streamed=False, seed=0):
         random_state=seed,
     )
     # The step size of single records follows from the price, too, which is found beforehand.
-    with mock.patch("skdp.solvers.shuffled_sgd.calibrate", functools.cache(calibrate)):
+    with mock.patch(
+        "skdp.solvers.papers.varshney_2022.shuffled_sgd.calibrate", functools.cache(calibrate)
+    ):
         prepared = model._prepare(len(y), DIMENSION, 1, False, False, streamed)[-1]
         with mock.patch("skdp.linear_model.base.make_plan", return_value=prepared):
             return _timed(model, X, y, streamed)

@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 import skdp
 from benchmarks.papers.report import Report, mean_and_error
+from benchmarks.papers.theory import improvement_ratio, printed_adp_noise
 from benchmarks.registry import shared_file
-from skdp.planning.papers import improvement_ratio, printed_adp_noise
 from skdp.solvers import AdaptiveNoiseSGD
 from skdp.steps import AdaptiveStep, PolynomialStep, SquareRootDecayStep, relative_noise, step_sizes
 

@@ -8,11 +8,10 @@ ledger. The stays in a hospital are made up.
 
 import numpy as np
 import pandas as pd
-from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 import skdp
-from skdp.metrics import evaluate
+from skdp.model_selection import DPHoldout
 
 rng = np.random.default_rng(0)
 n = 8000
@@ -33,19 +32,19 @@ print(stays.head())
 # Labels, a typical age and the columns with gaps are public knowledge. All else is found with
 # noise.
 
-X, X_test, y, y_test = train_test_split(
-    stays.drop(columns="readmitted"), stays["readmitted"], random_state=0
-)
+holdout = DPHoldout(stays.drop(columns="readmitted"), stays["readmitted"])
 labels = {"sex": ["f", "m"], "ward": ["surgery", "medicine", "children"]}
 model = make_pipeline(
     skdp.DPTabularPreprocessor(labels, fill_value={"age": 50}, missing=["age", "ward"]),
     skdp.DPLogisticRegression(epsilon=1.0, classes=[False, True]),
 ).set_output(transform="pandas")
-model.fit(X, y)
-print(evaluate(model, X_test, y_test, "accuracy", epsilon=1.0, delta=1e-6)["accuracy"])
+holdout.fit(model)
+scores = holdout.evaluate(model, "accuracy", epsilon=1.0, delta=1e-6)
+print(scores["accuracy"])
 print(model[-1].coefficients())
 
 # %%
-# What was released and assumed, by all steps together:
+# What the fit and the score released and assumed. Each row is in one part of the split, so both
+# cost epsilon 1 in total:
 
-print(skdp.total_privacy(model, delta=1e-6))
+print(skdp.total_privacy(model, scores.privacy_, delta=1e-6))

@@ -61,6 +61,9 @@ class PrivacyStatement:
     unit: str = "row"
     n_groups: int | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", abs(self.delta))  # -0.0 is 0
+
     @property
     def event(self) -> Composed:
         """All releases as one event."""

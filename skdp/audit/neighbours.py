@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 
 from skdp._numbers import AnyArray
 from skdp.accounting import LABEL, Adjacency
+from skdp.fitting.grouping import label_column, number_labels
 
 N_ROWS, N_FEATURES = 60, 4  # of made-up data: small, as the laws hold for any size
 
@@ -29,6 +30,7 @@ LENGTHS = {
 }
 TARGETS = (-1e300, -3.0, 0.0, 1e-310, 1e12)
 WEIGHTS = (1.0, 1e6, 1e300, 5e-324)
+LARGEST_WEIGHT, CLASS_WEIGHT = 1e300, 1e10  # of a record and its class: their product overflows
 PARTS = (1e30, 1e17)  # an entry of a sparse row in two parts, plus and minus this
 
 
@@ -44,12 +46,15 @@ class NeighbouringPair:
         Arguments of ``fit``.
     relation : Adjacency
         How the two differ.
+    parameters : mapping, default={}
+        Of the estimator, for both fits.
     """
 
     name: str
     data: Mapping[str, Any]
     neighbour: Mapping[str, Any]
     relation: Adjacency
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 def made_up_data(estimator: Any) -> tuple[AnyArray, AnyArray]:
@@ -144,6 +149,11 @@ def hostile_pairs(
         for turn, weight in enumerate(WEIGHTS):
             value = values[turn % len(values)]
             yield make.pair(f"record of weight {weight:g}", 2, 3 * dense[1], value, weight)
+        # Next to weights of classes, whose products with those of records overflow in one class.
+        heavy = make.pair("record of a heavy class", 2, 3 * dense[1], values[-1], LARGEST_WEIGHT)
+        for name in estimator.get_params():
+            if name.rpartition("__")[2] == "class_weight":
+                yield replace(heavy, parameters={name: {values[-1]: CLASS_WEIGHT}})
     # 6. Sparse rows, in single precision and with entries in parts.
     if get_tags(estimator).input_tags.sparse:
         for name in ("null", "long", "overflowing"):
@@ -170,7 +180,8 @@ class _Maker:
     ) -> None:
         self._estimator, self._X, self._y = estimator, X, y
         self._relation, self._weighted = relation, weighted
-        self._groups = None if groups is None else np.asarray(groups)
+        self._groups = None if groups is None else label_column("audit", groups)
+        self._units = None if groups is None else number_labels("audit", groups)[0]
         self._takes_y = "y" in inspect.signature(estimator.fit).parameters and y is not None
 
     def targets(self) -> list[Any]:
@@ -195,8 +206,8 @@ class _Maker:
         Where records are exchanged, ``instead`` is the other one; the one that was there if None.
         """
         unit = np.array([place])
-        if self._groups is not None:
-            unit = np.flatnonzero(self._groups == self._groups[place])
+        if self._units is not None:
+            unit = np.flatnonzero(self._units == self._units[place])
         there, other = self._plain(), self._plain()
         there["X"][unit] = row
         if self._takes_y:

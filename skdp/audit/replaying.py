@@ -83,9 +83,10 @@ def replay(
         neighbours = pairs.hostile_pairs(plain, X, y, relation, groups, weighted, thorough)
     comparison = ReplayComparison()
     for pair in neighbours:
-        first = record(clone(plain), pair.data)
+        model = clone(plain).set_params(**pair.parameters)
+        first = record(clone(model), pair.data)
         comparison.compare(
-            pair.name, first, record(clone(plain), pair.neighbour, first), pair.relation
+            pair.name, first, record(clone(model), pair.neighbour, first), pair.relation
         )
     return comparison.report(type(estimator).__name__)
 

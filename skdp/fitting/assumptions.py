@@ -36,8 +36,8 @@ def row_assumptions(public: Public) -> list[str]:
         "their number, as any computation's.)"
     )
     labels_alone = (
-        "The features are public, of every record, and none was made from targets. What is "
-        "protected is the target of each record."
+        "The features are public, of every record: no column follows from the targets of these "
+        "rows, as in chains or target encoders. What is protected is the target of each record."
     )
     return [
         *unit_assumptions(public.n_rows, public.unit),

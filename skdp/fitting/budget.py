@@ -9,7 +9,7 @@ import threading
 import uuid
 from dataclasses import replace
 from typing import Any, Self
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import joblib
 import numpy as np
@@ -17,11 +17,19 @@ import numpy as np
 from skdp import accounting
 from skdp._numbers import is_integer, shown
 from skdp.accounting.accountant import candidates
+from skdp.fitting.between_fits import FitData, FitHistory
 from skdp.fitting.parameters import check_budget
 
 NOT_SCORES = (
     "Fits, and scores by skdp.metrics, are counted: other scores on these rows, and choices made "
-    "by them, are not private and not part of this price."
+    "by them, are not private and not part of this price. Nor are the operations that estimators "
+    "around these fits perform between them, such as the selection of rows in "
+    "OneVsOneClassifier, RANSACRegressor, SelfTrainingClassifier and IterativeImputer, or the "
+    "weights of AdaBoost."
+)
+NO_RETURNED_TARGET = (
+    "That no column of X equals a target of an earlier one of these fits is public: such a fit is "
+    "refused. Targets in another order, of other rows or transformed are not recognised."
 )
 ANY_ORDER = (
     "Which fits were made, and with what budgets, may have been decided by looking at the models "
@@ -44,6 +52,7 @@ IN_PROCESS = (
 )
 
 _known: WeakValueDictionary[str, PrivacyBudget] = WeakValueDictionary()  # by key
+_histories: WeakKeyDictionary[PrivacyBudget, FitHistory] = WeakKeyDictionary()
 
 # Budgets whose ``with`` block is open. A context variable would not reach the threads of a pool, so
 # a block charges the fits of all threads: it may count too much, never too little.
@@ -116,7 +125,7 @@ class PrivacyBudget:
                 f"allow_seeded_noise must be True or False; got {shown(allow_seeded_noise)}."
             )
         accounting.Adjacency.parse(adjacency, labels=True)
-        self._terms = float(epsilon), float(delta), str(adjacency), accountant
+        self._terms = float(epsilon), abs(float(delta)), str(adjacency), accountant
         self._allow_seeded_noise = allow_seeded_noise
         self._total: accounting.PrivacyStatement | None = None
         self._n_fits = 0
@@ -174,7 +183,9 @@ class PrivacyBudget:
             )
         is_filter = self.accountant in FILTERS
         chosen = ANY_ORDER.format(self.accountant) if is_filter else SETTLED
-        return replace(self._total, assumptions=(NOT_SCORES, chosen, *self._total.assumptions))
+        returned = [NO_RETURNED_TARGET] if self.adjacency == accounting.LABEL else []
+        said = NOT_SCORES, chosen, *returned
+        return replace(self._total, assumptions=(*said, *self._total.assumptions))
 
     def remaining_epsilon(self, delta: float | None = None) -> float:
         """Largest epsilon that one more fit of full-batch Gaussian releases may ask for.
@@ -246,6 +257,9 @@ class PrivacyBudget:
     def __exit__(self, *exception: object) -> None:
         with _lock:  # blocks of several threads need not close in order
             del _open[max(place for place, item in enumerate(_open) if item is self)]
+            history = _histories.get(self)
+        if history is not None and exception[:1] == (None,):
+            history.warn()
 
     # ------------------------------------------------------------------ never two of one
 
@@ -337,6 +351,7 @@ def charge(
     budget: PrivacyBudget | None,
     seed: str | None,
     foreign_process: str | None,
+    data: FitData | None = None,
 ) -> None:
     """Charge a fit, before it uses rows, to its own budget and to all whose block is open.
 
@@ -352,6 +367,9 @@ def charge(
         What the noise follows from; see `seed_fingerprint`.
     foreign_process : str or None
         The process with the open budget in whose block the estimator was pickled.
+    data : FitData or None, default=None
+        What the fit is going to read; None where it is not in memory, or where several fits are
+        charged as a whole.
 
     Raises
     ------
@@ -368,9 +386,28 @@ def charge(
         asked_for = list(dict.fromkeys([*_open, *([] if budget is None else [budget])]))
         # All of them admit the fit, or none is charged.
         totals = [item.admit(who, asked, seed) for item in asked_for]
+        if data is not None:
+            _require_no_returned_target(who, asked_for, data)
         # From here on the debts stand, whatever becomes of the fit.
         for item, total in zip(asked_for, totals, strict=True):
             item.record(total, seed)
+            if data is not None:
+                _histories.setdefault(item, FitHistory()).add(data)
+
+
+def _require_no_returned_target(who: str, budgets: list[PrivacyBudget], data: FitData) -> None:
+    """Raise PrivacyBudgetError if a column of X is a target of an earlier fit of a budget."""
+    for item in budgets:
+        history = _histories.get(item)
+        if history is not None and history.has_target_among(data):
+            raise PrivacyBudgetError(
+                f"{who}: a column of X equals the target of an earlier fit in {item!r}, and "
+                "adjacency='label' takes X for public: the column would be read without noise. "
+                "RegressorChain and ClassifierChain (cv=None) pass targets on in this way. Use "
+                "adjacency='replace_one', or fit the targets separately (MultiOutputRegressor, "
+                "MultiOutputClassifier). It was refused; nothing was released and nothing was "
+                "charged."
+            )
 
 
 def seed_fingerprint(random_state: Any) -> str | None:

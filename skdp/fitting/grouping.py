@@ -4,6 +4,10 @@ Labels are turned into numbers and forgotten. Neither they nor the number of row
 are private.
 """
 
+import dataclasses
+import itertools
+import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,8 @@ from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, Array, Indices
+from skdp.fitting.refusals import without_sizes
+from skdp.oracle import noise_source
 from skdp.oracle.sources.groups import GroupedSource, Groups
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.records import Records
@@ -24,55 +30,109 @@ class GroupLabels:
     who : str
         The estimator, for refusals.
     labels : array of shape (n_rows,)
-        Integers, strings, or anything that numpy can sort; none may be missing.
+        As in `number_labels`.
     **arrays
         What has to have as many rows, by name; None is left out.
 
     Attributes
     ----------
     codes : array of shape (n_rows,)
-        Number of the group of each row, from 0 on, in the order of sorted labels.
+        Number of the group of each row, as in `number_labels`.
     n_groups : int
         Public.
     """
 
     def __init__(self, who: str, labels: Any, **arrays: Any) -> None:
-        found = _as_column(who, labels)
-        lengths = {_rows_of(value) for value in arrays.values() if value is not None}
-        if lengths - {None, len(found)}:
-            given = [name for name, value in arrays.items() if value is not None]
-            raise ValueError(
-                f"{who}: {', '.join(given)} and groups must have one entry for each row; their "
-                "lengths differ. (With groups the number of rows is private, so they are not told "
-                "here.) Nothing was released."
-            )
-        if _any_missing(found):
-            raise ValueError(
-                f"{who}: groups holds missing labels (None, NaN or NaT). A row without a label "
-                "belongs to nobody who could be protected: leave such rows out, or give each a "
-                "label of its own. Nothing was released."
-            )
-        try:
-            names, codes = np.unique(found, return_inverse=True)
-        except TypeError:
-            raise ValueError(
-                f"{who}: groups holds labels of types that cannot be sorted together; make all of "
-                "them integers, or all of them strings. Nothing was released."
-            ) from None
-        if not len(names):
+        with without_sizes(who, grouped=True):
+            column = label_column(who, labels)
+            lengths = {_rows_of(value) for value in arrays.values() if value is not None}
+            if lengths - {None, len(column)}:
+                given = [name for name, value in arrays.items() if value is not None]
+                raise ValueError(
+                    f"{who}: {', '.join(given)} and groups must have one entry for each row; their "
+                    "lengths differ. (With groups the number of rows is private, so they are not "
+                    "told here.) Nothing was released."
+                )
+            self.codes, self.n_groups = number_labels(who, column)
+        if not self.n_groups:
             raise ValueError(f"{who}: groups holds no label. Nothing was released.")
-        # By label: where a group's rows stand, and how many there are, moves no other group.
-        self.codes: Indices = codes.reshape(-1).astype(np.int64, copy=False)
-        self.n_groups = len(names)
 
     def __reduce__(self) -> Any:
         raise TypeError("groups cannot be pickled: a saved model must not hold its training data.")
 
 
-def _as_column(who: str, labels: Any) -> AnyArray:
+def number_labels(who: str, labels: Any) -> tuple[Indices, int]:
+    """Return the number of each label, equal labels having the same one, and how many there are.
+
+    Labels are equal as the keys of a dictionary are. Their numbers follow from the set of labels
+    alone: where the rows of a group stand, and how many they are, must not move the others, since
+    blocks of a stream, for one, are made of groups with consecutive numbers.
+
+    Parameters
+    ----------
+    who : str
+        The estimator or function, for refusals.
+    labels : array of shape (n_rows,)
+        Integers, strings, dates, tuples, records of a structured array, or anything else that can
+        be a key of a dictionary. None may be missing, in whole or in part.
+
+    Returns
+    -------
+    codes : array of shape (n_rows,)
+        From 0 on, in the order of the labels where they have one. Others, such as numbers mixed
+        with strings, are ordered by their hash values; those of strings change from one Python
+        process to the next.
+    n_labels : int
+
+    Raises
+    ------
+    ValueError
+        If labels are missing, cannot be hashed or compared, or equal ones have other hash values.
+        The message quotes none of them, and does not say how many there are.
+    """
+    column = label_column(who, labels)
+    if column.dtype.names is not None:  # one field after the other: each has an order of its own
+        codes = np.zeros(len(column), dtype=np.int64)
+        for name in column.dtype.names:
+            for part in column[name].reshape(len(column), -1).T if len(column) else ():
+                more, n_more = number_labels(who, part)
+                codes = np.unique(codes * n_more + more, return_inverse=True)[1].reshape(-1)
+        return codes.astype(np.int64, copy=False), int(codes.max(initial=-1)) + 1
+    kind = column.dtype.kind
+    if kind in "biufcmMUS":  # sorted by numpy, once those that have no place in the order are out
+        if kind in "fcmM" and (np.isnat(column) if kind in "mM" else np.isnan(column)).any():
+            raise _missing(who)
+        names, codes = np.unique(column, return_inverse=True)
+        return codes.reshape(-1).astype(np.int64, copy=False), len(names)
+    # A label runs code of its own when it is compared, and an error of that may quote the label.
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _number_objects(who, column.tolist())
+    except (_LabelsError, MemoryError):
+        raise
+    except Exception:
+        raise _LabelsError(
+            f"{who}: groups holds labels that cannot be compared, or cannot be hashed, as lists "
+            "and sets cannot. Make them integers, strings, or tuples of these. Nothing was "
+            "released."
+        ) from None
+
+
+def label_column(who: str, labels: Any) -> AnyArray:
+    """Return labels as a one-dimensional array; those of a list stay what they are.
+
+    NumPy alone would make strings of ``[1, "1", True]``, and two dimensions of a list of tuples.
+    """
+    if isinstance(labels, list | tuple):
+        types = set(map(type, labels))
+        column = np.asarray(labels) if types in ({int}, {float}) else np.empty(0)
+        if column.dtype.kind == "i" or types == {float}:  # integers beyond int64 become floats
+            return column
+        return np.fromiter(labels, dtype=object, count=len(labels))
     column = np.empty((0, 0)) if sparse.issparse(labels) else labels
     if np.ma.isMaskedArray(column) and np.ma.getmaskarray(column).any():
-        column = np.array([None], dtype=object).repeat(len(column))
+        raise _missing(who)
     column = np.asarray(column)
     if column.ndim != 1:
         raise ValueError(
@@ -81,32 +141,82 @@ def _as_column(who: str, labels: Any) -> AnyArray:
     return column
 
 
+class _LabelsError(ValueError):
+    """A refusal of labels, which quotes none."""
+
+
+def _missing(who: str) -> ValueError:
+    return _LabelsError(
+        f"{who}: groups holds missing labels (None, NaN or NaT, also as a part of a label). A row "
+        "without a label belongs to nobody who could be protected: leave such rows out, or give "
+        "each a label of its own. Nothing was released."
+    )
+
+
+def _number_objects(who: str, labels: list[Any]) -> tuple[Indices, int]:
+    """Return the numbers of labels that NumPy cannot sort, by a dictionary."""
+    seen: dict[Any, int] = {}  # numbers in the order in which labels come, which must not stay
+    codes = np.fromiter(
+        (seen.setdefault(label, len(seen)) for label in labels), dtype=np.int64, count=len(labels)
+    )
+    if any(map(_is_missing, seen)):
+        raise _missing(who)
+    ranks = np.empty(len(seen), dtype=np.int64)
+    ranks[[seen[label] for label in _in_order(who, list(seen))]] = np.arange(len(seen))
+    return ranks[codes], len(seen)
+
+
+def _in_order(who: str, labels: list[Any]) -> list[Any]:
+    """Return distinct labels in an order that does not depend on the one in which they come."""
+    # Where each entry is less than the next, and "<" is transitive, there is no other such order.
+    try:
+        ordered = sorted(labels)
+        if all(one < other for one, other in itertools.pairwise(ordered)):
+            return ordered
+    except Exception:  # numbers next to strings, or a comparison of the label's own
+        ordered = []
+    if any(one == other for one, other in itertools.pairwise(ordered)):
+        raise _LabelsError(
+            f"{who}: groups holds labels that are equal but have different hash values, so that a "
+            "dictionary takes them for different ones, such as dates of different types. Make all "
+            "labels of one type. Nothing was released."
+        )
+    # By hash value; those that share one are in random order, as any other would show which came
+    # first.
+    shuffled = [labels[place] for place in noise_source(None).permutation(len(labels))]
+    return sorted(shuffled, key=hash)
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label, or a part of it, is None, or is not equal to itself, as NaN is not."""
+    if type(label) in (str, int, bytes):
+        return False
+    if label is None:
+        return True
+    try:
+        is_equal = bool(label == label)  # as a dictionary compares
+    except TypeError:  # the comparison of a missing value of pandas is missing, too
+        return True
+    return not is_equal or any(map(_is_missing, _parts_of(label)))
+
+
+def _parts_of(label: Any) -> Iterable[Any]:
+    """Return what a label is made of: two containers of the same NaN are equal, of two are not."""
+    if isinstance(label, np.void):
+        return (label.item(),)
+    if isinstance(label, tuple | frozenset):
+        return label
+    if dataclasses.is_dataclass(label):
+        return [getattr(label, field.name) for field in dataclasses.fields(label) if field.compare]
+    return ()
+
+
 def _rows_of(array: Any) -> int | None:
     """Return the length of an array; None where it has none, which others refuse."""
     try:
         return int(_num_samples(array))
     except (TypeError, ValueError):
         return None
-
-
-def _any_missing(labels: AnyArray) -> bool:
-    if labels.dtype.kind in "Mm":
-        return bool(np.isnat(labels).any())
-    if labels.dtype.kind in "fc":
-        return bool(np.isnan(labels).any())
-    if labels.dtype.kind != "O":
-        return False
-    return any(_is_missing(label) for label in labels.tolist())
-
-
-def _is_missing(label: Any) -> bool:
-    """Whether a label is None, or is not equal to itself, as NaN and NaT are not."""
-    if label is None:
-        return True
-    try:
-        return bool(label != label)
-    except (TypeError, ValueError):  # the comparison of a missing value of pandas is missing, too
-        return True
 
 
 def rows_in_memory(

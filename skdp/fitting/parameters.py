@@ -165,6 +165,21 @@ def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> No
         )
 
 
+def warn_about_label_set(who: str, reads_labels: bool, epsilon: float) -> None:
+    """Warn that the set of labels comes from the rows; the line named is three callers up.
+
+    With an infinite epsilon there is no guarantee to weaken, and `warn_about_budget` says so.
+    """
+    if reads_labels and not math.isinf(epsilon):
+        warnings.warn(
+            f"{who}: classes=None takes the set of labels from y and releases it exactly: a label "
+            "that one record alone has gives that record away. Declare the labels that are "
+            "possible, without looking at y, by classes=[...].",
+            PrivacyWarning,
+            stacklevel=4,
+        )
+
+
 def choose_solver(who: str, solver: Any, given: dict[str, Any], automatic: str) -> Solver:
     """Turn a name or a configured solver, and the estimator's own hyperparameters, into a solver.
 

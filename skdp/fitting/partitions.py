@@ -14,9 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray
-from skdp.fitting.refusals import without_cells
+from skdp.fitting.labels import type_in_a_word
+from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells
 from skdp.oracle.scaling import Map
-from skdp.oracle.sources.partitioned import Failure, Partitions
+from skdp.oracle.sources.partitioned import Failure, Partitions, answers, has_no_rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -52,21 +53,24 @@ class CheckTask:
     finds_labels: bool
     checks: dict[str, Any]
 
-    def __call__(self, X: Any, y: Any) -> Summary | Failure:
+    def __call__(self, X: Any, y: Any) -> Summary | Failure | None:
         try:
-            return self._summary(X, y)
-        except ValueError as refusal:  # which quotes no cell
-            return Failure(str(refusal))
-        except Exception as failure:  # its message may quote rows, so its type alone is told
-            return Failure(f"a partition could not be read: {type(failure).__name__}.")
+            return None if has_no_rows(X, y) else self._summary(X, y)
+        except Exception as failure:
+            if quotes_no_cell(failure):
+                return Failure(str(failure))
+            kind = type(failure).__name__  # alone, as the message may quote rows
+            return Failure(f"a partition could not be read: {kind}. Nothing was released.")
 
     def _summary(self, X: Any, y: Any) -> Summary:
-        X, y = self.model._read("X or y", X, y, ensure_min_samples=0, **self.checks)
+        X, y = self.model._read("X or y", X, y, **self.checks)
         labels = None
         if self.finds_labels:
-            with without_cells(type(self.model).__name__, "y"):
+            with without_cells(type(self.model).__name__, "y", otherwise=NO_LABELS):
                 check_classification_targets(y)
-            labels = np.unique(y)
+                labels = np.unique(y)
+        else:
+            self.model._checked_targets(y, X.dtype)
         names = getattr(self.model, "feature_names_in_", None)
         return Summary(
             n_rows=X.shape[0],
@@ -79,27 +83,33 @@ class CheckTask:
         )
 
 
-def summaries(who: str, partitions: Partitions, task: CheckTask) -> list[Summary]:
-    """Return what is public about every partition, if all are alike.
+def summaries(who: str, partitions: Partitions, task: CheckTask) -> list[Summary | None]:
+    """Return what is public about every partition, if all are alike; None for an empty one.
 
     Raises
     ------
     ValueError
-        If rows are refused, or partitions differ in their columns. Nothing is charged.
+        If rows are refused, there are none, or partitions differ in their columns. Nothing is
+        charged.
+    RuntimeError
+        If they cannot be read. Nothing is charged.
     """
-    found: list[Summary] = []
-    for one in partitions.run(task):
+    found: list[Summary | None] = []
+    for one in answers(partitions, task, "Nothing was released."):
         if isinstance(one, Failure):
             raise ValueError(one.message if who in one.message else f"{who}: {one.message}")
         found.append(one)
-    kinds = {(one.n_features, one.n_outputs, one.is_column, one.is_sparse) for one in found}
-    if len(kinds) != 1 or len({one.names for one in found}) != 1:
+    filled = [one for one in found if one is not None]
+    if not filled:
+        raise ValueError(f"{who}: there are no rows. Nothing was released.")
+    kinds = {(one.n_features, one.n_outputs, one.is_column, one.is_sparse) for one in filled}
+    # Objects may be labels of any kind.
+    labels = {type_in_a_word(one.labels) for one in filled if one.labels is not None} - {"objects"}
+    if len(kinds) != 1 or len({one.names for one in filled}) != 1 or len(labels) > 1:
         raise ValueError(
             f"{who}: partitions must be alike in the number, names and type of their columns and "
             "targets. Nothing was released."
         )
-    if not sum(one.n_rows for one in found):
-        raise ValueError(f"{who}: there are no rows. Nothing was released.")
     return found
 
 
@@ -240,16 +250,23 @@ def on_partitions(method: Method) -> Method:
         like = method(_without_names(self), np.zeros((1, self.n_features_in_)))
         rows = getattr(X, "chunks", None)
         sizes: Iterable[float] = (np.nan,) * len(blocks_of(X)) if rows is None else rows[0]
-        answers = [
+        parts = [
             array.from_delayed(
-                delayed(wrapped)(self, block), shape=(size, *like.shape[1:]), dtype=like.dtype
+                delayed(_of_block)(wrapped, self, block, like[:0]),
+                shape=(size, *like.shape[1:]),
+                dtype=like.dtype,
             )
             for size, block in zip(sizes, blocks_of(X), strict=True)
         ]
-        return array.concatenate(answers, allow_unknown_chunksizes=True)
+        return array.concatenate(parts, allow_unknown_chunksizes=True)
 
     # No type says "any method of X", with X passed by place or by name.
     return wrapped  # type: ignore[return-value]
+
+
+def _of_block(method: Callable[..., Any], model: Any, block: Any, nothing: AnyArray) -> Any:
+    """Return the answer for a block of rows; ``nothing`` for one without, which is refused."""
+    return nothing if np.shape(block)[0] == 0 else method(model, block)
 
 
 def _without_names(model: Any) -> Any:

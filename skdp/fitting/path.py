@@ -12,6 +12,7 @@ from skdp._numbers import shown
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.release_lines import release_lines
 from skdp.fitting import parameters, parts
+from skdp.fitting.between_fits import FitData
 from skdp.fitting.budget import (
     PrivacyBudget,
     charge,
@@ -129,6 +130,7 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
         assumptions: tuple[str, ...],
         make_source: Callable[[Map], Source],
         part: parts.Part = (),
+        data: FitData | None = None,
     ) -> tuple[Solution, PrivacyStatement]:
         """Charge the budgets and run a prepared fit on its rows, once.
 
@@ -141,6 +143,8 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
             for its size fails in there, before the budget is charged.
         part : tuple of (Partition, int)
             The part of a random split, of the fit's own unit, that the rows are; () for all rows.
+        data : FitData or None, default=None
+            The rows in memory, for the budgets to compare with those of earlier fits.
         """
         who, public = self._who, prepared.public
         parameters.warn_about_budget(who, self.epsilon, self.delta, public.n_rows)
@@ -157,7 +161,8 @@ class PrivateEstimatorMixin(CallbackMixin, BaseEstimator):
         with row_threads(n_parts) as spread, without_sizes(who, public.grouped):
             source = make_source(spread)
             if not parts.is_charged():
-                charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
+                foreign = vars(self).get(_FOREIGN_BUDGET)
+                charge(who, statement, self.budget, seed, foreign, data)
             # A scaler alone makes no choices of its own.
             rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
             plan, stages, problem = prepared.plan, prepared.stages, prepared.problem

@@ -335,7 +335,10 @@ class PlannedModel(PrivateEstimatorMixin):
                 "rows. The mean gradient of a group is clipped, whatever the number of its rows."
             )
         if public.weighted:
-            found.append("That weights are finite, not negative and not all 0 is public.")
+            found.append(
+                "That weights are finite, not negative and not all 0 is public. The weight of a "
+                "record follows from that record alone, which the weights of AdaBoost do not."
+            )
         if public.start is not None:
             found.append(
                 "coef_init and intercept_init, where the solver started, are public: they were "

@@ -1,5 +1,6 @@
 """What refusals may say: other libraries' messages quote cells, and with groups numbers of rows."""
 
+import dis
 import re
 import warnings
 from collections.abc import Iterator
@@ -28,7 +29,14 @@ UNUSABLE = {
     ),
     "setting an array element with a sequence": "holds cells that are lists, not numbers",
     "contains infinity": "holds infinity (inf), or values that are too large for their type",
+    "at least 1 dimension": "must have one entry for each row; it is a single one",
+    "Singleton array": "must have one entry for each row; it is a single one",
 }
+NO_NUMBERS = "holds cells that are no numbers"
+NO_LABELS = (
+    "holds labels that cannot be compared with each other or with the classes, such as numbers "
+    "next to text"
+)
 
 ENCODE = (
     "Encode categories that are public beforehand, by skdp.DPTabularPreprocessor or by "
@@ -54,8 +62,26 @@ def public_refusal(message: str) -> ValueError:
     return refusal
 
 
+def quotes_no_cell(error: BaseException) -> bool:
+    """Whether an error was raised by a statement of scikit-learn or of this package.
+
+    A cell may run code of its own when it is converted or compared. What that raises, in Python or
+    in compiled code that such a statement has called, may quote the cell.
+    """
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return False
+    code, package = last.tb_frame.f_code, last.tb_frame.f_globals.get("__name__", "")
+    raised = code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return raised and package.partition(".")[0] in ("sklearn", "skdp")
+
+
 @contextmanager
-def without_cells(who: str, what: str, X: Any = None) -> Iterator[None]:
+def without_cells(
+    who: str, what: str, X: Any = None, otherwise: str = NO_NUMBERS
+) -> Iterator[None]:
     """Validate arrays in the block; neither a refusal nor a warning quotes what a cell holds.
 
     Parameters
@@ -66,18 +92,31 @@ def without_cells(who: str, what: str, X: Any = None) -> Iterator[None]:
         Names of the arrays.
     X : table, default=None
         One of the arrays, whose columns of text are named in a refusal.
+    otherwise : str
+        What is said of an error that may quote a cell.
+
+    Raises
+    ------
+    ValueError, or an error of scikit-learn or of this package
+        If validation fails.
+    MemoryError
+        Without a size.
     """
     try:
         # Sums of extreme values may overflow in there: a warning would tell of single records.
         with np.errstate(over="ignore", invalid="ignore"):
             yield
-    except (ValueError, TypeError, OverflowError) as refusal:
-        message = str(refusal)
+    except MemoryError:
+        raise MemoryError(NO_MEMORY.format(who)) from None
+    except Exception as refusal:
+        if isinstance(refusal, ValueError) and vars(refusal).get("numbers_are_public"):
+            raise
+        message = _message_of(refusal)
         why = next((why for sign, why in UNUSABLE.items() if sign in message), None)
         if isinstance(refusal, OverflowError):
             why = "holds a number that is too large for float64"
-        elif why is None and type(refusal) not in (ValueError, TypeError):
-            why = "holds cells that are no numbers"  # a cell's own error, which may quote it
+        elif why is None and not quotes_no_cell(refusal):
+            why = otherwise
         if why is None:
             raise
         if X is not None and why == UNUSABLE["could not convert string"]:
@@ -92,6 +131,14 @@ def without_cells(who: str, what: str, X: Any = None) -> Iterator[None]:
             )
         said = f"{who}: {what} {why.rstrip('.')}. Nothing was released."
         raise public_refusal(said) from None
+
+
+def _message_of(error: Exception) -> str:
+    """Return the message of an error, whose class may be a cell's own."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def refuse_tables(who: str, X: Any) -> None:

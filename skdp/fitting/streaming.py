@@ -20,7 +20,7 @@ class ReadsRows(Protocol):
 
     def _read(self, what: str, *arrays: Any, **checks: Any) -> Any: ...
 
-    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets: ...
+    def _checked_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets: ...
 
 
 class BlockReader:
@@ -74,7 +74,7 @@ class BlockReader:
                 groups = GroupLabels(who, block[2], X=block[0], y=block[1]).codes
             with without_row_counts(grouped):
                 X, y = self._model._read("X or y", *block[:2], ensure_min_samples=0, **checks)
-                targets = self._model._read_targets(y, X.dtype)
+                targets = self._model._checked_targets(y, X.dtype)
         except ValueError as refusal:
             # Refusals are worded for a fit of rows in memory, which is not charged by then.
             message = str(refusal).removesuffix("Nothing was released.").rstrip()

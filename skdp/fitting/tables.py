@@ -106,7 +106,7 @@ def columns_of_text(X: Any) -> list[Any]:
             continue
         try:
             column(X, place).astype(np.float64)
-        except (TypeError, ValueError):
+        except Exception:  # a cell runs code of its own when it is converted
             found.append(place if names is None else names[place])
     return found
 
@@ -166,7 +166,7 @@ def codes_of(X: Any, place: int, labels: list[Any]) -> tuple[Indices, Mask]:
         # A list and the like is no label; what the other cells become must not follow from it.
         try:
             return places.get(cell, -1)
-        except TypeError:
+        except Exception:  # of any type, by code of the cell's own
             return -1
 
     cells = column(X, place).tolist()

@@ -63,7 +63,8 @@ def joint_weights(
         )
     if target_weights is None:
         return np.asarray(weights)
-    return np.asarray(np.minimum(weights * target_weights, np.finfo(np.float64).max))
+    with np.errstate(over="ignore"):  # a warning would tell the class of a heavy record
+        return np.asarray(np.minimum(weights * target_weights, np.finfo(np.float64).max))
 
 
 def starting_point(

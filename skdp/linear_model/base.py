@@ -15,13 +15,20 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parts
+from skdp.fitting.between_fits import FitData, numeric_targets
 from skdp.fitting.grouping import GroupLabels, rows_in_memory
 from skdp.fitting.inference_outlook import warn_about_inference
-from skdp.fitting.parameters import check_counts, planned_records
+from skdp.fitting.parameters import check_counts, planned_records, warn_about_label_set
 from skdp.fitting.partitions import CheckTask, as_partitions, summaries
 from skdp.fitting.path import Prepared
 from skdp.fitting.preparation import PlannedModel
-from skdp.fitting.refusals import without_row_counts, without_sizes
+from skdp.fitting.refusals import (
+    NO_LABELS,
+    NO_NUMBERS,
+    without_cells,
+    without_row_counts,
+    without_sizes,
+)
 from skdp.fitting.streaming import BlockReader
 from skdp.fitting.units import Targets, in_raw_units, joint_weights, scaled_scores
 from skdp.linear_model.inference import InferenceMixin
@@ -63,6 +70,11 @@ class DPLinearModel(InferenceMixin, PlannedModel):
 
     # ------------------------------------------------------------------ the path
 
+    @property
+    def _reads_label_set(self) -> bool:
+        """Whether the labels of a classifier come from the rows, as none are declared."""
+        return is_classifier(self) and self.get_params(deep=False)["classes"] is None
+
     def _fit(
         self,
         X: Any,
@@ -85,6 +97,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
                     "arrays in memory, or by fit_blocks(n_groups=...), whose blocks hold whole "
                     "groups. Nothing was released."
                 )
+            warn_about_label_set(who, self._reads_label_set, self.epsilon)
             return self._fit_partitions(
                 partitions, sample_weight, coef_init, intercept_init, checks
             )
@@ -96,7 +109,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             grouped = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
         with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
             X, y = self._read("X or y", X, y, **checks)
-            targets = self._read_targets(y, X.dtype)
+            targets = self._checked_targets(y, X.dtype)
             weights = joint_weights(who, sample_weight, targets.weights, X)
         # 3. Public facts, the problem, the solver and the stages around it; then the plan.
         is_sparse = scipy_sparse.issparse(X)
@@ -116,6 +129,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         )
         public = prepared.public
         warn_about_inference(type(self).__name__, prepared)
+        warn_about_label_set(who, self._reads_label_set, self.epsilon)
 
         # 4. Charge the budgets that this fit shares, and run on the rows, once.
         def rows(spread: Map) -> MemorySource:
@@ -126,7 +140,15 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             source.reserve(transformed=len(prepared.stages) > 1)
             return source
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
+        data = FitData(
+            X,
+            numeric_targets(y, targets.values),
+            public.labels_alone,
+            None if part else n_records,
+            sample_weight,
+        )
+        assumptions = self._assumptions(prepared)
+        solution, statement = self._carry_out(prepared, assumptions, rows, part, data)
         # 5. Keep the answer; rows, oracle and generators end here.
         self._keep(solution, prepared, targets, statement)
         return self
@@ -145,15 +167,17 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             raise ValueError(f"{who}: rows in partitions take no sample_weight; use class_weight.")
         # 1. A first pass checks the rows, as a fit in memory does.
         twin = self._twin().set_params(budget=None, random_state=None, noise_source="system")
-        finds_labels = is_classifier(self) and twin.classes is None
-        seen = summaries(who, partitions, CheckTask(twin, finds_labels, checks))
-        sizes, like = [one.n_rows for one in seen], seen[0]
-        if finds_labels:
-            twin.classes = np.unique(np.concatenate([one.labels for one in seen]))
+        seen = summaries(who, partitions, CheckTask(twin, self._reads_label_set, checks))
+        sizes = [0 if one is None else one.n_rows for one in seen]
+        filled = [one for one in seen if one is not None]
+        like = filled[0]
+        if self._reads_label_set:
+            with without_cells(who, "y", otherwise=NO_LABELS):
+                twin.classes = np.unique(np.concatenate([one.labels for one in filled]))
             twin._check_parameters()
         declared = replace(twin._declared_targets(like.n_outputs), is_column=like.is_column)
         # 2. The rest is that of any fit.
-        require_few_partitions(len(sizes))
+        require_few_partitions(len(filled))
         prepared = self._prepare(
             sum(sizes),
             like.n_features,
@@ -170,7 +194,7 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         solution, statement = self._carry_out(
             prepared,
             self._assumptions(prepared),
-            lambda spread: PartitionedSource(partitions, public.n_rows, task, spread),
+            lambda spread: PartitionedSource(partitions, sizes, task, spread),
             parts.part_of(),
         )
         self._keep(solution, prepared, declared, statement)
@@ -293,6 +317,12 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             del self.feature_names_in_
         return self
 
+    def _checked_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
+        """Return the targets of y; a refusal quotes none of them."""
+        otherwise = NO_LABELS if is_classifier(self) else NO_NUMBERS
+        with without_cells(type(self).__name__, "y", otherwise=otherwise):
+            return self._read_targets(y, dtype)
+
     def _twin(self) -> Self:
         """Return an estimator with the same parameters, on which arriving blocks are checked."""
         return type(self)(**self.get_params(deep=False))
@@ -372,7 +402,8 @@ class DPLinearModel(InferenceMixin, PlannedModel):
         >>> from sklearn.datasets import load_iris
         >>> from skdp import DPLogisticRegression
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = DPLogisticRegression(epsilon=10.0, linear_predictions=True).fit(X, y)
+        >>> model = DPLogisticRegression(classes=[0, 1, 2], epsilon=10.0, linear_predictions=True)
+        >>> model = model.fit(X, y)
         >>> plain = model.to_sklearn()
         >>> type(plain).__name__, bool((plain.predict(X) == model.predict(X)).all())
         ('LogisticRegression', True)

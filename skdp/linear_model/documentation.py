@@ -59,7 +59,9 @@ adjacency : {"zero_out", "replace_one", "label"}, default="zero_out"
     Neighbouring data sets differ in one record, which is replaced by a null record or by any
     other. The number of records, of rows or of groups, is public in both; "replace_one" needs twice
     the noise. "label" replaces the target of one record and takes all of X for public, as in a
-    survey of a known register: columns and their second moments are read without noise.
+    survey of a known register: columns and their second moments are read without noise. No column
+    may follow from the targets of these rows, as in `sklearn.multioutput.RegressorChain` or after a
+    target encoder: a ``budget`` refuses a fit in which a column equals an earlier fit's target.
 accountant : str, default="auto"
     Who prices the plan: "auto" for the one that needs the least noise, or a name.
 budget : PrivacyBudget or None, default=None
@@ -207,7 +209,8 @@ coef_init, intercept_init : array or None, default=None
     is zero. Public by assumption, which the privacy statement lists: a point learnt from
     the same rows is a leak, unless what it cost is accounted for.
 groups : array of shape (n_samples,) or None, default=None
-    Labels of groups, such as persons; none may be missing. The guarantee is for a group
+    Labels of groups, such as persons, compared as the keys of a dictionary are: integers,
+    strings, tuples; none may be missing, in whole or in part. The guarantee is for a group
     then, with all of its rows, however many they are: the unit of privacy is all rows with
     one label. The number of groups is public and takes the place of n; the number of rows
     is not. Each group counts once in the model. None protects single rows.

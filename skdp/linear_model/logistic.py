@@ -40,9 +40,11 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     l1_ratio : float, default=0.0
         Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.
     classes : array of shape (n_classes,) or None, default=None
-        Public set of labels. None takes it from y and lists that among the assumptions. Estimators
-        that fit on labels of their own making, such as
-        `sklearn.multiclass.OneVsRestClassifier`, need those: declare [0, 1] there, or nothing.
+        Public set of labels. None takes it from y, which a `PrivacyWarning` says and the statement
+        lists among the assumptions: a label that one record alone has would give it away.
+        Estimators that fit on labels of their own making, such as
+        `sklearn.multiclass.OneVsRestClassifier`, need those: declare [0, 1] there. These take the
+        set of their own labels from y, too.
     class_weight : dict or None, default=None
         Weights by label, 1 where a label is missing. "balanced" is refused: it would count the
         private labels.
@@ -82,7 +84,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from skdp import DPLogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(epsilon=1.0).fit(X, y)
+    >>> model = DPLogisticRegression(classes=[0, 1], epsilon=1.0).fit(X, y)
     >>> model.score(X, y) > 0.85  # public rows: an exact score is fine
     True
     """

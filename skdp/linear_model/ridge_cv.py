@@ -16,7 +16,7 @@ from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import Problem
 from skdp.oracle import Public, Solution
 from skdp.solvers import Solver
-from skdp.solvers.fold_moments import FoldMoments, check_alphas
+from skdp.solvers.core.fold_moments import FoldMoments, check_alphas
 
 
 @documented

@@ -15,7 +15,14 @@ from scipy.special import expit
 
 from skdp._numbers import Array
 from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix
-from skdp.stages.scores import FINE_CELLS, FINE_EDGES, LARGEST_LOG_ODDS, NoisyMean, NoisyTable
+from skdp.stages.scores import (
+    FINE_CELLS,
+    FINE_EDGES,
+    LARGEST_LOG_ODDS,
+    NoisyMean,
+    NoisyTable,
+    R2Means,
+)
 
 UNIT = (0.0, 1.0)
 MOST_CALIBRATION_BINS = 10
@@ -53,24 +60,30 @@ def accuracy_of_mean(name: str, mean: NoisyMean, n_records: int) -> Score:
     return mean_loss(name, mean, None, 1.0, n_records)
 
 
-def r2(
-    name: str, squares: NoisyMean, targets: NoisyMean, target_squares: NoisyMean, n_records: int
-) -> Score:
+def r2(name: str, means: R2Means, influence: NoisyMean, n_records: int) -> Score:
     """Return ``1 - residuals / variance``, all of them means of what was cut to [-1, 1].
 
     As a ratio: (variance - residuals) / variance.
+
+    Parameters
+    ----------
+    name : str
+    means : R2Means
+    influence : NoisyMean
+        Of the squares of what rows add to ``residuals - (1 - R2) variance``. By the delta method
+        this over n and the square of the variance is the sampling variance of R2, for errors and
+        targets of any distribution with a fourth moment. One standard deviation of its noise is
+        added, so that noise rarely makes it too small.
+    n_records : int
     """
-    spread = (1 + target_squares.value) / 2 - targets.value**2
-    residual = (1 + squares.value) / 2
-    # The square of a noisy mean is too large by the variance of its noise.
-    spread += targets.std**2
+    spread, targets, target_squares = means.variance, means.targets, means.target_squares
     noise_of_spread = (target_squares.std / 2) ** 2
     noise_of_spread += (2 * targets.value * targets.std) ** 2 + 2 * targets.std**4
-    noise = noise_of_spread + (squares.std / 2) ** 2, noise_of_spread, noise_of_spread
-    explained = min(max(1 - residual / spread, 0.0), 1.0) if spread > 0 else 0.0
-    # As for targets and predictions that are normal together.
-    sampling = 2 * math.sqrt(max(explained, 1 / n_records) / n_records) * (1 - explained)
-    return Score(name, spread - residual, spread, noise, sampling, (-math.inf, 1.0))
+    of_residuals = (means.residual_squares.std / 2) ** 2
+    noise = noise_of_spread + of_residuals, noise_of_spread, noise_of_spread
+    variance = max(influence.value, 0.0) + influence.std
+    sampling = math.sqrt(variance / n_records) / spread if spread > 0 else 0.0
+    return Score(name, spread - means.residual, spread, noise, sampling, (-math.inf, 1.0))
 
 
 # ---------------------------------------------------------------- tables of classes
@@ -79,12 +92,18 @@ def r2(
 def _ratio(
     name: str, table: NoisyTable, above: Array, below: Array, limits: tuple[float, float] = UNIT
 ) -> Score:
-    """Return a ratio of two weighted sums of cells, a share of the rows in the second."""
+    """Return a ratio of two weighted sums of cells.
+
+    Sampling varies it by the delta method: what a row adds to ``above - ratio * below`` has the
+    mean 0 and this mean square. For a share that is ``share (1 - share)`` over the rows it is of,
+    for F1, in which true positives count twice, ``f1 (1 - f1) (2 - f1)``.
+    """
     numerator = float(np.vdot(above, table.counts))
     denominator = float(np.vdot(below, table.counts))
     noise = table.variance(above), table.variance(above, below), table.variance(below)
-    share = min(max(numerator / denominator, 0.0), 1.0) if denominator > 0 else 0.5
-    sampling = math.sqrt(share * (1 - share) / max(denominator, 1.0))
+    ratio = min(max(numerator / denominator, 0.0), 1.0) if denominator > 0 else 0.5
+    squares = float(np.vdot(table.counts, (above - ratio * below) ** 2))
+    sampling = math.sqrt(max(squares, 0.0)) / max(denominator, 1.0)
     return Score(name, numerator, denominator, noise, sampling, limits)
 
 

@@ -10,7 +10,7 @@ from skdp._numbers import AnyArray, Array, shown
 from skdp.metrics import estimates, facts
 from skdp.metrics.dataset import Dataset
 from skdp.metrics.scores import AnyScore
-from skdp.stages.scores import NoisyTable, ScoreStage
+from skdp.stages.scores import NoisyTable, R2Means, ScoreStage
 
 Metrics: TypeAlias = dict[str, tuple[str, int]]
 
@@ -48,7 +48,9 @@ OF_LABELS = frozenset(
 # a larger bound needs more noise, a smaller one hides more of what a model gets very wrong.
 LOG_LOSS_BOUND = 6.0
 # Part of the budget of a mean loss that its square gets, which standard errors of sampling need.
+# For R2 it is the mean square of what a row adds to it; that makes its noise 4 per cent larger.
 SQUARE = 0.1
+OF_R2 = ("squared_error", "targets", "squared targets")  # facts whose means R2 is made of
 
 
 def metrics_of(kind: str, asked: Any, n_classes: int) -> Metrics:
@@ -212,6 +214,7 @@ def of_regressor(model: Any, names: Metrics, rows: Dataset, ends: tuple[float, f
     if "r2" in what:
         asked.add("targets", targets, SQUARE)
         asked.add("squared targets", 2 * targets**2 - 1, 2 * SQUARE)
+        asked.weights["influence"] = SQUARE  # its fact follows from the answers on the others
     stage = _stage(asked)
 
     def scores(found: dict[str, Any]) -> dict[str, AnyScore]:
@@ -221,13 +224,8 @@ def of_regressor(model: Any, names: Metrics, rows: Dataset, ends: tuple[float, f
         made: dict[str, AnyScore] = {}
         for name, (kind, sign) in names.items():
             if kind == "r2":
-                made[name] = estimates.r2(
-                    name,
-                    answer("squared_error"),
-                    answer("targets"),
-                    answer("squared targets"),
-                    n_records,
-                )
+                means = R2Means(*map(answer, OF_R2))
+                made[name] = estimates.r2(name, means, found["influence"], n_records)
             elif kind == "squared_error":
                 pair = answer(kind), answer("squared_error squared")
                 made[name] = estimates.mean_loss(name, *pair, half**2, n_records, sign)
@@ -247,8 +245,12 @@ def _stage(asked: facts.Facts) -> ScoreStage:
     """Return the stage that asks for facts, each with its part of the budget."""
     whole = sum(asked.weights.values())
     shares = {name: weight / whole for name, weight in asked.weights.items() if weight > 0}
-    means, tables, ranking = [], [], None
+    means, tables, ranking, influence = [], [], None, None
     for name, share in shares.items():
+        if name == "influence":
+            squares, targets, target_squares = map(asked.number, OF_R2)
+            influence = (squares, targets, target_squares), share
+            continue
         column = asked.number(name)
         if name in asked.n_cells:
             tables.append((column, asked.n_cells[name], share))
@@ -256,7 +258,7 @@ def _stage(asked: facts.Facts) -> ScoreStage:
             ranking = column, asked.number("class"), share
         else:
             means.append((column, share))
-    return ScoreStage(tuple(means), tuple(tables), ranking)
+    return ScoreStage(tuple(means), tuple(tables), ranking, influence)
 
 
 def _of_table(

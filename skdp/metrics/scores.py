@@ -36,8 +36,8 @@ class Score:
     noise : tuple (variance, covariance, variance)
         Of the noise in the numerator, of both together, and in the denominator.
     sampling_std : float
-        About how far the score would vary from one draw of so many rows to another. An estimate,
-        from private answers alone; 0 where there is none.
+        Standard deviation of the score from one draw of so many independent rows to another, by the
+        delta method. An estimate, from private answers alone; 0 where there is none.
     limits : tuple (low, high)
         What any score of this name lies between.
     sign : {1, -1}
@@ -93,6 +93,14 @@ class Score:
         The interval holds the ratios r for which ``numerator - r denominator`` is 0 within its
         noise (Fieller 1954). So it keeps its level where the denominator is itself uncertain, as
         for rare classes; where that may be 0 the interval is all that is possible.
+
+        "population" takes rows (or groups) for independent draws, and their number for large: it
+        adds ``sampling_std``, as if the score varied normally. That follows from counts for scores
+        of predicted classes. For mean losses and R2 it follows from a fourth moment, requested
+        for a tenth of the budget, whatever the distribution of the errors; one standard deviation
+        of its noise is added, so that these intervals are too wide where that noise is large. For
+        the area under the ROC curve it is the formula of Hanley and McNeil (1982), which assumes
+        exponential distributions of the scores.
         """
         if of not in OF:
             raise ValueError(f"of must be 'rows' or 'population'; got {shown(of)}.")

@@ -147,10 +147,13 @@ class Analysis:
             fits = self._price(asked, middle) <= self.budget.epsilon * (1 - ROOM)
             low, high = (middle, high) if fits else (low, middle)
         alone = 1.0 if "search" not in dict(asked) else 1 - ROOM
-        return tuple(
+        steps = tuple(
             Step(name, self._epsilon(share, low if PARTS[name] == 0 else alone), share)
             for name, share in asked
         )
+        for step in steps:
+            self._terms(step).epsilon()  # refuses what no fit can be given
+        return steps
 
     def _mu(self, share: float, factor: float) -> float:
         whole = accounting.gaussian_mu(self.budget.epsilon, self.budget.delta)
@@ -168,6 +171,8 @@ class Analysis:
                 events.append((answer, 1))
             elif name == "search":
                 epsilon = self._epsilon(share, factor)
+                if epsilon == 0:  # such a plan is refused
+                    continue
                 delta, adjacency = self.budget.delta, self.budget.adjacency
                 _, statement = candidates.priced_search(
                     self.n_candidates, epsilon, delta, adjacency, "system", 1
@@ -176,6 +181,11 @@ class Analysis:
         event = accounting.Composed(tuple(events))
         relation = accounting.Adjacency.parse(self.budget.adjacency)
         return accounting.price(event, self.budget.delta, relation)[0]
+
+    def _terms(self, step: Step) -> candidates.Terms:
+        """Return what a fit or score of a step gets."""
+        mu = accounting.gaussian_mu(step.epsilon, self.budget.delta) if step.epsilon else 0.0
+        return candidates.Terms(mu, self.budget.delta, self.budget.adjacency, "system")
 
     def _next(self, name: str) -> Step:
         """Return a step that is still to come, or refuse it."""
@@ -265,9 +275,7 @@ class Analysis:
             A fitted clone.
         """
         step = self._next("fit")
-        mu = accounting.gaussian_mu(step.epsilon, self.budget.delta)
-        terms = candidates.Terms(mu, self.budget.delta, self.budget.adjacency, "system")
-        found = candidates.prepared_candidate("Analysis", model, {}, terms, None)
+        found = candidates.prepared_candidate("Analysis", model, {}, self._terms(step), None)
         fits = candidates.private_fits("Analysis", found)
         for fit in fits:
             fit.set_params(budget=self.budget)

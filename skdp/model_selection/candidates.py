@@ -8,23 +8,35 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp import accounting
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
+from skdp.fitting.labels import sorted_labels
+from skdp.fitting.parameters import warn_about_label_set
 from skdp.fitting.path import (
     PrivateEstimatorMixin,
 )
 from skdp.linear_model.base import DPLinearModel
-from skdp.model_selection.total import any_part_reads_rows
+from skdp.model_selection.total import any_part_reads_rows, may_be_sparse, why_columns_read_rows
 
 # Relative to mu squared: runs are planned for so much less than they are priced at, so that
 # rounding in the plans of several fits has room.
 MARGIN = 1e-6
 # Parameters that a search sets in each of its fits, so that no candidate may.
 DECIDED = frozenset({"epsilon", "delta", "adjacency", "accountant", "budget", "noise_source"})
+
+
+# Relative room for the rounding of an epsilon from a Gaussian-DP parameter: more where it is tiny.
+ROUNDING = (1e-9, 1e-7, 1e-5, 1e-3)
+TOO_SMALL = (
+    "epsilon is too small next to delta={:g} to be shared by several fits and scores: delta alone "
+    "covers what each of them may cost, so that no positive epsilon is left for it. Choose a delta "
+    "far below epsilon, and below 1 / n. Nothing was released."
+)
 
 
 @dataclass(frozen=True)
@@ -46,13 +58,22 @@ class Terms:
     noise_source: str
 
     def epsilon(self, n_fits: int = 1) -> float:
-        """Epsilon of each of ``n_fits`` private fits in a run, on the same rows."""
+        """Epsilon of each of ``n_fits`` private fits in a run, on the same rows.
+
+        Raises
+        ------
+        ValueError
+            If no positive epsilon at this delta asks for so little: delta alone covers it.
+        """
         if np.isinf(self.mu):
             return float("inf")
         each = self.mu / np.sqrt(n_fits)
-        found = accounting.gaussian_epsilon(each, self.delta) * (1 - 1e-9)
-        assert accounting.gaussian_mu(found, self.delta) <= each
-        return found
+        whole = accounting.gaussian_epsilon(each, self.delta)
+        for room in ROUNDING:
+            found = whole * (1 - room)
+            if found > 0 and accounting.gaussian_mu(found, self.delta) <= each:
+                return found
+        raise ValueError(TOO_SMALL.format(self.delta))
 
 
 @dataclass(frozen=True)
@@ -122,11 +143,12 @@ def record_counts(n_records: int, unit: str) -> dict[str, Any]:
     return {"unit": unit, "n_rows" if unit == "row" else "n_groups": n_records}
 
 
-def private_fits(who: str, estimator: Any) -> list[Any]:
+def private_fits(who: str, estimator: Any, is_sparse: bool = False) -> list[Any]:
     """Return the private estimators in a candidate, or raise ValueError if it is none.
 
     A candidate is an estimator of skdp, or a pipeline of steps that learn nothing from rows, or
-    learn it privately, with an estimator of skdp at its end.
+    learn it privately, with an estimator of skdp at its end. ``is_sparse`` is whether X is sparse:
+    a ColumnTransformer may decide by rows what type it returns.
     """
     if isinstance(estimator, DPLinearModel):
         return [estimator]
@@ -138,16 +160,24 @@ def private_fits(who: str, estimator: Any) -> list[Any]:
     found: list[Any] = []
     for name, step in estimator.steps:
         if isinstance(step, Pipeline) and isinstance(last_step(step), DPLinearModel):
-            found += private_fits(who, step)
+            found += private_fits(who, step, is_sparse)
         elif isinstance(step, PrivateEstimatorMixin):
             found.append(step)
-        elif any_part_reads_rows(step):
+        elif any_part_reads_rows(step, is_sparse):
             raise ValueError(
-                f"{who}: step {name!r} ({type(step).__name__}) learns from rows without privacy. "
+                f"{who}: step {name!r} ({type(step).__name__}) learns from rows without privacy"
+                f"{_reason(step, is_sparse)}. "
                 "The estimators of skdp scale columns themselves; otherwise use "
                 "skdp.DPStandardScaler, or steps that learn nothing. Nothing was released."
             )
+        is_sparse = may_be_sparse(step, is_sparse)
     return found
+
+
+def _reason(step: Any, is_sparse: bool) -> str:
+    """Return what a refusal of a ColumnTransformer adds, if the reason is not one of its parts."""
+    why = why_columns_read_rows(step, is_sparse) if isinstance(step, ColumnTransformer) else None
+    return "" if why is None else f": {why}"
 
 
 def last_step(pipeline: Pipeline) -> Any:
@@ -240,16 +270,21 @@ def _group_arguments(pipeline: Pipeline) -> list[str]:
     return found
 
 
-def public_labels(who: str, estimator: Any, y: Any) -> Any:
-    """Return the sorted labels for a classifier, which are public; None for a regressor."""
+def public_labels(who: str, estimator: Any, y: Any, epsilon: float) -> Any:
+    """Return the sorted labels for a classifier, declared or read from y; None for a regressor."""
     if not is_classifier(estimator):
         return None
+    declared = private_fits(who, estimator)[-1].classes
+    if declared is not None:
+        return sorted_labels(declared)
     try:
-        return np.unique(y)
-    except TypeError:
+        labels = np.unique(y)
+    except Exception:  # a label runs code of its own when it is compared
         raise ValueError(
             f"{who}: y holds labels of types that cannot be sorted together. Nothing was released."
         ) from None
+    warn_about_label_set(who, True, epsilon)
+    return labels
 
 
 def check_price(

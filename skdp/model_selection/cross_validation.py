@@ -140,7 +140,7 @@ def dp_cross_validate(
     statement = _statement(int(cv), of_fit, of_score, n_records, unit, epsilon)
     # 2. The fits and scores, checked.
     kind = "classifier" if is_classifier(estimator) else "regressor"
-    labels = candidates.public_labels(WHO, estimator, data.y)
+    labels = candidates.public_labels(WHO, estimator, data.y, epsilon)
     ready = candidates.prepared_candidate(WHO, estimator, {}, of_fit, labels)
     row_checks.check_rows(WHO, [ready], data)
     n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1

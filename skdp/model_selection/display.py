@@ -42,7 +42,7 @@ class PrivacyUtilityDisplay:
     >>> from skdp import DPLogisticRegression, PrivacyUtilityDisplay
     >>> X, y = load_breast_cancer(return_X_y=True)  # public data
     >>> display = PrivacyUtilityDisplay.from_estimator(
-    ...     DPLogisticRegression(), X[:400], y[:400], X[400:], y[400:], plot=False
+    ...     DPLogisticRegression(classes=[0, 1]), X[:400], y[:400], X[400:], y[400:], plot=False
     ... )
     >>> display.scores.shape
     (5, 3)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import Indices, is_integer, is_real, shown
 from skdp.fitting import parts
-from skdp.fitting.grouping import GroupLabels
+from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.metrics import Scores, evaluate
 from skdp.model_selection import candidates
 from skdp.oracle import NoiseSource, noise_source
@@ -99,14 +99,22 @@ def dp_train_test_split(
     True
     """
     given = arrays if groups is None else (*arrays, groups)
-    first, second = _split("dp_train_test_split", given, test_size, random_state, groups)[:2]
+    first, second, *_ = _split("dp_train_test_split", given, test_size, random_state, groups)
     return [part for pair in zip(first, second, strict=True) for part in pair]
 
 
 def _split(
     who: str, arrays: tuple[Any, ...], test_size: Any, random_state: Any, groups: Any
-) -> tuple[list[Any], list[Any], list[parts.Part]]:
-    """Split arrays; ``groups``, if any, are one of them."""
+) -> tuple[list[Any], list[Any], list[parts.Part], list[int]]:
+    """Split arrays; ``groups``, if any, are the last of them.
+
+    Returns
+    -------
+    first, second : list of arrays
+    sides : list of Part
+    sizes : list of int
+        Of both, in rows or groups.
+    """
     if len(arrays) <= (groups is not None):
         raise ValueError("at least one array is needed.")
     labels, unit = None, parts.unit_of(groups)
@@ -122,6 +130,8 @@ def _split(
     numbers = random_split(sizes, noise_source(random_state), labels)
     sides = parts.new_split(2, of=parts.part_of(*arrays, unit=unit))
     found: list[list[Any]] = []
+    if isinstance(groups, list | tuple):  # NumPy might make other labels of them
+        arrays = (*arrays[:-1], label_column(who, groups))
     for rows, side in zip(numbers, sides, strict=True):
         taken = [rows_of(np.asarray(a) if isinstance(a, list) else a, rows) for a in arrays]
         for array in taken:
@@ -129,7 +139,7 @@ def _split(
                 array.setflags(write=False)  # rows of the other part could be written into it
             parts.remember(array, side, unit)
         found.append(taken)
-    return found[0], found[1], sides
+    return found[0], found[1], sides, sizes
 
 
 class DPHoldout:
@@ -180,7 +190,8 @@ class DPHoldout:
         groups: Any = None,
     ) -> None:
         arrays = (X, y) if groups is None else (X, y, groups)
-        train, test, self._parts = _split("DPHoldout", arrays, test_size, random_state, groups)
+        split = _split("DPHoldout", arrays, test_size, random_state, groups)
+        train, test, self._parts, self._sizes = split
         self._unit = parts.unit_of(groups)
         self.X_train, self.y_train, self.groups_train = (
             train if groups is not None else (*train, None)
@@ -229,10 +240,5 @@ class DPHoldout:
             return evaluate(model, self.X_test, self.y_test, metrics, **options)
 
     def __repr__(self) -> str:
-        if self.groups_train is None:
-            fitted, scored = _num_samples(self.X_train), _num_samples(self.X_test)
-        else:  # numbers of rows are private
-            fitted, scored = (
-                len(np.unique(labels)) for labels in (self.groups_train, self.groups_test)
-            )
+        fitted, scored = self._sizes
         return f"<DPHoldout: {fitted} {self._unit}s to fit on, {scored} to score on>"

@@ -6,6 +6,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as rows_of
@@ -13,7 +14,12 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
 from skdp.fitting.path import PrivateEstimatorMixin
-from skdp.fitting.refusals import public_refusal, without_cells, without_row_counts
+from skdp.fitting.refusals import (
+    NO_LABELS,
+    public_refusal,
+    without_cells,
+    without_row_counts,
+)
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics.dataset import Dataset
 from skdp.model_selection.candidates import last_step, private_fits
@@ -33,6 +39,7 @@ def check_rows(who: str, ready: list[Any], rows: Dataset) -> None:
 def _check_rows(who: str, ready: list[Any], X: Any, y: Any) -> None:
     checked = set()
     for candidate in ready:
+        private_fits(who, candidate, is_sparse=issparse(X))
         steps = list(_steps(candidate))
         key = _fingerprint([step for _, step in steps])
         if key not in checked:
@@ -41,10 +48,17 @@ def _check_rows(who: str, ready: list[Any], X: Any, y: Any) -> None:
     if not is_classifier(ready[0]):
         with without_cells(who, "y"):
             check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        if y.dtype.kind not in "biuf":
+            raise public_refusal(
+                f"{who}: y must be an array of numbers, which scores need; it is one of objects. "
+                "Pass y.astype(float). Nothing was released."
+            )
         return
     for candidate in ready:
         classes = np.asarray(private_fits(who, candidate)[-1].classes).tolist()
-        if not set(y.tolist()) <= set(classes):
+        with without_cells(who, "y", otherwise=NO_LABELS):
+            are_known = set(y.tolist()) <= set(classes)
+        if not are_known:
             raise ValueError(
                 f"{who}: y holds a label that is not among the declared classes. Nothing was "
                 "released."

@@ -204,7 +204,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimatorMixin):
         # 1. Candidates, each of them priced; the statement of the whole.
         pool = self._pool()
         terms, statement = self._priced(n_records, unit)
-        labels = candidates.public_labels(who, self.estimator, data.y)
+        labels = candidates.public_labels(who, self.estimator, data.y, self.epsilon)
         ready = [
             candidates.prepared_candidate(who, self.estimator, entry, terms, labels)
             for entry in pool

@@ -38,6 +38,10 @@ TAKEN = (
     "The splits are taken as public, made without looking at rows or labels. (StratifiedKFold, the "
     "default for classifiers, looks at the labels.)"
 )
+SORTED = (
+    "The labels of groups have a total order, as numbers and strings do: scikit-learn's splitters "
+    "sort labels, and may take rows of one group apart where they have none."
+)
 SEEDED = (
     "The fits were given seeds (random_state): those with the same seed have the same noise, which "
     "the difference of two models takes off again. This price does NOT hold for them; it is that "
@@ -174,6 +178,8 @@ def _of_search(
         assumptions.append(_warned(LABELS.format(type(splitter).__name__)))
     else:
         assumptions.append(f"The splits are public: {shape.unit} numbers alone decide on them.")
+    if shape.unit == "group" and not isinstance(splitter, Sequence):
+        assumptions.append(SORTED)
     return _finished(total, assumptions, reading)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils import get_tags
 
 from skdp.accounting import PrivacyStatement, compose_statements
@@ -47,6 +47,17 @@ NOT_PRIVATE = {
         "its calibration reads predictions and labels without noise, and its folds may follow "
         "from labels"
     ),
+}
+
+# What these do with rows between fits, which no budget counts, so that their result is not private,
+# whatever their fits are.
+NOT_COUNTED_BETWEEN_FITS = {
+    "AdaBoostClassifier": "computes weights of each row from all others",
+    "AdaBoostRegressor": "draws rows by their errors",
+    "IterativeImputer": "selects rows by their missing cells, and fills the others in",
+    "OneVsOneClassifier": "selects rows by their labels",
+    "RANSACRegressor": "selects rows by their residuals",
+    "SelfTrainingClassifier": "selects rows by what it predicts for them",
 }
 
 # What these learn is the set of labels, which is public: the statements of fits say so.
@@ -155,18 +166,89 @@ def reads_rows(step: Any) -> bool:
     return counts or isinstance(step.categories, str)
 
 
-def any_part_reads_rows(step: Any) -> bool:
-    """Whether fitting a step or a part of it reads rows; choosing columns by name does not."""
+def any_part_reads_rows(step: Any, is_sparse: bool = False) -> bool:
+    """Whether fitting a step or a part of it reads rows; choosing columns by name does not.
+
+    Parameters
+    ----------
+    step : transformer, str or None
+    is_sparse : bool, default=False
+        Whether the step receives sparse rows.
+    """
     if isinstance(step, str) or step is None:
         return False
     if isinstance(step, Pipeline):
-        return any(any_part_reads_rows(part) for _, part in step.steps)
+        for _, part in step.steps:
+            if any_part_reads_rows(part, is_sparse):
+                return True
+            is_sparse = may_be_sparse(part, is_sparse)
+        return False
     if isinstance(step, ColumnTransformer):
-        parts = [*step.transformers, ("", step.remainder, None)]
-        return any(any_part_reads_rows(part) for _, part, _ in parts)
+        return why_columns_read_rows(step, is_sparse) is not None or any(
+            any_part_reads_rows(part, is_sparse) for part in _transformers_of(step)
+        )
     if isinstance(step, FeatureUnion):
-        return any(any_part_reads_rows(part) for _, part in step.transformer_list)
+        return any(any_part_reads_rows(part, is_sparse) for _, part in step.transformer_list)
     return reads_rows(step)
+
+
+def why_columns_read_rows(columns: ColumnTransformer, is_sparse: bool = False) -> str | None:
+    """Say why a ColumnTransformer itself reads rows, whatever its parts do; None if it does not.
+
+    Parameters
+    ----------
+    columns : ColumnTransformer
+    is_sparse : bool, default=False
+        Whether it receives sparse rows.
+    """
+    # A selector by type and name looks at no value; of other functions this is not known.
+    if any(
+        callable(chosen) and type(chosen) is not make_column_selector
+        for _, _, chosen in columns.transformers
+    ):
+        return "a function of the rows chooses columns; name them, or use make_column_selector"
+    if columns.sparse_threshold == 0:
+        return None
+    sparse_parts = [part for part in _transformers_of(columns) if may_be_sparse(part, is_sparse)]
+    stays_sparse = columns.sparse_threshold == 1 and any(map(_has_zeros, sparse_parts))
+    if not sparse_parts or stays_sparse:
+        return None
+    return "its output is dense or sparse by the number of zeros; set sparse_threshold=0"
+
+
+def _transformers_of(columns: ColumnTransformer) -> list[Any]:
+    return [*(part for _, part, _ in columns.transformers), columns.remainder]
+
+
+def may_be_sparse(step: Any, is_sparse: bool) -> bool:
+    """Whether the output of a step may be sparse; that of an unknown one may."""
+    if step is None or step == "passthrough" or isinstance(step, PrivateEstimatorMixin):
+        return is_sparse
+    if isinstance(step, str):  # "drop"
+        return False
+    if isinstance(step, Pipeline):
+        for _, part in step.steps:
+            is_sparse = may_be_sparse(part, is_sparse)
+        return is_sparse
+    if isinstance(step, ColumnTransformer):
+        return step.sparse_threshold != 0 and any(
+            may_be_sparse(part, is_sparse) for part in _transformers_of(step)
+        )
+    if isinstance(step, FeatureUnion):
+        return any(may_be_sparse(part, is_sparse) for _, part in step.transformer_list)
+    if type(step) is FunctionTransformer and (step.func is None or isinstance(step.func, np.ufunc)):
+        return is_sparse
+    if type(step) is OneHotEncoder:
+        return bool(step.sparse_output)
+    # A step that learns from rows is counted itself, whatever type it returns.
+    return type(step) is not OrdinalEncoder and (is_sparse or not reads_rows(step))
+
+
+def _has_zeros(step: Any) -> bool:
+    """Whether a step leaves zeros unstored in every row: one-hot columns of several categories."""
+    if type(step) is not OneHotEncoder or isinstance(step.categories, str):
+        return False
+    return step.drop is None and any(len(values) > 1 for values in step.categories)
 
 
 class _Collector:
@@ -182,6 +264,10 @@ class _Collector:
         if id(thing) in self._seen:
             return
         self._seen[id(thing)] = thing
+        if isinstance(thing, ColumnTransformer) and hasattr(thing, "transformers_"):
+            why = why_columns_read_rows(thing)
+            if why is not None:
+                self.uncovered.append(f"ColumnTransformer ({why})")
         if isinstance(thing, PrivacyStatement):
             self.statements.append(thing)
         elif isinstance(getattr(thing, "privacy_", None), PrivacyStatement):
@@ -204,6 +290,12 @@ class _Collector:
 
     def _visit_meta(self, meta: Any) -> None:
         name = type(meta).__name__
+        between = NOT_COUNTED_BETWEEN_FITS.get(name)
+        if between is not None:
+            raise ValueError(
+                f"total_privacy: {name} {between}. No budget counts that, and no noise covers it: "
+                "the result is not private, whatever the fits inside are."
+            )
         why = _why_uncounted(meta)
         if why is not None:
             raise ValueError(

@@ -24,6 +24,8 @@ from sklearn.model_selection import (
 )
 
 from skdp._numbers import Indices, is_integer
+from skdp.fitting.grouping import number_labels
+from skdp.fitting.refusals import without_row_counts
 
 # What one record meets: kinds of training (their sizes, say), and how many of each.
 Membership = Counter[int]
@@ -135,8 +137,9 @@ def trainings_of_groups(trains: Iterable[Any], groups: Any) -> list[Indices]:
             "privacy_of: the fits protect groups of rows; pass groups, the labels of the rows, so "
             "that splits of rows tell who took part in which training."
         )
-    codes = np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
-    return [np.unique(codes[row_numbers(train, len(codes))]) for train in trains]
+    codes, _ = number_labels("privacy_of", groups)
+    with without_row_counts(True):
+        return [np.unique(codes[row_numbers(train, len(codes))]) for train in trains]
 
 
 def memberships_among(

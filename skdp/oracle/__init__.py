@@ -53,7 +53,7 @@ from skdp.oracle.releases.samplers import (
     Poisson,
     Sampler,
 )
-from skdp.oracle.releases.scores import TableCounts, UnitSum
+from skdp.oracle.releases.scores import InfluenceSquares, TableCounts, UnitSum
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
 from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection, SmallestEigenvalue
 from skdp.oracle.releases.svrg_pass import SVRGPass
@@ -92,6 +92,7 @@ __all__ = [
     "GradientSum",
     "GramSum",
     "IndexSampler",
+    "InfluenceSquares",
     "LaplaceNoise",
     "LargestEigenvalue",
     "LastIterate",

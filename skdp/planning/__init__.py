@@ -1,11 +1,5 @@
-"""Error bounds and step counts, which can be computed before any budget is spent.
+"""Compute error bounds and numbers of steps from public facts, before any budget is spent."""
 
-Only what fits use is here; `skdp.planning.papers` has the tools of papers' experiments.
-"""
-
-from typing import TYPE_CHECKING
-
-from skdp._renamed import former_names
 from skdp.planning.acceleration import (
     multistage_bounds,
     multistage_sizes,
@@ -36,6 +30,3 @@ __all__ = [
     "tune_heavy_ball",
     "utility_bound",
 ]
-
-if not TYPE_CHECKING:  # type checkers report the old names as unknown
-    __getattr__ = former_names(__name__)

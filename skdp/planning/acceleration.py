@@ -1,4 +1,4 @@
-"""Error bounds of Nesterov's method, plain and in stages, as functions of the number of steps."""
+"""Bound the error of Nesterov's method, plain and in stages, after a number of steps."""
 
 import math
 
@@ -19,7 +19,7 @@ def check_conditions(who: str, smoothness: float, strong_convexity: float) -> No
 
 
 def sampling_variance(clip_norm: float, batch_size: int, n_rows: int) -> float:
-    """Bound on the squared length by which the mean over a random batch misses that over all rows.
+    """Bound the squared length by which the mean over a random batch misses that over all rows.
 
     ``S**2 / (4 m) (n - m) / (n - 1)`` with ``S = 2 clip_norm`` for a batch of m out of n rows
     without replacement (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, Prop. 3.3). Independent
@@ -55,15 +55,15 @@ def accelerated_bounds(
     initial_excess: float,
     variance: float,
     noise_schedule: str = "optimal",
-    law: str = "laplace",
+    composition: str = "laplace",
     sampling_variance: float = 0.0,
 ) -> Array:
-    """Bounds on the excess after 1, ..., n steps of the given sizes; see `nesterov_bounds`."""
+    """Bound the excess after 1, ..., n steps of the given sizes; see `nesterov_bounds`."""
     if noise_schedule not in ("optimal", "uniform"):
         raise ValueError(f"noise_schedule must be 'optimal' or 'uniform'; got {noise_schedule!r}.")
     # T steps of equal cost have T**(2/p) times the variance of one, costs being 1/noise**p; the
     # effect of optimal noise is (sum of influence**(1/power))**power.
-    p = cost_power(law)
+    p = cost_power(composition)
     steps_power, power = 2 // p, (2 + p) // p
     shrink = 1 - np.sqrt(np.minimum(sizes * strong_convexity, 1.0))
     # log a_{T,0}, and log a_{T,t} - log a_{T,0}
@@ -92,10 +92,10 @@ def nesterov_bounds(
     *,
     step: float = 1.0,
     noise_schedule: str = "optimal",
-    law: str = "laplace",
+    composition: str = "laplace",
     sampling_variance: float = 0.0,
 ) -> Array:
-    """Bounds on the expected excess after T = 1, ..., ``n_steps`` steps, each with noise for its T.
+    """Bound the expected excess after T = 1, ..., ``n_steps`` steps, each with noise for its T.
 
     ``a_{T,0} E_0 + (variance/2) sum_t a_{T,t} s_t**2``, with noise s_t that is scaled to the
     budget and either minimises the bound or is uniform; Laplace noise with delta = 0 gives
@@ -119,10 +119,10 @@ def nesterov_bounds(
     step : float, default=1.0
         Step size in units of 1/L, in (0, 1].
     noise_schedule : {"optimal", "uniform"}
-    law : {"laplace", "gaussian"}
-        Law of the noise: epsilons add up for "laplace", their squares for "gaussian".
+    composition : {"laplace", "gaussian"}
+        Rule by which costs add up: epsilons for "laplace", squares of mu for "gaussian".
     sampling_variance : float, default=0.0
-        Expected squared length of what a random batch adds to every step; see
+        Expected squared length of the sampling error of a batch in every step; see
         `sampling_variance`.
 
     Returns
@@ -140,7 +140,7 @@ def nesterov_bounds(
     True
     """
     check_conditions("nesterov_bounds", smoothness, strong_convexity)
-    facts = smoothness, strong_convexity, initial_excess, variance, noise_schedule, law
+    facts = smoothness, strong_convexity, initial_excess, variance, noise_schedule, composition
     sizes = np.full(n_steps, step / smoothness)
     return accelerated_bounds(sizes, np.ones(n_steps), *facts, sampling_variance)
 
@@ -148,7 +148,10 @@ def nesterov_bounds(
 def multistage_sizes(
     n_steps: int, smoothness: float, kappa: float, step: float, first_stage: int, p: float
 ) -> Array:
-    """Step sizes of multistage acceleration: ``step/L``, and ``step/(4**k L)`` in stage k >= 2."""
+    """Return the step sizes of multistage acceleration.
+
+    They are ``step/L`` in the first stage, and ``step/(4**k L)`` in stage k >= 2.
+    """
     stage = stages(n_steps, kappa, first_stage, p)
     return np.asarray(step / smoothness * np.where(stage == 1, 1.0, 4.0**-stage))
 
@@ -164,15 +167,15 @@ def multistage_bounds(
     first_stage: int = 20,
     p: float = 1.0,
     noise_schedule: str = "optimal",
-    law: str = "laplace",
+    composition: str = "laplace",
     sampling_variance: float = 0.0,
 ) -> Array:
-    """Bounds of multistage acceleration; see `nesterov_bounds` (Kuru et al. 2022, eq. 34).
+    """Bound the excess of multistage acceleration (Kuru et al. 2022, eq. 34).
 
     Parameters
     ----------
-    n_steps, smoothness, strong_convexity, initial_excess, variance, step, noise_schedule, law, \
-sampling_variance
+    n_steps, smoothness, strong_convexity, initial_excess, variance, step, noise_schedule, \
+composition, sampling_variance
         As for `nesterov_bounds`.
     first_stage : int, default=20
         Steps of the first stage.
@@ -183,5 +186,5 @@ sampling_variance
     kappa = smoothness / strong_convexity
     sizes = multistage_sizes(n_steps, smoothness, kappa, step, first_stage, p)
     stage = stages(n_steps, kappa, first_stage, p).astype(np.float64)
-    facts = smoothness, strong_convexity, initial_excess, variance, noise_schedule, law
+    facts = smoothness, strong_convexity, initial_excess, variance, noise_schedule, composition
     return accelerated_bounds(sizes, stage, *facts, sampling_variance)

@@ -1,4 +1,4 @@
-"""Utility bounds of gradient descent: the expected excess after a number of steps.
+"""Bound the expected excess of gradient descent after a number of steps (utility bounds).
 
 All bounds are relative to the initial excess, so that 1 means that nothing is gained (Hong, Wang,
 Zhou 2022, "ERUB"). They hold for a mean loss that is M-smooth and satisfies the
@@ -6,12 +6,12 @@ Polyak-Lojasiewicz inequality with constant mu; ``kappa = M/mu``.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
 from skdp import steps
 from skdp.steps import ExponentialNoise, MomentumNoise
+from skdp.steps.noise_schedules import RelativeNoise
 
 # In place of a contraction of 0 (one step reaches the minimum), which has no logarithm. Small
 # enough to leave bounds as they are.
@@ -26,7 +26,7 @@ def noise_constant(
     n_rows: int,
     initial_excess: float,
 ) -> float:
-    """Excess that the noise of one step with the whole budget leaves, relative to the initial one.
+    """Return the excess due to the noise of one step with the whole budget, over the initial one.
 
     ``alpha = D G**2 / (2 R M n**2 (F(w_1) - F*))`` (Hong, Wang, Zhou 2022, eq. 4).
 
@@ -78,14 +78,14 @@ def utility_bound(
     n_steps: int,
     alpha: float,
     kappa: float,
-    noise_schedule: Any = "dynamic",
+    noise_schedule: RelativeNoise = "dynamic",
     *,
     momentum: float | None = None,
     eta0: float = 1.0,
     step: float = 1.0,
     batch_noise: float = 0.0,
 ) -> float:
-    """Bound on the expected excess after ``n_steps``, relative to the initial excess.
+    """Bound the expected excess after ``n_steps``, relative to the initial excess.
 
     ``gamma**T + a sum_t q_t (sigma_t**2 R + b / alpha)``. Without momentum ``q_t = gamma**(T-t)``,
     ``gamma = 1 - s (2 - s)/kappa``, ``a = alpha s**2``, for steps of s/M; s = 1 is the theorem of
@@ -111,9 +111,9 @@ def utility_bound(
     step : float, default=1.0
         Without momentum only: step size in units of 1/M, in (0, 2).
     batch_noise : float, default=0.0
-        b of private *stochastic* gradient descent, see `skdp.planning.papers.batch_constant`; 0
-        for steps on all rows. With batches, alpha is computed from the rows of a batch and the sum
-        of ``sigma_t**-2`` that the accountant of a sampled plan allows. The paper's
+        b of private *stochastic* gradient descent (Thms 4.9 and 4.10); 0 for steps on all rows.
+        With batches, alpha is computed from the rows of a batch and the sum of ``sigma_t**-2`` that
+        the accountant of a sampled plan allows. The paper's
         ``alpha_g sigma_g**2`` is ``kappa b``, the limit of the sum in long runs.
 
     Examples

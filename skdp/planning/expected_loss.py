@@ -1,10 +1,10 @@
-"""What a budget is worth before it is spent: the loss that fits of other data had."""
+"""Predict the loss of accuracy due to a budget before it is spent, from fits of other data."""
 
 import math
 from dataclasses import dataclass
 
 QUANTILES = 0.1, 0.5, 0.9  # over fits to different data, of the share that is lost
-# Shares of what there is to learn. Less than the first counts as nothing, more than the second as
+# Shares of the explainable part. Less than the first counts as nothing, more than the second as
 # the second: a model is then worse than a constant by as much as one without privacy is better.
 LEAST_LOSS, MOST_LOSS = 1e-3, 2.0
 
@@ -19,7 +19,7 @@ CURVES = {
 
 @dataclass(frozen=True)
 class ExpectedLoss:
-    """Share lost of what the same model gains without privacy, over a constant prediction.
+    """Share lost of the gain of the same model without privacy over a constant prediction.
 
     Attributes
     ----------
@@ -34,14 +34,14 @@ class ExpectedLoss:
 
 
 def share_lost(curve: tuple[float, float], signal: float) -> float:
-    """Return the share that a curve says is lost at a signal, 0 where it is too small to tell."""
+    """Return the share lost at a signal by a curve, 0 where it is below ``LEAST_LOSS``."""
     at, slope = curve
     share = math.exp(min(slope * (math.log(at) - math.log(signal)), math.log(MOST_LOSS)))
     return share if share > LEAST_LOSS else 0.0
 
 
 def expected_loss(kind: str, signal: float) -> ExpectedLoss:
-    """Return what default fits lose at a signal, by the fits of the benchmarks.
+    """Return the share lost by default fits at a signal, by the fits of the benchmarks.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The heavy ball on quadratics: its rate, error bounds, and the parameters that minimise them.
+"""Compute the heavy ball's rate and error bounds on quadratics, and parameters that minimise them.
 
 The iteration is ``x_next = x - alpha g(x) + beta (x - x_previous)``. On a quadratic the coordinates
 along the eigenvectors of the Hessian are independent; for the eigenvalue h
@@ -23,10 +23,10 @@ N_CURVATURES = 41
 def heavy_ball_rate(
     step: float, momentum: float, smoothness: float, strong_convexity: float
 ) -> float:
-    """Rate rho of convergence on quadratics: without noise, iterates shrink as ``t rho**t``.
+    """Return the rate rho at which iterates without noise shrink on quadratics, as ``t rho**t``.
 
-    The largest modulus of the roots of ``z**2 - (1 + beta - alpha h) z + beta`` for h = mu and
-    h = L (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, Thm 3.5; as printed, eq. 26 has the roots
+    This is the largest modulus of the roots of ``z**2 - (1 + beta - alpha h) z + beta`` for h = mu
+    and h = L (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, Thm 3.5; as printed, eq. 26 has the roots
     of Nesterov's method, while the proof has these).
 
     Parameters
@@ -49,7 +49,7 @@ def heavy_ball_rate(
 
 
 def _roots(step: ArrayLike, momentum: ArrayLike, curvature: ArrayLike) -> Array:
-    """Largest modulus of the two roots, elementwise."""
+    """Return the largest modulus of the two roots, elementwise."""
     middle = (1 + np.asarray(momentum) - np.asarray(step) * np.asarray(curvature)).astype(complex)
     root = np.sqrt(middle**2 - 4 * np.asarray(momentum))
     return np.asarray(np.maximum(np.abs(middle + root), np.abs(middle - root)) / 2)
@@ -78,7 +78,7 @@ def responses(
 
 @dataclass(frozen=True)
 class HeavyBallChoice:
-    """Parameters that `tune_heavy_ball` found, and the bound that they minimise.
+    """Parameters that `tune_heavy_ball` chose, and the bound that they minimise.
 
     Attributes
     ----------
@@ -107,10 +107,10 @@ def heavy_ball_bounds(
     strong_convexity: float,
     initial_excess: float,
     variance: float,
-    law: str = "laplace",
+    composition: str = "laplace",
     sampling_variance: float = 0.0,
 ) -> Array:
-    """Bounds on the expected excess after T = 1, ..., ``n_steps`` steps with uniform noise.
+    """Bound the expected excess after T = 1, ..., ``n_steps`` steps with uniform noise.
 
     These are the bounds of Thm 3.5 of Kuru, Birbil, Gurbuzbalaban, Yildirim (2022) without its
     unspecified constants: the largest remainder of the start over the curvatures between mu and L,
@@ -122,11 +122,11 @@ def heavy_ball_bounds(
     n_steps : int
         Largest T.
     step, momentum, smoothness, strong_convexity : float
-    initial_excess, variance, law, sampling_variance
+    initial_excess, variance, composition, sampling_variance
         As for `nesterov_bounds`.
     """
     check_conditions("heavy_ball_bounds", smoothness, strong_convexity)
-    facts = smoothness, strong_convexity, initial_excess, variance, law, sampling_variance
+    facts = smoothness, strong_convexity, initial_excess, variance, composition, sampling_variance
     return np.asarray(_bounds(n_steps, np.array([[step]]), momentum, facts)[:, 0])
 
 
@@ -138,19 +138,19 @@ def _bounds(
 ) -> Array:
     """Return bounds of shape (n_steps, candidates); ``step`` has shape (candidates, 1).
 
-    ``facts`` are L, mu, the initial excess, the variance and the law of the noise, and what a
-    batch adds to every step.
+    ``facts`` are L, mu, the initial excess, the variance and the composition of the noise, and the
+    variance of a batch.
     """
-    smoothness, strong_convexity, initial_excess, variance, law, sampled = facts
+    smoothness, strong_convexity, initial_excess, variance, composition, sampled = facts
     h = np.geomspace(strong_convexity, smoothness, N_CURVATURES)
     rest, push = responses(h, step, momentum, n_steps)
     counts = np.arange(1, n_steps + 1, dtype=np.float64)[:, None]
     # Noise variance of each of T steps, in units of that of one step with the whole budget.
-    factor = counts ** (2 // cost_power(law))
+    factor = counts ** (2 // cost_power(composition))
     with np.errstate(over="ignore", invalid="ignore"):
-        kept = (rest**2).max(axis=-1)
+        remainder = (rest**2).max(axis=-1)
         noise = (h * np.cumsum(push**2, axis=0)).max(axis=-1) * step[:, 0] ** 2 / 2
-        bounds = initial_excess * kept + (variance * factor + sampled) * noise
+        bounds = initial_excess * remainder + (variance * factor + sampled) * noise
     return np.where(np.isfinite(bounds), bounds, math.inf)
 
 
@@ -163,7 +163,7 @@ def tune_heavy_ball(
     most_steps: int = 1000,
     n_steps: int | None = None,
     step: float | None = None,
-    law: str = "laplace",
+    composition: str = "laplace",
     sampling_variance: float = 0.0,
 ) -> HeavyBallChoice:
     """Choose (alpha, beta) and the number of steps that minimise the bound of `heavy_ball_bounds`.
@@ -174,7 +174,7 @@ def tune_heavy_ball(
 
     Parameters
     ----------
-    smoothness, strong_convexity, initial_excess, variance, law, sampling_variance
+    smoothness, strong_convexity, initial_excess, variance, composition, sampling_variance
         As for `nesterov_bounds`.
     most_steps : int, default=1000
         Largest T to consider.
@@ -195,7 +195,7 @@ def tune_heavy_ball(
     fractions = 2.0 ** -np.arange(0, 6) / smoothness if step is None else np.array([step])
     momenta = 1 - np.geomspace(1.0, 0.01, 21)
     steps, betas = (grid.ravel()[:, None] for grid in np.meshgrid(fractions, momenta))
-    facts = smoothness, strong_convexity, initial_excess, variance, law, sampling_variance
+    facts = smoothness, strong_convexity, initial_excess, variance, composition, sampling_variance
     bounds = _bounds(most_steps if n_steps is None else n_steps, steps, betas, facts)
     if n_steps is not None:
         bounds[:-1] = math.inf

@@ -1,13 +1,13 @@
-"""Find the number of steps, and the longest steps, that the utility bounds call for."""
+"""Find the number of steps, and the longest steps, that minimise or satisfy the utility bounds."""
 
 import math
 from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from skdp.planning.bounds import check_bound_arguments, utility_bound
+from skdp.steps.noise_schedules import RelativeNoise
 
 # Largest number of steps that is considered; the time to compute a bound is proportional to it.
 MAX_STEPS = 1_000_000
@@ -25,7 +25,7 @@ def closed_form_steps(alpha: float, slowness: float, factor: int) -> int:
 def number_of_steps(
     alpha: float,
     kappa: float,
-    noise_schedule: Any = "dynamic",
+    noise_schedule: RelativeNoise = "dynamic",
     *,
     momentum: float | None = None,
     eta0: float = 1.0,
@@ -43,22 +43,24 @@ def number_of_steps(
     True
     """
     check_bound_arguments(alpha, kappa, momentum, eta0, step, batch_noise)
-    # Beyond a few times the printed number of steps, noise outweighs what is left of the excess.
+    # Beyond a few times the printed number of steps, noise outweighs the remaining excess.
     slowness = kappa / (step * (2 - step) if momentum is None else eta0)
     limit = min(4 * closed_form_steps(alpha * step**2, slowness, 2) + 16, MAX_STEPS)
-    options: dict[str, Any] = {"momentum": momentum, "eta0": eta0, "batch_noise": batch_noise}
 
     @cache
     def bound(n_steps: int) -> float:
-        return utility_bound(n_steps, alpha, kappa, noise_schedule, step=step, **options)
+        return utility_bound(
+            n_steps, alpha, kappa, noise_schedule,
+            momentum=momentum, eta0=eta0, step=step, batch_noise=batch_noise,
+        )  # fmt: skip
 
     grid = sorted({round(n) for n in np.geomspace(1, limit, 48)})
-    place = min(range(len(grid)), key=lambda i: bound(grid[i]))
-    low, high = grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)]
+    best = min(range(len(grid)), key=lambda i: bound(grid[i]))
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     while high - low > 4:
         third = (high - low) // 3
-        left, right = low + third, high - third
-        low, high = (low, right) if bound(left) <= bound(right) else (left, high)
+        first, second = low + third, high - third
+        low, high = (low, second) if bound(first) <= bound(second) else (first, high)
     return min(range(low, high + 1), key=bound)
 
 
@@ -98,5 +100,5 @@ def largest_momentum_step(beta: float, kappa: float) -> float:
 
     if room(largest) >= 0:
         return largest
-    found = float(brentq(room, 1e-12 * largest, largest, xtol=1e-15, rtol=1e-12))
-    return found * (1 - 1e-9)
+    root = float(brentq(room, 1e-12 * largest, largest, xtol=1e-15, rtol=1e-12))
+    return root * (1 - 1e-9)

@@ -315,7 +315,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimatorMixin):
                 continue
             try:
                 found.append(tables.numbers_of(X, place))
-            except (TypeError, ValueError):
+            except Exception:  # of any type, by code of a cell's own
                 texts.append(name)
         if texts:
             raise public_refusal(

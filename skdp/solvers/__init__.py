@@ -1,28 +1,31 @@
-"""Solvers, which ask an oracle for noisy answers; a file in this folder is found by being there."""
+"""Solvers, which request noisy answers of an oracle: general ones (core), and papers' (papers).
+
+A file in one of these folders is found by being there.
+"""
 
 import importlib
 import pkgutil
 import warnings
-from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
+from skdp._numbers import shown
 from skdp.objective import Problem
-from skdp.solvers.accelerated_mirror_descent import AcceleratedMirrorDescent
-from skdp.solvers.adaptive_shuffled_sgd import AdaptiveShuffledSGD
-from skdp.solvers.adassp import AdaptiveSufficientStatistics
-from skdp.solvers.adp_sgd import AdaptiveNoiseSGD
-from skdp.solvers.base import REGISTRY, Solver
-from skdp.solvers.boosted_ssp import BoostedSufficientStatistics
-from skdp.solvers.gd import GradientDescent
-from skdp.solvers.heavy_ball import HeavyBallDescent
-from skdp.solvers.nesterov import MultistageNesterov, Nesterov
-from skdp.solvers.newton import Newton
-from skdp.solvers.objective_perturbation import ObjectivePerturbation
-from skdp.solvers.residual_budget import ResidualBudget
-from skdp.solvers.shuffled_sgd import ShuffledSGD
-from skdp.solvers.svrg import SVRG, SVRGPlusPlus
-from skdp.solvers.whitened import Whitened
+from skdp.solvers.base import REGISTRY, Solver, menu, short_menu
+from skdp.solvers.core.adassp import AdaptiveSufficientStatistics
+from skdp.solvers.core.boosted_ssp import BoostedSufficientStatistics
+from skdp.solvers.core.gd import GradientDescent
+from skdp.solvers.core.newton import Newton
+from skdp.solvers.core.objective_perturbation import ObjectivePerturbation
+from skdp.solvers.core.whitened import Whitened
+from skdp.solvers.papers.hong_2022.residual_budget import ResidualBudget
+from skdp.solvers.papers.kuru_2022.heavy_ball import HeavyBallDescent
+from skdp.solvers.papers.kuru_2022.nesterov import MultistageNesterov, Nesterov
+from skdp.solvers.papers.varshney_2022.adaptive_shuffled_sgd import AdaptiveShuffledSGD
+from skdp.solvers.papers.varshney_2022.shuffled_sgd import ShuffledSGD
+from skdp.solvers.papers.wang_2017.accelerated_mirror_descent import AcceleratedMirrorDescent
+from skdp.solvers.papers.wang_2017.svrg import SVRG, SVRGPlusPlus
+from skdp.solvers.papers.wu_2021.adp_sgd import AdaptiveNoiseSGD
 
 __all__ = [
     "SVRG",
@@ -48,8 +51,8 @@ __all__ = [
 
 # The imports above are for type checkers and editors. A solver in a new file is registered, and can
 # be imported from here, without them.
-for _file in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_file.name}")
+for _file in pkgutil.walk_packages(__path__, f"{__name__}."):
+    importlib.import_module(_file.name)
 for _solver in REGISTRY.values():
     globals().setdefault(_solver.__name__, _solver)
 
@@ -73,9 +76,12 @@ class Listing(dict[str, str]):
 
 
 def available(
-    of: Problem | Any = None, n_samples: int = 1000, n_features: int = 10, **shape: Any
+    of: Problem | BaseEstimator | None = None,
+    n_samples: int = 1000,
+    n_features: int = 10,
+    **shape: object,
 ) -> Listing:
-    """Names of the solvers, with the purpose of each in a line: all of them, or those that fit.
+    """Return the names of all solvers, or of those that fit, with the purpose of each in a line.
 
     A search over the names that fit an estimator has no fit that is refused.
 
@@ -89,7 +95,7 @@ def available(
     n_features : int, default=10
         Number of columns.
     **shape
-        What else the estimator's ``plan`` takes, such as ``n_classes``.
+        Further arguments of the estimator's ``plan``, such as ``n_classes``.
 
     Returns
     -------
@@ -107,10 +113,9 @@ def available(
     >>> print(fitting.others["newton"].partition(".")[0])
     solver 'newton' has no momentum
     """
-    found = {name: cls.purpose for name, cls in sorted(REGISTRY.items())}
-    others = {}
+    purposes, others = menu(), {}
     if of is not None:
-        for name in found:
+        for name in purposes:
             try:
                 if isinstance(of, Problem):
                     get_solver(name).check(of)
@@ -119,11 +124,11 @@ def available(
                         warnings.simplefilter("ignore")
                         clone(of).set_params(solver=name).plan(n_samples, n_features, **shape)
             except ValueError as refusal:
-                others[name] = str(refusal)
-    return Listing({name: found[name] for name in found if name not in others}, others)
+                others[name] = str(refusal).splitlines()[0]  # without the solvers that fit
+    return Listing(menu(purposes.keys() - others.keys()), others)
 
 
-def get_solver(name: str, **parameters: Any) -> Solver:
+def get_solver(name: str, **parameters: object) -> Solver:
     """Make a solver by name.
 
     Parameters
@@ -143,8 +148,10 @@ def get_solver(name: str, **parameters: Any) -> Solver:
         If the name is unknown, or the solver has no such hyperparameter.
     """
     if name not in REGISTRY:
-        names = ", ".join(repr(word) for word in ["auto", *sorted(REGISTRY)])
-        raise ValueError(f"solver must be one of {names}, or a Solver; got {name!r}.")
+        raise ValueError(
+            f"solver must be 'auto', a Solver or a name of one; got {shown(name)}. Nothing was "
+            f"released.\nSolvers:\n{short_menu()}"
+        )
     known = REGISTRY[name]().get_params(deep=False)
     unknown = sorted(set(parameters) - set(known))
     if unknown:

@@ -5,7 +5,7 @@
    two classes, or more than 500 columns: the others cannot solve these problems, or do it less
    well.
 2. "whitened" for squared error with one output and up to 100 columns where the signal-to-noise
-   ratio a is at least ``2.5 sqrt(p)``, so that the Gram matrix stands out of its noise: as accurate
+   ratio a is at least ``2.5 sqrt(p)``, so that the Gram matrix exceeds its noise: as accurate
    as "gd" or better, much better where columns are correlated. Not for groups of rows with a guess
    of their number, whose means "gd" can clip: less noise.
 3. "whitened" where a is at least 150: nearly as accurate as "gd", in a tenth of the passes. With
@@ -17,8 +17,8 @@ a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Mea
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from skdp.objective import Problem
 from skdp.oracle import Public
@@ -27,7 +27,7 @@ from skdp.solvers.base import REGISTRY
 
 @dataclass(frozen=True)
 class Domain:
-    """Where "whitened" is chosen, as measured on the data sets of docs/defaults.rst.
+    """Problems for which "whitened" is chosen, as measured on the data sets of docs/defaults.rst.
 
     Attributes
     ----------
@@ -43,8 +43,8 @@ class Domain:
     most_columns: int
     least_columns: int = 0
 
-    def holds(self, public: Public) -> bool:
-        """Whether a problem lies in it."""
+    def contains(self, public: Public) -> bool:
+        """Return whether a problem lies in it."""
         least = max(self.least_ratio, self.least_per_root * math.sqrt(public.n_parameters))
         enough = public.signal_to_noise >= least
         return enough and self.least_columns <= public.n_parameters <= self.most_columns
@@ -54,15 +54,16 @@ ONE_TARGET, ANY = Domain(5.0, 2.5, 100), Domain(150.0, 0.0, 500)
 TWO_CLASSES = Domain(60.0, 0.0, 500, least_columns=150)
 
 
-def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | None = None) -> str:
-    """Name of the solver that "auto" stands for.
+def automatic_solver(public: Public, problem: Problem, given: Collection[str] = ()) -> str:
+    """Return the name of the solver that "auto" stands for.
 
     Parameters
     ----------
     public : Public
     problem : Problem
-    given : dict, optional
-        Hyperparameters set on the estimator; a solver that lacks one of them is not chosen.
+    given : collection of str, default=()
+        Names of the hyperparameters set on the estimator; a solver without one of them is not
+        chosen.
 
     Returns
     -------
@@ -86,8 +87,8 @@ def automatic_solver(public: Public, problem: Problem, given: dict[str, Any] | N
     whitened = (
         "separable_loss" in problem.provides
         and not (public.is_pure or public.weighted)
-        and any(domain.holds(public) for domain in domains)
+        and any(domain.contains(public) for domain in domains)
     )
     solver = REGISTRY["whitened"]
-    lacks = set(given or {}) - set(solver().get_params(deep=False))
-    return "whitened" if whitened and not lacks and solver.needs <= problem.provides else "gd"
+    missing = set(given) - set(solver().get_params(deep=False))
+    return "whitened" if whitened and not missing and solver.needs <= problem.provides else "gd"

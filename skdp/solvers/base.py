@@ -1,4 +1,4 @@
-"""The base of all solvers: algorithms that ask an oracle for noisy answers and never see a row.
+"""Define the base of all solvers, which request noisy answers of an oracle and never see a row.
 
 Some hyperparameters mean the same in several solvers, whose docstrings take their description from
 here:
@@ -32,7 +32,8 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from sklearn.base import BaseEstimator, clone
 
@@ -40,11 +41,36 @@ from skdp._docstrings import fill, section_of
 from skdp.objective import CAPABILITIES, Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers import checks
+from skdp.steps.noise_schedules import RelativeNoise
+from skdp.steps.schedules import StepSize
 
-# What the author of a solver needs, in one place.
-__all__ = ["REGISTRY", "Oracle", "Problem", "Public", "Solution", "Solver"]
+# For authors of solvers: everything in one place.
+__all__ = [
+    "REGISTRY", "Auto", "Oracle", "Problem", "Public", "RelativeNoise", "Resolved", "Settings",
+    "Solution", "Solver", "StepSize",
+]  # fmt: skip
 
 REGISTRY: dict[str, type[Solver]] = {}
+# The solvers that "auto" takes for rows in memory, which lists name first.
+RECOMMENDED = ("gd", "whitened")
+
+Auto = Literal["auto"]
+Settings = dict[str, Any]  # hyperparameters by name; each solver has others
+T = TypeVar("T")
+
+
+class Resolved(Generic[T]):
+    """Type of a hyperparameter that may be a word such as "auto", and has type T once resolved.
+
+    It is for annotations in a solver's class alone: attributes are plain values.
+    """
+
+    if TYPE_CHECKING:
+
+        def __get__(self, solver: object, owner: type | None = None) -> T: ...
+
+        def __set__(self, solver: object, value: T | str) -> None: ...
+
 
 # Descriptions of the hyperparameters above, for the docstrings that have their names in braces.
 _SHARED = section_of(sys.modules[__name__], "Parameters")
@@ -60,9 +86,10 @@ class Solver(BaseEstimator):
     Attributes
     ----------
     name : str
-        Value of the estimators' ``solver`` parameter that selects this solver.
+        Value of the estimators' ``solver`` parameter that selects this solver. With
+        ``registered=False`` as an argument of the class, the name is for messages only.
     purpose : str
-        What the solver is for, and when to prefer another one, in a line.
+        Problems that the solver is for, and when to prefer another one, in a line.
     needs : frozenset of str
         Capabilities that the problem has to provide, see `skdp.objective.Problem.provides`.
     mechanisms : tuple of str
@@ -70,9 +97,6 @@ class Solver(BaseEstimator):
         ``mechanism`` selects one.
     max_columns : int or None
         Largest number of columns, intercept included; None means any number.
-    exact_options : dict
-        Hyperparameters with which it reaches the minimum of a small problem without noise. The
-        contract tests use them.
     pure_dp : bool
         Whether, with its hyperparameters, it can meet a budget with delta = 0.
     adaptive : bool
@@ -91,13 +115,16 @@ class Solver(BaseEstimator):
     needs: ClassVar[frozenset[str]] = frozenset()
     mechanisms: ClassVar[tuple[str, ...]] = ("gaussian",)
     max_columns: ClassVar[int | None] = None
-    exact_options: ClassVar[dict[str, Any]] = {"max_iter": 3000}
     adaptive: bool = False
     one_pass: ClassVar[bool] = False
     looks_halfway: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    # Types of hyperparameters that several solvers have.
+    max_iter: Resolved[int]
+    momentum: Resolved[float]
+
+    def __init_subclass__(cls, *, registered: bool = True, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__doc__:
             titles = ("Parameters", "References")
@@ -105,29 +132,29 @@ class Solver(BaseEstimator):
                 title: "\n".join(section_of(cls.__base__, title).values()) for title in titles
             }
             fill(**inherited, **_SHARED)(cls)
-        if "name" in vars(cls):
+        if registered and "name" in vars(cls):
             if cls.name in REGISTRY:
                 raise ValueError(f"a solver named {cls.name!r} is registered already.")
             REGISTRY[cls.name] = cls
 
     @property
     def pure_dp(self) -> bool:
-        """Whether the solver uses Laplace noise if delta is 0."""
+        """Return whether the solver uses Laplace noise if delta is 0."""
         return "laplace" in self.mechanisms and self.mechanism_for(pure=True) == "laplace"
 
     def mechanism_for(self, pure: bool) -> str:
         """Return the noise mechanism: "auto" is Laplace if, and only if, delta is 0."""
-        asked: str = getattr(self, "mechanism", self.mechanisms[0])
-        if asked == "auto":
+        mechanism: str = getattr(self, "mechanism", self.mechanisms[0])
+        if mechanism == "auto":
             return "laplace" if pure and "laplace" in self.mechanisms else "gaussian"
-        return asked
+        return mechanism
 
     def provided(self, problem: Problem) -> frozenset[str]:
-        """Return what the problem provides, and what hyperparameters declare of it besides."""
+        """Return the capabilities of the problem, and those that hyperparameters declare."""
         return problem.provides
 
     def averages_groups(self, pure: bool) -> bool:
-        """Whether all of its gradients may be means of groups, clipped as a whole.
+        """Return whether all of its gradients may be means of groups, clipped as a whole.
 
         Its default clipping norm allows for that then; else each row's gradient is clipped.
         """
@@ -138,16 +165,22 @@ class Solver(BaseEstimator):
         missing = sorted(self.needs - self.provided(problem))
         if missing:
             wanted = "; ".join(f"{need}, {CAPABILITIES.get(need, need)}" for need in missing)
-            able = sorted(name for name, cls in REGISTRY.items() if cls.needs <= problem.provides)
+            able = short_menu(
+                name for name, cls in REGISTRY.items() if cls.needs <= problem.provides
+            )
             least_squares = " (DPLinearRegression and DPRidge have it)"
             raise ValueError(
                 f"solver {self.name!r} needs {wanted}"
                 f"{least_squares if 'quadratic_loss' in missing else ''}, which this problem does "
-                f"not have. Solvers that fit it: {', '.join(able)}. Nothing was released."
+                f"not have. Nothing was released.\nSolvers that fit it:\n{able}"
             )
 
     def resolve(self, public: Public, problem: Problem) -> Self:
         """Return a copy with a value in place of every "auto", and with all values checked.
+
+        Returns
+        -------
+        Solver
 
         Raises
         ------
@@ -171,15 +204,25 @@ class Solver(BaseEstimator):
     def has_long_passes(self, public: Public) -> bool:
         """Whether, resolved, it takes passes of steps that are worth compiling.
 
-        `skdp.oracle.compiled.is_long` says so, which loads what it needs ahead of a fit then.
+        By `skdp.oracle.compiled.is_long`; the compiled code is then loaded ahead of a fit.
         """
         return False
 
     @abstractmethod
-    def automatic(self, public: Public, problem: Problem) -> dict[str, Any]:
+    def automatic(self, public: Public, problem: Problem) -> Settings:
         """Return the values that "auto" stands for, as functions of public facts only.
 
-        Values of hyperparameters that were set are ignored.
+        Parameters
+        ----------
+        public : Public
+            Shape, budget and declared bounds.
+        problem : Problem
+            Loss, penalty and constraint.
+
+        Returns
+        -------
+        dict of str to value
+            By hyperparameter; values of hyperparameters that were set are ignored.
         """
 
     def check_values(self, public: Public, problem: Problem) -> None:
@@ -187,4 +230,36 @@ class Solver(BaseEstimator):
 
     @abstractmethod
     def solve(self, oracle: Oracle) -> Solution:
-        """Ask the oracle for releases and return a solution; all parameters are resolved."""
+        """Request releases of the oracle and return a solution; all parameters are resolved.
+
+        Parameters
+        ----------
+        oracle : Oracle
+            Answers each request with noise that the budget pays for.
+
+        Returns
+        -------
+        Solution
+            Coefficients of shape (n_parameters, n_outputs), and the number of steps.
+        """
+
+
+def menu(names: Iterable[str] = REGISTRY) -> dict[str, str]:
+    """Return the purpose of each of these solvers, in a line; those for general use come first."""
+
+    def rank(name: str) -> tuple[bool, bool, str]:
+        return _is_of_a_paper(name), name not in RECOMMENDED, name
+
+    return {name: REGISTRY[name].purpose for name in sorted(names, key=rank)}
+
+
+def short_menu(names: Iterable[str] = REGISTRY) -> str:
+    """Return a menu for a refusal: a line for each general solver, and the others' names."""
+    purposes = menu(names)
+    lines = [f"{name}: {purpose}" for name, purpose in purposes.items() if not _is_of_a_paper(name)]
+    others = [name for name in purposes if _is_of_a_paper(name)]
+    return "\n".join([*lines, *([f"Of papers: {', '.join(others)}."] if others else [])])
+
+
+def _is_of_a_paper(name: str) -> bool:
+    return REGISTRY[name].__module__.startswith("skdp.solvers.papers.")

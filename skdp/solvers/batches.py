@@ -1,14 +1,18 @@
 """Turn a batch size and a way of sampling into the samplers of all steps."""
 
+import itertools
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
 
 from skdp._numbers import is_integer, is_real, shown
 from skdp.oracle import AllRows, Bin, Block, FixedSize, IndexSampler, Poisson, Public
 from skdp.solvers import checks
 
+# Rows in a batch, as a number or a fraction; None is all rows.
+BatchSize = int | float | None
 
-def batch_rows(batch_size: Any, n_rows: int) -> int:
+
+def batch_rows(batch_size: BatchSize, n_rows: int) -> int:
     """Turn a batch size into an expected number of rows.
 
     Raises
@@ -27,57 +31,42 @@ def batch_rows(batch_size: Any, n_rows: int) -> int:
     )
 
 
-def batch_rate(batch_size: Any, n_rows: int) -> float:
+def batch_rate(batch_size: BatchSize, n_rows: int) -> float:
     """Return the expected fraction of the rows in a batch; 1 if ``batch_size`` is None."""
     return 1.0 if batch_size is None else batch_rows(batch_size, n_rows) / n_rows
 
 
-def _poisson(size: int, n_rows: int) -> Iterator[IndexSampler]:
-    while True:
-        yield Poisson(size / n_rows)
-
-
-def _fixed_size(size: int, n_rows: int) -> Iterator[IndexSampler]:
-    while True:
-        yield FixedSize(size)
-
-
-def _divided(kind: type[Block] | type[Bin]) -> Callable[[int, int], Iterator[IndexSampler]]:
-    def samplers(size: int, n_rows: int) -> Iterator[IndexSampler]:
-        n_blocks, epoch = max(1, n_rows // size), 0
-        while True:
-            for index in range(n_blocks):
-                yield kind(epoch, n_blocks, index)
-            epoch += 1
-
-    return samplers
+def _epochs(kind: type[Block] | type[Bin], size: int, n_rows: int) -> Iterator[IndexSampler]:
+    n_blocks = max(1, n_rows // size)
+    for epoch in itertools.count():
+        for index in range(n_blocks):
+            yield kind(epoch, n_blocks, index)
 
 
 SAMPLINGS: dict[str, Callable[[int, int], Iterator[IndexSampler]]] = {
-    "poisson": _poisson,
-    "fixed_size": _fixed_size,
-    "shuffled": _divided(Block),
-    "balls_and_bins": _divided(Bin),
+    "poisson": lambda size, n_rows: itertools.repeat(Poisson(size / n_rows)),
+    "fixed_size": lambda size, n_rows: itertools.repeat(FixedSize(size)),
+    "shuffled": partial(_epochs, Block),
+    "balls_and_bins": partial(_epochs, Bin),
 }
 
 
-def check_batches(batch_size: Any, sampling: Any, public: Public) -> None:
+def check_batches(batch_size: BatchSize, sampling: str, public: Public) -> None:
     """Raise ValueError if batches of this size cannot be drawn in this way."""
     if sampling == "with_replacement":
         raise ValueError(
             "sampling='with_replacement' is not offered: a row that is drawn k times moves the sum "
             "of a batch k times as far, which costs more for the same noise (Balle, Barthe, "
-            "Gaboardi 2018, Thm 10), and no accountant here has that price. A row may come back in "
-            "the *next* batch with 'poisson' and 'fixed_size', which draw each batch afresh; that "
-            "is what papers mean that sample batches with replacement. Nothing was released."
+            "Gaboardi 2018, Thm 10), and no accountant here computes that cost. Papers that sample "
+            "batches with replacement mean that a row may come back in the *next* batch: 'poisson' "
+            "and 'fixed_size', which draw each batch afresh. Nothing was released."
         )
     checks.choice("sampling", sampling, SAMPLINGS)
     batch_rate(batch_size, public.n_rows)
 
 
-def samplers(batch_size: Any, sampling: str, public: Public) -> Iterator[IndexSampler]:
-    """Yield the samplers of the steps, one after the other, without end."""
+def samplers(batch_size: BatchSize, sampling: str, public: Public) -> Iterator[IndexSampler]:
+    """Return the samplers of the steps, one after the other, without end."""
     if batch_size is None:
-        while True:
-            yield AllRows()
-    yield from SAMPLINGS[sampling](batch_rows(batch_size, public.n_rows), public.n_rows)
+        return itertools.repeat(AllRows())
+    return SAMPLINGS[sampling](batch_rows(batch_size, public.n_rows), public.n_rows)

@@ -1,45 +1,50 @@
-"""Checks of hyperparameters, whose messages say what is allowed and what was given."""
+"""Check hyperparameters; messages name the allowed values and the given one."""
 
 import math
 from collections.abc import Iterable
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from skdp._numbers import is_integer, is_real, require
 from skdp.steps import step_sizes
 
 
+def is_word(value: object, word: str) -> TypeGuard[str]:
+    """Return whether ``value`` is this word, and not, say, an array."""
+    return isinstance(value, str) and value == word
+
+
 def is_auto(value: object) -> TypeGuard[str]:
-    """Whether ``value`` is the word "auto", and not, say, an array."""
-    return isinstance(value, str) and value == "auto"
+    """Return whether ``value`` is the word "auto"."""
+    return is_word(value, "auto")
 
 
-def count(**values: Any) -> None:
+def count(**values: object) -> None:
     """Raise ValueError unless all values are integers of at least 1."""
     for name, value in values.items():
         allowed = "be 'auto' or an integer, at least 1"
         require(name, value, allowed, is_integer(value) and value >= 1)
 
 
-def positive(**values: Any) -> None:
+def positive(**values: object) -> None:
     """Raise ValueError unless all values are positive, finite numbers."""
     for name, value in values.items():
         allowed = "be 'auto' or a positive, finite number"
         require(name, value, allowed, is_real(value) and 0 < value < math.inf)
 
 
-def share(**values: Any) -> None:
+def share(**values: object) -> None:
     """Raise ValueError unless all values are numbers above 0 and below 1."""
     for name, value in values.items():
         require(name, value, "be a number above 0 and below 1", is_real(value) and 0 < value < 1)
 
 
-def interval(name: str, value: Any, low: float, below: float) -> None:
+def interval(name: str, value: object, low: float, below: float) -> None:
     """Raise ValueError unless ``value`` is a number in [low, below)."""
     allowed = f"be 'auto' or a number in [{low:g}, {below:g})"
     require(name, value, allowed, is_real(value) and low <= value < below)
 
 
-def choice(name: str, value: Any, choices: Iterable[str]) -> None:
+def choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise ValueError unless ``value`` is one of ``choices``."""
     known = sorted(choices)
     require(
@@ -50,12 +55,11 @@ def choice(name: str, value: Any, choices: Iterable[str]) -> None:
     )
 
 
-def given_steps(max_iter: Any, learning_rate: Any) -> tuple[int | None, float | None]:
-    """Check the number of steps and their size; return None for what is no number yet."""
-    n_steps = None if is_auto(max_iter) else max_iter
+def given_steps(max_iter: object, learning_rate: object) -> tuple[int | None, float | None]:
+    """Check the number of steps and their size; return None for each that is no number yet."""
+    if not is_auto(max_iter):
+        count(max_iter=max_iter)
     size = float(learning_rate) if is_real(learning_rate) else None
-    if n_steps is not None:
-        count(max_iter=n_steps)
     if size is not None:
         step_sizes(size, 1)
-    return n_steps, size
+    return max_iter if is_integer(max_iter) else None, size

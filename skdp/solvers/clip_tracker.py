@@ -1,7 +1,6 @@
-"""Clipping norms during a run: fixed beforehand, or adapted to noisy counts."""
+"""Provide the clipping norm of each step: fixed beforehand, or adapted to noisy counts."""
 
 import math
-from typing import Any
 
 from sklearn.base import clone
 
@@ -9,12 +8,12 @@ from skdp._numbers import Array, shown
 from skdp.accounting import Gaussian
 from skdp.oracle import GaussianNoise, GradientCount, NoisyStatistic, Sampler, Statistic
 from skdp.solvers import checks
-from skdp.solvers.base import Oracle, Problem, Public
+from skdp.solvers.base import Oracle, Problem, Public, Solver
 from skdp.solvers.defaults import descent_defaults
-from skdp.steps import AdaptiveClipping, clip_norms
+from skdp.steps import AdaptiveClipping, ClippingRule, clip_norms
 
 
-def resolve_clip(solver: Any, public: Public, problem: Problem) -> None:
+def resolve_clip(solver: Solver, public: Public, problem: Problem) -> None:
     """Check the clipping norm of a solver, and put a rule that adapts in place of "adaptive".
 
     Raises
@@ -42,18 +41,18 @@ def resolve_clip(solver: Any, public: Public, problem: Problem) -> None:
 
 
 def count_ratio(public: Public) -> float:
-    """Ratio of a count's noise to that of a gradient of the same cost, each in its own unit."""
+    """Return a count's noise over that of a gradient of the same cost, each in its own unit."""
     return Gaussian(1.0, spread=1.0).sensitivity(public.adjacency) / public.sensitivity_factor
 
 
 def noisy_count(oracle: Oracle, count: Statistic, noise: float, rows: Sampler) -> float:
-    """Ask for a count; a gradient of the same cost would have the same relative ``noise``."""
+    """Request a count; a gradient of the same cost would have the same relative ``noise``."""
     mechanism = GaussianNoise(noise * count_ratio(oracle.public))
     return float(oracle.ask(NoisyStatistic(count, mechanism, rows))[0])
 
 
 class ClipTracker:
-    """Yields the clipping norm of each step; an adaptive rule asks for a count before each.
+    """Yields the clipping norm of each step; an adaptive rule requests a count before each.
 
     Parameters
     ----------
@@ -68,7 +67,7 @@ class ClipTracker:
         Relative noise of the gradients, which leaves the counts their share of the budget.
     """
 
-    def __init__(self, rule: Any, noises: Array) -> None:
+    def __init__(self, rule: float | ClippingRule | str, noises: Array) -> None:
         self.noises = noises
         self._rule = rule if isinstance(rule, AdaptiveClipping) else None
         self._step = 0

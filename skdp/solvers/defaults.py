@@ -1,4 +1,4 @@
-"""Default hyperparameters: what "auto" stands for, as functions of public facts alone.
+"""Compute default hyperparameters, the values of "auto", from public facts alone.
 
 **Gradient descent.** Write d for the number of columns with the intercept, K for the outputs, and R
 for the expected norm of a row: sqrt(d), or the declared bound if that is smaller. The budget enters
@@ -33,17 +33,16 @@ delta = 0 there are few steps, ``3 sqrt(a)`` with a the signal-to-noise ratio at
 where residuals have no bound and clipping makes the way long) to 60. The momentum is
 ``beta = 1 - 5/T``, at least 0.5, which takes fewer steps to build up. Step sizes are at most what
 beta allows, ``2 (1 + beta) / (1 - beta)`` over the curvature, or, where residuals are bounded and
-cannot diverge, the geometric mean of that and of what momentum 0.9 allows.
+cannot diverge, the geometric mean of that and of the largest step that momentum 0.9 allows.
 
 **Gram matrices.** The bounds to which rows are shrunk grow with powers of a, so that their bias
 vanishes while noise stays in proportion.
 
-The constants were chosen on a handful of public data sets; ``python -m benchmarks
-utility`` measures what they give; what half or twice as much of one would give is in no file.
+The constants were chosen on a handful of public data sets; ``python -m benchmarks utility``
+measures the accuracy of the defaults. Half and twice of each constant have not been measured.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -51,6 +50,7 @@ from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle import Public, smoothness
 from skdp.oracle.public import LARGEST_EPSILON, LONG_ROW, TARGET_RANGE
+from skdp.solvers.base import Settings
 
 # Polyak's momentum beta in gradient descent with Gaussian noise.
 MOMENTUM = 0.9
@@ -134,7 +134,7 @@ def descent_defaults(
     max_iter: int | None = None,
     learning_rate: float | None = None,
     mu: float | None = None,
-) -> dict[str, Any]:
+) -> Settings:
     """Hyperparameters of gradient descent for a problem of this shape and budget.
 
     If the user has set the number of steps or their size, the other one follows, so that the
@@ -208,7 +208,7 @@ def hidden_descent_defaults(
     problem: Problem,
     max_iter: int | None = None,
     learning_rate: float | None = None,
-) -> dict[str, Any]:
+) -> Settings:
     """Hyperparameters of gradient descent that releases its last iterate alone.
 
     The distance and the clipping norm are those of :func:`descent_defaults`. Steps are plain and
@@ -233,7 +233,14 @@ def hidden_descent_defaults(
 
 
 def composition_kind(mechanism: str, public: Public) -> str:
-    """How costs add up: "laplace" (epsilons) for pure Laplace noise, else "gaussian" (squares)."""
+    """Return the rule by which costs add up.
+
+    Returns
+    -------
+    {"laplace", "gaussian"}
+        "laplace" for pure Laplace noise, the epsilons of which add up, otherwise "gaussian", where
+        squares of mu do.
+    """
     return "laplace" if mechanism == "laplace" and public.is_pure else "gaussian"
 
 
@@ -250,7 +257,7 @@ def laplace_descent_defaults(
     problem: Problem,
     max_iter: int | None = None,
     learning_rate: float | None = None,
-) -> dict[str, Any]:
+) -> Settings:
     """Hyperparameters of gradient descent with Laplace noise for this shape and budget."""
     # Ratio of the L1 norm of a residual to its L2 norm, about. Probabilities minus an indicator
     # have L1 norm at most 2, L2 norm at most sqrt(2).
@@ -258,8 +265,8 @@ def laplace_descent_defaults(
     bounded = problem.loss.residual_bound is not None
     pure = public.is_pure and public.is_noisy
     if max_iter is None and pure:
-        spread = public.n_parameters * math.sqrt(public.n_outputs)
-        ratio = equivalent_mu(public, 1) / factor * public.n_rows / spread
+        noise_norm = public.n_parameters * math.sqrt(public.n_outputs)
+        ratio = equivalent_mu(public, 1) / factor * public.n_rows / noise_norm
         wanted = round(PURE_STEPS_RATE * math.sqrt(ratio))
         max_iter = count_within(wanted, PURE_STEPS if bounded else PURE_STEPS_UNBOUNDED)
     mu = equivalent_mu(public, max_iter or 1) / factor

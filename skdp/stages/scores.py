@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.oracle import Oracle, Public, Solution, Stage, TableCounts, UnitSum
+from skdp.oracle import InfluenceSquares, Oracle, Public, Solution, Stage, TableCounts, UnitSum
 
 # Scores of two classes are compared as log-odds. A first table counts them in equal cells up to the
 # largest log-odds, in steps of 1/32; its quantiles are the edges of the bins of a second one.
@@ -22,6 +22,7 @@ FINE_EDGES = np.linspace(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, FINE_CELLS - 1)
 LEAST_BINS, MOST_BINS = 24, 200
 # Bias of an AUC by its bins, over the standard deviation of its noise: see `number_of_bins`.
 BIAS_NEXT_TO_NOISE = 0.1
+RESOLUTION = 2.0**-20  # to which `UnitSum` and `InfluenceSquares` round what a row adds
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,29 @@ class NoisyMean:
 
 
 @dataclass(frozen=True)
+class R2Means:
+    """Noisy means that R2 is made of: of ``2 e**2 - 1``, of ``t``, and of ``2 t**2 - 1``.
+
+    e is a residual and t a target, in units of half the range of targets, from its middle.
+    """
+
+    residual_squares: NoisyMean
+    targets: NoisyMean
+    target_squares: NoisyMean
+
+    @property
+    def residual(self) -> float:
+        """Noisy mean of ``e**2``."""
+        return (1 + self.residual_squares.value) / 2
+
+    @property
+    def variance(self) -> float:
+        """Noisy variance of t; the square of a noisy mean is too large by its noise variance."""
+        mean = self.targets
+        return (1 + self.target_squares.value) / 2 - mean.value**2 + mean.std**2
+
+
+@dataclass(frozen=True)
 class ScoreStage(Stage):
     """Asks for the means and tables that metrics follow from.
 
@@ -75,19 +99,29 @@ class ScoreStage(Stage):
         Facts that are numbers of cells.
     ranking : tuple of (column, class column, share) or None
         A score and the class, of two, that its distribution is asked for by.
+    influence : tuple of (columns, share) or None
+        The facts of `R2Means`, which must be among the means: the mean square of what a row adds to
+        the numerator of R2 is requested after them.
     """
 
     means: tuple[tuple[int, float], ...] = ()
     tables: tuple[tuple[int, int, float], ...] = ()
     ranking: tuple[int, int, float] | None = None
+    influence: tuple[tuple[int, int, int], float] | None = None
     share: float | None = None
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         n_rows = oracle.public.n_rows
         found: dict[str, NoisyMean | NoisyTable] = {}
+        answers: dict[int, NoisyMean] = {}
         for column, share in self.means:
             answer, std = oracle.with_share(UnitSum(column), share)
-            found[f"mean {column}"] = NoisyMean(float(answer[0]) / n_rows, std / n_rows)
+            answers[column] = NoisyMean(float(answer[0]) / n_rows, std / n_rows)
+            found[f"mean {column}"] = answers[column]
+        if self.influence is not None:
+            columns, share = self.influence
+            means = R2Means(*(answers[column] for column in columns))
+            found["influence"] = _mean_square_influence(oracle, means, columns, share)
         for column, n_cells, share in self.tables:
             edges = np.arange(1.0, n_cells) - 0.5
             found[f"table {column}"] = _noisy_table(oracle, TableCounts(column, edges), share)
@@ -101,6 +135,29 @@ class ScoreStage(Stage):
             )
             found["ranking"] = replace(table, fine=fine)
         return replace(solution, found=found)
+
+
+def _mean_square_influence(
+    oracle: Oracle, means: R2Means, columns: tuple[int, int, int], share: float
+) -> NoisyMean:
+    """Request the mean square of ``e**2 - ratio (t - centre)**2``, what a row adds to R2.
+
+    ``ratio = 1 - R2`` and ``centre``, the mean of t, are noisy themselves; the mean square about
+    any centre is no less than the variance. With facts within [-1, 1] the parts lie between
+    ``-ratio (1 + abs(centre))**2`` and 1, so nothing is cut off by dividing by the larger of both.
+    """
+    n_rows = oracle.public.n_rows
+    ratio = min(max(means.residual, 0.0), 1.0) / max(means.variance, RESOLUTION)
+    centre = min(max(means.targets.value, -1.0), 1.0)
+    bound = max(1.0, ratio * (1 + abs(centre)) ** 2)
+    weights = np.zeros(oracle.public.n_features)
+    weights[list(columns)] = 0.5, 2 * ratio * centre, -ratio / 2
+    offset = 0.5 - ratio / 2 - ratio * centre**2
+    release = InfluenceSquares(weights / bound, offset / bound)
+    answer, std = oracle.with_share(release, share)
+    square = bound**2 / 2
+    value = square * (1 + float(answer[0]) / n_rows)
+    return NoisyMean(value, square * max(std / n_rows, RESOLUTION))
 
 
 def _noisy_table(oracle: Oracle, statistic: TableCounts, share: float) -> NoisyTable:

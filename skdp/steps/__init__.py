@@ -1,11 +1,11 @@
 """Turn noisy answers into steps: step sizes, momentum, averages, clipping norms, noise schedules.
 
-Everything here is a pure function or a small state machine; nothing knows rows or privacy.
+Everything here is a pure function or a small state machine without access to rows or budgets.
 """
 
 from skdp.steps.clipping import AdaptiveClipping, ClippingRule, GeometricClipping, clip_norms
 from skdp.steps.influence import (
-    NOISE_LAWS,
+    COST_POWERS,
     NoiseSchedule,
     cost_power,
     influence_to_noise,
@@ -58,8 +58,8 @@ from skdp.steps.schedules import (
 
 __all__ = [
     "AVERAGES",
+    "COST_POWERS",
     "MOMENTA",
-    "NOISE_LAWS",
     "NOISE_SCHEDULES",
     "AdaptiveClipping",
     "AdaptiveSizes",

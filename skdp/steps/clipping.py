@@ -1,7 +1,6 @@
-"""Clipping norms: the bound on one record's gradient in each step, fixed or adaptive."""
+"""Define clipping norms, the bound on one record's gradient in each step: fixed or adaptive."""
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -81,7 +80,7 @@ class AdaptiveClipping(ClippingRule):
     def norms(self, n_steps: int) -> Array:
         raise ValueError(
             "adaptive clipping follows noisy counts, which this solver (or release='last') does "
-            "not ask for; solvers 'gd' and 'adp_sgd' do."
+            "not request; solvers 'gd' and 'adp_sgd' do."
         )
 
     def check(self) -> None:
@@ -104,8 +103,12 @@ class AdaptiveClipping(ClippingRule):
         return min(max(moved, LEAST_CLIP_NORM), LARGEST_CLIP_NORM)
 
 
-def clip_norms(rule: Any, n_steps: int) -> Array:
+def clip_norms(rule: float | ClippingRule | str, n_steps: int) -> Array:
     """Turn a number or a rule into an array of ``n_steps`` clipping norms.
+
+    Returns
+    -------
+    array of shape (n_steps,)
 
     Raises
     ------

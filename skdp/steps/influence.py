@@ -1,4 +1,4 @@
-"""Divide a budget among steps: the noise that is optimal for the influence of each step.
+"""Divide a budget among steps, by the noise that is optimal for the influence of each.
 
 If the expected error at the end is an optimisation term plus ``sum_t q_t Var_t``, with q_t the
 *influence* of step t, then the noise that minimises it for a given budget is
@@ -13,7 +13,6 @@ All functions take the logarithm of the influence, so that long runs neither ove
 
 import math
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,35 +25,38 @@ from skdp._numbers import Array
 # the budget per step, and keeps the noise finite where the influence vanishes.
 LEAST_SHARE = 1e-16
 
-# For each law of noise, the power p such that a step with noise s costs in proportion to s**-p.
+# The power p such that a step with noise s costs in proportion to s**-p, by rule of composition:
+# squares of mu add up for Gaussian noise, epsilons for Laplace noise.
 # The variance is proportional to s**2 in both, so optimal noise goes as influence**(-1 / (2 + p)).
-NOISE_LAWS = {"gaussian": 2, "laplace": 1}
+COST_POWERS = {"gaussian": 2, "laplace": 1}
 
 
-def cost_power(law: str) -> int:
-    """Return the power p of a law of noise: a step with noise s costs in proportion to s**-p."""
-    if law not in NOISE_LAWS:
-        raise ValueError(f"law must be one of {sorted(NOISE_LAWS)}; got {law!r}.")
-    return NOISE_LAWS[law]
+def cost_power(composition: str) -> int:
+    """Return the power p such that a step with noise s costs in proportion to s**-p."""
+    if composition not in COST_POWERS:
+        raise ValueError(f"composition must be one of {sorted(COST_POWERS)}; got {composition!r}.")
+    return COST_POWERS[composition]
 
 
-def influence_to_noise(log_influence: ArrayLike, law: str = "gaussian") -> Array:
+def influence_to_noise(log_influence: ArrayLike, composition: str = "gaussian") -> Array:
     """Relative noise that minimises ``sum_t q_t s_t**2``, with geometric mean 1.
 
     Parameters
     ----------
     log_influence : array of shape (n_steps,)
         log q_t, up to a constant.
-    law : {"gaussian", "laplace"}
-        Law of the noise, which determines what a step costs.
+    composition : {"gaussian", "laplace"}
+        Rule by which the costs of steps add up, see `COST_POWERS`.
     """
-    logs, power = _finite(log_influence), cost_power(law)
+    logs, power = _finite(log_influence), cost_power(composition)
     exponents = -1 / (2 + power) * logs
     exponents = np.minimum(exponents, exponents.min() - math.log(LEAST_SHARE) / power)
     return np.asarray(np.exp(exponents - exponents.mean()), dtype=np.float64)
 
 
-def noise_multipliers(log_influence: ArrayLike, budget: float, law: str = "gaussian") -> Array:
+def noise_multipliers(
+    log_influence: ArrayLike, budget: float, composition: str = "gaussian"
+) -> Array:
     """Noise that has the least effect and spends exactly the budget.
 
     Parameters
@@ -64,31 +66,33 @@ def noise_multipliers(log_influence: ArrayLike, budget: float, law: str = "gauss
     budget : float
         Gaussian: the sum of ``sigma_t**-2``, which is the squared mu of Gaussian DP, or twice the
         rho of zCDP. Laplace: the sum of ``1/b_t``, in units of the sensitivity.
-    law : {"gaussian", "laplace"}
+    composition : {"gaussian", "laplace"}
     """
-    relative, power = influence_to_noise(log_influence, law), cost_power(law)
+    relative, power = influence_to_noise(log_influence, composition), cost_power(composition)
     scale = (np.sum(relative ** float(-power)) / budget) ** (1 / power)
     return np.asarray(scale * relative, dtype=np.float64)
 
 
-def noise_effect(log_influence: ArrayLike, noise: ArrayLike, law: str = "gaussian") -> float:
+def noise_effect(
+    log_influence: ArrayLike, noise: ArrayLike, composition: str = "gaussian"
+) -> float:
     """``sum_t q_t s_t**2``, the noise s scaled to a budget of 1; its square root is linear in s.
 
     With Gaussian noise this is ``(sum q s**2) (sum s**-2)``: uniform noise gives ``T sum q``,
     optimal noise ``(sum sqrt(q))**2``.
     """
     logs, relative = _finite(log_influence), np.asarray(noise, dtype=np.float64)
-    power = cost_power(law)
+    power = cost_power(composition)
     spent = np.sum(relative ** float(-power))
     return float(np.sum(np.exp(logs) * relative**2) * spent ** (2 / power))
 
 
-def least_noise_effect(log_influence: ArrayLike, law: str = "gaussian") -> float:
+def least_noise_effect(log_influence: ArrayLike, composition: str = "gaussian") -> float:
     """Return the least `noise_effect` that any noise has, in closed form.
 
     ``(sum q**(1/2))**2`` for Gaussian noise, ``(sum q**(1/3))**3`` for Laplace noise.
     """
-    power = cost_power(law) / (2 + cost_power(law))
+    power = cost_power(composition) / (2 + cost_power(composition))
     return float(np.sum(np.exp(power * _finite(log_influence))) ** (1 / power))
 
 
@@ -109,12 +113,12 @@ class NoiseSchedule(BaseEstimator):
     def log_influence(self, n_steps: int) -> Array:
         """Return log q_t for the steps 1..n_steps, up to a constant."""
 
-    def relative(self, n_steps: int, law: str = "gaussian") -> Array:
+    def relative(self, n_steps: int, composition: str = "gaussian") -> Array:
         """Return the relative noise of the steps 1..n_steps, with geometric mean 1."""
-        return influence_to_noise(self.log_influence(n_steps), law)
+        return influence_to_noise(self.log_influence(n_steps), composition)
 
 
-def positive_numbers(values: Any, n_steps: int, who: str) -> Array:
+def positive_numbers(values: object, n_steps: int, who: str) -> Array:
     """Return ``n_steps`` positive, finite numbers as an array, or raise ValueError."""
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (n_steps,) or not ((array > 0) & np.isfinite(array)).all():

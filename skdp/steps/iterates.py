@@ -150,7 +150,7 @@ class IterateAverage:
     ----------
     kind : {"last", "tail", "random"}
         "tail" is the mean of the last ``fraction`` of the iterates; "random" is a uniformly random
-        iterate, which is what theory bounds where the problem is not convex.
+        iterate, whose squared gradient theory bounds where the problem is not convex.
     n_steps : int
         Number of iterates in the run.
     rng : numpy.random.Generator

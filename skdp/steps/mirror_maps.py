@@ -1,4 +1,4 @@
-"""Mirror maps: the distance that suits a constraint set, and the mirror step that it defines."""
+"""Define mirror maps: a distance adapted to a constraint set, and the mirror step for it."""
 
 import math
 from abc import ABC, abstractmethod
@@ -12,8 +12,6 @@ from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex
 # Least weight on a simplex, next to the sum of weights. Steps multiply the weights, so a weight
 # that underflows to 0 would stay there.
 LEAST_WEIGHT = 1e-300
-# How far a start on a simplex is moved to the centre, as weights of 0 would stay there.
-CENTRED = 0.01
 
 
 class MirrorMap(ABC):
@@ -24,16 +22,16 @@ class MirrorMap(ABC):
 
     Attributes
     ----------
-    reach : float
+    unit_norm : float
         Largest L2 norm of a vector of norm 1: a function that is L-smooth in the L2 norm is
-        ``L * reach**2``-smooth in this one (Wang, Ye, Xu 2017, Lemma 5.1, with the radius of a
+        ``L * unit_norm**2``-smooth in this one (Wang, Ye, Xu 2017, Lemma 5.1, with the radius of a
         symmetric set in place of its diameter).
-    spread : float
+    divergence_bound : float
         Bound on ``B(z, start)`` over the set.
     """
 
-    reach: float
-    spread: float
+    unit_norm: float
+    divergence_bound: float
 
     @abstractmethod
     def start(self, size: int) -> Array:
@@ -66,17 +64,17 @@ class Euclidean(MirrorMap):
     """
 
     def __init__(self, constraint: Constraint, unit: float, largest: float) -> None:
-        self._constraint, self.reach = constraint, unit
-        self.spread = 0.5 * (largest / unit) ** 2
+        self._constraint, self.unit_norm = constraint, unit
+        self.divergence_bound = 0.5 * (largest / unit) ** 2
 
     def start(self, size: int) -> Array:
         return self._constraint.project(np.zeros(size))
 
     def step(self, z: Array, slope: Array) -> Array:
-        return self._constraint.project(z - self.reach**2 * slope)
+        return self._constraint.project(z - self.unit_norm**2 * slope)
 
     def width(self, size: int) -> float:
-        return self.reach * math.sqrt(size)
+        return self.unit_norm * math.sqrt(size)
 
 
 class PNorm(MirrorMap):
@@ -103,8 +101,8 @@ class PNorm(MirrorMap):
         self._q = 1.0 + 1.0 / max(math.log(size), 1.0)
         self._p = self._q / (self._q - 1.0)  # the dual exponent
         self._kappa = size ** (2 - 2 / self._q) / ((self._q - 1) * radius**2)
-        self.reach = radius
-        self.spread = 0.5 * self._kappa * radius**2
+        self.unit_norm = radius
+        self.divergence_bound = 0.5 * self._kappa * radius**2
 
     def start(self, size: int) -> Array:
         return np.zeros(size)
@@ -123,16 +121,16 @@ class PNorm(MirrorMap):
             level = float(
                 brentq(lambda at: length(at) - self._radius, 0.0, largest, xtol=1e-15 * largest)
             )
-        found = self._inverse(_shrunk(theta, level))
+        moved = self._inverse(_shrunk(theta, level))
         if level == 0:
-            return found
+            return moved
         # The solution lies on the sphere; rounding may move it off, for steep slopes as far as 0.
-        reached = float(np.abs(found).sum())
-        if not reached > 0:
-            found = np.where(np.abs(theta) == largest, np.sign(theta), 0.0)
-            reached = float(np.abs(found).sum())
-        found /= reached
-        return np.asarray(self._radius * found)
+        norm = float(np.abs(moved).sum())
+        if not norm > 0:
+            moved = np.where(np.abs(theta) == largest, np.sign(theta), 0.0)
+            norm = float(np.abs(moved).sum())
+        moved /= norm
+        return np.asarray(self._radius * moved)
 
     def _gradient(self, v: Array) -> Array:
         return np.asarray(self._kappa * _power(v, self._q))
@@ -158,14 +156,15 @@ class Entropy(MirrorMap):
 
     def __init__(self, total: float, size: int) -> None:
         self._total = total
-        self.reach = total
-        self.spread = math.log(max(size, 2))
+        self.unit_norm = total
+        self.divergence_bound = math.log(max(size, 2))
 
     def start(self, size: int) -> Array:
         return np.full(size, self._total / size)
 
     def interior(self, z: Array) -> Array:
-        return (1 - CENTRED) * z + CENTRED * self.start(len(z))
+        # A hundredth of the way to the centre: steps multiply weights, so those of 0 would stay.
+        return (1 - 0.01) * z + 0.01 * self.start(len(z))
 
     def step(self, z: Array, slope: Array) -> Array:
         with np.errstate(divide="ignore", over="ignore"):

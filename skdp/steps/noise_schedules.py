@@ -1,21 +1,15 @@
-"""Noise schedules by name: how the noise of each step compares with that of the others."""
+"""Define noise schedules: the noise of each step relative to that of the others."""
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._numbers import Array, is_integer, is_real, require, shown
+from skdp.steps import schedules
 from skdp.steps.influence import NoiseSchedule, influence_to_noise, positive_numbers
-from skdp.steps.schedules import (
-    PolynomialStep,
-    StepSchedule,
-    is_named,
-    schedule_by_name,
-    step_sizes,
-)
+from skdp.steps.schedules import Named, PolynomialStep, StepSchedule, step_sizes
 
 
 def powers(gamma: float, n_steps: int) -> Array:
@@ -24,7 +18,7 @@ def powers(gamma: float, n_steps: int) -> Array:
     return np.asarray(math.log(gamma) * steps_left, dtype=np.float64)
 
 
-def check_rates(who: str, gamma: Any, beta: Any) -> None:
+def check_rates(who: str, gamma: object, beta: object) -> None:
     """Raise ValueError unless gamma is a contraction and beta a momentum."""
     require(f"{who}: gamma", gamma, "lie in (0, 1]", is_real(gamma) and 0 < gamma <= 1)
     require(f"{who}: beta", beta, "lie in [0, 1)", is_real(beta) and 0 <= beta < 1)
@@ -179,7 +173,7 @@ class HeavyBallNoise(NoiseSchedule):
         return powers(self.rate**2, n_steps)
 
 
-def _check_conditioning(who: str, kappa: Any, step: Any) -> None:
+def _check_conditioning(who: str, kappa: float, step: float) -> None:
     require(f"{who}: step", step, "lie in (0, 1]", is_real(step) and 0 < step <= 1)
     require(f"{who}: kappa", kappa, "be finite and above step", is_real(kappa) and kappa > step)
     require(f"{who}: kappa", kappa, "be finite and above step", kappa < math.inf)
@@ -267,7 +261,7 @@ class CustomNoise(NoiseSchedule):
     influence : array of shape (n_steps,), callable (t, n_steps) -> float, or float, default=1.0
         Positive weights q_t, of which only the ratios matter. One number stands for equal weights.
     logarithmic : bool, default=False
-        Whether ``influence`` holds log q_t, which does not overflow in long runs.
+        Whether ``influence`` is log q_t, which does not overflow in long runs.
     """
 
     def __init__(
@@ -279,7 +273,7 @@ class CustomNoise(NoiseSchedule):
         self.logarithmic = logarithmic
 
     def log_influence(self, n_steps: int) -> Array:
-        weights: Any = self.influence
+        weights: object = self.influence
         if callable(weights):
             weights = [weights(t, n_steps) for t in range(1, n_steps + 1)]
         elif is_real(weights):
@@ -307,8 +301,15 @@ NOISE_SCHEDULES: dict[str, Callable[..., NoiseSchedule]] = {
 }
 
 
+# What solvers accept as ``noise_schedule``.
+RelativeNoise = NoiseSchedule | Named | ArrayLike
+
+
 def relative_noise(
-    schedule: Any, n_steps: int, law: str = "gaussian", sizes: ArrayLike | None = None
+    schedule: RelativeNoise,
+    n_steps: int,
+    composition: str = "gaussian",
+    sizes: ArrayLike | None = None,
 ) -> Array:
     """Turn a name, a schedule or an array of relative noise into ``n_steps`` positive numbers.
 
@@ -316,27 +317,32 @@ def relative_noise(
     ----------
     schedule : str, tuple (str, dict), NoiseSchedule or array of shape (n_steps,)
     n_steps : int
-    law : {"gaussian", "laplace"}, default="gaussian"
-        Law of the noise.
+    composition : {"gaussian", "laplace"}, default="gaussian"
+        Rule by which costs add up: squares of mu for "gaussian", epsilons for "laplace".
     sizes : array of shape (n_steps,) or None, default=None
         Step sizes of the solver, for a schedule that follows them.
+
+    Returns
+    -------
+    array of shape (n_steps,)
 
     Raises
     ------
     ValueError
         If the name is unknown, or the numbers are not ``n_steps`` positive ones.
     """
-    name = schedule if isinstance(schedule, str) or not is_named(schedule) else schedule[0]
-    if isinstance(name, str) and name not in NOISE_SCHEDULES:
-        known = ", ".join(repr(name) for name in ["auto", *sorted(NOISE_SCHEDULES)])
-        raise ValueError(
-            f"noise_schedule must be one of {known}, a NoiseSchedule or an array of relative "
-            f"noise; got {shown(name)}."
-        )
-    schedule = schedule_by_name("noise_schedule", NOISE_SCHEDULES, schedule)
+    if schedules.is_named(schedule):
+        name = schedule if isinstance(schedule, str) else schedule[0]
+        if name not in NOISE_SCHEDULES:
+            known = ", ".join(repr(name) for name in ["auto", *sorted(NOISE_SCHEDULES)])
+            raise ValueError(
+                f"noise_schedule must be one of {known}, a NoiseSchedule or an array of relative "
+                f"noise; got {shown(name)}."
+            )
+        schedule = schedules.schedule_by_name("noise_schedule", NOISE_SCHEDULES, schedule)
     if isinstance(schedule, StepMatchedNoise) and schedule.steps is None and sizes is not None:
         positive = positive_numbers(sizes, n_steps, "learning_rate")
-        return influence_to_noise(2 * np.log(positive), law)
+        return influence_to_noise(2 * np.log(positive), composition)
     if isinstance(schedule, NoiseSchedule):
-        return positive_numbers(schedule.relative(n_steps, law), n_steps, "noise_schedule")
+        return positive_numbers(schedule.relative(n_steps, composition), n_steps, "noise_schedule")
     return positive_numbers(schedule, n_steps, "noise_schedule")

@@ -4,7 +4,7 @@ import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -233,31 +233,41 @@ STEP_SCHEDULES: dict[str, Callable[..., StepSchedule | AdaptiveStep]] = {
 }
 
 
-def is_named(given: Any) -> bool:
-    """Whether this is a name, or a pair of a name and a dict of arguments."""
+T = TypeVar("T")
+# The name of a schedule, or a pair of a name and its arguments.
+Named = str | tuple[str, dict[str, object]]
+# What solvers accept as ``learning_rate``, beside "auto".
+StepSize = float | Named | StepSchedule | AdaptiveStep
+
+
+def is_named(given: object) -> TypeGuard[Named]:
+    """Return whether this is a name, or a pair of a name and a dict of arguments."""
     if isinstance(given, tuple | list) and len(given) == 2:
         return isinstance(given[0], str) and isinstance(given[1], dict)
     return isinstance(given, str)
 
 
-def schedule_by_name(parameter: str, kinds: Mapping[str, Callable[..., Any]], given: Any) -> Any:
-    """Turn a name, or a name and arguments, into a schedule; return what is neither as it is.
+def schedule_by_name(parameter: str, kinds: Mapping[str, Callable[..., T]], given: Named) -> T:
+    """Make the schedule of a name, or of a name and arguments.
 
     Parameters
     ----------
     parameter : str
         For messages.
     kinds : dict of str to callable
-    given : str, tuple (str, dict) or any
+        Classes of schedules by name.
+    given : str or tuple (str, dict)
         ``"polynomial"``, or ``("polynomial", {"a": 50.0})``.
+
+    Returns
+    -------
+    schedule
 
     Raises
     ------
     ValueError
         If the name is unknown, or takes no such argument.
     """
-    if not is_named(given):
-        return given
     name, arguments = (given, {}) if isinstance(given, str) else given
     if name not in kinds:
         known = ", ".join(repr(word) for word in sorted(kinds))
@@ -275,8 +285,13 @@ def schedule_by_name(parameter: str, kinds: Mapping[str, Callable[..., Any]], gi
     return kinds[name](**arguments)
 
 
-def step_schedule(given: Any) -> Any:
-    """Return the schedule that ``learning_rate`` names, or what it is if it is no name.
+def step_schedule(given: StepSize) -> StepSize:
+    """Return the schedule that ``learning_rate`` names; numbers and schedules are returned as such.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or takes no such argument.
 
     Examples
     --------
@@ -284,11 +299,15 @@ def step_schedule(given: Any) -> Any:
     >>> step_schedule(("polynomial", {"a": 50.0}))
     PolynomialStep(a=50.0)
     """
-    return schedule_by_name("learning_rate", STEP_SCHEDULES, given)
+    return schedule_by_name("learning_rate", STEP_SCHEDULES, given) if is_named(given) else given
 
 
-def step_sizes(schedule: Any, n_steps: int) -> Array:
+def step_sizes(schedule: StepSize, n_steps: int) -> Array:
     """Turn a number, a name or a schedule into an array of ``n_steps`` positive step sizes.
+
+    Returns
+    -------
+    array of shape (n_steps,)
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Empirical-Bayes steps in the eigenbasis of a noisy Gram matrix."""
+"""Shrink Newton steps by empirical Bayes in the eigenbasis of a noisy Gram matrix."""
 
 import math
 from dataclasses import dataclass
@@ -8,9 +8,8 @@ import numpy as np
 from skdp._numbers import Array
 
 # The priors among which the marginal likelihood chooses: variances tau**2 (a_j / a_max)**-power,
-# for each of these powers and this many geometrically spaced values of tau.
+# for each of these powers and 40 geometrically spaced values of tau.
 PRIOR_POWERS = (0.0, 0.5, 1.0)
-N_PRIOR_SIZES = 40
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Spectrum:
 
 
 def spectrum(gram: Array, std: float, known: Array | None = None) -> Spectrum:
-    """Eigendecomposition of a Gram matrix with noise, std on the diagonal, std/sqrt(2) off it.
+    """Decompose a Gram matrix with noise, std on the diagonal, std/sqrt(2) off it.
 
     Parameters
     ----------
@@ -48,16 +47,16 @@ def spectrum(gram: Array, std: float, known: Array | None = None) -> Spectrum:
     values, vectors = np.linalg.eigh(gram if known is None else gram + known)
     noise_norm = std * math.sqrt(2.0 * size)
     largest = max(float(values[-1]), noise_norm, 1e-300)
-    seen = values > max(noise_norm, 1e-13 * size * largest)
-    rest = float(values[~seen].sum()) / max(int((~seen).sum()), 1)
+    significant = values > max(noise_norm, 1e-13 * size * largest)
+    rest = float(values[~significant].sum()) / max(int((~significant).sum()), 1)
     least = max(0.05 * noise_norm, 1e-13 * size * largest)
     most = max(noise_norm, least)
-    values = np.where(seen, values, min(max(rest, least), most))
+    values = np.where(significant, values, min(max(rest, least), most))
     return Spectrum(values, vectors, noise_norm)
 
 
-def bayes_step(found: Spectrum, gradient: Array, std: float, gram_std: float) -> Array:
-    """Posterior mean of ``A^-1 E[gradient]`` under the prior of the largest marginal likelihood.
+def bayes_step(eigen: Spectrum, gradient: Array, std: float, gram_std: float) -> Array:
+    """Return the posterior mean of ``A^-1 E[gradient]`` under the most likely prior.
 
     In the eigenbasis an entry of the gradient has the variance ``a_j**2 pi_j + nu**2``, with prior
     variances ``pi_j = tau**2 (a_j / a_max)**-p`` and ``nu**2 = std**2 + gram_std**2 / 2 sum(pi)``,
@@ -66,7 +65,7 @@ def bayes_step(found: Spectrum, gradient: Array, std: float, gram_std: float) ->
 
     Parameters
     ----------
-    found : Spectrum
+    eigen : Spectrum
         Spectrum of A.
     gradient : array of shape (p, K)
     std : float
@@ -78,30 +77,30 @@ def bayes_step(found: Spectrum, gradient: Array, std: float, gram_std: float) ->
     -------
     array of shape (p, K)
     """
-    turned = found.vectors.T @ gradient
-    values = found.values
+    rotated = eigen.vectors.T @ gradient
+    values = eigen.values
     if std == 0:
-        return np.asarray(found.vectors @ (turned / values[:, None]))
-    steps = np.empty_like(turned)
-    for column in range(turned.shape[1]):
-        steps[:, column] = _shrunk(values, turned[:, column], std, gram_std)
-    return np.asarray(found.vectors @ steps)
+        return np.asarray(eigen.vectors @ (rotated / values[:, None]))
+    steps = np.empty_like(rotated)
+    for column in range(rotated.shape[1]):
+        steps[:, column] = _shrunk(values, rotated[:, column], std, gram_std)
+    return np.asarray(eigen.vectors @ steps)
 
 
-def _shrunk(values: Array, turned: Array, std: float, gram_std: float) -> Array:
+def _shrunk(values: Array, rotated: Array, std: float, gram_std: float) -> Array:
     relative = values / values.max()
     # Sizes of the prior from nothing but noise to nothing but signal in the strongest direction.
-    largest = max(float(np.abs(turned).max()), std) / float(values.min())
-    sizes = np.geomspace(1e-4 * std / float(values.max()), 4 * largest, N_PRIOR_SIZES)
-    best, chosen = -math.inf, np.zeros_like(turned)
+    largest = max(float(np.abs(rotated).max()), std) / float(values.min())
+    sizes = np.geomspace(1e-4 * std / float(values.max()), 4 * largest, 40)
+    best, chosen = -math.inf, np.zeros_like(rotated)
     for power in PRIOR_POWERS:
         shape = relative**-power
         prior = np.square(sizes)[:, None] * shape
         noise = std**2 + 0.5 * gram_std**2 * prior.sum(axis=1, keepdims=True)
         variance = np.square(values) * prior + noise
-        likelihood = -0.5 * (np.log(variance) + np.square(turned) / variance).sum(axis=1)
-        place = int(np.argmax(likelihood))
-        if likelihood[place] > best:
-            best = float(likelihood[place])
-            chosen = values * prior[place] / variance[place] * turned
+        likelihood = -0.5 * (np.log(variance) + np.square(rotated) / variance).sum(axis=1)
+        index = int(np.argmax(likelihood))
+        if likelihood[index] > best:
+            best = float(likelihood[index])
+            chosen = values * prior[index] / variance[index] * rotated
     return chosen

@@ -130,6 +130,15 @@ def test_a_statement_of_nothing():
     assert "  nothing" in str(nothing)
 
 
+def test_a_delta_of_0_has_no_sign():
+    planned = skdp.DPRidge(epsilon=2.0, delta=-0.0).plan(100, 3)
+    budget = skdp.PrivacyBudget(2.0, -0.0)
+    total = compose_statements([planned], -0.0)
+    for statement in (planned, total):
+        assert "(2, 0)-differentially private" in str(statement)
+    assert "-0" not in str([planned.to_dict(), total.to_dict(), budget])
+
+
 def test_blocks_of_two_fits_are_not_taken_for_each_other():
     """A record may lie in the costliest block of each: every fit draws its own division."""
 

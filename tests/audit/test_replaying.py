@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
@@ -14,7 +15,10 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skdp
 from skdp import audit
+from skdp.accounting import Adjacency
 from skdp.audit.fixtures import assert_private  # noqa: F401
+from skdp.audit.neighbours import hostile_pairs
+from skdp.fitting import units
 from skdp.oracle import Solution
 from skdp.oracle.exact_sampling import SystemWords
 from skdp.oracle.noise import SystemSource
@@ -113,7 +117,7 @@ def test_functions_without_names_hide_no_steps_of_a_pipeline(solver):
         skdp.DPRidge(delta=0.0, max_iter=3),
         skdp.DPStandardScaler(),
         make_pipeline(skdp.DPStandardScaler(), skdp.DPRidge(**FEW)),
-        OneVsRestClassifier(skdp.DPLogisticRegression(**FEW)),
+        OneVsRestClassifier(skdp.DPLogisticRegression(classes=[0, 1], **FEW)),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -141,6 +145,26 @@ def test_an_estimator_that_is_no_private_one_is_refused():
 def test_without_noise_there_is_nothing_to_audit():
     with pytest.raises(ValueError, match="epsilon is infinite"):
         audit.replay(skdp.DPRidge(epsilon=np.inf))
+
+
+def test_a_warning_about_the_weight_of_one_class_is_found(monkeypatch):
+    model = skdp.DPLogisticRegression(**FEW)
+    assert audit.replay(model).ok
+    monkeypatch.setattr(units.np, "errstate", lambda **options: contextlib.nullcontext())
+    report = audit.replay(model)
+    assert not report.ok
+    assert "record of a heavy class" in str(report)
+
+
+def test_persons_are_known_by_labels_without_an_order():
+    rng = np.random.default_rng(0)
+    labels = [frozenset({f"member {k // 3}", k // 3}) for k in range(60)]
+    X, y = rng.standard_normal((60, 4)), rng.standard_normal(60)
+    pairs = [*hostile_pairs(skdp.DPRidge(), X, y, Adjacency.ZERO_OUT, labels)]
+    whole = [pair for pair in pairs if "in parts" not in pair.name]  # one row of a person alone
+    assert {int((pair.neighbour["sample_weight"] == 0).sum()) for pair in whole} == {3}
+    report = audit.replay(skdp.DPRidge(**FEW), X, y, neighbours=pairs[:2], groups=labels)
+    assert report.ok
 
 
 def test_noise_that_is_drawn_too_small_is_found(monkeypatch):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import held_out_verdict, table
+from benchmarks import held_out_verdict, results_file, table
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +32,10 @@ def test_the_page_is_that_of_the_results(page, rows):
     for name, text in page.texts(rows, others).items():
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, name
     readme = page.README.read_text(encoding="utf-8")
-    assert page.with_figures(readme, page.readme(rows)) == readme
+    assert page.with_figures(readme, page.SUMMARY_MARK, page.readme(rows)) == readme
+    demo = page.demo(results_file.read(page.DEMO)[1])
+    assert page.with_figures(readme, page.DEMO_MARK, demo) == readme
+    assert readme.count(demo) == 1
 
 
 def test_every_data_set_has_a_picture(page, rows):

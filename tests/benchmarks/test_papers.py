@@ -1,26 +1,21 @@
-"""The network of the papers' experiments clips what it says, and costs what it says."""
+"""The papers' experiments: their network, their verdicts, and what is skipped without data."""
 
 from __future__ import annotations
 
 import importlib
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from benchmarks import registry
+from benchmarks.papers import h22_network, k22, report
 
 
 @pytest.fixture
 def network(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT))
-    module = importlib.import_module("benchmarks.papers.h22_network")
-    monkeypatch.setattr(module, "HIDDEN", 7)
-    yield module
-    for name in [name for name in sys.modules if name.startswith("benchmarks.papers")]:
-        sys.modules.pop(name)
+    monkeypatch.setattr(h22_network, "HIDDEN", 7)
+    return h22_network
 
 
 def loss_of_one(net, x, y, inner, outer):
@@ -62,3 +57,41 @@ def test_both_schedules_cost_the_budget(network):
     for _, _, _, multipliers in network.schedules():
         printed, exact = network.cost(multipliers)
         assert exact < printed <= 4.0 + 1e-3
+
+
+@pytest.mark.parametrize("name", ["h22_network", "wu21_network", "w17_passes"])
+def test_an_experiment_without_the_shared_data_is_skipped(name, monkeypatch, tmp_path, capsys):
+    """As in a clone: the reason is printed, no verdict is reached and no file is written."""
+    module = importlib.import_module(f"benchmarks.papers.{name}")
+
+    def not_fetched(**options):
+        raise OSError
+
+    def other_part(found):
+        found.add(part="influence", step="1", influence="1", influence_error="1", slope="1")
+
+    monkeypatch.setattr("benchmarks.papers.w17.fetch_covtype", not_fetched)
+    monkeypatch.setattr(registry, "SHARED", tmp_path / "nowhere")
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    if "influence" in module.PARTS:  # needs no data, but time
+        monkeypatch.setitem(module.PARTS, "influence", other_part)
+    module.main([])
+    printed = capsys.readouterr().out
+    assert "is not here: the shared data folder is absent" in printed
+    assert "There is no verdict: parts are missing." in printed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_best_length_averages_draws_of_the_same_run():
+    """Three caps T that give the same run are one length; the least of its draws is no estimate."""
+    found = {
+        ("gd", 100): (0.030, 0.001, 100),
+        ("gd", 200): (0.025, 0.004, 200),
+        ("gd", 500): (0.080, 0.020, 500),
+        ("nesterov_opt", 100): (0.033, 0.002, 100),
+        ("nesterov_opt", 200): (0.020, 0.003, 106),
+        ("nesterov_opt", 500): (0.034, 0.004, 106),
+    }
+    best = k22.with_best_length(found)
+    assert best["gd"] == (0.025, 0.004)
+    assert best["nesterov_opt"] == pytest.approx((0.027, 0.0025))

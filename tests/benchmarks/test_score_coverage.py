@@ -51,13 +51,27 @@ def test_scores_are_covered(name):
     assert line["silent"] < 0.2
 
 
+@pytest.mark.parametrize(("kind", "name"), [("even", "f1"), ("student", "r2")])
+def test_population_scores_are_covered(kind, name, monkeypatch):
+    """Next to no noise: intervals of the same rows would nearly never reach the population's score.
+
+    Its score is that of many more rows than the intervals are made of.
+    """
+    monkeypatch.setattr(score_coverage, "POPULATION", 50_000)
+    score_coverage.population_score.cache_clear()
+    line = score_coverage.measure(kind, 300, name, 1e3, 60, "population")
+    score_coverage.population_score.cache_clear()
+    assert line["coverage"] > 0.85
+    assert line["silent"] == 0
+
+
 def test_a_run_is_taken_up_again(tmp_path, capsys):
     path = tmp_path / "scores.csv"
     for _ in range(2):
-        score_coverage.run(path, "a command", 3, [1.0], ["r2"])
+        score_coverage.run(path, "a command", 3, [1.0], ["rows", "r2"])
         assert len(results_file.read(path)[1]) == 6
     capsys.readouterr()
-    score_coverage.run(path, "a command", 3, [1.0], ["r2"])
+    score_coverage.run(path, "a command", 3, [1.0], ["rows", "r2"])
     assert capsys.readouterr().out == ""
     assert score_coverage.verdict(path)[0].startswith("6 metrics")
 

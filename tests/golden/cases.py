@@ -10,6 +10,7 @@ lists the cases that differ from it in any bit (names of releases excepted) on o
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import warnings
 from collections.abc import Mapping
@@ -23,7 +24,8 @@ from skdp.metrics import evaluate
 from skdp.model_selection import DPSearchCV
 
 TARGET = Path(__file__).parent / "golden.json"
-LINEAR, RIDGE, LOGISTIC = skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression
+LINEAR, RIDGE = skdp.DPLinearRegression, skdp.DPRidge
+LOGISTIC = functools.partial(skdp.DPLogisticRegression, classes=[0, 1])
 NUMBERS = ("coef_", "intercept_", "mean_", "scale_", "low_", "high_", "row_bound_", "n_iter_")
 NUMBERS += (
     "n_gradients_",
@@ -52,7 +54,7 @@ KINDS = {
     "linear": (LINEAR, (X, Y)),
     "ridge": (RIDGE, (X, Y)),
     "logistic": (LOGISTIC, (X, LABELS)),
-    "three classes": (LOGISTIC, (X, SEVERAL)),
+    "three classes": (functools.partial(LOGISTIC, classes=[0, 1, 2]), (X, SEVERAL)),
 }
 BALL = {"constraint": "l2_ball", "radius": 2.0}
 
@@ -74,7 +76,6 @@ SOLVERS = [
     ("adassp", "linear", "zero_out", "auto", {}),
     ("adp_sgd", "logistic", "replace_one", "auto", {}),
     ("boosted_ssp", "ridge", "zero_out", "none", {}),
-    ("fold_moments", "ridge", "replace_one", "auto", {}),
     ("gd", "three classes", "zero_out", "auto", {}),
     ("gd", "linear", "replace_one", "none", {}),
     ("heavy_ball", "ridge", "replace_one", "auto", {}),
@@ -125,6 +126,7 @@ def cases():
     yield "l1, zero_out", fitted(LOGISTIC, X, LABELS, l1_ratio=1.0, **zero_out)
     recalibrated = {"calibration": "private", "solver": "gd", **replace_one}
     yield "calibrated, replace_one", fitted(LOGISTIC, X, LABELS, **recalibrated)
+    yield "ridge_cv, replace_one", fitted(skdp.DPRidgeCV, X, Y, epsilon=2.0, **replace_one)
     yield "scaler, zero_out", fitted(skdp.DPStandardScaler, X, **zero_out)
     sparse_rows = sparse.csr_array(X)
     yield "sparse scaler, replace_one", fitted(skdp.DPStandardScaler, sparse_rows, **replace_one)

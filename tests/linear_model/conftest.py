@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 import skdp
@@ -35,9 +37,13 @@ def asked(monkeypatch):
     ids=lambda cls: cls.__name__,
 )
 def case(request, classification, regression):
-    """An estimator class and data that suit it."""
+    """An estimator class, with its labels declared, and data that suit it."""
     is_classifier = request.param is skdp.DPLogisticRegression
     X, y = classification if is_classifier else regression
     if issubclass(request.param, skdp.DPElasticNet):
         y = 100 * y  # in smaller units, alpha=1 leaves no coefficient
-    return request.param, X, y
+    estimator = request.param
+    if is_classifier:
+        estimator = partial(estimator, classes=[0, 1])
+        estimator.__name__, estimator.__doc__ = request.param.__name__, request.param.__doc__
+    return estimator, X, y

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -19,7 +20,7 @@ from skdp.stages.recalibration import (
     Recalibration,
 )
 
-LOGISTIC = skdp.DPLogisticRegression
+LOGISTIC = functools.partial(skdp.DPLogisticRegression, classes=[0, 1])
 
 
 def is_calibrated(**parameters):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 
 import numpy as np
@@ -64,7 +65,8 @@ def recorded(estimator):
     return estimator, recorder
 
 
-CLASSIFIER, REGRESSOR = skdp.DPLogisticRegression, skdp.DPRidge
+CLASSIFIER = functools.partial(skdp.DPLogisticRegression, classes=[0, 1])
+REGRESSOR = skdp.DPRidge
 
 
 @pytest.mark.parametrize("solver", ["auto", *sorted(available())])

@@ -80,7 +80,7 @@ DECLARED = {
     (name, "linear"): {"strong_convexity": 0.5}
     for name in ("heavy_ball", "nesterov", "multistage_nesterov")
 }
-LEAST_SQUARES = {"adassp", "boosted_ssp", "fold_moments"}
+LEAST_SQUARES = {"adassp", "boosted_ssp"}
 REASONS = {(name, "logistic"): "needs quadratic_loss" for name in LEAST_SQUARES}
 REASONS[("objective_perturbation", "linear")] = "needs bounded_residual"
 REASONS[("objective_perturbation", "ridge")] = "needs bounded_residual"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -23,7 +24,7 @@ def test_coefficients_lie_in_the_set(name, radius, regression, classification):
     for model, data in (
         (skdp.DPLinearRegression, regression),
         (skdp.DPRidge, regression),
-        (skdp.DPLogisticRegression, classification),
+        (functools.partial(skdp.DPLogisticRegression, classes=[0, 1]), classification),
     ):
         fitted = model(
             constraint=name, radius=radius, scaling="none", noise_source="seeded", random_state=0

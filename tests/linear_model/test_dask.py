@@ -52,14 +52,33 @@ def test_arrays(client):
 def test_data_frames(client):
     frame = dask.dataframe.from_pandas(FRAME, npartitions=4)
     labels = dask.dataframe.from_pandas(pd.Series(LABELS), npartitions=4)
-    found = seeded(skdp.DPLogisticRegression, solver="whitened").fit(frame, labels)
-    expected = seeded(skdp.DPLogisticRegression, solver="whitened").fit(FRAME, LABELS)
+    found = seeded(skdp.DPLogisticRegression, classes=["n", "p"], solver="whitened").fit(
+        frame, labels
+    )
+    expected = seeded(skdp.DPLogisticRegression, classes=["n", "p"], solver="whitened").fit(
+        FRAME, LABELS
+    )
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
     assert list(found.feature_names_in_) == list("abcd")
     for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
         answer = getattr(found, method)(frame)
         assert dask.is_dask_collection(answer)
         assert np.array_equal(answer.compute(), getattr(found, method)(FRAME))
+
+
+def test_a_filter_may_leave_partitions_empty(client):
+    kept = np.flatnonzero((X[:, 0] > 0) & (np.arange(2000) >= 700))
+    frame = dask.dataframe.from_pandas(FRAME.assign(y=Y, label=LABELS), npartitions=6)
+    frame = frame[(frame.a > 0) & (frame.index >= 700)]
+    for columns, target, model in (
+        (Y, "y", skdp.DPRidge),
+        (LABELS, "label", skdp.DPLogisticRegression),
+    ):
+        found = seeded(model).fit(frame[list("abcd")], frame[target])
+        expected = seeded(model).fit(FRAME.iloc[kept], columns[kept])
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
+        answer = found.predict(frame[list("abcd")]).compute()
+        assert np.array_equal(answer, found.predict(FRAME.iloc[kept]))
 
 
 def test_a_worker_that_is_lost_costs_nothing_more(client):

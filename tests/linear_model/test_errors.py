@@ -41,7 +41,10 @@ SHARED = [
         "delta=0 asks for pure differential privacy.*Solvers that can",
     ),
     ({"delta": 0, "solver": "residual_budget"}, "pure differential privacy.*Solvers that can"),
-    ({"solver": "newton-cg"}, r"solver must be one of 'auto', .*'gd'.*; got 'newton-cg'"),
+    (
+        {"solver": "newton-cg"},
+        r"solver must be 'auto', .*; got 'newton-cg'.*\nSolvers:\ngd: .*\nwhitened: ",
+    ),
     ({"solver": 3}, "solver must be a name or a Solver"),
     ({"accountant": "moments"}, r"accountant must be one of 'auto', .*'gdp'.*; got 'moments'"),
     ({"noise_schedule": "cosine"}, r"noise_schedule must be one of 'auto', .*'uniform'"),

@@ -32,6 +32,8 @@ def fitted(model, X=None, y=None, **parameters):
     if X is None:
         X, y = data_for(model)
     parameters = {"noise_source": "seeded", "random_state": 3, "epsilon": 3.0, **parameters}
+    if model is skdp.DPLogisticRegression:
+        parameters = {"classes": ["no", "yes"], **parameters}
     return model(inference="coefficients", **parameters).fit(X, y)
 
 

@@ -125,7 +125,7 @@ def test_it_comes_before_any_budget_is_spent(classification):
     X, y = classification
     budget = skdp.PrivacyBudget(epsilon=1.0, delta=1e-5)
     solver = GradientDescent(max_iter=300, batch_size=1)
-    model = skdp.DPLogisticRegression(solver=solver, budget=budget, epsilon=0.5)
+    model = skdp.DPLogisticRegression(classes=[0, 1], solver=solver, budget=budget, epsilon=0.5)
     many = np.tile(X, (20, 1)), np.tile(y, 20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -13,9 +13,16 @@ import pytest
 from scipy import sparse
 
 import skdp
+from skdp.fitting import partitions
 from skdp.fitting.partitions import ParquetColumns
+from skdp.oracle.noise import SystemSource
 from skdp.oracle.scaling import Scaling
-from skdp.oracle.sources.partitioned import PartitionedSource, SumTask, require_few_partitions
+from skdp.oracle.sources.partitioned import (
+    PartitionedSource,
+    PartitionSum,
+    SumTask,
+    require_few_partitions,
+)
 from skdp.oracle.sources.records import MAX_PARTS
 
 RNG = np.random.default_rng(0)
@@ -58,6 +65,8 @@ class Pickled(skdp.Partitions):
 
 
 def seeded(model, **options):
+    if model is skdp.DPLogisticRegression:
+        options = {"classes": ["n", "p"], **options}
     return model(noise_source="seeded", random_state=3, **options)
 
 
@@ -182,7 +191,7 @@ class Summands(skdp.Partitions):
         self._n_partitions = n_partitions
 
     def run(self, task, spread=map):
-        return (Additions(0) for _ in range(self._n_partitions))
+        return (PartitionSum(1, Additions(0)) for _ in range(self._n_partitions))
 
 
 @pytest.mark.parametrize("n_partitions", [1, 2, 3, 40, 1000, 2**16 - 1, 2**16])
@@ -190,7 +199,7 @@ def test_sums_make_no_more_additions_than_are_charged(n_partitions):
     """In memory there are as many as parts, and twice as many are charged for in every sum."""
     require_few_partitions(n_partitions)
     task = SumTask(None, None, 0.0, Scaling())
-    found = PartitionedSource(Summands(n_partitions), 10, task).total(len)
+    found = PartitionedSource(Summands(n_partitions), [1] * n_partitions, task).total(len)
     assert int(found) <= 2 * MAX_PARTS
     with pytest.raises(ValueError, match="too finely"):
         require_few_partitions(2**16 + 1)
@@ -211,7 +220,10 @@ def test_tables_of_any_size_are_taken_in_chunks_of_the_usual_size(n_features, n_
         (lambda: skdp.Chunks(X, Y, 0), "rows_at_once"),
         (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), Y), "leave y out"),
         (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), sample_weight=Y), "sample_weight"),
-        (lambda: skdp.DPLogisticRegression().fit(skdp.Chunks(X, 0 * Y)), "2 classes|at least 2"),
+        (
+            lambda: skdp.DPLogisticRegression(epsilon=np.inf).fit(skdp.Chunks(X, 0 * Y)),
+            "2 classes|at least 2",
+        ),
     ],
 )
 def test_wrong_partitions_are_refused(given, match):
@@ -231,3 +243,119 @@ def test_parquet_files_are_read_by_row_groups(tmp_path):
     found = seeded(skdp.DPLogisticRegression).fit(skdp.Chunks(columns, target, 700))
     expected = seeded(skdp.DPLogisticRegression).fit(X, LABELS)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
+
+
+UNREADABLE = {
+    "undeclared label": (lambda: skdp.DPLogisticRegression(classes=["n", "q"]), LABELS, "declared"),
+    "numbers for text": (lambda: skdp.DPLogisticRegression(classes=["n", "p"]), Y > 0, "as they a"),
+    "text in targets": (
+        skdp.DPRidge,
+        np.where(Y > 0, "SECRET", "1").astype(object),
+        "y holds text",
+    ),
+    "infinite target": (skdp.DPRidge, np.where(Y > 3, np.inf, Y).astype(object), "infinity"),
+    "text for numbers": (skdp.DPLogisticRegression, LABELS, "must be alike"),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_targets_are_checked_before_the_charge(kind):
+    make, targets, match = UNREADABLE[kind]
+    rows = Pickled((X[:1000], targets[:1000]), (X[1000:], targets[1000:]))
+    if kind == "text for numbers":  # labels are read from the rows, and differ in their type
+        rows = Pickled((X[:1000], (Y > 0)[:1000].astype(int)), (X[1000:], LABELS[1000:]))
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=match) as refusal:
+            make().fit(rows)
+        assert budget.n_fits == 0
+    assert "SECRET" not in str(refusal.value)
+    assert "spent" not in str(refusal.value)
+
+
+class LaterPasses(Pickled):
+    """From the second pass on, other rows come."""
+
+    def __init__(self, change, *pairs):
+        super().__init__(*pairs)
+        self._passes, self._change = 0, change
+
+    def run(self, task, spread=map):
+        self._passes += 1
+        if self._passes > 1:
+            self._pairs = self._change(self._pairs)
+        return super().run(task, spread)
+
+
+HALVES = (X[:1000], Y[:1000]), (X[1000:], Y[1000:])
+CHANGES = {
+    "every row twice": lambda pairs: [(np.r_[X, X], np.r_[y, y]) for X, y in HALVES],
+    "a partition twice": lambda pairs: (*HALVES, HALVES[0]),
+    "one in place of two": lambda pairs: ((X[:1500], Y[:1500]), (X[:500], Y[:500])),
+    "a row more": lambda pairs: (HALVES[0], (np.r_[X[1000:], X[:1]], np.r_[Y[1000:], Y[:1]])),
+    "a partition is lost": lambda pairs: HALVES[:1],
+    "a partition is empty": lambda pairs: (HALVES[0], (X[:0], Y[:0])),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_other_numbers_of_rows_in_later_passes_are_refused_before_any_noise(kind, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(SystemSource, "gaussian", lambda *figures: drawn.append(figures))
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=r"read the same rows.*budget of this fit is spent"):
+            skdp.DPRidge().fit(LaterPasses(CHANGES[kind], *HALVES))
+        assert budget.n_fits == 1
+    assert not drawn
+
+
+@pytest.mark.parametrize("name", ["default", "sparse", "two targets", "labels", "whitened", "pure"])
+def test_partitions_that_a_filter_emptied_change_nothing(name):
+    model, options, rows, targets = CASES[name]
+    parts = [slice(0, 0), slice(0, 1000), slice(1000, 1000), slice(1000, 2000)]
+    pairs = [(rows[part], targets[part]) for part in parts]
+    pairs[2] = (np.zeros((0, 7)), pairs[2][1].astype(object))  # nothing is known of its columns
+    found = seeded(model, **options).fit(Pickled(*pairs))
+    expected = seeded(model, **options).fit(Pickled(pairs[1], pairs[3]))
+    assert np.array_equal(found.coef_, expected.coef_)
+    assert found.privacy_ == expected.privacy_
+
+
+def test_partitions_without_any_rows_are_refused():
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=r"DPRidge: there are no rows. Nothing was released"):
+            skdp.DPRidge().fit(Pickled((X[:0], Y[:0]), (X[:0], Y[:0])))
+        assert budget.n_fits == 0
+
+
+def test_a_block_without_rows_is_predicted():
+    model = seeded(skdp.DPLogisticRegression).fit(X, LABELS)
+    like = model.predict(X[:1])[:0]
+    for block in (X[:0], pd.DataFrame(X[:0]), sparse.csr_array(X[:0])):
+        answer = partitions._of_block(type(model).predict, model, block, like)
+        assert (answer.shape, answer.dtype) == ((0,), model.predict(X).dtype)
+    assert partitions._of_block(type(model).predict, model, X, like).shape == (2000,)
+
+
+def test_a_first_pass_that_fails_quotes_nothing():
+    rows = Pickled((X, Y), lost_after=0)
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(RuntimeError, match=r"ConnectionError. Nothing was released") as failure:
+            skdp.DPRidge().fit(rows)
+        assert budget.n_fits == 0
+    assert str(SECRET) not in str(failure.value)
+    assert failure.value.__suppress_context__
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, KeyError])
+@pytest.mark.parametrize("where", ["X", "y"])
+@pytest.mark.parametrize("model", [skdp.DPRidge, skdp.DPLogisticRegression])
+def test_the_error_of_a_cell_in_a_chunk_is_not_quoted(model, where, error):
+    def fail(*cells):
+        raise error(f"cell is {SECRET}")
+
+    cell = type("Cell", (), {"__float__": fail, "__eq__": fail, "__hash__": None})()
+    given = {"X": X.astype(object), "y": (Y > 0).astype(object)}
+    given[where].flat[1500] = cell
+    with pytest.raises(ValueError, match=model.__name__) as refusal:
+        model().fit(skdp.Chunks(given["X"], given["y"], 700))
+    assert str(SECRET) not in str(refusal.value)

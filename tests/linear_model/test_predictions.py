@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,8 +18,8 @@ BINARY, SEVERAL, TARGETS = (
     load(return_X_y=True) for load in (load_breast_cancer, load_iris, load_diabetes)
 )
 KINDS = {
-    "two classes": (skdp.DPLogisticRegression, *BINARY),
-    "three classes": (skdp.DPLogisticRegression, *SEVERAL),
+    "two classes": (partial(skdp.DPLogisticRegression, classes=[0, 1]), *BINARY),
+    "three classes": (partial(skdp.DPLogisticRegression, classes=[0, 1, 2]), *SEVERAL),
     "ridge": (skdp.DPRidge, *TARGETS),
     "lasso": (skdp.DPLasso, *TARGETS),
     "elastic net": (skdp.DPElasticNet, *TARGETS),

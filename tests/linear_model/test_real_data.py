@@ -43,7 +43,7 @@ def test_adult(adult, epsilon, least, most_loss):
     scores, losses = [], []
     for seed in range(RUNS):
         model = skdp.DPLogisticRegression(
-            epsilon=epsilon, noise_source="seeded", random_state=seed
+            classes=np.unique(y_test), epsilon=epsilon, noise_source="seeded", random_state=seed
         ).fit(X_train, y_train)
         scores.append(model.score(X_test, y_test))
         losses.append(log_loss(y_test, model.predict_proba(X_test)))

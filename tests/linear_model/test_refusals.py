@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,6 +71,93 @@ def test_the_error_of_a_cell_is_not_quoted(regression, grouped):
         skdp.DPRidge().fit(X, y, groups=groups)
     assert "0x" not in str(refusal.value)
     assert refusal.value.__suppress_context__
+
+
+def raising(method, error):
+    def fail(*cells):
+        raise error(f"cell is {SECRET}")
+
+    others = {"__float__": lambda self: 1.0, "__hash__": lambda self: 1}
+    return type("Cell", (), others | {method: fail})()
+
+
+class OwnError(Exception):
+    """Neither numpy nor scikit-learn knows it, and its text has an error of its own."""
+
+    def __str__(self):
+        raise RuntimeError(self.args[0])
+
+
+ERRORS = [ValueError, TypeError, KeyError, OverflowError, MemoryError, StopIteration, OwnError]
+CELLS = {
+    "signalling Decimal": Decimal("sNaN"),
+    **{f"__float__ raises {error.__name__}": raising("__float__", error) for error in ERRORS},
+    **{f"{name} raises": raising(name, ValueError) for name in ("__eq__", "__ne__", "__array__")},
+}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_no_error_of_a_cell_comes_through(cell, regression):
+    X, y = regression
+    labels = (y > 0).astype(int)
+    rows, ones = X.astype(object), np.ones(len(y)).astype(object)
+    rows[7, 2] = ones[7] = CELLS[cell]
+    targets, marked = y.astype(object), labels.astype(object)
+    targets[7] = marked[7] = CELLS[cell]
+    logistic, declared = skdp.DPLogisticRegression, skdp.DPLogisticRegression(classes=[0, 1])
+    frame = pd.DataFrame(rows).add_prefix("column ").assign(text="SECRET")
+    tabular = skdp.DPTabularPreprocessor(categories={2: [1, 2]})
+    refusals = []
+    with skdp.PrivacyBudget(50.0, 1e-5) as budget:
+        for run in (
+            lambda: skdp.DPRidge().fit(rows, y),
+            lambda: skdp.DPRidge().fit(frame, y),
+            lambda: skdp.DPRidge().fit(X, targets),
+            lambda: skdp.DPRidge().fit(X, y, ones),
+            lambda: skdp.DPRidge().fit(rows, y, groups=labels),
+            lambda: logistic().fit(X, marked),
+            lambda: declared.fit(X, marked),
+            lambda: skdp.DPStandardScaler().fit(rows),
+            lambda: tabular.fit_transform(rows),
+        ):
+            before = budget.n_fits
+            try:
+                run()
+            except (ValueError, MemoryError) as refusal:
+                refusals.append((refusal, budget.n_fits - before))
+    assert len(refusals) > 1
+    for refusal, charged in refusals:
+        assert not charged
+        assert str(SECRET) not in str(refusal)
+        assert "SECRET" not in str(refusal)
+        assert refusal.__suppress_context__ or refusal.__context__ is None
+
+
+def test_a_target_that_is_no_array_is_not_quoted(regression):
+    with pytest.raises(ValueError, match="one entry for each row") as refusal:
+        skdp.DPRidge().fit(regression[0], np.array(SECRET))
+    assert "987" not in str(refusal.value)
+
+
+def test_what_scikit_learn_says_comes_through(regression):
+    """Its own refusals quote shapes, which are public without groups, and no cells."""
+    X, y = regression
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        skdp.DPRidge().fit(X, y[:-1])
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        skdp.DPLogisticRegression().fit(X, y)
+
+
+def test_a_heavy_record_does_not_show_its_class(classification):
+    X, y = classification
+    for record in (np.argmin(y), np.argmax(y)):
+        weights = np.ones(len(y))
+        weights[record] = 1e308
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            skdp.DPLogisticRegression(epsilon=50.0, class_weight={y.min(): 1, y.max(): 10}).fit(
+                X, y, weights
+            )
 
 
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame])

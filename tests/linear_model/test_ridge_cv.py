@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import skdp
 from replays import data_for, each_row_once, neighbours
 from skdp.accounting import Adjacency
-from skdp.solvers.fold_moments import FoldMoments
+from skdp.solvers.core.fold_moments import FoldMoments
 
 ALPHAS = (0.1, 10.0, 1000.0)
 

@@ -72,11 +72,13 @@ def test_what_is_assumed_is_said(classification):
     X, y = classification
 
     def said(**parameters):
-        return " ".join(skdp.DPLogisticRegression(**parameters).fit(X, y).privacy_.assumptions)
+        given = {"classes": [0, 1], **parameters}
+        return " ".join(skdp.DPLogisticRegression(**given).fit(X, y).privacy_.assumptions)
 
     assert "n = 400, is public" in said()
-    assert "taken from y" in said()
-    assert "as declared" in said(classes=[0, 1])
+    with pytest.warns(skdp.PrivacyWarning, match="classes="):
+        assert "taken from y" in said(classes=None)
+    assert "as declared" in said()
     assert "data_norm = 3" in said(data_norm=3.0)
     assert "seed" not in said()
     assert "seed" not in said(random_state=0)

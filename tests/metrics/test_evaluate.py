@@ -150,6 +150,38 @@ def test_sampling_is_told_apart_from_noise(two_classes):
     assert high - low == pytest.approx(2 * stats.norm.ppf(0.95) * score.sampling_std)
 
 
+def test_shares_and_f1_have_the_sampling_errors_of_the_delta_method(two_classes):
+    """F1 counts true positives twice: its variance is F (1 - F) (2 - F) over what it divides by."""
+    model, X, y = two_classes
+    scores = exact(model, X, y, ["precision", "recall", "f1"])
+    truth, predicted = y == "yes", model.predict(X) == "yes"
+    n_true, n_predicted = truth.sum(), predicted.sum()
+    for name, denominator in (("precision", n_predicted), ("recall", n_true)):
+        value = scores[name].value
+        expected = math.sqrt(value * (1 - value) / denominator)
+        assert scores[name].sampling_std == pytest.approx(expected), name
+    f1 = scores["f1"].value
+    expected = math.sqrt(f1 * (1 - f1) * (2 - f1) / (n_true + n_predicted))
+    assert scores["f1"].sampling_std == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("errors", ["standard_normal", "standard_t", "standard_exponential"])
+def test_r2_has_the_sampling_error_of_the_delta_method(rng, errors):
+    """The standard error of what each row adds to the ratio, for errors of any distribution."""
+    X = rng.standard_normal((20_000, 2))
+    noise = getattr(rng, errors)(*([2.5] if errors == "standard_t" else []), size=len(X))
+    y = 3.0 + X @ [1.0, -1.0] + noise - noise.mean()
+    model = LinearRegression().fit(X, y)
+    score = exact(model, X, y, "r2", target_range=(-7.0, 11.0))["r2"]
+    cut, residuals = np.clip(y, -7, 11), np.clip(y, -7, 11) - np.clip(model.predict(X), -7, 11)
+    influence = np.clip(residuals, -9, 9) ** 2 - (1 - score.value) * (cut - cut.mean()) ** 2
+    expected = influence.std() / cut.var() / math.sqrt(len(X))
+    assert score.sampling_std == pytest.approx(expected, rel=2e-3)
+    of_normal_errors = 2 * math.sqrt(score.value / len(X)) * (1 - score.value)
+    ratio = score.sampling_std / of_normal_errors
+    assert ratio == pytest.approx(1, abs=0.05) if errors == "standard_normal" else ratio > 1.1
+
+
 # ---------------------------------------------------------------- with noise
 
 

@@ -231,6 +231,21 @@ def test_mutants_are_caught(replay, leak, rng, monkeypatch, name):
         check(replay, "logistic", ["roc_auc", "neg_log_loss"], Adjacency.REPLACE_ONE, rng)
 
 
+def test_weights_from_exact_means_are_caught(replay, leak, rng, monkeypatch):
+    """What weighs a row's part in R2 must follow from the answers on the means, not from rows."""
+    request = stage._mean_square_influence
+
+    def exact(oracle, means, columns, share):
+        if not oracle.is_rehearsal:
+            found = [UnitSum(column).total(oracle._source, oracle._context) for column in columns]
+            means = stage.R2Means(*(stage.NoisyMean(float(sum_[0]) / 60, 0.0) for sum_ in found))
+        return request(oracle, means, columns, share)
+
+    monkeypatch.setattr(stage, "_mean_square_influence", exact)
+    with pytest.raises(leak):
+        check(replay, "linear", "r2", Adjacency.REPLACE_ONE, rng, target_range=(-4.0, 4.0))
+
+
 def test_a_model_whose_warnings_pass_is_caught(replay, leak, rng, monkeypatch):
     monkeypatch.setattr(
         facts, "predictions", lambda model, method, rows: getattr(model, method)(rows.X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -105,7 +106,7 @@ def test_mutants_are_caught(regression, monkeypatch, mutant):
 
 def test_means_over_folds(classification):
     X, y = classification
-    model = skdp.DPLogisticRegression(max_iter=5)
+    model = skdp.DPLogisticRegression(classes=[0, 1], max_iter=5)
     names = ["accuracy", "neg_log_loss", "confusion_matrix"]
     found = seeded(model, X, y, names, cv=3, epsilon=30.0)
     assert list(found.scores) == names[:2]
@@ -179,6 +180,72 @@ def test_labels_that_cannot_be_sorted(classification, run):
     y[3] = "cell"
     with pytest.raises(ValueError, match=r"cannot be sorted together. Nothing was released"):
         run(skdp.DPLogisticRegression(), X, y)
+
+
+def raising(*methods):
+    """A cell of 1.0 that says what it holds where it is compared."""
+
+    def fail(*cells):
+        raise KeyError("SECRET")
+
+    content = {"__float__": lambda self: 1.0, "__hash__": lambda self: 1}
+    return type("Cell", (), content | dict.fromkeys(methods, fail))()
+
+
+@pytest.mark.parametrize("run", [dp_cross_validate, search])
+@pytest.mark.parametrize(
+    "cell",
+    [Decimal("sNaN"), raising("__lt__"), raising("__eq__"), raising("__ne__"), raising("__hash__")],
+    ids=["signalling", "lt", "eq", "ne", "hash"],
+)
+@pytest.mark.parametrize(
+    "model",
+    [skdp.DPRidge, skdp.DPLogisticRegression, partial(skdp.DPLogisticRegression, classes=[0, 1])],
+)
+def test_cells_with_code_of_their_own_are_refused_before_the_charge(
+    classification, run, cell, model
+):
+    X, y = classification
+    y = y.astype(object)
+    y[:] = cell
+    y[3] = 0
+    with skdp.PrivacyBudget(5.0, 1e-6) as budget:
+        with pytest.raises(ValueError, match=r"\by\b.*Nothing was released") as refusal:
+            run(model(), X, y)
+        assert budget.n_fits == 0
+    assert "SECRET" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("run", [dp_cross_validate, search])
+def test_numbers_among_objects_are_refused_before_the_charge(regression, run):
+    """Fits would take them, scores would not."""
+    X, y = regression
+    with skdp.PrivacyBudget(5.0, 1e-6) as budget:
+        with pytest.raises(ValueError, match=r"y\.astype\(float\)"):
+            run(skdp.DPRidge(target_bound=5.0), X, y.astype(object))
+        assert budget.n_fits == 0
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-6), (1.0, 0.99), (5e-324, 0.5)])
+@pytest.mark.parametrize("of", ["cross-validation", "search", "analysis"])
+def test_budgets_that_cannot_be_shared_are_refused(regression, epsilon, delta, of):
+    terms = {"epsilon": epsilon, "delta": delta}
+    run = {
+        "cross-validation": lambda: dp_cross_validate(RIDGE(), *regression, **terms),
+        "search": lambda: DPSearchCV(RIDGE(), {}, **terms).fit(*regression),
+        "analysis": lambda: skdp.Analysis(epsilon, delta, ["search", "fit", "score"]),
+    }[of]
+    with pytest.raises(ValueError, match=r"delta alone covers|finds no amount of noise"):
+        run()
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-300), (1e-5, 1e-12), (1e4, 1e-6)])
+def test_extreme_budgets_that_can_be_shared_are_not_exceeded(regression, epsilon, delta):
+    found = dp_cross_validate(RIDGE(), *regression, cv=2, epsilon=epsilon, delta=delta)
+    assert 0.99 * epsilon < found.privacy_.epsilon <= epsilon
+    analysis = skdp.Analysis(epsilon, delta).split(*regression)
+    analysis.score(analysis.fit(RIDGE()))
+    assert 0.99 * epsilon < analysis.budget.spent <= epsilon
 
 
 def fails(X):

@@ -18,7 +18,9 @@ SPLIT = X[:400], Y[:400], X[400:], Y[400:]
 
 
 def test_scores_at_each_budget():
-    model = make_pipeline(skdp.DPStandardScaler(bounds=(0, 5000)), skdp.DPLogisticRegression())
+    model = make_pipeline(
+        skdp.DPStandardScaler(bounds=(0, 5000)), skdp.DPLogisticRegression(classes=[0, 1])
+    )
     display = skdp.PrivacyUtilityDisplay.from_estimator(
         model,
         *SPLIT,
@@ -54,7 +56,9 @@ def test_table_of_coefficients():
     sizes = model.scaling_.columns.size
     assert table.loc[frame.columns, "effect"].tolist() == (model.coef_ * sizes).tolist()
     assert table["effect"].abs().is_monotonic_decreasing
-    several = skdp.DPLogisticRegression(epsilon=20.0).fit(*load_iris(return_X_y=True))
+    several = skdp.DPLogisticRegression(classes=[0, 1, 2], epsilon=20.0).fit(
+        *load_iris(return_X_y=True)
+    )
     found = several.coefficients()
     assert list(found) == ["coefficient 0", "coefficient 1", "coefficient 2", "effect"]
     assert isinstance(found, pd.DataFrame)
@@ -62,7 +66,7 @@ def test_table_of_coefficients():
 
 def test_notebooks_show_budgets_and_statements():
     with skdp.PrivacyBudget(3.0, 1e-6) as budget:
-        skdp.DPLogisticRegression().fit(X, Y)
+        skdp.DPLogisticRegression(classes=[0, 1]).fit(X, Y)
     shown = budget._repr_html_()
     assert "&lt;PrivacyBudget: epsilon=3" in shown
     assert "<td>gradient</td>" in shown

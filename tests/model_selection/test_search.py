@@ -32,7 +32,7 @@ def test_it_finds_what_is_plainly_better(regression, classification):
     assert is_regressor(found)
     assert found.n_features_in_ == 5
     X, y = classification
-    model = skdp.DPLogisticRegression(max_iter=3)
+    model = skdp.DPLogisticRegression(classes=[0, 1], max_iter=3)
     found = seeded(model, {"C": [1e-9, 1.0]}, epsilon=50.0, scoring="neg_log_loss").fit(X, y)
     assert found.best_params_ == {"C": 1.0}
     assert is_classifier(found)
@@ -154,6 +154,12 @@ REFUSED = {
         "estimator": make_pipeline(StandardScaler(), RIDGE()),
         "grid": {"dpridge__alpha": [1.0]},
     },
+    "a function of the rows chooses columns": {
+        "estimator": make_pipeline(
+            ColumnTransformer([("own", "passthrough", lambda X: [0])]), RIDGE()
+        ),
+        "grid": {"dpridge__alpha": [1.0]},
+    },
     "the candidates set epsilon": {"grid": {"epsilon": [0.1, 1.0]}},
     "has a budget of its own": {"estimator": RIDGE(budget=skdp.PrivacyBudget(1.0, 1e-6))},
     "so that its choice has no price": {"grid": {"solver": ["gd"], "batch_size": [50]}},
@@ -213,3 +219,17 @@ def test_the_number_of_runs_is_geometric(regression, monkeypatch):
 
 
 SYSTEM = noise_source(None)
+
+
+def test_sparse_rows_do_not_decide_what_type_a_step_returns(regression):
+    from scipy import sparse
+
+    X, y = sparse.csr_array(regression[0]), regression[1]
+    budget = skdp.PrivacyBudget(9.0, 1e-6)
+    grid = {"dpridge__alpha": [0.1, 1.0]}
+    kept = ColumnTransformer([("kept", "passthrough", [0, 1])])
+    with pytest.raises(ValueError, match=r"by the number of zeros; set sparse_threshold=0"):
+        seeded(make_pipeline(kept, RIDGE()), grid, budget=budget).fit(X, y)
+    assert budget.n_fits == 0
+    dense = clone(kept).set_params(sparse_threshold=0)
+    seeded(make_pipeline(dense, RIDGE()), grid, epsilon=20.0).fit(X, y)

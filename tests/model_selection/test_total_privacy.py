@@ -6,7 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.compose import (
+    ColumnTransformer,
+    TransformedTargetRegressor,
+    make_column_selector,
+)
 from sklearn.ensemble import (
     AdaBoostRegressor,
     BaggingClassifier,
@@ -39,7 +43,8 @@ DELTA = 1e-6
 
 
 def logistic(**parameters):
-    return skdp.DPLogisticRegression(epsilon=2.0, scaling="none", **parameters)
+    given = {"classes": [0, 1], "epsilon": 2.0, "scaling": "none", **parameters}
+    return skdp.DPLogisticRegression(**given)
 
 
 def ridge(**parameters):
@@ -54,7 +59,7 @@ COUNTED = {
     "pipeline": logistic,
     "nested pipeline": lambda: make_pipeline(FunctionTransformer(), logistic()),
     "one versus rest": lambda: OneVsRestClassifier(logistic()),
-    "output code": lambda: OutputCodeClassifier(logistic(), code_size=2),
+    "output code": lambda: OutputCodeClassifier(logistic(classes=[-1, 1]), code_size=2),
     "calibrated": lambda: CalibratedClassifierCV(logistic(), cv=3),
     "bagging": lambda: BaggingClassifier(logistic(), n_estimators=3),
     "voting": lambda: VotingClassifier([("a", logistic()), ("b", LogisticRegression())]),
@@ -79,6 +84,7 @@ def data_for(name, classification, regression):
     return X, y
 
 
+@pytest.mark.filterwarnings("ignore:PrivacyBudget:skdp.PrivacyWarning")  # of weights and folds
 @pytest.mark.parametrize("name", COUNTED)
 def test_models_inside_other_estimators_are_counted(name, classification, regression):
     X, y = data_for(name, classification, regression)
@@ -161,6 +167,65 @@ def test_unknown_estimators_that_hold_private_models_are_refused(classification)
 def test_which_steps_learn_from_rows(step, learns):
     """Given categories are not all that some encoders find: means of targets, rare labels."""
     assert totals.reads_rows(step) == learns
+
+
+ONE_HOT = OneHotEncoder(categories=[list(range(10))], handle_unknown="ignore")
+SINGLE = OneHotEncoder(categories=[[1]], handle_unknown="ignore")
+DENSE = OneHotEncoder(categories=[[0, 1]], sparse_output=False)
+
+
+def columns(*parts, **options):
+    named = [(str(number), *part) for number, part in enumerate(parts)]
+    return ColumnTransformer(named, **options)
+
+
+@pytest.mark.parametrize(
+    ("step", "is_sparse", "reads"),
+    [
+        (columns((ONE_HOT, [3]), remainder="passthrough"), False, True),
+        (columns((ONE_HOT, [3]), ("passthrough", [0])), False, True),
+        (columns((make_pipeline(FunctionTransformer(), ONE_HOT), [3])), False, True),
+        (columns((FunctionTransformer(lambda X: X), [3])), False, True),
+        (columns((ONE_HOT, [3]), sparse_threshold=0), False, False),
+        (columns((ONE_HOT, [3]), sparse_threshold=1), False, False),
+        (columns((SINGLE, [3]), sparse_threshold=1), False, True),  # dense if all rows are known
+        (columns((DENSE, [3]), remainder="passthrough"), False, False),
+        (columns(("passthrough", [0, 1])), False, False),
+        (columns(("passthrough", [0, 1])), True, True),
+        (columns(("passthrough", [0, 1]), sparse_threshold=0), True, False),
+        (make_pipeline(ONE_HOT, columns(("passthrough", [0, 1]))), False, True),
+        (columns(("passthrough", lambda X: [0])), False, True),
+        (columns(("passthrough", make_column_selector("a"))), False, False),
+    ],
+    ids=str,
+)
+def test_which_column_transformers_decide_by_rows(step, is_sparse, reads):
+    assert totals.any_part_reads_rows(step, is_sparse) == reads
+
+
+def test_one_record_decides_on_the_type_of_columns(rng):
+    """What the refusal is about: the type of X, which a statement calls public, is not."""
+    X = np.column_stack([rng.standard_normal((600, 3)), np.full(600, -1.0)])
+    X[60:, 3] = 4
+    kinds = []
+    for value in (4, -1):
+        X[60, 3] = value
+        model = make_pipeline(columns((ONE_HOT, [3]), remainder="passthrough"), ridge())
+        model.fit(X, X[:, 0])
+        kinds.append(model[:-1].transform(X).__class__)
+        (said,) = [
+            text
+            for text in skdp.total_privacy(model).assumptions
+            if "NOT part of this total" in text
+        ]
+        assert "ColumnTransformer (its output is dense or sparse" in said
+    assert kinds[0] is not kinds[1]
+
+
+@pytest.mark.parametrize("name", ["one versus one", "boosting", "consensus"])
+def test_no_budget_is_recommended_for_what_none_counts(name, classification):
+    with pytest.raises(ValueError, match=r"No budget counts that.*not private"):
+        skdp.total_privacy(REFUSED[name]().fit(*classification), delta=DELTA)
 
 
 def test_steps_that_read_rows_are_named(classification):

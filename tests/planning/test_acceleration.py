@@ -6,6 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from benchmarks.papers.theory import (
+    best_certificate,
+    find_certificate,
+    heavy_ball_excess,
+    heavy_ball_noise,
+)
 from skdp.accounting.pure import amplified
 from skdp.planning import (
     heavy_ball_bounds,
@@ -14,12 +20,6 @@ from skdp.planning import (
     multistage_sizes,
     nesterov_bounds,
     tune_heavy_ball,
-)
-from skdp.planning.papers import (
-    best_certificate,
-    find_certificate,
-    heavy_ball_excess,
-    heavy_ball_noise,
 )
 from skdp.steps import (
     HeavyBallPath,
@@ -42,11 +42,11 @@ SCHEDULES = {"nesterov": NesterovNoise, "multistage": MultistageNoise}
 # ---------------------------------------------------------------- noise
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("composition", ["laplace", "gaussian"])
 @pytest.mark.parametrize("kappa", [1.5, 10.0, 90.0, 5000.0])
 @pytest.mark.parametrize("method", BOUNDS)
-def test_optimal_noise_beats_uniform_at_every_number_of_steps(method, kappa, law):
-    facts = {"initial_excess": 1.0, "variance": 1e-4, "law": law}
+def test_optimal_noise_beats_uniform_at_every_number_of_steps(method, kappa, composition):
+    facts = {"initial_excess": 1.0, "variance": 1e-4, "composition": composition}
     best = BOUNDS[method](1000, 1.0, 1 / kappa, noise_schedule="optimal", **facts)
     uniform = BOUNDS[method](1000, 1.0, 1 / kappa, noise_schedule="uniform", **facts)
     assert (best <= uniform * (1 + 1e-12)).all()
@@ -77,9 +77,11 @@ def test_bounds_are_those_of_the_noise_schedules(method, n_steps, step):
             for t in range(n_steps)
         ]
     )
-    for law in ("laplace", "gaussian"):
-        effect = noise_effect(np.log(weights), schedule.relative(n_steps, law), law)
-        found = BOUNDS[method](n_steps, L, mu, excess, variance, step=step, law=law)[-1]
+    for composition in ("laplace", "gaussian"):
+        effect = noise_effect(np.log(weights), schedule.relative(n_steps, composition), composition)
+        found = BOUNDS[method](
+            n_steps, L, mu, excess, variance, step=step, composition=composition
+        )[-1]
         assert found == pytest.approx(left * excess + variance / 2 * effect, rel=1e-10)
     shift = logs - np.log(weights)
     np.testing.assert_allclose(shift, shift[0], atol=1e-9)

@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdp.accounting import gaussian_delta
-from skdp.planning import (
-    largest_momentum_step,
-    momentum_step_limit,
-    noise_constant,
-    number_of_steps,
-    utility_bound,
-)
-from skdp.planning.papers import (
+from benchmarks.papers.theory import (
     batch_constant,
     exact_budget,
     improvement_ratio,
@@ -26,6 +18,14 @@ from skdp.planning.papers import (
     printed_number_of_steps,
     quadratic_excess,
     relaxed_number_of_steps,
+)
+from skdp.accounting import gaussian_delta
+from skdp.planning import (
+    largest_momentum_step,
+    momentum_step_limit,
+    noise_constant,
+    number_of_steps,
+    utility_bound,
 )
 from skdp.steps import ExponentialNoise, PolynomialStep, SquareRootDecayStep
 

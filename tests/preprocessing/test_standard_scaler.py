@@ -78,7 +78,9 @@ def test_sparse_stays_sparse(rng):
 def test_total_of_a_pipeline(columns):
     y = (columns[:, 0] > 0).astype(int)
     scaler = skdp.DPStandardScaler(epsilon=0.5)
-    pipeline = make_pipeline(scaler, skdp.DPLogisticRegression(scaling="none", max_iter=5))
+    pipeline = make_pipeline(
+        scaler, skdp.DPLogisticRegression(classes=[0, 1], scaling="none", max_iter=5)
+    )
     pipeline.fit(columns, y)
     total = skdp.total_privacy(pipeline[0], pipeline[1], delta=1e-6)
     assert 1.0 < total.epsilon < 1.5

@@ -100,7 +100,8 @@ def test_other_frames():
 def test_constants_cost_nothing(frame):
     X, y = frame.drop(columns="ill"), frame["ill"]
     model = make_pipeline(
-        skdp.DPTabularPreprocessor(CATEGORIES, epsilon=0.1), skdp.DPLogisticRegression()
+        skdp.DPTabularPreprocessor(CATEGORIES, epsilon=0.1),
+        skdp.DPLogisticRegression(classes=[0, 1]),
     )
     with skdp.PrivacyBudget(1.0, 1e-6) as budget:
         model.fit(X, y)
@@ -115,7 +116,7 @@ def test_constants_cost_nothing(frame):
 def test_medians_are_on_the_ledger(frame):
     X, y = frame.drop(columns="ill"), frame["ill"]
     table = skdp.DPTabularPreprocessor(CATEGORIES, impute="median", epsilon=0.3)
-    model = make_pipeline(table, skdp.DPLogisticRegression(epsilon=0.7))
+    model = make_pipeline(table, skdp.DPLogisticRegression(classes=[0, 1], epsilon=0.7))
     with skdp.PrivacyBudget(1.0, 1e-6) as budget:
         model.fit(X, y)
     assert budget.n_fits == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -17,7 +18,10 @@ from skdp.stages.inference import stage
 from skdp.stages.inference.bounds import Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
 
-MODELS = {"linear": skdp.DPLinearRegression, "logistic": skdp.DPLogisticRegression}
+MODELS = {
+    "linear": skdp.DPLinearRegression,
+    "logistic": functools.partial(skdp.DPLogisticRegression, classes=[0, 1]),
+}
 
 
 def fitted(kind, X, y, seed=0, **parameters):

@@ -18,19 +18,19 @@ SETS = [L2Ball(0.7), L1Ball(2.5), Simplex(1.3), Box(-0.5, 1.0)]
 def value(mirror, v):
     """The map itself, at a point of the set."""
     if isinstance(mirror, Euclidean):
-        return v @ v / (2 * mirror.reach**2)
+        return v @ v / (2 * mirror.unit_norm**2)
     if isinstance(mirror, PNorm):
         return mirror._kappa / 2 * np.sum(np.abs(v) ** mirror._q) ** (2 / mirror._q)
-    u = v / mirror.reach
+    u = v / mirror.unit_norm
     return np.sum(u * np.log(np.maximum(u, 1e-300)))
 
 
 def slope_at(mirror, v):
     if isinstance(mirror, Euclidean):
-        return v / mirror.reach**2
+        return v / mirror.unit_norm**2
     if isinstance(mirror, PNorm):
         return mirror._gradient(v)
-    return (np.log(v / mirror.reach) + 1) / mirror.reach
+    return (np.log(v / mirror.unit_norm) + 1) / mirror.unit_norm
 
 
 def norm(constraint, v):
@@ -67,11 +67,11 @@ def test_reach_and_spread_are_bounds(constraint, rng):
     assert constraint.contains(start)
     for _ in range(100):
         a, b = inside(constraint, rng, 20), inside(constraint, rng, 20)
-        assert np.linalg.norm(a - b) <= mirror.reach * norm(constraint, a - b) + 1e-12
+        assert np.linalg.norm(a - b) <= mirror.unit_norm * norm(constraint, a - b) + 1e-12
         bregman = value(mirror, a) - value(mirror, start)
         if not isinstance(mirror, Euclidean) or isinstance(constraint, L2Ball):
             bregman -= slope_at(mirror, start) @ (a - start)
-            assert bregman <= mirror.spread + 1e-9
+            assert bregman <= mirror.divergence_bound + 1e-9
 
 
 @pytest.mark.parametrize("constraint", SETS, ids=str)
@@ -112,8 +112,8 @@ def test_width_bounds_the_dual_norm_of_noise(constraint, rng):
     dual = np.abs(noise).max(axis=1) if not isinstance(constraint, L2Ball) else None
     if dual is None:
         dual = np.linalg.norm(noise, axis=1)
-    assert mirror.reach * dual.mean() <= mirror.width(50)
-    assert mirror.width(50) <= 1.5 * mirror.reach * dual.mean()
+    assert mirror.unit_norm * dual.mean() <= mirror.width(50)
+    assert mirror.width(50) <= 1.5 * mirror.unit_norm * dual.mean()
 
 
 def test_in_high_dimension_the_width_is_a_logarithm():

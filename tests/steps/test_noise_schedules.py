@@ -32,7 +32,7 @@ from skdp.steps import (
     step_sizes,
 )
 
-LAWS = ["gaussian", "laplace"]
+COMPOSITIONS = ["gaussian", "laplace"]
 
 
 def influence_of(schedule, n_steps):
@@ -67,27 +67,27 @@ def test_laplace_noise_is_proposition_4_2(weights):
     assert np.sum(1 / ours) == pytest.approx(2.0)
 
 
-@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20), st.sampled_from(LAWS))
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20), st.sampled_from(COMPOSITIONS))
 @settings(deadline=None)
-def test_the_least_effect_is_what_the_best_noise_has(weights, law):
+def test_the_least_effect_is_what_the_best_noise_has(weights, composition):
     logs = np.log(weights)
-    best = noise_effect(logs, influence_to_noise(logs, law), law)
-    assert best == pytest.approx(least_noise_effect(logs, law), rel=1e-10)
-    assert best <= noise_effect(logs, np.ones(len(logs)), law) * (1 + 1e-10)
+    best = noise_effect(logs, influence_to_noise(logs, composition), composition)
+    assert best == pytest.approx(least_noise_effect(logs, composition), rel=1e-10)
+    assert best <= noise_effect(logs, np.ones(len(logs)), composition) * (1 + 1e-10)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("composition", COMPOSITIONS)
 @pytest.mark.parametrize("name", NOISE_SCHEDULES)
-def test_no_noise_does_better_on_its_own_bound(name, law):
+def test_no_noise_does_better_on_its_own_bound(name, composition):
     """Against a generic optimiser over the simplex of budget shares."""
     logs = NOISE_SCHEDULES[name]().log_influence(6)
-    cost = {"gaussian": 2, "laplace": 1}[law]
+    cost = {"gaussian": 2, "laplace": 1}[composition]
 
     def bound(z):
         shares = np.exp(z - z.max())
-        return math.log(noise_effect(logs, shares ** (-1 / cost), law))
+        return math.log(noise_effect(logs, shares ** (-1 / cost), composition))
 
-    ours = math.log(noise_effect(logs, relative_noise(name, 6, law), law))
+    ours = math.log(noise_effect(logs, relative_noise(name, 6, composition), composition))
     found = min(
         minimize(bound, start, method="BFGS", options={"gtol": 1e-9}).fun
         for start in np.random.default_rng(0).standard_normal((3, 6))
@@ -96,7 +96,7 @@ def test_no_noise_does_better_on_its_own_bound(name, law):
     assert found == pytest.approx(ours, abs=1e-6)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("composition", COMPOSITIONS)
 @pytest.mark.parametrize("n_steps", [1, 2, 1000, 100_000])
 @pytest.mark.parametrize(
     "schedule",
@@ -112,17 +112,19 @@ def test_no_noise_does_better_on_its_own_bound(name, law):
     ],
     ids=str,
 )
-def test_long_runs_neither_overflow_nor_underflow(schedule, n_steps, law):
-    noise = relative_noise(schedule, n_steps, law)
+def test_long_runs_neither_overflow_nor_underflow(schedule, n_steps, composition):
+    noise = relative_noise(schedule, n_steps, composition)
     assert noise.shape == (n_steps,)
     assert ((noise > 0) & np.isfinite(noise)).all()
-    cost = {"gaussian": 2, "laplace": 1}[law]
+    cost = {"gaussian": 2, "laplace": 1}[composition]
     spent = noise**-cost
     assert np.isfinite(spent).all()
     # what the limit on noise keeps back for steps without influence is next to nothing
     logs = schedule.log_influence(n_steps)
     logs = logs - logs.max()
-    assert noise_effect(logs, noise, law) <= least_noise_effect(logs, law) * (1 + 1e-9)
+    assert noise_effect(logs, noise, composition) <= least_noise_effect(logs, composition) * (
+        1 + 1e-9
+    )
 
 
 # ------------------------------------------------------------------ the shapes
@@ -259,7 +261,7 @@ def test_custom_influence_of_every_form():
 def test_bad_parameters_are_refused(schedule, message):
     with pytest.raises(ValueError, match=message):
         relative_noise(schedule, 3)
-    with pytest.raises(ValueError, match="law must be one of"):
+    with pytest.raises(ValueError, match="composition must be one of"):
         relative_noise("uniform", 3, "cauchy")
 
 

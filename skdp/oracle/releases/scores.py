@@ -108,7 +108,25 @@ def unit_sum(records: Records, column: int, n_groups: int) -> float:
     numbers of 2**-20. Where there are groups, a value is multiplied by the row's multiplier and
     rounded towards 0, to a whole number of the unit of the multipliers.
     """
-    values = np.clip(np.nan_to_num(records.X[:, column]), -1.0, 1.0)
+    return _exact_sum(records, records.X[:, column], n_groups)
+
+
+def square_sum(records: Records, weights: Array, offset: float, n_groups: int) -> float:
+    """Sum over rows of ``2 min(z**2, 1) - 1``, where ``z = offset + weights' facts``.
+
+    The products are added column by column: in a product of matrices the last bit of a row's value
+    may depend on which other rows there are.
+    """
+    combined = np.full(len(records.X), offset)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for column in np.flatnonzero(weights):
+            combined += weights[column] * records.X[:, column]
+        squares = np.minimum(combined**2, 1.0)
+    return _exact_sum(records, 2 * squares - 1, n_groups)
+
+
+def _exact_sum(records: Records, values: Array, n_groups: int) -> float:
+    values = np.clip(np.nan_to_num(values), -1.0, 1.0)
     if records.weights is not None:
         values = np.where(records.weights > 0, values, 0.0)
     if records.multipliers is None:
@@ -154,6 +172,53 @@ class UnitSum(base.Statistic):
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         _require_columns(self, context, self.column)
         return np.array([rows.total(unit_sum, self.column, context.public.n_rows)])
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class InfluenceSquares(base.Statistic):
+    """Sum of the squares of a weighted sum of facts about each row, such as its part in a ratio.
+
+    By the delta method the variance of a ratio of means is the mean of the squares of what each row
+    adds to ``numerator - ratio * denominator``, over n and the square of the denominator.
+
+    Sensitivity: a record adds ``2 min(z**2, 1) - 1``, a number in [-1, 1], whatever its facts are;
+    a null record adds 0. So zero-out moves the sum by at most 1, replace-one by at most 2, and
+    rounding and groups are those of `UnitSum` (Dwork, McSherry, Nissim, Smith 2006, Prop. 1; Balle
+    and Wang 2018, Thm 8, for the noise). The weights and the offset may follow from earlier
+    answers, which are public by then, and do not enter the bound.
+
+    Parameters
+    ----------
+    weights : array of shape (n_facts,)
+        Of the facts in ``z = offset + weights' facts``; finite and public. A copy is kept.
+    offset : float
+        Finite and public.
+    """
+
+    weights: Array = field(repr=False)
+    offset: float
+    kind: ClassVar[str] = "influence"
+    takes_groups: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        base.store_points(self, "weights", "offset")
+        object.__setattr__(self, "offset", float(self.offset))
+
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        return base.Contribution(1.0, spread=2.0, size=1, total=max(1.0, float(n_rows)))
+
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
+        return (1,)
+
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        if self.weights.shape != (context.public.n_features,):
+            raise ValueError(
+                f"InfluenceSquares: there are {context.public.n_features} facts about a row; got "
+                f"weights of shape {self.weights.shape}. Nothing was released for it."
+            )
+        arguments = self.weights, self.offset, context.public.n_rows
+        return np.array([rows.total(square_sum, *arguments)])
 
 
 def _require_columns(statistic: base.Statistic, context: base.PublicContext, *columns: int) -> None:

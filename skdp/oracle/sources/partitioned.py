@@ -5,7 +5,7 @@ make noisy. So the channel and the other processes are part of what is trusted.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,6 +45,19 @@ class Partitions(ABC):
         """
 
 
+def answers(
+    partitions: Partitions, task: Callable[[Any, Any], Any], so_far: str, spread: Map = map
+) -> Iterator[Any]:
+    """Yield what a task makes of each partition; ``so_far`` says what a failure has cost."""
+    try:
+        yield from partitions.run(task, spread)
+    except Exception as failure:  # of a storage or a cluster of any kind; it may quote rows
+        raise RuntimeError(
+            f"{type(partitions).__name__}: a pass over the rows failed with "
+            f"{type(failure).__name__}. {so_far}"
+        ) from None
+
+
 @dataclass(frozen=True)
 class Failure:
     """What a task returns instead of raising: others would log its arguments, which are rows.
@@ -56,6 +69,26 @@ class Failure:
     """
 
     message: str
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionSum:
+    """What a pass makes of one partition.
+
+    Attributes
+    ----------
+    n_rows : int
+    value : number or array
+        The sum over its rows; None if it has none.
+    """
+
+    n_rows: int
+    value: Any
+
+
+def has_no_rows(X: Any, y: Any) -> bool:
+    """Whether a partition is empty, as some are once the rows were filtered."""
+    return bool(np.shape(X)[:1] == np.shape(y)[:1] == (0,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +132,9 @@ class SumTask:
         except Exception as failure:  # its message may quote rows, so its type alone is told
             return Failure(f"a partition could not be summed up: {type(failure).__name__}.")
 
-    def _total(self, X: Any, y: Any) -> Any:
+    def _total(self, X: Any, y: Any) -> PartitionSum:
+        if has_no_rows(X, y):
+            return PartitionSum(0, None)
         X, targets, weights = self.read(X, y)
         columns = self.scaling.columns
         if self.scaling.targets is not None:
@@ -108,7 +143,7 @@ class SumTask:
         records = Records.of(X, targets, weights, self.row_bound, self.constant, in_units)
         assert self.function is not None
         vectors = [one.function(records, *one.arguments) for one in self.vectors]
-        return self.function(records, *vectors, *self.arguments)
+        return PartitionSum(len(targets), self.function(records, *vectors, *self.arguments))
 
 
 class PartitionedSource(RepeatableSource):
@@ -117,7 +152,9 @@ class PartitionedSource(RepeatableSource):
     Parameters
     ----------
     partitions : Partitions
-    n_rows : int
+    sizes : sequence of int
+        Numbers of rows that the first pass read. Later passes that read others are refused: a row
+        that came twice would move a sum by twice its bound.
     task : SumTask
         How rows become records.
     spread : callable, default=map
@@ -125,10 +162,11 @@ class PartitionedSource(RepeatableSource):
     """
 
     def __init__(
-        self, partitions: Partitions, n_rows: int, task: SumTask, spread: Map = map
+        self, partitions: Partitions, sizes: Sequence[int], task: SumTask, spread: Map = map
     ) -> None:
         self._partitions, self._task, self._spread = partitions, task, spread
-        self.n_rows = n_rows
+        self._sizes = list(sizes)
+        self.n_rows = sum(sizes)
 
     def total(
         self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
@@ -138,19 +176,20 @@ class PartitionedSource(RepeatableSource):
         return added_in_pairs(self._sums(task))
 
     def _sums(self, task: SumTask) -> Iterator[Any]:
-        for found in self._answers(task):
+        sizes = []
+        for found in answers(self._partitions, task, SPENT, self._spread):
             if isinstance(found, Failure):
                 raise ValueError(f"{found.message.removesuffix(SPENT).strip()} {SPENT}")
-            yield found
-
-    def _answers(self, task: SumTask) -> Iterator[Any]:
-        try:
-            yield from self._partitions.run(task, self._spread)
-        except Exception as failure:  # of a storage or a cluster of any kind; it may quote rows
-            raise RuntimeError(
-                f"{type(self._partitions).__name__}: a pass over the rows failed with "
-                f"{type(failure).__name__}. {SPENT}"
-            ) from None
+            sizes.append(found.n_rows)
+            if found.n_rows:
+                yield found.value
+        if sizes != self._sizes:
+            raise ValueError(
+                f"{type(self._partitions).__name__}: a pass read {sum(sizes)} rows in {len(sizes)} "
+                f"partitions; the first pass read {self.n_rows} rows in {len(self._sizes)}, or "
+                "they were divided in another way. Every pass must read the same rows. "
+                f"{SPENT}"
+            )
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> RowVector:
         """Return what stands for a vector that stays with its rows."""
@@ -164,7 +203,7 @@ class PartitionedSource(RepeatableSource):
     ) -> "PartitionedSource":
         """Return the rows mapped by public numbers, in every pass, with another bound on them."""
         task = replace(self._task, scaling=scaling, row_bound=row_bound)
-        return PartitionedSource(self._partitions, self.n_rows, task, self._spread)
+        return PartitionedSource(self._partitions, self._sizes, task, self._spread)
 
 
 class Chunks(Partitions):

@@ -7,7 +7,7 @@ import pytest
 
 from skdp.accounting import Adjacency
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Public, TableCounts, UnitSum
+from skdp.oracle import InfluenceSquares, Public, TableCounts, UnitSum
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource
 
@@ -24,6 +24,8 @@ STATISTICS = [
     TableCounts(0, np.zeros(0)),
     UnitSum(0),
     UnitSum(1),
+    InfluenceSquares(np.array([0.5, -2.0]), 0.1),
+    InfluenceSquares(np.array([0.0, 1e300]), -1e300),
 ]
 
 
@@ -82,6 +84,13 @@ def test_sums_are_cut_and_exact(facts):
     assert total(UnitSum(0), many)[0] == 3000 * np.rint(0.1 * 2**20) / 2**20
 
 
+def test_squares_of_weighted_sums_are_summed(facts):
+    weights, offset = np.array([0.3, -0.4]), 0.2
+    found = total(InfluenceSquares(weights, offset), facts)[0]
+    expected = (2 * np.minimum((offset + facts @ weights) ** 2, 1) - 1).sum()
+    assert found == pytest.approx(expected, abs=N * 2.0**-21)
+
+
 @pytest.mark.parametrize(
     "edges", [[1.0, 0.0], [0.0, 0.0], [np.nan], [np.inf], [[0.0, 1.0]]], ids=str
 )
@@ -97,7 +106,11 @@ def test_edges_are_copied():
     assert statistic.edges[0] == 0.0
 
 
-@pytest.mark.parametrize("statistic", [UnitSum(2), TableCounts(-1, np.zeros(1))], ids=str)
+@pytest.mark.parametrize(
+    "statistic",
+    [UnitSum(2), TableCounts(-1, np.zeros(1)), InfluenceSquares(np.ones(3), 0.0)],
+    ids=str,
+)
 def test_a_fact_that_is_not_there_is_refused(statistic, facts):
     with pytest.raises(ValueError, match=r"2 facts about a row.*Nothing was released"):
         total(statistic, facts)

@@ -1,0 +1,181 @@
+"""The noise that five papers print, for literal runs of their experiments, beside its true cost.
+
+None of it is the noise to use: fits ask an accountant. It is here so that a published experiment
+can be repeated as it was, and so that what it really cost can be said.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.papers.theory.printed import printed_adp_noise, printed_budget
+from skdp.accounting import (
+    Adjacency,
+    Composed,
+    DisjointPass,
+    Event,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    UnknownCost,
+    price,
+)
+
+
+@dataclass(frozen=True)
+class PrintedNoise:
+    """Noise as a paper prints it. Not the noise to use.
+
+    Attributes
+    ----------
+    paper : str
+    multiplier : float
+        Standard deviation of each coordinate of a sum of clipped gradients, in units of the
+        clipping norm; for Laplace noise its scale in units of the sensitivity.
+    event : Event
+        What a run with it releases.
+    epsilon, delta : float
+        The budget that the paper says it keeps to.
+    """
+
+    paper: str
+    multiplier: float
+    event: Event
+    epsilon: float
+    delta: float
+
+    def true_epsilon(self, adjacency: str = "zero_out", accountant: str = "auto") -> float:
+        """Return the epsilon that an accountant certifies for such a run, at the same delta.
+
+        Parameters
+        ----------
+        adjacency : {"zero_out", "replace_one"}, default="zero_out"
+        accountant : str, default="auto"
+
+        Returns
+        -------
+        float
+            inf where no accountant can price it.
+        """
+        relation = Adjacency.parse(adjacency)
+        try:
+            return price(self.event, self.delta, relation, accountant)[0]
+        except UnknownCost:
+            return math.inf
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A run: its budget, rows, steps, and rows in a batch."""
+
+    epsilon: float
+    delta: float
+    n_rows: int
+    n_steps: int
+    batch_rows: int
+
+
+def _repeated(event: Event, n_steps: int) -> Event:
+    return Composed(((event, n_steps),))
+
+
+def _h22(asked: _Asked) -> tuple[float, Event]:
+    multiplier = math.sqrt(asked.n_steps / printed_budget(asked.epsilon, asked.delta))
+    return multiplier, _repeated(Gaussian(multiplier), asked.n_steps)
+
+
+def _w17_gd(asked: _Asked) -> tuple[float, Event]:
+    # (9), (11): the noise is on the mean gradient; the constant, which is not given, is 1.
+    multiplier = math.sqrt(asked.n_steps * math.log(1 / asked.delta)) / asked.epsilon
+    return multiplier, _repeated(Gaussian(multiplier), asked.n_steps)
+
+
+def _w17_svrg(asked: _Asked) -> tuple[float, Event]:
+    # (3), (6): on the gradient of a single record. What the snapshots tell is not counted.
+    multiplier = math.sqrt(asked.n_steps * math.log(1 / asked.delta))
+    multiplier /= asked.n_rows * asked.epsilon
+    step = PoissonSampled(asked.batch_rows / asked.n_rows, Gaussian(multiplier))
+    return multiplier, _repeated(step, asked.n_steps)
+
+
+def _wu21(asked: _Asked) -> tuple[float, Event]:
+    budget = 1.0, asked.epsilon, asked.delta
+    std = printed_adp_noise([1.0] * asked.n_steps, *budget, asked.n_rows, asked.batch_rows)
+    multiplier = std * asked.batch_rows
+    step = PoissonSampled(asked.batch_rows / asked.n_rows, Gaussian(multiplier))
+    return multiplier, _repeated(step, asked.n_steps)
+
+
+def _k22(asked: _Asked) -> tuple[float, Event]:
+    # (13), and the published code: a scale where the standard deviation was wanted.
+    rate = asked.batch_rows / asked.n_rows
+    share = math.log1p(math.expm1(asked.epsilon / asked.n_steps) / rate)
+    multiplier = math.sqrt(0.5) / share
+    step: Event = Laplace(multiplier)
+    if rate < 1:
+        step = PoissonSampled(rate, step)
+    return multiplier, _repeated(step, asked.n_steps)
+
+
+def _v22(asked: _Asked) -> tuple[float, Event]:
+    # Thm 3.6, of the sensitivity 2 zeta.
+    tail = math.log(1 / asked.delta)
+    alpha = 2 * math.sqrt(tail + asked.epsilon) / asked.epsilon
+    return 2 * alpha, DisjointPass(asked.n_steps, Gaussian(2 * alpha))
+
+
+_NOISES: dict[str, Callable[[_Asked], tuple[float, Event]]] = {
+    "H22": _h22,
+    "W17 gd": _w17_gd,
+    "W17 svrg": _w17_svrg,
+    "Wu21": _wu21,
+    "K22": _k22,
+    "V22": _v22,
+}
+PAPERS = tuple(_NOISES)
+
+
+def printed_noise(
+    paper: str,
+    epsilon: float,
+    delta: float,
+    n_rows: int,
+    n_steps: int,
+    batch_rows: int | None = None,
+) -> PrintedNoise:
+    """Return the noise that a paper prints for a run with equally noisy steps. Not the one to use.
+
+    Parameters
+    ----------
+    paper : {"H22", "W17 gd", "W17 svrg", "Wu21", "K22", "V22"}
+        Hong, Wang, Zhou 2022 (full batches, zCDP); Wang, Ye, Xu 2017, eq. 11 and eq. 3 (the
+        constant, which is not given, is 1); Wu, Wang, Cristali, Gu, Willett 2021, Thm 4.1; the
+        published code of Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, whose Laplace noise is
+        sqrt(2) too small; Varshney, Thakurta, Jain 2022, Thm 3.6 (``n_steps`` disjoint blocks).
+    epsilon, delta : float
+        What the paper says it keeps to; delta is not used by "K22".
+    n_rows, n_steps : int
+    batch_rows : int or None, default=None
+        Rows in a batch; None is what the paper takes: 1 for "W17 svrg", else all rows.
+
+    Returns
+    -------
+    PrintedNoise
+
+    Examples
+    --------
+    >>> from benchmarks.papers.theory import printed_noise
+    >>> noise = printed_noise("K22", 1.0, 0.0, n_rows=100_000, n_steps=200)
+    >>> round(noise.true_epsilon(), 4)
+    1.4142
+    >>> round(printed_noise("H22", 4.0, 1e-8, 1000, 100).true_epsilon(), 2)
+    3.46
+    """
+    if paper not in _NOISES:
+        known = ", ".join(repr(name) for name in PAPERS)
+        raise ValueError(f"printed_noise: paper must be one of {known}; got {paper!r}.")
+    if batch_rows is None:
+        batch_rows = 1 if paper == "W17 svrg" else n_rows
+    asked = _Asked(epsilon, delta, n_rows, n_steps, batch_rows)
+    multiplier, event = _NOISES[paper](asked)
+    return PrintedNoise(paper, multiplier, event, epsilon, 0.0 if paper == "K22" else delta)

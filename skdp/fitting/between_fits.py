@@ -1,0 +1,140 @@
+"""What the fits of one budget reveal about the operations between them.
+
+An estimator does not see what surrounds it, so a budget goes by what its fits receive: targets that
+come back as columns, numbers of records, weights. No row stays alive for this, and what is kept
+stays in memory: it is never part of a model, a budget's attributes or a pickle.
+"""
+
+import hashlib
+import secrets
+import warnings
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp._numbers import AnyArray
+from skdp.fitting.parameters import PrivacyWarning
+
+# Key of the fingerprints, new in each process, so that nobody can compare a guess with them.
+_SECRET = secrets.token_bytes(32)
+
+SELECTED_RECORDS = (
+    "PrivacyBudget: the fits in this block had different numbers of records, and no split by skdp "
+    "explains them. The operations between the fits are not counted. If they looked at the records "
+    "(OneVsOneClassifier, RANSACRegressor, SelfTrainingClassifier and IterativeImputer select rows "
+    "by their labels, residuals, predictions or missing cells; scikit-learn's searches choose by "
+    "exact scores), the total does not hold for what they return. Fixed numbers, and folds that do "
+    "not look at the records, need no correction; dp_train_test_split, dp_cross_validate and "
+    "DPSearchCV have theirs counted."
+)
+CHANGING_WEIGHTS = (
+    "PrivacyBudget: several fits in this block had sample weights that were not the same array. "
+    "How they were computed is not counted. The weights of AdaBoostClassifier follow from other "
+    "records, so that the total does not hold for it; it holds for those of BaggingClassifier and "
+    "BaggingRegressor, which are random, and wherever each weight follows from its own record "
+    "alone."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """What a fit on rows in memory receives.
+
+    Attributes
+    ----------
+    X : array or CSR matrix of shape (n_rows, n_features)
+    targets : tuple of arrays, each of shape (n_rows,) or (n_rows, n_outputs)
+        y as it was passed, if it holds numbers, and as the loss reads it.
+    labels_alone : bool
+        Whether the adjacency is "label".
+    n_records : int or None
+        Number of records; None for a part of a split that does not look at them.
+    sample_weight : object
+        As it was passed.
+    """
+
+    X: Any
+    targets: tuple[AnyArray, ...]
+    labels_alone: bool
+    n_records: int | None
+    sample_weight: Any
+
+
+class FitHistory:
+    """What the fits of one budget received, without their rows."""
+
+    def __init__(self) -> None:
+        self._targets: set[bytes] = set()  # keyed fingerprints
+        self._lengths: set[int] = set()  # of these targets
+        self._n_records: set[int] = set()
+        self._last_weights: weakref.ref[Any] | None = None
+        self._n_weights = 0
+
+    def has_target_among(self, data: FitData) -> bool:
+        """Return whether a column of X equals a target of an earlier fit, row by row.
+
+        Columns are compared in the order of the rows, and to float32's precision. Order matters:
+        a comparison that ignored it would find a public indicator column that merely has as many
+        ones as the targets, and the refusal would reveal that number.
+        """
+        if not data.labels_alone or data.X.shape[0] not in self._lengths:
+            return False
+        return any(
+            _fingerprint(*column, data.X.shape[0]) in self._targets for column in _columns(data.X)
+        )
+
+    def add(self, data: FitData) -> None:
+        """Remember a fit that was charged."""
+        if data.labels_alone:
+            for target in data.targets:
+                for column in target.reshape(len(target), -1).T:
+                    # Columns of one value occur in many tables, and say nothing of single rows.
+                    if (column != column[0]).any():
+                        self._targets.add(_fingerprint(np.arange(len(column)), column, len(column)))
+                        self._lengths.add(len(column))
+        if data.n_records is not None:
+            self._n_records.add(data.n_records)
+        weights = data.sample_weight
+        if isinstance(weights, np.ndarray):
+            known = None if self._last_weights is None else self._last_weights()
+            self._n_weights += known is not weights
+            self._last_weights = weakref.ref(weights)
+
+    def warn(self) -> None:
+        """Warn where the fits received what an operation on rows may have made between them."""
+        if len(self._n_records) > 1:
+            warnings.warn(SELECTED_RECORDS, PrivacyWarning, stacklevel=3)
+        if self._n_weights > 1:
+            warnings.warn(CHANGING_WEIGHTS, PrivacyWarning, stacklevel=3)
+
+
+def numeric_targets(*targets: Any) -> tuple[AnyArray, ...]:
+    """Return those targets that are numbers, as columns of X are."""
+    return tuple(target for target in map(np.asarray, targets) if target.dtype.kind in "biuf")
+
+
+def _columns(X: Any) -> Iterator[tuple[AnyArray, AnyArray]]:
+    """Yield the numbers of the rows that a column has entries in, and these."""
+    if not sparse.issparse(X):
+        places = np.arange(X.shape[0])
+        for number in range(X.shape[1]):
+            yield places, X[:, number]
+        return
+    by_column = sparse.csc_array(X)
+    for start, stop in zip(by_column.indptr[:-1], by_column.indptr[1:], strict=True):
+        yield by_column.indices[start:stop], by_column.data[start:stop]
+
+
+def _fingerprint(places: AnyArray, values: AnyArray, n_rows: int) -> bytes:
+    """Return a keyed fingerprint of a column, dense or sparse, to float32's precision."""
+    nonzero = values != 0
+    mantissa, exponent = np.frexp(values[nonzero].astype(np.float64))
+    rounded = np.ldexp(mantissa.astype(np.float32).astype(np.float64), exponent)
+    found = hashlib.blake2b(n_rows.to_bytes(8, "little"), key=_SECRET, digest_size=16)
+    found.update(places[nonzero].astype(np.int64).tobytes())
+    found.update(rounded.tobytes())
+    return found.digest()

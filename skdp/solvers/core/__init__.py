@@ -1,0 +1,1 @@
+"""Solvers for general use, and reference implementations that belong to none of the five papers."""

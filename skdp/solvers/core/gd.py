@@ -1,0 +1,270 @@
+"""Run gradient descent on noisy, clipped mean gradients: proximal, projected, with momentum."""
+
+import math
+from typing import Self
+
+from skdp import steps
+from skdp._numbers import Array, shown
+from skdp.oracle import GaussianNoise, LastIterate
+from skdp.solvers import base, checks, defaults
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
+from skdp.solvers.batches import check_batches, samplers
+from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
+from skdp.solvers.core.bound_rules import bound_rules, named_noise
+
+RELEASES = ("all", "last")
+AVERAGES = (*steps.AVERAGES, "sparse")
+
+
+class GradientDescent(Solver):
+    """Clipped, noisy, proximal gradient descent with momentum, on all rows or on batches.
+
+    Step t requests the mean gradient at the current point, with each record's gradient clipped, and
+    moves to ``w = prox(w - eta_t * direction)``. With the uniform noise schedule and without
+    momentum this is DP-GD of Wang, Ye, Xu (2017, Alg. 4); with a schedule and averaged momentum it
+    is private gradient descent of Hong, Wang, Zhou (2022, Alg. 1).
+
+    Parameters
+    ----------
+    max_iter : int or "auto", default="auto"
+        Number of steps, at least 1.
+    learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
+        Step size, or a schedule: its name ("polynomial"), its name and arguments
+        (``("polynomial", {"a": 50.0})``), or the object.
+    momentum : float or "auto", default="auto"
+        In [0, 1); 0 is none.
+    {batch_size}
+    {sampling}
+    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+        Noise of the steps relative to each other. Names take arguments as those of step sizes do:
+        ``("exponential", {"gamma": 0.9})``. "exponential", "momentum" and "momentum_two_phase"
+        without arguments follow ``momentum``, and ``condition_number`` if it is given.
+    {clip_norm}
+    momentum_kind : {"heavy_ball", "averaged"}, default="heavy_ball"
+        Polyak's heavy ball, or the bias-corrected average of gradients; both with unit gain.
+    averaging : {"last", "tail", "random", "sparse"} or "auto", default="auto"
+        Which iterate is returned: the last; the mean of the last half ("tail"); a uniformly random
+        one, whose expected squared gradient is what theory bounds where the problem is not convex
+        (Wang, Ye, Xu 2017, Thm 6.3). "sparse", for squared error with an L1 penalty, is the mean of
+        the last half after a proximal step along the mean of its gradients, which sets most
+        coefficients to 0 that noise alone had moved. All are free: the gradients were released.
+    release : {"all", "last"}, default="all"
+        Answers that are released and charged: every noisy gradient, or the last iterate alone,
+        while the others stay hidden. See the notes.
+    condition_number, initial_gap : float or None, default=None
+        Public guesses, both or neither, of kappa (M/mu, with mu the strong convexity or the
+        constant of Polyak and Lojasiewicz) and of the objective's excess over its minimum at the
+        start. M is the solver's own: the loss's curvature times the squared bound on rows with
+        their constant feature, 4 times as large and more as that of the data, and mu is that of the
+        data: so this kappa is larger than theirs. With them "auto" follows the utility bounds: the
+        ``max_iter`` that minimises the bound for the ``noise_schedule``, steps of 1/M, exponential
+        noise, no momentum, and the last iterate. See the notes.
+    mechanism : {"auto", "gaussian", "laplace"}, default="auto"
+        Distribution of the noise; "auto" is Laplace if delta is 0, else Gaussian. With Laplace
+        noise ``clip_norm`` bounds gradients in L1 norm.
+
+    Notes
+    -----
+    ``condition_number`` and ``initial_gap`` with ``noise_schedule="uniform"`` give DP-GD under the
+    condition of Polyak and Lojasiewicz (Wang, Ye, Xu 2017, Thm 6.2), and with momentum and
+    ``momentum_kind="averaged"`` private gradient descent with momentum (Hong, Wang, Zhou 2022, Thm
+    4.8). ``initial_gap`` alone with ``averaging="random"`` gives the steps of 1/M and their number
+    by Wang, Ye, Xu (2017, Thm 6.3), for problems that need not be convex. The bounds assume that no
+    gradient is clipped. There are none for batches, hidden iterates, averages of iterates and the
+    heavy ball, which are refused.
+
+    With ``release="last"`` the noise that a budget requires stops growing with the number of steps
+    (Bok, Su, Altschuler 2024): for a penalty of strength lambda, next to the mean loss, at about
+    ``2 / (learning_rate * lambda)`` steps. With fewer steps it is of no use. The theorem is about
+    plain steps: no batches, no momentum, no averaging, one step size, clipping norm and noise
+    throughout; no weights; one output; ``fit_intercept=False``; an L2 penalty (or any strongly
+    convex one, or a bounded constraint); and ``learning_rate <= 2 / (curvature * R**2)`` with R the
+    bound on rows and curvature 1 for squared error, 1/4 for logistic loss. All of this is checked,
+    and anything else is refused.
+
+    With an L2 penalty the proximal step is an implicit gradient step on the penalty. It has the
+    fixed points of the explicit step and is stable for any strength.
+
+    References
+    ----------
+    D. Wang, M. Ye, J. Xu: Differentially Private Empirical Risk Minimization Revisited: Faster and
+    More General. NeurIPS 2017.
+    J. Hong, Z. Wang, J. Zhou: Dynamic Privacy Budget Allocation Improves Data Efficiency of
+    Differentially Private Gradient Descent. FAccT 2022.
+    J. Bok, W. Su, J. Altschuler: Shifted Interpolation for Differential Privacy. ICML 2024.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp import DPRidge
+    >>> from skdp.solvers import GradientDescent
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPRidge(solver=GradientDescent(max_iter=20, momentum=0.5))
+    >>> model.fit(X, y).n_iter_
+    20
+    """
+
+    name = "gd"
+    purpose = "For every problem: proximal gradient descent with momentum. Start with this one."
+    mechanisms = ("gaussian", "laplace")
+    looks_halfway = True
+
+    def __init__(
+        self,
+        *,
+        max_iter: int | Auto = "auto",
+        learning_rate: base.StepSize = "auto",
+        momentum: float | Auto = "auto",
+        batch_size: int | float | None = None,
+        sampling: str = "poisson",
+        noise_schedule: base.RelativeNoise = "auto",
+        clip_norm: float | steps.ClippingRule | str = "auto",
+        momentum_kind: str = "heavy_ball",
+        averaging: str = "auto",
+        release: str = "all",
+        condition_number: float | None = None,
+        initial_gap: float | None = None,
+        mechanism: str = "auto",
+    ) -> None:
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.sampling = sampling
+        self.noise_schedule = noise_schedule
+        self.clip_norm = clip_norm
+        self.momentum_kind = momentum_kind
+        self.averaging = averaging
+        self.release = release
+        self.condition_number = condition_number
+        self.initial_gap = initial_gap
+        self.mechanism = mechanism
+
+    def mechanism_for(self, pure: bool) -> str:
+        hidden = self.release == "last" and self.mechanism == "auto"
+        return "gaussian" if hidden else super().mechanism_for(pure)
+
+    def averages_groups(self, pure: bool) -> bool:
+        return self.release == "all" and self.mechanism_for(pure) == "gaussian"
+
+    def automatic(self, public: Public, problem: Problem) -> Settings:
+        max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
+        mechanism = self.mechanism_for(public.is_pure)
+        laplace = mechanism == "laplace"
+        rule = defaults.laplace_descent_defaults if laplace else defaults.descent_defaults
+        if self.release == "last":
+            rule = defaults.hidden_descent_defaults
+        values = {**rule(public, problem, max_iter, size), "mechanism": mechanism}
+        thresholds = "smooth_penalty" not in problem.provides
+        if values["averaging"] == "tail" and thresholds and "quadratic_loss" in problem.provides:
+            values["averaging"] = "sparse"
+        random = self.averaging == "random" and self.condition_number is None
+        if (self.condition_number is None) != (self.initial_gap is None) and not random:
+            raise ValueError("solver 'gd' takes condition_number and initial_gap together or not.")
+        if laplace and self.condition_number is not None:
+            raise ValueError(
+                "solver 'gd' with condition_number follows bounds for Gaussian noise; got "
+                "mechanism='laplace', which delta=0 requires. Solver 'nesterov' has such a bound."
+            )
+        return values | bound_rules(self, public, problem, values)
+
+    def resolve(self, public: Public, problem: Problem) -> Self:
+        resolved = super().resolve(public, problem)
+        resolved.noise_schedule = named_noise(resolved, public, problem)
+        return resolved
+
+    def check_values(self, public: Public, problem: Problem) -> None:
+        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
+        checks.choice("momentum_kind", self.momentum_kind, steps.MOMENTA)
+        checks.choice("averaging", self.averaging, AVERAGES)
+        checks.choice("release", self.release, RELEASES)
+        checks.choice("mechanism", self.mechanism, self.mechanisms)
+        check_batches(self.batch_size, self.sampling, public)
+        steps.step_sizes(self.learning_rate, self.max_iter)
+        resolve_clip(self, public, problem)
+        steps.relative_noise(self.noise_schedule, self.max_iter)
+        if self.release == "last":
+            self._require_plain_steps()
+
+    def _require_plain_steps(self) -> None:
+        """Raise ValueError unless these are steps that a hidden run can make."""
+        sizes, clips, noises = self._plain_steps()
+        plain = {
+            "momentum": self.momentum == 0,
+            "averaging": self.averaging == "last",
+            "batch_size": self.batch_size is None,
+            "learning_rate": _is_constant(sizes),
+            "clip_norm": _is_constant(clips),
+            "mechanism": self.mechanism == "gaussian",
+            "noise_schedule": _is_constant(noises),
+        }
+        for name, holds in plain.items():
+            if not holds:
+                raise ValueError(
+                    "solver 'gd' with release='last' takes plain steps: momentum 0, averaging "
+                    "'last', batch_size None, Gaussian noise, and the same learning_rate, "
+                    "clip_norm and noise "
+                    f"throughout; got {name}={shown(getattr(self, name))}. Nothing was released."
+                )
+
+    def _plain_steps(self) -> tuple[Array, Array, Array]:
+        """Return the sizes, clipping norms and relative noise of the steps of a hidden run."""
+        sizes = steps.step_sizes(self.learning_rate, self.max_iter)
+        noises = steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
+        return sizes, steps.clip_norms(self.clip_norm, self.max_iter), noises
+
+    def solve(self, oracle: Oracle) -> Solution:
+        n_steps = self.max_iter
+        if self.release == "last":
+            (size, *_), (clip_norm, *_), (noise, *_) = self._plain_steps()
+            return Solution(
+                oracle.ask(LastIterate(n_steps, size, clip_norm, GaussianNoise(noise))), n_steps
+            )
+        sizes = steps.step_sizes(self.learning_rate, n_steps)
+        composition = defaults.composition_kind(self.mechanism, oracle.public)
+        noises = steps.relative_noise(self.noise_schedule, n_steps, composition, sizes)
+        clips = ClipTracker(self.clip_norm, noises)
+        momentum = steps.MOMENTA[self.momentum_kind](self.momentum)
+        sparse = self.averaging == "sparse"
+        average = steps.IterateAverage("tail" if sparse else self.averaging, n_steps, oracle.rng)
+        slopes = steps.IterateAverage("tail", n_steps, oracle.rng)
+        point = oracle.start()
+        batches = samplers(self.batch_size, self.sampling, oracle.public)
+        half = n_steps // 2
+        before_half = steps.IterateAverage("tail", max(half, 1), oracle.rng)
+        precision = math.fsum(noise**-2 for noise in clips.noises)
+        for step, (size, noise, batch) in enumerate(
+            zip(sizes, clips.noises, batches, strict=False)
+        ):
+            if step > 0 and step == half:
+                oracle.halfway(point if oracle.is_rehearsal else before_half.result(), precision)
+            clip_norm = clips.next(oracle, point, batch)
+            gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
+            if oracle.is_rehearsal:
+                continue  # requests do not depend on the point
+            before = point
+            point = oracle.problem.prox(point - size * momentum.direction(gradient), size)
+            # The theorem on a random iterate is about the points whose gradients were taken.
+            average.add(before if self.averaging == "random" else point)
+            slopes.add(gradient)
+            before_half.add(point)
+        if oracle.is_rehearsal:
+            return Solution(point, n_steps)
+        if sparse:
+            return Solution(_thresholded(oracle, average.result(), slopes.result()), n_steps)
+        return Solution(average.result(), n_steps)
+
+
+def _thresholded(oracle: Oracle, point: Array, slope: Array) -> Array:
+    """Return the coefficients after a proximal step, long enough to set to 0 what is noise.
+
+    Whatever its size, such a step leaves the minimum where it is. It has the size of one over the
+    curvature of a column of unit size; the intercept, of another size, stays.
+    """
+    size = 1 / defaults.column_curvature(oracle.public, oracle.problem)
+    slope[oracle.public.n_features :] = 0.0
+    return oracle.problem.prox(point - size * slope, size)
+
+
+def _is_constant(values: Array) -> bool:
+    return bool((values == values[0]).all())

@@ -1,0 +1,283 @@
+"""Run gradient descent that is preconditioned (whitened) by a noisy Gram matrix."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp._numbers import Array, is_integer
+from skdp.oracle import Coordinates, GramSum, ShrunkGradientSum, unpack_gram
+from skdp.oracle.public import Moments
+from skdp.solvers import checks, defaults
+from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.defaults import UNBOUNDED, growth
+from skdp.steps.shrinkage import spectrum
+
+NOISELESS_STEPS = 300  # without noise
+
+
+# Powers of the signal-to-noise ratio. Noise in directions of little curvature grows with the
+# distance, steps / (1 - momentum), times cap**2 / ratio**2: so these two keep its effect constant.
+CAP_GROWTH, TRAVEL_GROWTH = 0.4, 1.2
+
+
+@dataclass(frozen=True)
+class StepRule:
+    """Default hyperparameters for losses of one kind, as measured in docs/defaults.rst.
+
+    Attributes
+    ----------
+    gram_share : float
+        Of the Gram matrix in mu squared.
+    row_factor : float
+        Bound on a row in units of its expected length, at a small budget.
+    averaged : float
+        Share of the run, at its end, of whose iterates the mean is returned.
+    steps : int
+        Number of steps at a small budget.
+    momentum : float
+        Likewise.
+    grows_from : float
+        Signal-to-noise ratio from which on the distance grows: half of it by more steps, half by
+        more momentum.
+    most_times : float
+        So many times as many steps at most.
+    most_momentum : float
+    """
+
+    gram_share: float
+    row_factor: float
+    averaged: float
+    steps: int
+    momentum: float
+    grows_from: float
+    most_times: float
+    most_momentum: float
+
+    def steps_and_momentum(self, public: Public) -> tuple[int, float]:
+        """Return the number of steps and the momentum for a budget."""
+        travel = growth(public, TRAVEL_GROWTH, start=self.grows_from)
+        more = min(math.sqrt(travel), self.most_times)
+        momentum = min(1 - (1 - self.momentum) * more / travel, self.most_momentum)
+        return math.ceil(self.steps * more), momentum
+
+
+# Residuals without a bound: plain steps, which average noise out. Bounded ones: few with momentum.
+UNBOUNDED_RESIDUALS = StepRule(
+    gram_share=0.2, row_factor=0.9, averaged=1 / 2,
+    steps=40, momentum=0.0, grows_from=50.0, most_times=2.0, most_momentum=0.9,
+)  # fmt: skip
+BOUNDED_RESIDUALS = StepRule(
+    gram_share=0.25, row_factor=0.6, averaged=1 / 3,
+    steps=12, momentum=0.5, grows_from=100.0, most_times=10 / 3, most_momentum=0.8,
+)  # fmt: skip
+# Ratio of the largest curvature to the one whose inverse is the step size, up to which steps are
+# stable with momentum 1/2; the limit is 3.
+STABLE_RATIO = 2.9
+# Steps are so much shorter once ranges of columns became wider halfway. With steps as before, one
+# idle column with a lognormal tail of deviation 3 had up to 27 times the curvature of the Gram
+# matrix, and R2 fell from 0.91 to -24; shrinking rows alone leaves up to 0.1 of that.
+CURVATURE_AFTER_WIDENING = 3.0
+
+
+class Whitened(Solver):
+    """Gradient descent in coordinates that a private Gram matrix whitens, where few steps suffice.
+
+    1. The Gram matrix A of the rows is released. Let w be its noisy eigenvalues, V its
+       eigenvectors and ``lam`` the largest eigenvalue of the noise alone; then
+       ``T = V (w + lam)**(-1/2)``.
+    2. In the coordinates ``T'x`` rows are about equally long in every direction, so that noise
+       affects all directions alike, and step sizes of one over the curvature fit all of them.
+       Directions below the noise take short steps, and stay near zero.
+    3. Each step requests the sum of the gradients there, with rows shrunk to about their expected
+       length and residuals capped, each for itself: a long row loses weight, and its residual is
+       not cut for being long. If ranges of columns become wider halfway, steps are shorter from
+       there on, and rows are shrunk to about their expected length at any budget. The mean
+       of the last iterates is returned: of the last half for losses without a bound on residuals,
+       of the last third for others.
+
+    Parameters
+    ----------
+    max_iter : int or "auto", default="auto"
+        Number of steps, at least 1; 40 for squared error, 12 for losses with a bounded residual,
+        more for large budgets.
+    momentum : float or "auto", default="auto"
+        In [0, 1). 1/2 for losses with a bounded residual, 0 otherwise, more for large budgets.
+    gram_share : float or "auto", default="auto"
+        Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1). 1/4 for losses
+        with a bounded residual, 1/5 otherwise.
+    row_norm : float or "auto", default="auto"
+        Rows longer than this are shrunk to it before their Gram matrix is computed.
+    row_factor : float or "auto", default="auto"
+        Rows longer than this many times their expected length are shrunk to that before their
+        gradient is computed, both lengths in the new coordinates.
+    residual_bound : float or "auto", default="auto"
+        Larger residuals are capped to it, in units of the target.
+
+    Notes
+    -----
+    A Gram matrix has p**2 / 2 entries and requires a large budget: the noise of its eigenvalues
+    should be well below n / p times the squared norm of rows. Otherwise "gd" is the better choice,
+    and ``solver="auto"`` takes it.
+
+    Weights multiply gradients before the residual is capped, and their roots multiply the rows of
+    the Gram matrix.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from skdp import DPLogisticRegression
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = DPLogisticRegression(classes=[0, 1], epsilon=3.0, solver="whitened")
+    >>> model = model.fit(X, y)
+    >>> [(release.kind, release.count) for release in model.privacy_.releases[-2:]]
+    [('gram', 1), ('gradient', 12)]
+    """
+
+    gram_share: Resolved[float]
+    row_norm: Resolved[float]
+    row_factor: Resolved[float]
+    residual_bound: Resolved[float]
+    name = "whitened"
+    purpose = "For regressions, above all of correlated columns, with enough rows; else for speed."
+    needs = frozenset({"smooth_loss", "smooth_penalty", "unconstrained"})
+    max_columns = defaults.GRAM_COLUMNS
+    looks_halfway = True
+
+    def __init__(
+        self,
+        *,
+        max_iter: int | Auto = "auto",
+        momentum: float | Auto = "auto",
+        gram_share: float | Auto = "auto",
+        row_norm: float | Auto = "auto",
+        row_factor: float | Auto = "auto",
+        residual_bound: float | Auto = "auto",
+    ) -> None:
+        self.max_iter = max_iter
+        self.momentum = momentum
+        self.gram_share = gram_share
+        self.row_norm = row_norm
+        self.row_factor = row_factor
+        self.residual_bound = residual_bound
+
+    def automatic(self, public: Public, problem: Problem) -> Settings:
+        noisy = public.is_noisy
+        bound, rule = problem.loss.residual_bound, _rule(problem)
+        if bound is None:
+            unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
+            # One size of the target at GROWTH_START, and less below it.
+            ratio = public.signal_to_noise / defaults.GROWTH_START
+            residual_bound = unit * ratio**CAP_GROWTH
+        else:
+            residual_bound = bound * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
+        steps, momentum = (
+            rule.steps_and_momentum(public) if noisy else (NOISELESS_STEPS, rule.momentum)
+        )
+        if is_integer(self.max_iter):
+            # Velocity takes about 1 / (1 - momentum) steps to build up: a short run has no use for
+            # more than it can reach in a quarter of its steps.
+            momentum = min(momentum, max(0.0, 1 - 4 / max(self.max_iter, 1)))
+        return {
+            "max_iter": steps,
+            "momentum": momentum,
+            "gram_share": rule.gram_share,
+            "row_norm": defaults.gram_row_norm(public, 0.9),
+            "row_factor": rule.row_factor * growth(public, 1 / 3) if noisy else UNBOUNDED,
+            "residual_bound": residual_bound if noisy else UNBOUNDED,
+        }
+
+    def check_values(self, public: Public, problem: Problem) -> None:
+        checks.count(max_iter=self.max_iter)
+        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
+        checks.share(gram_share=self.gram_share)
+        checks.positive(row_norm=self.row_norm, row_factor=self.row_factor)
+        checks.positive(residual_bound=self.residual_bound)
+
+    def solve(self, oracle: Oracle) -> Solution:
+        public, problem = oracle.public, oracle.problem
+        n_rows, n_steps = public.n_rows, self.max_iter
+        curvature = _typical_curvature(public, problem)
+        # 1. The Gram matrix, and coordinates in which it is about the identity.
+        known = defaults.penalty_hessian(problem, public) / curvature
+        if public.moments is None:
+            answer, std = oracle.with_share(GramSum(self.row_norm), self.gram_share)
+            gram, remaining = unpack_gram(answer, public.n_parameters), 1 - self.gram_share
+        else:
+            gram, remaining = _known_gram(public, public.moments), 1.0
+            std = 0.0
+        eigen = spectrum(gram, std or self._gram_std(public), known)
+        lifted = eigen.values + eigen.noise_norm
+        transform = eigen.vectors / np.sqrt(lifted)
+        coordinates = Coordinates(transform)
+        # 2. The length to which rows are shrunk there, about their root mean square length.
+        expected = math.sqrt(float((eigen.values / lifted).sum()) / n_rows)
+        row_norm = min(self.row_factor * expected, UNBOUNDED)
+        # 3. Steps of one over the curvature.
+        share = remaining / n_steps
+        start = oracle.start()
+        point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
+        velocity = np.zeros_like(point)
+        first_kept = n_steps - math.ceil(n_steps * _rule(problem).averaged)
+        path = [point]
+        for step in range(n_steps):
+            middle = step > 0 and step == n_steps // 2
+            if middle and oracle.halfway(transform @ np.mean(path[len(path) // 2 :], axis=0)):
+                # Rows are longer now than the Gram matrix knows, and so is the curvature larger.
+                row_norm = min(row_norm, UNBOUNDED_RESIDUALS.row_factor * expected)
+                curvature *= CURVATURE_AFTER_WIDENING
+            coef = transform @ point
+            cap = self._cap(step == 0 and not start.any(), problem)
+            request = ShrunkGradientSum(coef, row_norm, cap, coordinates)
+            gradient, _ = oracle.with_share(request, share)
+            gradient = gradient + transform.T @ (n_rows * problem.penalty_gradient(coef))
+            velocity = self.momentum * velocity - gradient / curvature
+            point = point + velocity
+            path.append(point)
+        # Without noise the last iterate is the best.
+        result = np.mean(path[first_kept + 1 :], axis=0) if oracle.is_noisy else point
+        return Solution(transform @ result, n_steps)
+
+    def _gram_std(self, public: Public) -> float:
+        """Return the noise that a released Gram matrix would have: directions below it are small.
+
+        Public second moments save budget; they are no reason to follow the noise of steps there.
+        """
+        if not public.is_noisy:
+            return 0.0
+        return float(self.row_norm**2 / (public.gradient_mu * math.sqrt(self.gram_share)))
+
+    def _cap(self, at_zero: bool, problem: Problem) -> float:
+        """Return the cap on residuals, which is less where all margins are zero."""
+        bound = problem.loss.residual_bound
+        if not at_zero or bound is None:
+            return float(self.residual_bound)
+        return min(float(self.residual_bound), _first_residual(problem) * (1 + 1e-6))
+
+
+def _known_gram(public: Public, moments: Moments) -> Array:
+    """Return the Gram matrix of the rows that a public sample suggests."""
+    size = np.ones(len(moments.matrix))
+    size[-1] = public.intercept_size
+    gram = moments.matrix * np.outer(size, size) * public.n_rows
+    return np.asarray(gram[: public.n_parameters, : public.n_parameters])
+
+
+def _rule(problem: Problem) -> StepRule:
+    """Return the rule for losses of this kind."""
+    return UNBOUNDED_RESIDUALS if problem.loss.residual_bound is None else BOUNDED_RESIDUALS
+
+
+def _typical_curvature(public: Public, problem: Problem) -> float:
+    """Return the curvature of the loss at the start, or more if steps were unstable."""
+    largest = problem.loss.curvature
+    if problem.loss.separable:
+        return largest
+    n_outputs = public.n_outputs
+    return max(2 * (n_outputs - 1) / n_outputs**2, largest / STABLE_RATIO)
+
+
+def _first_residual(problem: Problem) -> float:
+    """Return the norm of a classifier's residual at margins of zero."""
+    n_outputs = problem.loss.n_outputs or 1
+    return 0.5 if n_outputs == 1 else math.sqrt(1 - 1 / n_outputs)

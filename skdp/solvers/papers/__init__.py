@@ -1,0 +1,1 @@
+"""Solvers of five papers, a folder for each, whose docstring says what the paper proves."""

@@ -1,0 +1,15 @@
+"""Hong, Wang, Zhou (FAccT 2022): gradient descent with noise that falls from step to step.
+
+For smooth objectives that satisfy the Polyak-Lojasiewicz inequality the paper bounds the expected
+excess after T noisy steps by ``gamma**T`` plus a sum of noise variances, each weighted by its
+influence (Thms 4.2 and 4.6). Noise in proportion to ``influence**(-1/4)`` minimises the bound for a
+given budget (Lemma 4.4), and is smaller than uniform noise by a factor that grows with T.
+
+Solver "gd" with ``condition_number`` and ``initial_gap`` is Algorithm 1 with its optimal schedule,
+and its number of steps (`skdp.solvers.core.bound_rules`); with ``momentum_kind="averaged"`` it is
+the version with momentum. "residual_budget" is Algorithm 1 with requests that may depend on earlier
+answers, guarded by a privacy filter. By default both have uniform noise and the steps of "gd".
+
+Worth using: ``noise_schedule="exponential"`` where curvature is about equal in all directions and
+rows are few; requests that adapt (``boost`` above 1) were nowhere measurably better.
+"""

@@ -1,0 +1,205 @@
+"""What a budget recognises of the operations between its fits: chains, selected rows, weights."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from contextlib import nullcontext
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.ensemble import AdaBoostClassifier, BaggingRegressor, VotingClassifier
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
+from sklearn.linear_model import RANSACRegressor
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputRegressor, RegressorChain
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+import skdp
+from skdp.fitting import budget as budgets
+from skdp.model_selection import dp_train_test_split
+
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((400, 4))
+MARGINS = X @ RNG.standard_normal((4, 3)) + 0.1 * RNG.standard_normal((400, 3))
+Y = (MARGINS > 0).astype(int)
+DELTA = 1e-6
+RIDGE = partial(skdp.DPRidge, adjacency="label")
+LOGISTIC = partial(skdp.DPLogisticRegression, classes=[0, 1])
+QUICK = partial(LOGISTIC, adjacency="label", solver="gd", max_iter=3, scaling="none")
+
+
+# ---------------------------------------------------------------- chains under adjacency="label"
+
+CHAINS = {
+    "regressor": (lambda: RegressorChain(RIDGE()), X, MARGINS),
+    "another order": (lambda: RegressorChain(RIDGE(), order=[2, 0, 1]), X, MARGINS),
+    "float32": (lambda: RegressorChain(RIDGE()), X.astype(np.float32), MARGINS),
+    "sparse": (lambda: RegressorChain(RIDGE()), sparse.csr_array(X), MARGINS),
+    "very small unit": (lambda: RegressorChain(RIDGE()), X, 1e-60 * MARGINS),
+    "resampled": (lambda: BaggingRegressor(RegressorChain(RIDGE()), 2), X, MARGINS),
+    "classifier": (lambda: ClassifierChain(LOGISTIC(adjacency="label")), X, Y),
+    "other labels": (
+        lambda: ClassifierChain(LOGISTIC(adjacency="label", classes=[3, 7])),
+        X,
+        3 + 4 * Y,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "as_parameter"), [("regressor", True), *((name, False) for name in CHAINS)]
+)
+def test_a_chain_is_refused_before_its_second_fit(name, as_parameter, asked):
+    make, rows, targets = CHAINS[name]
+    budget = skdp.PrivacyBudget(9.0, DELTA, adjacency="label")
+    chain = make()
+    if as_parameter:
+        chain.set_params(estimator__budget=budget)
+    message = r"equals the target of an earlier fit.*nothing was charged"
+    block = nullcontext() if as_parameter else budget
+    with block, pytest.raises(skdp.PrivacyBudgetError, match=message):
+        chain.fit(rows, targets)
+    n_answers = len(asked)
+    assert budget.n_fits == 1
+    assert budget.spent == pytest.approx(1.0, rel=1e-6)
+    # The first fit alone asks as much: the refused one asked nothing.
+    first = chain.estimator.estimator if name == "resampled" else chain.estimator
+    order = getattr(chain, "order", None) or [0]
+    first.set_params(budget=None).fit(rows, targets[:, order[0]])
+    assert len(asked) == 2 * n_answers
+
+
+def test_what_is_not_a_chain_is_not_refused():
+    indicator = np.column_stack([X, np.roll(Y[:, 0], 1), np.zeros(400)])  # as many ones as Y has
+    with skdp.PrivacyBudget(30.0, DELTA, adjacency="label") as budget:
+        MultiOutputRegressor(RIDGE()).fit(X, MARGINS)
+        for _ in range(2):
+            QUICK().fit(indicator, Y[:, 0])
+            QUICK().fit(indicator, 0 * Y[:, 0])  # a constant is not compared
+        RIDGE().fit(X, QUICK().fit(X, Y[:, 0]).predict_proba(X)[:, 1])
+    assert budget.n_fits == 9
+    with skdp.PrivacyBudget(9.0, DELTA) as budget:  # columns are protected there
+        RegressorChain(skdp.DPRidge()).fit(X, MARGINS)
+    assert budget.n_fits == 3
+
+
+def test_targets_of_another_budget_do_not_matter():
+    for _ in range(2):
+        with skdp.PrivacyBudget(9.0, DELTA, adjacency="label"):
+            RIDGE().fit(X, MARGINS[:, 0])
+    with skdp.PrivacyBudget(9.0, DELTA, adjacency="label"):
+        RIDGE().fit(np.column_stack([X, MARGINS[:, 0]]), MARGINS[:, 1])
+
+
+def test_no_row_and_no_fingerprint_leaves():
+    """A budget's pickle, copies and attributes are the same, whatever the targets were."""
+    kept = []
+    for targets in (MARGINS[:, 0], MARGINS[:, 1]):
+        budget = skdp.PrivacyBudget(9.0, DELTA, adjacency="label")
+        with budget:
+            model = RIDGE(budget=budget).fit(X, targets)
+        names = {name: value for name, value in vars(budget).items() if name != "_key"}
+        kept.append((len(pickle.dumps(budget)), repr(names)))
+        history = budgets._histories[budget]
+        assert b"fingerprint" not in pickle.dumps(model).lower()
+        assert all(len(one) == 16 for one in history._targets)
+        assert not any(isinstance(one, np.ndarray) for one in vars(history).values())
+        del model
+    assert kept[0] == kept[1]
+    n_budgets = len(budgets._histories)
+    del budget, history
+    assert len(budgets._histories) == n_budgets - 1
+
+
+def test_statements_say_what_a_column_must_not_be():
+    with skdp.PrivacyBudget(9.0, DELTA, adjacency="label") as budget:
+        model = RIDGE().fit(X, MARGINS[:, 0])
+    for statement in (model.privacy_, model.plan(400, 4), budget.statement):
+        said = " ".join(statement.assumptions)
+        assert "no column follows from the targets of these rows, as in chains or target" in said
+    assert "such a fit is refused" in " ".join(budget.statement.assumptions)
+    with skdp.PrivacyBudget(9.0, DELTA) as budget:
+        skdp.DPRidge().fit(X, MARGINS[:, 0])
+    assert "no column follows" not in " ".join(budget.statement.assumptions)
+
+
+# ---------------------------------------------------------------- operations between fits
+
+MISSING = np.where(np.array([1.0, 1.3, 1.6, 9.0]) < X, np.nan, X)
+UNKNOWN = np.where(np.arange(400) < 200, -1, Y[:, 0])
+ROWS, WEIGHTS = "different numbers of records", "sample weights that were not the same"
+THREE = Y[:, 0] + Y[:, 1]
+NOT_COUNTED = {
+    "one versus one": (lambda: OneVsOneClassifier(LOGISTIC()), (X, THREE), ROWS),
+    "consensus": (
+        lambda: RANSACRegressor(
+            skdp.DPRidge(), min_samples=200, residual_threshold=2, max_trials=2
+        ),
+        (X, MARGINS[:, 0]),
+        ROWS,
+    ),
+    "self-training": (
+        lambda: SelfTrainingClassifier(LOGISTIC(epsilon=9.0), threshold=0.6),
+        (X, UNKNOWN),
+        ROWS,
+    ),
+    "imputation": (lambda: IterativeImputer(skdp.DPRidge(), max_iter=1), (MISSING,), ROWS),
+    "boosting": (
+        lambda: AdaBoostClassifier(LOGISTIC(epsilon=1e4), n_estimators=3, learning_rate=0.1),
+        (X, Y[:, 0]),
+        WEIGHTS,
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("name", NOT_COUNTED)
+def test_a_budget_warns_of_operations_it_does_not_count(name):
+    make, data, said = NOT_COUNTED[name]
+    with pytest.warns(skdp.PrivacyWarning, match=said) as caught, skdp.PrivacyBudget(1e9, DELTA):
+        make().fit(*data)
+    (warning,) = [one for one in caught if one.category is skdp.PrivacyWarning]
+    assert warning.filename == __file__  # the line of the block
+    assert not any(character.isdigit() for character in str(warning.message))
+
+
+SAME_WEIGHTS = np.abs(X[:, 0])
+
+
+def fit_twice_with_the_same_weights():
+    for alpha in (1.0, 2.0):
+        skdp.DPRidge(alpha).fit(X, MARGINS[:, 0], sample_weight=SAME_WEIGHTS)
+
+
+def fit_part_and_all():
+    part, _, targets, _ = dp_train_test_split(X, MARGINS[:, 0])
+    skdp.DPRidge().fit(part, targets)
+    skdp.DPRidge().fit(X, MARGINS[:, 0])
+
+
+COUNTED = {
+    "voting": lambda: VotingClassifier([("a", LOGISTIC()), ("b", LOGISTIC())]).fit(X, Y[:, 0]),
+    "one versus rest": lambda: OneVsRestClassifier(LOGISTIC()).fit(X, THREE),
+    "the same weights": fit_twice_with_the_same_weights,
+    "a known part": fit_part_and_all,
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_budget_is_silent_where_nothing_else_happened(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", skdp.PrivacyWarning)
+        with skdp.PrivacyBudget(50.0, DELTA):
+            COUNTED[name]()
+
+
+def test_statements_name_them():
+    with skdp.PrivacyBudget(50.0, DELTA) as budget:
+        model = LOGISTIC().fit(X, Y[:, 0], sample_weight=np.ones(400))
+    assert any("OneVsOneClassifier" in said for said in budget.statement.assumptions)
+    assert any("weights of AdaBoost do not" in said for said in model.privacy_.assumptions)

@@ -1,0 +1,291 @@
+"""Labels of groups are numbered by equality, as a dictionary does, whether or not they sort."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import ipaddress
+import pathlib
+import uuid
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GroupKFold
+
+import skdp
+from skdp.fitting.grouping import number_labels
+from skdp.model_selection import DPHoldout, dp_train_test_split
+from skdp.model_selection.trainings import memberships_of_groups
+from skdp.preprocessing import DPStandardScaler
+
+SECRET = "Ada Lovelace"
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+class Person:
+    """Equal by name, without an order."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __eq__(self, other):
+        return isinstance(other, Person) and self.name == other.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+class Colliding(Person):
+    """All have one hash value."""
+
+    def __hash__(self):
+        return 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    site: str
+    number: float
+
+
+class Colour(enum.Enum):
+    RED, GREEN, BLUE = range(3)
+
+
+def objects(labels):
+    return np.fromiter(labels, dtype=object, count=len(labels))
+
+
+# What a person's label is, from the person's number.
+KINDS = {
+    "int": lambda k: k - 3,
+    "beyond int64": lambda k: 2**63 + k % 5 - (2**63 if k % 2 else 0),
+    "far beyond int64": lambda k: 10**40 + k,
+    "float": lambda k: k / 7,
+    "zeros": lambda k: (0.0, -0.0, 0, False, 1.0)[k % 5],
+    "str": lambda k: f"person {k}",
+    "str with trailing nul": lambda k: "a" + "\0" * (k % 4),
+    "bytes": lambda k: f"{k}".encode(),
+    "bool": lambda k: k % 2 == 0,
+    "1, '1' and True": lambda k: (1, "1", True, 1.0, b"2")[k % 5],
+    "frozenset": lambda k: frozenset({k, k + 1, k % 3}),
+    "tuple": lambda k: (f"site {k % 3}", k),
+    "tuple of mixed types": lambda k: ("site", k) if k % 2 else ("site", str(k)),
+    "tuple of frozensets": lambda k: (frozenset({k}), frozenset({k, "b"})),
+    "Decimal": lambda k: Decimal(k) / 10,
+    "Decimal of other scales": lambda k: Decimal("1.0" if k % 2 else "1.00") * (k // 2),
+    "Fraction": lambda k: Fraction(k, 6),
+    "numbers of all types": lambda k: (Fraction(1, 2), 0.5, Decimal("0.5"), 2, 2.0, True)[k % 6],
+    "complex": lambda k: complex(k % 3, k),
+    "UUID": lambda k: uuid.UUID(int=k * 10**30),
+    "date": lambda k: datetime.date(2026, 1, 1) + datetime.timedelta(k),
+    "aware and naive": lambda k: datetime.datetime(
+        2026, 1, 1 + k, tzinfo=datetime.UTC if k % 2 else None
+    ),
+    "datetime64": lambda k: np.datetime64("2026-01-01") + k,
+    "timestamp": lambda k: pd.Timestamp("2026-01-01", tz="UTC") + pd.Timedelta(k, "h"),
+    "interval": lambda k: pd.Interval(k, k + 5),
+    "address": lambda k: ipaddress.ip_address(k) if k % 2 else ipaddress.ip_address(2**40 + k),
+    "path": lambda k: pathlib.Path(f"home/{k}"),
+    "enum": lambda k: list(Colour)[k % 3],
+    "range": lambda k: range(k),
+    "dataclass": lambda k: Key("site", float(k)),
+    "custom": lambda k: Person(f"person {k}"),
+    "custom of one hash value": lambda k: Colliding(f"person {k}"),
+}
+ARRAYS = {
+    "int8": lambda codes: codes.astype(np.int8),
+    "uint64": lambda codes: np.uint64(2**64 - 1) - codes.astype(np.uint64),
+    "float16": lambda codes: codes.astype(np.float16),
+    "signed zeros": lambda codes: np.array([0.0, -0.0, 1.0])[codes % 3],
+    "complex128": lambda codes: codes * 1j + codes % 2,
+    "fixed-width str": lambda codes: codes.astype("U8"),
+    "fixed-width bytes": lambda codes: codes.astype("S8"),
+    "datetime64[ns]": lambda codes: codes.astype("M8[ns]"),
+    "timedelta64": lambda codes: codes.astype("m8[s]"),
+    "void": lambda codes: np.ascontiguousarray(codes).view("V8"),
+    "categorical": lambda codes: pd.Series([f"p{code}" for code in codes], dtype="category"),
+    "nullable int": lambda codes: pd.Series(codes, dtype="Int64"),
+    "nullable string": lambda codes: pd.Series([f"p{code}" for code in codes], dtype="string"),
+    "index of pairs": lambda codes: pd.MultiIndex.from_arrays([codes % 3, codes]),
+}
+
+
+@pytest.fixture
+def codes():
+    rng = np.random.default_rng(5)
+    return rng.permutation(np.concatenate([np.arange(23), rng.integers(0, 23, 77)]))
+
+
+def by_dictionary(labels):
+    numbers: dict = {}
+    return np.array([numbers.setdefault(label, len(numbers)) for label in labels]), len(numbers)
+
+
+def require_same(labels, found):
+    """The partition of rows is that of a dictionary; numbers are 0, 1, ..."""
+    codes, n_labels = found
+    expected, n_expected = by_dictionary(labels)
+    assert n_labels == n_expected
+    assert sorted(set(codes.tolist())) == list(range(n_labels))
+    assert len(set(zip(codes.tolist(), expected.tolist(), strict=True))) == n_labels
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_are_those_of_a_dictionary(kind, codes):
+    labels = [KINDS[kind](int(code)) for code in codes]  # equal ones are objects of their own
+    require_same(labels, number_labels("who", labels))
+    require_same(labels, number_labels("who", objects(labels)))
+    require_same(labels, number_labels("who", pd.Series(objects(labels), dtype=object)))
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_arrays_are_numbered_as_their_entries(kind, codes):
+    labels = ARRAYS[kind](codes)
+    require_same(np.asarray(labels).tolist(), number_labels("who", labels))
+
+
+def test_records_of_a_structured_array(codes):
+    labels = np.zeros(100, dtype=[("site", "U3"), ("at", [("x", float), ("y", "M8[s]", (2,))])])
+    labels["site"], labels["at"]["x"] = codes % 3, np.where(codes % 2, 0.0, -0.0)
+    labels["at"]["y"] = np.c_[codes // 5, codes % 4]
+    keys = [(str(k % 3), 0.0, int(k // 5), int(k % 4)) for k in codes]
+    require_same(keys, number_labels("who", labels))
+    assert number_labels("who", labels[:0])[1] == 0
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"custom of one hash value"}))
+def test_where_the_rows_of_a_group_stand_does_not_renumber_others(kind, codes):
+    labels = [KINDS[kind](int(code)) for code in codes]
+    other = np.random.default_rng(6).permutation(100)
+    again = [KINDS[kind](int(codes[place])) for place in other]
+    assert np.array_equal(number_labels("who", again)[0], number_labels("who", labels)[0][other])
+
+
+def test_labels_of_one_hash_value_are_in_random_order():
+    """Any fixed order would show which of them came first."""
+    labels = [Colliding(name) for name in "abc"]
+    found = {tuple(number_labels("who", labels)[0]) for _ in range(200)}
+    assert len(found) == 6
+
+
+NAN = float("nan")
+BAD = {
+    "nan in a tuple": ("site", NAN),
+    "another nan in a tuple": ("site", float("nan"), ("inner", 1)),
+    "nan further inside": ("site", ("inner", frozenset({NAN}))),
+    "None in a tuple": ("site", None),
+    "NaT in a tuple": ("site", np.datetime64("NaT")),
+    "missing in a tuple": ("site", pd.NA),
+    "nan in a dataclass": Key("site", NAN),
+    "Decimal": Decimal("NaN"),
+    "signalling Decimal": Decimal("sNaN"),
+    "signalling Decimal in a tuple": ("site", Decimal("sNaN")),
+    "complex": complex(0, NAN),
+    "pandas": pd.NA,
+    "list": [SECRET],
+    "dict": {SECRET: 1},
+    "array": np.zeros(2),
+}
+
+
+def failing(method, error):
+    def fail(self, *others):
+        raise error(SECRET)
+
+    return type("Failing", (), {"__hash__": lambda self: 7, method: fail})()
+
+
+for name in ("__eq__", "__hash__"):
+    for error in (ValueError, RuntimeError, KeyError):
+        BAD[f"{name} that raises {error.__name__}"] = failing(name, error)
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_label_that_is_no_key_is_refused_before_the_charge(kind):
+    labels = objects([(SECRET, k // 2) for k in range(20)])
+    labels[[3, 11]] = objects([BAD[kind]] * 2)
+    X, y = np.zeros((20, 2)), np.arange(20.0)
+    with skdp.PrivacyBudget(9.0, 1e-5) as budget:
+        for labelled in (
+            lambda: skdp.DPRidge().fit(X, y, groups=labels),
+            lambda: DPStandardScaler().fit(X, groups=list(labels)),
+            lambda: dp_train_test_split(X, y, groups=labels),
+        ):
+            with pytest.raises(ValueError, match=r"groups.*Nothing was released") as refusal:
+                labelled()
+            assert SECRET not in str(refusal.value)
+            assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
+        assert budget.n_fits == 0
+
+
+@pytest.mark.parametrize("field", ["float", "object"])
+def test_fields_that_are_missing_are_refused(field):
+    labels = np.zeros(9, dtype=[("site", int), ("number", field)])
+    labels["number"][4] = np.nan
+    with pytest.raises(ValueError, match="missing labels"):
+        number_labels("who", labels)
+
+
+def test_equal_labels_of_unequal_hash_values_are_refused():
+    """A dictionary takes them for different ones, and a person would be two."""
+
+    class Lax(int):
+        def __hash__(self):
+            return 10**6 + int(self)
+
+    with pytest.raises(ValueError, match="equal but have different hash values"):
+        number_labels("who", [3, Lax(3), 4])
+
+
+def households(n_rows=400, n_persons=31):
+    """A person with a hundred rows, and thirty others."""
+    codes = np.minimum(np.arange(n_rows) // 10, n_persons - 1)
+    return np.random.default_rng(2).permutation(codes)
+
+
+NATURAL = {
+    "frozenset": lambda k: frozenset({k, (k * 7 + 1) % 31, (k * 3 + 2) % 31, 100 + k}),
+    "mixed": lambda k: k if k % 2 else str(k),
+}
+
+
+@pytest.mark.parametrize("kind", NATURAL)
+def test_a_fit_counts_persons(kind):
+    codes = households()
+    labels = [NATURAL[kind](int(code)) for code in codes]
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 3)), rng.standard_normal(400)
+    model = skdp.DPRidge(noise_source="seeded", random_state=1).fit(X, y, groups=labels)
+    assert model.privacy_.n_groups == 31
+
+
+@pytest.mark.parametrize("kind", NATURAL)
+@pytest.mark.parametrize("form", [list, objects])
+def test_no_person_is_on_both_sides_of_a_split(kind, form):
+    labels = form([NATURAL[kind](int(code)) for code in households()])
+    X, y = np.zeros((400, 3)), np.arange(400.0)
+    *_, first, second = dp_train_test_split(X, y, groups=labels)
+    assert not set(first) & set(second)
+    assert len(set(first) | set(second)) == 31
+    assert set(map(type, first)) <= set(map(type, labels))
+    holdout = DPHoldout(X, y, groups=labels)
+    assert repr(holdout) == "<DPHoldout: 23 groups to fit on, 8 to score on>"
+    assert holdout.fit(skdp.DPRidge()).privacy_.n_groups == 23
+
+
+def test_a_price_counts_the_trainings_of_persons():
+    codes = households()
+    labels = [NATURAL["frozenset"](int(code)) for code in codes]
+    splits = list(GroupKFold(3).split(codes, codes, codes))
+    found = memberships_of_groups(splits, 31, labels)
+    assert found == memberships_of_groups(splits, 31, codes)
+    with pytest.raises(ValueError, match=r"privacy_of.*missing labels"):
+        memberships_of_groups(splits, 31, [("site", NAN)] * 400)
+    with pytest.raises(ValueError, match=r"beyond n_samples = \.\.\.") as refusal:
+        memberships_of_groups(splits, 31, labels[:-1])
+    assert "399" not in str(refusal.value)

@@ -1,0 +1,209 @@
+"""Solvers that use second moments: their minima, their defaults, and what they refuse."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import scale
+
+import skdp
+from skdp.accounting import Adjacency
+from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
+from skdp.oracle import Public
+from skdp.solvers import get_solver
+from skdp.solvers.auto import automatic_solver
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+
+CLASSIFIERS = ("newton", "objective_perturbation", "whitened")
+REGRESSORS = ("adassp", "boosted_ssp", "newton", "whitened")
+
+
+@pytest.mark.parametrize("solver", CLASSIFIERS)
+def test_logistic_minimum_without_noise(solver, classification):
+    X, y = classification
+    model = skdp.DPLogisticRegression(C=0.1, epsilon=math.inf, solver=solver, scaling="none").fit(
+        X, y
+    )
+    twin = LogisticRegression(C=0.1, tol=1e-10, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(model.coef_, twin.coef_, atol=1e-5)
+    np.testing.assert_allclose(model.intercept_, twin.intercept_, atol=1e-5)
+
+
+def test_multinomial_minimum_without_noise(classification):
+    X, _ = classification
+    y = np.digitize(X[:, 0] + X[:, 1], [-0.7, 0.7])
+    model = skdp.DPLogisticRegression(
+        C=0.1, epsilon=math.inf, solver="whitened", scaling="none"
+    ).fit(X, y)
+    twin = LogisticRegression(C=0.1, tol=1e-10, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), twin.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("solver", REGRESSORS)
+def test_several_targets_are_several_problems(solver, regression):
+    X, y = regression
+    both = np.column_stack([y, X[:, 0] - y])
+    model = skdp.DPRidge(3.0, epsilon=math.inf, solver=solver, scaling="none").fit(X, both)
+    np.testing.assert_allclose(model.coef_, Ridge(3.0).fit(X, both).coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", REGRESSORS)
+def test_regressors_beat_the_mean(solver, rng):
+    X = rng.standard_normal((5000, 6))
+    y = scale(X @ np.array([1.0, -1.0, 0.5, 0.0, 0.0, 0.0]) + rng.standard_normal(5000))
+    model = skdp.DPRidge(
+        epsilon=1.0, solver=solver, noise_source="seeded", random_state=0, scaling="none"
+    ).fit(X, y)
+    assert model.score(X, y) > 0.9 * Ridge().fit(X, y).score(X, y)
+
+
+@pytest.mark.parametrize("solver", CLASSIFIERS)
+def test_classifiers_come_near_the_twin(solver, rng):
+    X = rng.standard_normal((8000, 6))
+    y = (X[:, 0] - X[:, 1] + rng.logistic(size=8000) > 0).astype(int)
+    model = skdp.DPLogisticRegression(
+        classes=[0, 1],
+        epsilon=1.0,
+        solver=solver,
+        noise_source="seeded",
+        random_state=0,
+        scaling="none",
+    ).fit(X, y)
+    assert model.score(X, y) > LogisticRegression().fit(X, y).score(X, y) - 0.01
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_boosting_without_noise_in_any_unit(rounds, regression):
+    """Targets in a large unit are not shrunk, nor are rows along with them."""
+    X, y = regression
+    solver = get_solver("boosted_ssp", rounds=rounds)
+    model = skdp.DPRidge(3.0, epsilon=math.inf, solver=solver, scaling="none").fit(X, 1e3 * y)
+    np.testing.assert_allclose(model.coef_, Ridge(3.0).fit(X, 1e3 * y).coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_rounds_of_boosting(rounds, regression):
+    X, y = regression
+    solver = get_solver("boosted_ssp", rounds=rounds)
+    model = skdp.DPRidge(
+        20.0, epsilon=3.0, solver=solver, noise_source="seeded", random_state=0, scaling="none"
+    )
+    kinds = [record.kind for record in model.fit(X, y).privacy_.releases]
+    assert kinds.count("residual_squares") == max(rounds - 1, 0)
+    assert kinds[0] == "gram"
+
+
+@pytest.mark.parametrize("solver", ["adassp", "boosted_ssp", "newton", "whitened"])
+def test_constraints_and_kinks_are_refused(solver, regression):
+    X, y = regression
+    with pytest.raises(ValueError, match="unconstrained"):
+        skdp.DPRidge(solver=solver, constraint="l2_ball").fit(X, y)
+    with pytest.raises(ValueError, match="smooth_penalty"):
+        get_solver(solver).check(Problem(SquaredError(), L1(0.1)))
+
+
+@pytest.mark.parametrize(
+    ("solver", "parameters", "match"),
+    [
+        ("whitened", {"gram_share": 1.0}, "gram_share"),
+        ("whitened", {"max_iter": 0}, "max_iter"),
+        ("whitened", {"row_norm": -1.0}, "row_norm"),
+        ("boosted_ssp", {"rounds": -1}, "rounds"),
+        ("boosted_ssp", {"rounds": 40}, "leave nothing"),
+        ("adassp", {"target_bound": 0.0}, "target_bound"),
+        ("newton", {"damping": 0.0}, "damping"),
+        ("newton", {"direction_share": 0.0}, "direction_share"),
+    ],
+)
+def test_hyperparameters_out_of_range(solver, parameters, match, regression):
+    with pytest.raises(ValueError, match=match):
+        skdp.DPRidge(solver=get_solver(solver, **parameters)).fit(*regression)
+
+
+def test_too_little_damping_is_refused(classification):
+    solver = get_solver("objective_perturbation", row_norm=2.0, damping=0.9)
+    with pytest.raises(ValueError, match="damping must be above"):
+        skdp.DPLogisticRegression(solver=solver).fit(*classification)
+
+
+def test_several_classes_are_refused_by_newton(classification):
+    X, _ = classification
+    with pytest.raises(ValueError, match="separable_loss"):
+        skdp.DPLogisticRegression(solver="newton").fit(X, np.arange(len(X)) % 3)
+
+
+# ------------------------------------------------------------------ what "auto" stands for
+
+
+def public(n_rows, n_features=50, **facts):
+    facts = {"epsilon": 1.0, "delta": 1e-6, "adjacency": Adjacency.ZERO_OUT, **facts}
+    return Public(n_rows=n_rows, n_features=n_features, n_outputs=1, **facts)
+
+
+@pytest.mark.parametrize(
+    ("facts", "problem", "expected"),
+    [
+        (public(100_000), Problem(Logistic()), "whitened"),
+        (public(100_000), Problem(SquaredError()), "whitened"),
+        (replace(public(1_000_000), n_outputs=3), Problem(SquaredError()), "whitened"),
+        (replace(public(1_000_000), n_outputs=3), Problem(Multinomial(3)), "gd"),
+        (public(100_000, epsilon=0.01), Problem(Logistic()), "gd"),
+        (public(100_000, sparse=True), Problem(Logistic()), "whitened"),
+        (public(100_000, weighted=True), Problem(Logistic()), "gd"),
+        (public(100_000, 300), Problem(Logistic()), "whitened"),
+        (public(50_000, 300), Problem(Logistic()), "gd"),
+        (public(40_000, 140), Problem(Logistic()), "gd"),
+        (public(200_000, 510), Problem(Logistic()), "gd"),
+        (public(100_000, 300), Problem(SquaredError()), "gd"),
+        (public(10**8, 600), Problem(Logistic()), "gd"),
+        (public(100_000), Problem(Logistic(), L1(0.1)), "gd"),
+        (public(100_000), Problem(Logistic(), L2(0.1), L2Ball(1.0)), "gd"),
+        (public(150, 20), Problem(SquaredError()), "gd"),
+        (public(150, 20), Problem(SquaredError(), L1(0.1)), "gd"),
+        (public(150, 20), Problem(Logistic()), "gd"),
+        (public(2000, 20), Problem(SquaredError()), "whitened"),
+        (public(1000, 20), Problem(SquaredError()), "gd"),
+        (public(2000, 20), Problem(Logistic()), "gd"),
+        (replace(public(5000, 20), n_outputs=2), Problem(SquaredError()), "gd"),
+        (public(20_000, 110), Problem(SquaredError()), "gd"),
+    ],
+)
+def test_the_automatic_solver(facts, problem, expected):
+    assert automatic_solver(facts, problem) == expected
+
+
+def test_hyperparameters_that_only_gd_has_choose_it():
+    facts, problem = public(100_000), Problem(Logistic())
+    assert automatic_solver(facts, problem, {"max_iter": 9}) == "whitened"
+    assert automatic_solver(facts, problem, {"learning_rate": 0.1}) == "gd"
+
+
+def test_replace_one_halves_the_signal():
+    one, other = public(1000), public(1000, adjacency=Adjacency.REPLACE_ONE)
+    assert one.signal_to_noise == pytest.approx(2 * other.signal_to_noise)
+
+
+def test_auto_reaches_the_estimators(rng):
+    X = rng.standard_normal((9000, 4))
+    model = skdp.DPLogisticRegression(
+        classes=[0, 1], noise_source="seeded", random_state=0, scaling="none"
+    ).fit(X, X[:, 0] > 0)
+    assert model.solver_.name == "whitened"
+    model = skdp.DPLogisticRegression(
+        classes=[0, 1], noise_source="seeded", random_state=0, clip_norm=1.0, scaling="none"
+    )
+    assert model.fit(X, X[:, 0] > 0).solver_.name == "gd"
+
+
+@pytest.mark.parametrize("epsilon", [10.0, 50.0])
+def test_a_few_steps_are_not_slowed_down_by_momentum(regression, epsilon):
+    """A large budget asks for momentum, which three steps are too few to build up."""
+    X, y = regression
+    model = skdp.DPRidge(solver="whitened", max_iter=3, scaling="none", epsilon=epsilon)
+    assert model.fit(X, y).solver_.momentum == 0.0
+    assert model.score(X, y) > 0.9

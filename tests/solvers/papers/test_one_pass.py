@@ -1,0 +1,394 @@
+"""The solvers that read each row once: what they ask, what it costs, and that it is of use."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.accounting import (
+    Adjacency,
+    Composed,
+    DisjointPass,
+    Gaussian,
+    OnBlock,
+    Partition,
+    ShuffleAccountant,
+    Shuffled,
+    calibrate,
+    price,
+)
+from skdp.objective import Problem, SquaredError
+from skdp.oracle import Public, SolverStage, make_plan
+from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
+from skdp.solvers.papers.varshney_2022.adaptive_shuffled_sgd import (
+    SEARCHES,
+    least_threshold,
+    number_of_counts,
+    thresholds,
+)
+
+RESOLUTION = 2.0**-20
+
+
+def public_for(n_rows=20000, epsilon=1.0, adjacency=Adjacency.ZERO_OUT, **facts):
+    return Public(n_rows, 5, 1, adjacency, epsilon, 1e-6, **facts)
+
+
+def planned(solver, **facts):
+    public, problem = public_for(**facts), Problem(SquaredError())
+    resolved = solver.resolve(public, problem)
+    return resolved, make_plan((SolverStage(resolved),), public, problem)
+
+
+def gaussian(n, sigma, seed=0, d=5):
+    rng = np.random.default_rng(seed)
+    w = np.ones(d) / math.sqrt(d)
+    X = rng.standard_normal((n, d))
+    return X, X @ w + sigma * rng.standard_normal(n), w
+
+
+def excess(solver, sigma, n=20000, epsilon=1.0, seed=0):
+    X, y, w = gaussian(n, sigma, seed)
+    model = skdp.DPLinearRegression(
+        solver=solver,
+        epsilon=epsilon,
+        fit_intercept=False,
+        scaling="none",
+        noise_source="seeded",
+        random_state=seed,
+    ).fit(X, y)
+    return float(np.sum((model.coef_ - w) ** 2))
+
+
+# ---------------------------------------------------------------------- the search
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_search_without_noise_finds_the_least_threshold(search, rng):
+    values = np.abs(rng.standard_normal(500)) * 10.0 ** rng.uniform(-4, 1)
+    candidates = thresholds(search, 16.0, RESOLUTION)
+    asked = []
+
+    def count(limit):
+        asked.append(limit)
+        return float((values <= limit).sum())
+
+    for enough in (1, 250, 500):
+        asked.clear()
+        found = least_threshold(search, candidates, enough, count)
+        fitting = [c for c in candidates if (values <= c).sum() >= enough]
+        assert found == fitting[0]
+        assert len(asked) == number_of_counts(search, RESOLUTION)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("resolution", [0.5, 0.3, 2.0**-7, 2.0**-20])
+def test_as_many_counts_whatever_they_answer(search, resolution, rng):
+    candidates = thresholds(search, 1.0, resolution)
+    assert candidates[-1] == 1.0
+    assert candidates[0] <= 1.0000001 * resolution
+    for answers in (np.inf, -np.inf, None):
+        asked = []
+
+        def count(limit, answers=answers, asked=asked):
+            asked.append(limit)
+            return float(rng.standard_normal()) if answers is None else answers
+
+        found = least_threshold(search, candidates, 0.0, count)
+        assert found in candidates
+        assert len(asked) == number_of_counts(search, resolution)
+        if answers == -np.inf:
+            assert found == candidates[-1]
+        if answers == np.inf:
+            assert found == candidates[0]
+
+
+def test_doubling_asks_one_count_more_than_the_proof_composes():
+    assert number_of_counts("doubling", RESOLUTION) == 21
+    assert number_of_counts("binary", RESOLUTION) == 7
+
+
+# ---------------------------------------------------------------------- what it costs
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_block_costs_the_larger_of_search_and_gradient(search, adjacency):
+    solver, plan = planned(AdaptiveShuffledSGD(search=search), adjacency=adjacency)
+    alone = calibrate(Gaussian(1.0), 1.0, 1e-6, adjacency).scale
+    # Not a whole search on top of a gradient, which would need sqrt(2) times the noise.
+    assert plan.calibration.scale == pytest.approx(alone, rel=1e-6)
+    counts = [entry for entry in plan.entries if entry.kind == "residual_count"]
+    assert {entry.count for entry in counts} == {number_of_counts(search, RESOLUTION)}
+    assert len(counts) == solver.max_iter
+    search_alone = Composed(tuple((entry.event.event, entry.count) for entry in counts[:1]))
+    spent, _ = price(search_alone.scaled(plan.calibration.scale), 1e-6, adjacency)
+    assert spent == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_a_forgotten_count_would_show_in_the_price(adjacency):
+    """The mutant charges all counts but the last one, as the paper's proof does."""
+    _, plan = planned(AdaptiveShuffledSGD(search="doubling"), adjacency=adjacency)
+    first = plan.entries[0]
+    assert first.count == 21
+    short = Composed(((first.event, first.count - 1),)).scaled(plan.calibration.scale)
+    assert price(short, 1e-6, adjacency)[0] < 0.99
+
+
+def test_index_sets_are_half_open_and_hold_every_row():
+    for norm in ("auto", "private"):
+        solver, plan = planned(AdaptiveShuffledSGD(row_norm=norm), n_rows=1003)
+        (partition,) = {entry.event.partition for entry in plan.entries}
+        cuts = partition.cuts
+        assert cuts[0] == 0 and cuts[-1] == 1003  # noqa: PT018
+        assert len(cuts) == 2 * solver.max_iter + 2
+        blocks = [entry.event.block for entry in plan.entries]
+        gradients = [e.event.block for e in plan.entries if e.kind == "gradient"]
+        counted = [e.event.block for e in plan.entries if e.kind == "residual_count"]
+        assert set(gradients).isdisjoint(counted)
+        assert blocks == sorted(blocks)
+
+
+def test_overlapping_parts_of_a_block_would_cost_their_sum(monkeypatch):
+    """The mutant finds the clip on the rows that it then clips: the ledger charges both."""
+    from skdp.solvers import adaptive_shuffled_sgd as module
+
+    original = module.Cut
+
+    def same_rows(epoch, cuts, index):
+        return original(epoch, cuts, index + (index % 2))
+
+    honest = planned(AdaptiveShuffledSGD())[1].calibration.scale
+    monkeypatch.setattr(module, "Cut", same_rows)
+    assert planned(AdaptiveShuffledSGD())[1].calibration.scale == pytest.approx(
+        honest * math.sqrt(2), rel=1e-6
+    )
+
+
+def test_a_private_norm_costs_nothing_beside_the_pass():
+    _, plan = planned(AdaptiveShuffledSGD(row_norm="private"))
+    alone = calibrate(Gaussian(1.0), 1.0, 1e-6, Adjacency.ZERO_OUT).scale
+    assert plan.calibration.scale == pytest.approx(alone, rel=1e-6)
+    assert plan.entries[0].kind == "squared_norm"
+    assert plan.entries[0].event.block == 0
+
+
+def test_the_smaller_price_is_charged_and_named():
+    """Amplification pays for single records at small epsilon, blocks at a large one."""
+    small = skdp.DPLinearRegression(
+        solver=ShuffledSGD(batch_size=1), epsilon=0.5, scaling="none"
+    ).plan(50000, 5)
+    (record,) = small.releases
+    assert small.accountant == "shuffle"
+    assert isinstance(record.event, Shuffled)
+    alone = calibrate(Gaussian(1.0), 0.5, 1e-6, Adjacency.ZERO_OUT).scale
+    assert record.noise_multiplier < 0.5 * alone
+    assert ShuffleAccountant().epsilon(record.event, 1e-6, Adjacency.ZERO_OUT) <= 0.5
+    large = skdp.DPLinearRegression(
+        solver=ShuffledSGD(batch_size=1), epsilon=9.0, scaling="none"
+    ).plan(50000, 5)
+    assert large.accountant == "gdp"
+    assert large.releases[0].noise_multiplier == pytest.approx(
+        calibrate(Gaussian(1.0), 9.0, 1e-6, Adjacency.ZERO_OUT).scale
+    )
+    blocks = skdp.DPLinearRegression(
+        solver=ShuffledSGD(batch_size=50), epsilon=0.5, scaling="none"
+    ).plan(50000, 5)
+    assert isinstance(blocks.releases[0].event, DisjointPass)
+    assert blocks.releases[0].event.n_steps == 1000
+
+
+@pytest.mark.parametrize("make", [ShuffledSGD, AdaptiveShuffledSGD])
+def test_a_polish_gets_its_share(make):
+    solver, plan = planned(make(polish_iter=7, polish_share=0.3))
+    scale = plan.calibration.scale
+    polish = plan.entries[-1]
+    assert (polish.kind, polish.count) == ("gradient", 7)
+    squared = 7 / (scale * polish.event.noise_multiplier) ** 2
+    whole = 1 / calibrate(Gaussian(1.0), 1.0, 1e-6, Adjacency.ZERO_OUT).scale ** 2
+    assert squared / whole == pytest.approx(0.3, rel=1e-3)
+    assert solver.polish_iter == 7
+
+
+# ---------------------------------------------------------------------- use
+
+
+def test_adaptive_error_vanishes_with_the_noise_of_the_data_and_fixed_clips_do_not():
+    adaptive = AdaptiveShuffledSGD(curvature=1.0, kappa=1.5)
+    fixed = ShuffledSGD(curvature=1.0, kappa=1.5)
+    small = [np.mean([excess(s, 1e-3, seed=k) for k in range(3)]) for s in (adaptive, fixed)]
+    large = [np.mean([excess(s, 1e-1, seed=k) for k in range(3)]) for s in (adaptive, fixed)]
+    assert small[0] < 0.05 * large[0]
+    assert small[1] > 0.2 * large[1]
+    assert small[0] < 0.01 * small[1]
+
+
+@pytest.mark.parametrize("make", [ShuffledSGD, AdaptiveShuffledSGD])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_defaults_are_of_use(make, intercept):
+    X, y, _ = gaussian(20000, 0.3)
+    model = skdp.DPRidge(
+        solver=make(),
+        fit_intercept=intercept,
+        scaling="none",
+        noise_source="seeded",
+        random_state=0,
+    ).fit(X, y + intercept)
+    assert model.score(X, y + intercept) > 0.88
+
+
+def test_a_private_norm_is_about_right(monkeypatch):
+    X, y, _ = gaussian(20000, 0.3)
+    seen = []
+    original = AdaptiveShuffledSGD._row_norm
+
+    def norm(self, *args):
+        seen.append(original(self, *args))
+        return seen[-1]
+
+    monkeypatch.setattr(AdaptiveShuffledSGD, "_row_norm", norm)
+    skdp.DPLinearRegression(
+        solver=AdaptiveShuffledSGD(row_norm="private"),
+        fit_intercept=False,
+        scaling="none",
+        noise_source="seeded",
+        random_state=0,
+    ).fit(0.5 * X, y)
+    assert seen[-1] == pytest.approx(0.5 * math.sqrt(5), rel=0.1)
+
+
+def test_a_polish_forgets_the_start():
+    """Two blocks cannot travel far; steps over all rows can."""
+    short = AdaptiveShuffledSGD(max_iter=2, learning_rate=0.05)
+    polished = AdaptiveShuffledSGD(max_iter=2, learning_rate=0.05, polish_iter=30, polish_share=0.5)
+    assert excess(polished, 0.3) < 0.2 * excess(short, 0.3)
+
+
+def test_logistic_regression_in_one_pass(classification):
+    X = np.random.default_rng(0).standard_normal((20000, 5))
+    y = (X @ np.array([2.0, -1.0, 0.5, 0.0, 0.0]) > 0.2).astype(int)
+    for solver in ("shuffled_sgd", "adaptive_shuffled_sgd"):
+        model = skdp.DPLogisticRegression(
+            solver=solver, classes=[0, 1], scaling="none", noise_source="seeded", random_state=0
+        ).fit(X, y)
+        assert model.score(X, y) > 0.9
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"search": "ternary"}, "search"),
+        ({"resolution": 0.7}, "resolution"),
+        ({"quantile": 0.0}, "quantile"),
+        ({"stat_share": 1.0}, "stat_share"),
+        ({"stat_share": "half"}, "stat_share"),
+        ({"stat_share": None}, "stat_share"),
+        ({"resolution": 5e-324}, "resolution"),
+        ({"clip_factor": -1.0}, "clip_factor"),
+        ({"domain_bound": math.inf}, "domain_bound"),
+        ({"row_norm": 0.0}, "row_norm"),
+        ({"row_norm": "public"}, "row_norm"),
+        ({"curvature": 0.0}, "curvature"),
+        ({"kappa": "big"}, "kappa"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"max_iter": 20001}, "max_iter"),
+        ({"learning_rate": 0}, "learning_rate"),
+        ({"averaging": "all"}, "averaging"),
+        ({"polish_iter": -1}, "polish_iter"),
+        ({"polish_share": 1.0}, "polish_share"),
+    ],
+)
+def test_impossible_hyperparameters_are_refused(parameters, said):
+    for make in (AdaptiveShuffledSGD, ShuffledSGD):
+        if set(parameters) <= set(make().get_params()):
+            with pytest.raises(ValueError, match=said):
+                make(**parameters).resolve(public_for(), Problem(SquaredError()))
+
+
+@pytest.mark.parametrize("size", [0, -3, 1.5, "all"])
+def test_impossible_batches_are_refused(size):
+    with pytest.raises(ValueError, match="batch_size"):
+        ShuffledSGD(batch_size=size).resolve(public_for(), Problem(SquaredError()))
+
+
+def test_blocks_and_their_size_are_not_both_taken():
+    with pytest.raises(ValueError, match="follows from the other"):
+        ShuffledSGD(batch_size=5, max_iter=5).resolve(public_for(), Problem(SquaredError()))
+
+
+def test_the_partition_of_blocks_is_in_the_plan():
+    _, plan = planned(AdaptiveShuffledSGD())
+    event = plan.entries[0].event
+    assert isinstance(event, OnBlock)
+    assert isinstance(event.partition, Partition)
+
+
+# ---------------------------------------------------------------------- one record, one block
+
+
+def blocks_that_move(monkeypatch, seed, place, row, target):
+    """Numbers of the releases that a changed record moves, later answers being forced."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    y = X @ np.ones(3)
+    Z, t = X.copy(), y.copy()
+    Z[place], t[place] = row, target
+    log = []
+
+    def fit(X, y, forced=None):
+        seen = []
+
+        def hide(mechanism, statistic, contribution, scale, source):
+            noise = np.random.default_rng(len(seen)).standard_normal(statistic.shape)
+            seen.append(statistic + noise if forced is None else forced[len(seen)])
+            log.append(statistic / contribution.bound)
+            return seen[-1]
+
+        solver = AdaptiveShuffledSGD(max_iter=6, row_norm="private")
+        model = skdp.DPLinearRegression(
+            solver=solver, scaling="none", noise_source="seeded", random_state=seed
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr("skdp.oracle.GaussianNoise.add_noise", hide)
+            return model.fit(X, y), seen
+
+    model, answers = fit(X, y)
+    other, _ = fit(Z, t, answers)
+    np.testing.assert_array_equal(model.coef_, other.coef_)
+    half = len(log) // 2
+    events = [r.event for r in model.privacy_.releases for _ in range(r.count)]
+    moved = set()
+    for event, one, two in zip(events, log[:half], log[half:], strict=True):
+        # Replaced: a count by 1, a gradient by twice its bound.
+        assert np.linalg.norm(one - two) <= event.event.spread * (1 + 1e-9)
+        if (one != two).any():
+            moved.add(event.block)
+    return moved
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_record_moves_one_block_whatever_the_order(monkeypatch, seed):
+    for place in (0, 33, 79):
+        for row, target in ((1e5, -1e300), (0.0, 0.0), (5.0, 1e12)):
+            assert len(blocks_that_move(monkeypatch, seed, place, row, target)) <= 1
+    assert any(blocks_that_move(monkeypatch, seed, place, 5.0, 1e12) for place in range(5))
+
+
+def test_blocks_that_share_a_row_are_caught(monkeypatch):
+    """The mutant: closed index sets, as printed in the paper."""
+    from skdp.oracle.sources.memory import Divisions
+
+    def closed(self, epoch, cuts, index, source):
+        order, edges = self._division("cut", epoch, cuts, source)
+        return np.sort(order[edges[index] : edges[index + 1] + 1])
+
+    monkeypatch.setattr(Divisions, "cut", closed)
+    moved = [len(blocks_that_move(monkeypatch, 0, place, 5.0, 1e12)) for place in range(80)]
+    assert max(moved) == 2

@@ -1,0 +1,243 @@
+"""Parameters that theorems of the papers ask for, and names of schedules with arguments."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import skdp
+from benchmarks.papers.theory import random_iterate_steps
+from skdp import planning, steps
+from skdp.accounting import Adjacency
+from skdp.objective import L2, Logistic, NoPenalty, Problem, SquaredError
+from skdp.oracle import Public
+from skdp.solvers import SVRG, AdaptiveNoiseSGD, GradientDescent, SVRGPlusPlus, get_solver
+from skdp.solvers.core.bound_rules import assumed_curvature
+
+PROBLEM = Problem(Logistic(), L2(0.02))
+KAPPA, GAP = 10.0, 0.5
+GUESSES = {"condition_number": KAPPA, "initial_gap": GAP}
+
+
+def public_for(**facts):
+    facts = {"n_rows": 5000, "n_features": 6, "epsilon": 1.0, "delta": 1e-6, **facts}
+    return Public(n_outputs=1, adjacency=Adjacency.ZERO_OUT, row_bound=5.0, **facts)
+
+
+def alpha_of(solver, public):
+    smoothness = assumed_curvature(public, PROBLEM)
+    clip = float(solver.clip_norm)
+    return planning.noise_constant(
+        math.prod(public.shape), clip, public.mu**2, smoothness, public.n_rows, GAP
+    )
+
+
+# ---------------------------------------------------------------- Wang, Ye, Xu 2017
+
+
+@pytest.mark.parametrize("kappa", [1.5, 10.0, 400.0])
+def test_svrg_epochs_satisfy_the_inequality_of_the_theorem(kappa):
+    """Eq. (4) holds, for hardly fewer steps it does not, and steps are below 1/(12 L)."""
+    public = public_for()
+    solver = SVRG(**GUESSES | {"condition_number": kappa}).resolve(public, PROBLEM)
+    L = assumed_curvature(public, PROBLEM)
+    eta, mu = solver.learning_rate, L / kappa
+
+    def left(m):
+        a = 8 * eta * L
+        return 1 / (eta * (1 - a) * mu * m) + a * (m + 1) / (m * (1 - a))
+
+    assert left(solver.inner_steps) < 0.5 <= left(0.99 * solver.inner_steps - 2)
+    assert eta < 1 / (12 * L)
+    epochs = math.ceil(math.log2(max(2.0, 1 / (2 * kappa * alpha_of(solver, public)))))
+    assert solver.max_iter == epochs * solver.inner_steps
+    # The theorem's bound on the step is not enough: with 1/(12 L) no number of steps will do.
+    eta = 1 / (12 * L)
+    assert left(10**12) > 0.5
+
+
+def test_svrg_plus_plus_takes_steps_of_a_thirteenth():
+    public = public_for()
+    solver = SVRGPlusPlus(**GUESSES).resolve(public, PROBLEM)
+    assert solver.learning_rate == pytest.approx(1 / (13 * assumed_curvature(public, PROBLEM)))
+    epochs = math.ceil(math.log2(alpha_of(solver, public) ** -0.5))
+    assert (solver.n_epochs, solver.inner_steps) == (epochs, KAPPA)
+
+
+@pytest.mark.parametrize("solver", [SVRG, SVRGPlusPlus])
+def test_what_is_given_stays_and_guesses_go_together(solver):
+    public = public_for()
+    given = solver(**GUESSES, max_iter=70, learning_rate=0.3).resolve(public, PROBLEM)
+    assert (given.max_iter, given.learning_rate) == (70, 0.3)
+    with pytest.raises(ValueError, match="go together"):
+        solver(condition_number=3.0).resolve(public, PROBLEM)
+
+
+def test_a_random_iterate_has_the_steps_of_its_theorem():
+    public = public_for()
+    solver = GradientDescent(averaging="random", initial_gap=GAP).resolve(public, PROBLEM)
+    assert solver.max_iter == pytest.approx(random_iterate_steps(alpha_of(solver, public)), abs=1)
+    assert solver.learning_rate == 1 / assumed_curvature(public, PROBLEM)
+    assert (solver.momentum, solver.noise_schedule) == (0.0, "uniform")
+    # It minimises the bound 2 M gap / T + T times the noise of one step.
+    bounds = [1 / t + alpha_of(solver, public) * t for t in range(1, 10 * solver.max_iter)]
+    assert np.argmin(bounds) + 1 == pytest.approx(solver.max_iter, abs=1)
+
+
+def test_a_random_iterate_is_one_whose_gradient_was_taken(rng):
+    """x_0, ..., x_{T-1}: with one step it is the start."""
+    X = rng.standard_normal((100, 2))
+    solver = GradientDescent(max_iter=1, averaging="random")
+    model = skdp.DPLinearRegression(solver=solver, scaling="none")
+    assert model.fit(X, X[:, 0], coef_init=[3.0, 4.0]).coef_.tolist() == [3.0, 4.0]
+
+
+# ---------------------------------------------------------------- Hong, Wang, Zhou 2022
+
+
+@pytest.mark.parametrize("name", ["gd", "residual_budget"])
+def test_names_of_noise_follow_the_solver(name):
+    public = public_for()
+    asked = {"noise_schedule": "momentum", "momentum": 0.6, "max_iter": 20}
+    found = get_solver(name, **asked).resolve(public, PROBLEM).noise_schedule
+    assert (found.gamma, found.beta) == (0.95, 0.6)
+    asked = {"noise_schedule": "exponential", "max_iter": 20, **GUESSES}
+    found = get_solver(name, **asked).resolve(public, PROBLEM).noise_schedule
+    assert found.gamma == pytest.approx(1 - 1 / KAPPA)
+    asked |= {"noise_schedule": "momentum", "momentum": 0.3, "momentum_kind": "averaged"}
+    solver = get_solver(name, **asked).resolve(public, PROBLEM)
+    eta0 = 2 * solver.learning_rate * assumed_curvature(public, PROBLEM)
+    assert solver.noise_schedule.gamma == pytest.approx(1 - eta0 / KAPPA)
+
+
+def test_estimators_hand_on_the_kind_of_momentum(rng):
+    X = rng.standard_normal((100, 2))
+    model = skdp.DPRidge(solver="gd", momentum_kind="averaged", max_iter=5)
+    assert model.fit(X, X[:, 0]).solver_.momentum_kind == "averaged"
+    with pytest.raises(ValueError, match=r"has no momentum_kind\. It has"):
+        skdp.DPRidge(solver="svrg", momentum_kind="averaged").plan(100, 2)
+
+
+def test_bounds_that_ask_for_tens_of_thousands_of_steps_say_so():
+    public = public_for(n_rows=20_000, epsilon=1.0)
+    problem = Problem(Logistic(), NoPenalty())
+    guesses = {"condition_number": 20.0, "initial_gap": 0.3}
+    with pytest.warns(UserWarning, match="without momentum they require"):
+        GradientDescent(**guesses, momentum=0.9, momentum_kind="averaged").resolve(public, problem)
+
+
+# ---------------------------------------------------------------- Kuru et al. 2022
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize("name", ["heavy_ball", "nesterov", "multistage_nesterov"])
+def test_declared_strong_convexity_solves_what_has_no_penalty(name, rng):
+    X = rng.standard_normal((2000, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.3 + 0.1 * rng.standard_normal(2000)
+    extra = {"first_stage": 350} if name == "multistage_nesterov" else {}
+    solver = get_solver(name, strong_convexity=0.8, max_iter=400, **extra)
+    model = skdp.DPLinearRegression(solver=solver, epsilon=np.inf, scaling="none").fit(X, y)
+    ones = np.c_[X, np.ones(len(X))]
+    right = np.linalg.lstsq(ones, y, rcond=None)[0]
+    assert [*model.coef_, model.intercept_] == pytest.approx(right, abs=1e-6)
+    labels = (y > 0).astype(int)
+    free = skdp.DPLogisticRegression(C=np.inf, solver=get_solver(name, strong_convexity=0.01))
+    assert free.plan(2000, 3).epsilon <= 1.0
+    with pytest.raises(ValueError, match="declare the objective's strong convexity"):
+        skdp.DPLinearRegression(solver=name).fit(X, y)
+    too_large = get_solver(name, strong_convexity=1e9)
+    with pytest.raises(ValueError, match="at most the smoothness"):
+        skdp.DPLogisticRegression(solver=too_large).fit(X, labels)
+
+
+def test_first_stage_as_published():
+    public = public_for()
+    solver = get_solver("multistage_nesterov", first_stage="published").resolve(public, PROBLEM)
+    smoothness = assumed_curvature(public, PROBLEM) + 0.02
+    root = math.sqrt(smoothness / 0.02)
+    assert solver.first_stage == math.ceil(2 * root * math.log(root))
+
+
+def test_bounds_know_the_noise_of_sampling(rng):
+    """Prop. 3.3 bounds the variance of a batch mean, and bounds grow by its response."""
+    n_rows, size = 50, 8
+    gradients = rng.standard_normal((n_rows, 4))
+    gradients /= np.abs(gradients).sum(axis=1, keepdims=True)  # L1 norm 1
+    means = [gradients[rng.choice(n_rows, size, replace=False)].mean(axis=0) for _ in range(4000)]
+    found = np.mean(np.sum((means - gradients.mean(axis=0)) ** 2, axis=1))
+    bound = planning.sampling_variance(1.0, size, n_rows)
+    assert 0.1 * bound < found < bound
+    apart = np.eye(4)[np.arange(n_rows) % 4] * np.where(np.arange(n_rows) < 25, 1, -1)[:, None]
+    spread = np.sum((apart - apart.mean(axis=0)) ** 2) / (n_rows - 1)  # extreme: nearly the bound
+    assert spread / size * (1 - size / n_rows) == pytest.approx(bound, rel=0.02)
+    facts = 1.0, 0.05, 1.0, 1e-3
+    for bounds in (planning.nesterov_bounds, planning.multistage_bounds):
+        plain = bounds(60, *facts)
+        more = bounds(60, *facts, sampling_variance=0.2) - plain
+        alone = bounds(60, *facts[:3], 0.0, noise_schedule="uniform", sampling_variance=0.2)
+        assert more == pytest.approx(alone - bounds(60, *facts[:3], 0.0))
+        assert (more > 0).all()
+    few = public_for(n_rows=500)
+    steps_all = get_solver("nesterov").resolve(few, PROBLEM).max_iter
+    steps_few = get_solver("nesterov", batch_size=2).resolve(few, PROBLEM).max_iter
+    assert steps_few < steps_all
+
+
+# ---------------------------------------------------------------- Wu et al. 2021
+
+
+def test_a_weight_that_resets():
+    """beta_t = max(beta / ((t mod 195) + 1), 1) of Sec. 6.2, by hand."""
+    rule = steps.AdaptiveStep(weight=512.0, reset=195, debias=False, first=1.0, least=1e-9)
+    gradient = np.array([[0.5]])
+    sizes, squared = steps.AdaptiveSizes(rule), 1.0
+    for t in range(400):
+        squared += max(max(512.0 / (t % 195 + 1), 1.0) * 0.25, 1e-9)
+        assert sizes.next(gradient, 0.0) == pytest.approx(squared**-0.5)
+    with pytest.raises(ValueError, match="reset"):
+        steps.AdaptiveStep(reset=0).check()
+
+
+NAMED = {
+    "polynomial": steps.PolynomialStep(),
+    ("polynomial", ("a", 50.0)): steps.PolynomialStep(a=50.0),
+    ("square_root_decay", ("final", 1e-3)): steps.SquareRootDecayStep(final=1e-3),
+    "constant": steps.ConstantStep(),
+}
+
+
+@pytest.mark.parametrize("name", NAMED, ids=str)
+def test_schedules_have_names_and_arguments(name, rng):
+    given = name if isinstance(name, str) else (name[0], dict([name[1]]))
+    X = rng.standard_normal((100, 2))
+    common = {"noise_source": "seeded", "random_state": 0, "max_iter": 6, "solver": "gd"}
+    by_name = skdp.DPRidge(learning_rate=given, **common).fit(X, X[:, 0])
+    by_object = skdp.DPRidge(learning_rate=NAMED[name], **common).fit(X, X[:, 0])
+    assert (by_name.coef_ == by_object.coef_).all()
+
+
+def test_noise_and_adaptive_steps_by_name():
+    found = steps.relative_noise(("exponential", {"gamma": 0.5}), 4)
+    assert found == pytest.approx(steps.ExponentialNoise(0.5).relative(4))
+    solver = AdaptiveNoiseSGD(learning_rate=("adaptive", {"growth": 0.01}), max_iter=5)
+    model = skdp.DPRidge(solver=solver)
+    assert model.plan(100, 3).epsilon <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("polynomal", r"or the name of one \('adaptive', 'constant'"),
+        (("polynomial", {"b": 1.0}), "'polynomial' takes initial, a, c; got 'b'"),
+    ],
+)
+def test_unknown_names_and_arguments_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        skdp.DPRidge(learning_rate=given, solver="gd").plan(100, 3)
+
+
+def test_squared_error_has_a_curvature_for_the_guesses():
+    solver = SVRG(**GUESSES).resolve(public_for(), Problem(SquaredError(), L2(0.1)))
+    assert solver.learning_rate > 0

@@ -1,0 +1,184 @@
+"""The budget loop: what runs, what is refused, and where it ends."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import skdp
+from benchmarks.papers.theory import printed_number_of_steps
+from replays import differing
+from skdp.accounting import Adjacency
+from skdp.objective import L2, Problem, SquaredError
+from skdp.oracle import BudgetError, Public
+from skdp.oracle.ledger import Ledger, PrivacyFilter
+from skdp.oracle.oracle import Oracle
+from skdp.oracle.releases.base import PublicContext
+from skdp.planning import number_of_steps
+from skdp.solvers import GradientDescent
+from skdp.solvers.papers.hong_2022.residual_budget import ResidualBudget
+from skdp.steps import NOISE_SCHEDULES, ExponentialNoise, MomentumNoise
+
+PROBLEM = Problem(SquaredError(), L2(0.1))
+
+
+def facts(**known):
+    known = {"n_rows": 400, "n_features": 5, "epsilon": 1.0, "delta": 1e-6, **known}
+    return Public(n_outputs=1, adjacency=known.pop("adjacency", Adjacency.ZERO_OUT), **known)
+
+
+def rehearse(solver, public, coins=0):
+    """Run against noise only; return the solution, what was spent and the noise asked for."""
+    guard = PrivacyFilter(public.adjacency)
+    ledger = Ledger(guard)
+    oracle = Oracle(PublicContext(public, PROBLEM, scale=1.0), ledger, np.random.default_rng(coins))
+    solution = solver.resolve(public, PROBLEM).solve(oracle)
+    noise = [entry.event.noise_multiplier for entry in ledger.entries for _ in range(entry.count)]
+    return solution, guard.spent, np.array(noise)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("n_steps", [1, 2, 7, 1000])
+@pytest.mark.parametrize("name", NOISE_SCHEDULES)
+def test_an_exact_schedule_keeps_its_last_step(name, n_steps, adjacency):
+    """The step is made if it costs no more than what is left; "less" would lose the last one."""
+    solver = ResidualBudget(max_iter=n_steps, noise_schedule=name)
+    solution, spent, _ = rehearse(solver, facts(adjacency=adjacency))
+    assert solution.n_iter == n_steps
+    assert spent == pytest.approx(1.0, rel=1e-8)
+
+
+def test_a_schedule_without_boost_is_gradient_descent(regression):
+    given = {"max_iter": 30, "noise_schedule": ExponentialNoise(0.9), "momentum": 0.5}
+    both = [
+        skdp.DPRidge(solver=kind(**given), noise_source="seeded", random_state=5, epsilon=2.0).fit(
+            *regression
+        )
+        for kind in (ResidualBudget, GradientDescent)
+    ]
+    np.testing.assert_allclose(both[0].coef_, both[1].coef_, rtol=1e-4)
+    assert both[0].n_iter_ == 30
+
+
+def test_boosted_steps_are_fewer_and_less_noisy():
+    solution, spent, noise = rehearse(ResidualBudget(max_iter=50, boost=1.2), facts())
+    assert solution.n_iter < 50
+    assert spent <= 1 + 1e-9
+    assert (np.diff(noise) <= 1e-12).all()
+    ratios = np.unique(np.round((noise[:-1] / noise[1:]) ** 2, 6))
+    assert set(ratios) <= {1.0, 1.2}
+    # the next step would not have fitted
+    asked = noise[-1] ** -2 * 1.2
+    assert spent + asked > 1
+
+
+def test_boost_waits_for_the_noise(regression):
+    """Gradients far above the noise leave the schedule as it is."""
+    X, y = regression
+    clear = skdp.DPRidge(
+        solver=ResidualBudget(max_iter=5, boost=2.0, learning_rate=1e-6), epsilon=1e3, delta=1e-6
+    ).fit(X, 100 * y)
+    assert clear.n_iter_ == 5
+    noisy = skdp.DPRidge(
+        solver=ResidualBudget(max_iter=5, boost=2.0),
+        epsilon=1e-3,
+        noise_source="seeded",
+        random_state=0,
+    ).fit(X, y)
+    assert noisy.n_iter_ < 5
+    assert noisy.privacy_.epsilon <= 1e-3
+
+
+@pytest.mark.parametrize("averaging", ["last", "tail", "random"])
+@pytest.mark.parametrize("boost", [1.0, 1.5, 1e6])
+def test_a_run_that_ends_early_returns_something(averaging, boost):
+    solver = ResidualBudget(max_iter=12, boost=boost, averaging=averaging)
+    solution, _, _ = rehearse(solver, facts())
+    assert solution.coef.shape == (6, 1)
+    assert np.isfinite(solution.coef).all()
+    assert solution.coef.any()
+
+
+def test_the_filter_refuses_a_solver_that_overspends(monkeypatch, regression):
+    """A mutant that forgets to look at what is left is stopped by the guard."""
+    from skdp.solvers.papers.hong_2022 import residual_budget
+
+    monkeypatch.setattr(residual_budget, "ROUNDING", math.inf)
+    model = skdp.DPRidge(solver=ResidualBudget(max_iter=9, boost=3.0), epsilon=0.01)
+    with pytest.raises(BudgetError, match="of which"):
+        model.fit(*regression)
+
+
+def test_the_rules_of_the_paper_follow_from_kappa():
+    public = facts(data_norm=2.0, row_bound=2.0)
+    curvature = public.row_norm**2
+    plain = ResidualBudget(condition_number=20.0).resolve(public, PROBLEM)
+    assert plain.noise_schedule.gamma == pytest.approx(0.95)
+    assert plain.learning_rate == pytest.approx(1 / curvature)
+    assert (plain.momentum, plain.averaging) == (0.0, "last")
+    with_momentum = ResidualBudget(condition_number=20.0, momentum=0.5).resolve(public, PROBLEM)
+    assert isinstance(with_momentum.noise_schedule, MomentumNoise)
+    assert with_momentum.momentum_kind == "averaged"
+    eta0 = (1 - with_momentum.noise_schedule.gamma) * 20.0
+    assert with_momentum.learning_rate == pytest.approx(eta0 / (2 * curvature))
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_the_number_of_steps_follows_from_the_bound(adjacency):
+    from skdp.accounting import gaussian_mu
+
+    public = facts(data_norm=2.0, row_bound=2.0, adjacency=adjacency)
+    solver = ResidualBudget(condition_number=20.0, initial_gap=0.5, clip_norm=3.0)
+    ours = solver.resolve(public, PROBLEM)
+    sensitivity = 3.0 * (2 if adjacency is Adjacency.REPLACE_ONE else 1)
+    budget = gaussian_mu(1.0, 1e-6) ** 2
+    alpha = 6 * sensitivity**2 / (2 * budget * public.row_norm**2 * 400**2 * 0.5)
+    assert ours.max_iter == number_of_steps(alpha, 20.0)
+    assert 1 < ours.max_iter <= printed_number_of_steps(alpha, 20.0)
+    assert solver.set_params(max_iter=7).resolve(public, PROBLEM).max_iter == 7
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"boost": 0.5}, "boost must be a number, at least 1"),
+        ({"condition_number": 1.0}, "condition_number must be None or above 1"),
+        ({"condition_number": 10.0, "initial_gap": 0.0}, "initial_gap must be None or above 0"),
+        ({"momentum": 1.0}, "momentum must be 'auto' or a number in"),
+        ({"momentum_kind": "fast"}, "momentum_kind must be one of"),
+        ({"max_iter": 0}, "max_iter must be"),
+    ],
+    ids=str,
+)
+def test_bad_hyperparameters_are_refused(bad, message):
+    with pytest.raises(ValueError, match=message):
+        ResidualBudget(**bad).resolve(facts(), PROBLEM)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_nothing_but_releases_when_noise_follows_the_answers(replay, leak, regression, adjacency):
+    """And a mutant, whose noise follows the rows, is caught."""
+    X, y = regression[0][:60], regression[1][:60]
+    boost = [1.3]
+
+    def make():
+        solver = ResidualBudget(max_iter=20, boost=boost[0])
+        return skdp.DPRidge(
+            solver=solver,
+            adjacency=str(adjacency),
+            epsilon=0.1,
+            noise_source="seeded",
+            random_state=0,
+        )
+
+    pair = differing(X, y, adjacency, 3, 1e300, y[3])
+    replay.check(make, *pair, adjacency)
+
+    def read():
+        boost[0] += 0.1  # stands for a value read from other rows
+        return make()
+
+    with pytest.raises(leak):
+        replay.check(read, *pair, adjacency)

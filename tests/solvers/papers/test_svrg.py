@@ -1,0 +1,310 @@
+"""The solvers "svrg" and "svrg++": rates, agreement with other solvers, options."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import skdp
+from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, UnknownCost
+from skdp.objective import L2, Logistic, Problem
+from skdp.oracle import Public, SolverStage, make_plan
+from skdp.solvers import SVRG, SVRGPlusPlus, get_solver
+from skdp.solvers.papers.wang_2017.svrg import BarzilaiBorwein
+
+NO_NOISE = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+
+
+def without_noise(model, X, y, **parameters):
+    return model(
+        epsilon=math.inf, scaling="none", noise_source="seeded", random_state=0, **parameters
+    ).fit(X, y)
+
+
+def quadratic(spectrum, rng, n_rows=400):
+    """Rows with this spectrum of second moments, targets with no noise, and the gap of a fit."""
+    d = len(spectrum)
+    Q = np.linalg.qr(rng.standard_normal((n_rows, d)))[0] * math.sqrt(n_rows)
+    X = Q * np.sqrt(spectrum)
+    y = X @ (rng.standard_normal(d) / np.sqrt(d))
+    return X, y
+
+
+# ---------------------------------------------------------------------- rates without noise
+
+
+@NO_NOISE
+def test_svrg_converges_linearly_on_a_strongly_convex_problem(rng):
+    """Equal factors per epoch, small batches notwithstanding: no noise of sampling is left."""
+    X, y = quadratic(np.geomspace(1.0, 0.1, 5), rng)
+    alpha = 20.0
+    exact = np.linalg.solve(X.T @ X + alpha * np.eye(5), X.T @ y)
+
+    def loss(w):
+        return np.sum((X @ w - y) ** 2) + alpha * w @ w
+
+    epochs = np.arange(2, 15, 2)
+    gaps = []
+    for n_epochs in epochs:
+        solver = SVRG(
+            max_iter=int(40 * n_epochs), inner_steps=40, batch_size=20, learning_rate=0.15
+        )
+        model = without_noise(skdp.DPRidge, X, y, alpha=alpha, solver=solver, fit_intercept=False)
+        gaps.append(loss(model.coef_) - loss(exact))
+    logs = np.log(np.array(gaps))
+    slope, start = np.polyfit(epochs, logs, 1)
+    assert slope < -0.5  # at least a factor 1.6 an epoch
+    residual = logs - slope * epochs - start
+    assert 1 - residual.var() / logs.var() > 0.97
+
+
+@NO_NOISE
+@pytest.mark.parametrize("solver", [SVRGPlusPlus], ids=lambda cls: cls.name)
+def test_svrg_plus_plus_converges_at_its_rate_on_a_convex_problem(rng, solver):
+    """1 over the number of steps, where curvatures fall off such that no linear rate is in sight.
+
+    The theorem's first term is O(1 / (m 2^T eta)), and m 2^T is half the number of steps.
+    """
+    X, y = quadratic(np.arange(1, 41) ** -2.0, rng)
+    steps, gaps = [], []
+    for n_epochs in range(3, 9):
+        made = solver(
+            inner_steps=8, max_iter=8 * (2 ** (n_epochs + 1) - 2), batch_size=40, learning_rate=0.5
+        )
+        model = without_noise(skdp.DPLinearRegression, X, y, solver=made, fit_intercept=False)
+        steps.append(made.max_iter)
+        gaps.append(np.mean((X @ model.coef_ - y) ** 2) / 2)
+    slope = np.polyfit(np.log(steps), np.log(gaps), 1)[0]
+    assert slope <= -0.95
+    assert gaps[-1] < 0.02 * gaps[0]
+
+
+# ---------------------------------------------------------------------- agreement
+
+
+@NO_NOISE
+@pytest.mark.parametrize("name", ["svrg", "svrg++"])
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5, 1.0])
+def test_logistic_regression_agrees_with_scikit_learn(name, l1_ratio, classification):
+    X, y = classification
+    solver = get_solver(name, max_iter=3000, inner_steps=25, batch_size=100, learning_rate=0.3)
+    model = without_noise(skdp.DPLogisticRegression, X, y, C=0.05, l1_ratio=l1_ratio, solver=solver)
+    penalty = {0.0: "l2", 0.5: "elasticnet", 1.0: "l1"}[l1_ratio]
+    with warnings.catch_warnings():  # from 1.8 on the penalty is given by l1_ratio alone
+        warnings.simplefilter("ignore", FutureWarning)
+        reference = LogisticRegression(
+            C=0.05, penalty=penalty, l1_ratio=l1_ratio, solver="saga", tol=1e-12, max_iter=20_000
+        ).fit(X, y)
+    np.testing.assert_allclose(model.coef_, reference.coef_, atol=1e-5)
+    np.testing.assert_allclose(model.intercept_, reference.intercept_, atol=1e-5)
+
+
+@NO_NOISE
+@pytest.mark.parametrize("sampling", ["poisson", "fixed_size", "shuffled", "balls_and_bins"])
+@pytest.mark.parametrize("learning_rate", ["auto", "bb"])
+def test_every_sampling_and_step_size_agree(sampling, learning_rate, regression):
+    X, y = regression
+    solver = SVRG(
+        max_iter=2000,
+        inner_steps=40,
+        batch_size=80,
+        sampling=sampling,
+        learning_rate=learning_rate,
+    )
+    model = without_noise(skdp.DPRidge, X, y, alpha=20.0, solver=solver, adjacency="replace_one")
+    centred = X - X.mean(axis=0)
+    exact = np.linalg.solve(centred.T @ centred + 20.0 * np.eye(5), centred.T @ (y - y.mean()))
+    np.testing.assert_allclose(model.coef_, exact, atol=1e-5)
+
+
+@NO_NOISE
+@pytest.mark.parametrize("constraint", ["l2_ball", "l1_ball", "box", "simplex"])
+def test_it_projects(constraint, regression):
+    X, y = regression
+    parameters = {"constraint": constraint, "radius": 0.6}
+    solver = SVRG(max_iter=1500, inner_steps=30, batch_size=100)
+    model = without_noise(skdp.DPLinearRegression, X, y, solver=solver, **parameters)
+    reference = without_noise(skdp.DPLinearRegression, X, y, max_iter=3000, **parameters)
+    np.testing.assert_allclose(model.coef_, reference.coef_, atol=1e-5)
+
+
+# ---------------------------------------------------------------------- options and plans
+
+
+@pytest.mark.parametrize("name", ["svrg", "svrg++"])
+@pytest.mark.parametrize("snapshot_noise", ["once", "fresh"])
+def test_the_plan_lists_snapshots_and_passes(name, snapshot_noise):
+    solver = get_solver(
+        name, max_iter=60, inner_steps=10, batch_size=50, snapshot_noise=snapshot_noise
+    )
+    statement = skdp.DPLogisticRegression(solver=solver, scaling="none").plan(1000, 5)
+    events = [
+        (event, count)
+        for record in statement.releases
+        for event, count in Composed(((record.event, record.count),)).flattened()
+    ]
+    snapshots = sum(count for event, count in events if isinstance(event, Gaussian))
+    steps = sum(count for event, count in events if isinstance(event, PoissonSampled))
+    assert steps == 60
+    epochs = {"svrg": 6, "svrg++": 2}[name]  # 20 + 40
+    assert snapshots == (epochs if snapshot_noise == "once" else 60)
+    assert all(math.isfinite(record.noise_multiplier) for record in statement.releases) or (
+        snapshot_noise == "fresh"
+    )
+
+
+def test_shares_of_the_budget():
+    """Large batches leave the square of the budget divided as asked."""
+    public = Public(10_000, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
+    problem = Problem(Logistic(), L2(0.01))
+    for share in (0.2, 0.7):
+        solver = SVRG(max_iter=60, inner_steps=10, batch_size=5000, snapshot_share=share)
+        plan = make_plan((SolverStage(solver.resolve(public, problem)),), public, problem)
+        scale, told = plan.calibration.scale, {"gradient": 0.0, "svrg_pass": 0.0}
+        for entry in plan.entries:
+            for event, count in Composed(((entry.event, entry.count),)).flattened():
+                rate = getattr(event, "rate", 1.0)
+                noise = getattr(event, "event", event).noise_multiplier * scale
+                told[entry.kind] += count * (rate / noise) ** 2
+        assert told["gradient"] / sum(told.values()) == pytest.approx(share)
+
+
+def test_fresh_snapshots_are_noisier_each():
+    """At equal cost a fresh copy has sqrt(inner_steps) times the noise of one that is reused."""
+    noises = {}
+    for kind in ("once", "fresh"):
+        solver = SVRG(max_iter=100, inner_steps=25, batch_size=100, snapshot_noise=kind)
+        public = Public(1000, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
+        problem = Problem(Logistic(), L2(0.01))
+        solver = solver.resolve(public, problem)
+        noises[kind] = solver._noises(public, solver._lengths())[0]
+    assert noises["fresh"] / noises["once"] == pytest.approx(5.0)
+
+
+def test_epochs():
+    assert SVRG(max_iter=25, inner_steps=10)._lengths() == [10, 10, 5]
+    assert SVRGPlusPlus(max_iter=100, inner_steps=10)._lengths() == [20, 40, 40]
+    assert SVRGPlusPlus(max_iter=70, inner_steps=10).n_epochs == 3
+
+
+def test_gradients_are_counted(classification):
+    X, y = classification
+    solver = SVRG(max_iter=30, inner_steps=10, batch_size=40)
+    model = skdp.DPLogisticRegression(classes=[0, 1], solver=solver, scaling="none").fit(X, y)
+    assert model.n_gradients_ == 3 * 400 + 2 * 30 * 40
+    assert model.n_iter_ == 30
+    fresh = SVRG(max_iter=30, inner_steps=10, batch_size=40, snapshot_noise="fresh")
+    model = skdp.DPLogisticRegression(classes=[0, 1], solver=fresh, scaling="none").fit(X, y)
+    assert model.n_gradients_ == 3 * 400 + 2 * 30 * 40
+    model = skdp.DPLogisticRegression(classes=[0, 1], max_iter=20, scaling="none").fit(X, y)
+    assert model.n_gradients_ == 20 * 400
+    model = skdp.DPLogisticRegression(
+        classes=[0, 1], max_iter=20, batch_size=0.25, scaling="none"
+    ).fit(X, y)
+    assert model.n_gradients_ == 20 * 100
+
+
+def test_barzilai_borwein():
+    rule = BarzilaiBorwein(longest=10.0)
+    point, gradient = np.array([[1.0], [2.0]]), np.array([[0.5], [1.0]])
+    assert rule.next(point, gradient, 4, 0.3) == 0.3  # there is no difference yet
+    # A quadratic of curvature 0.5: |dw|^2 / (m <dw, dg>) = 2 / m.
+    assert rule.next(2 * point, 2 * gradient, 4, 0.3) == pytest.approx(0.5)
+    assert rule.next(3 * point, -gradient, 4, 0.25) == 0.25  # noise turned it round
+    assert rule.next(3 * point, -gradient, 4, 0.25) == 0.25  # no move at all
+    assert rule.next(4 * point, -gradient + 1e-9, 4, 0.25) == 10.0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_iter": 0},
+        {"inner_steps": 1.5},
+        {"batch_size": 0},
+        {"sampling": "none"},
+        {"learning_rate": -1.0},
+        {"learning_rate": "bbb"},
+        {"clip_norm": 0.0},
+        {"difference_clip": math.inf},
+        {"snapshot_share": 1.0},
+        {"snapshot_noise": "twice"},
+        {"learning_rate": "bb", "snapshot_noise": "fresh"},
+        {"difference_clip": 1e-310},
+    ],
+    ids=str,
+)
+def test_wrong_parameters_are_refused(wrong):
+    model = skdp.DPLogisticRegression(solver=SVRG(**wrong))
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        model.plan(1000, 5)
+
+
+def test_a_request_that_no_noise_can_meet_says_why():
+    """Fixed-size samples have a theorem under replace-one only."""
+    solver = SVRG(batch_size=10, sampling="fixed_size")
+    with pytest.raises(UnknownCost, match="zero_out"):
+        skdp.DPLogisticRegression(solver=solver).plan(1000, 5)
+
+
+@pytest.mark.parametrize("name", ["svrg", "svrg++"])
+def test_defaults_learn_under_honest_noise(name, classification):
+    X, y = classification
+    scores = [
+        skdp.DPLogisticRegression(
+            solver=name, noise_source="seeded", random_state=seed, scaling="none"
+        )
+        .fit(X, y)
+        .score(X, y)
+        for seed in range(5)
+    ]
+    assert np.mean(scores) > 0.85
+
+
+def test_lasso_under_noise_stays_finite(regression):
+    X, y = regression
+    solver = SVRG(max_iter=40, inner_steps=8)
+    model = skdp.DPLinearRegression(
+        solver=solver,
+        constraint="l1_ball",
+        radius=1.0,
+        noise_source="seeded",
+        random_state=0,
+        scaling="none",
+    ).fit(X, y)
+    assert np.abs(model.coef_).sum() <= 1 + 1e-9
+
+
+@NO_NOISE
+@pytest.mark.parametrize("name", ["svrg", "svrg++"])
+def test_heavy_records_do_not_make_it_overshoot(name, regression):
+    """Cut as if of weight 1, their gradients seem to change too little, and snapshots diverge."""
+    X, y = regression
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    weights = np.where(np.arange(len(y)) % 20 == 0, 30.0, 1.0)
+    solver = get_solver(name, max_iter=4000, inner_steps=40, batch_size=None, learning_rate=0.3)
+    model = skdp.DPRidge(
+        alpha=1.0,
+        solver=solver,
+        epsilon=math.inf,
+        data_norm=1.0,
+        fit_intercept=False,
+        scaling="none",
+        noise_source="seeded",
+        random_state=0,
+    ).fit(X, y, sample_weight=weights)
+    weighted = X.T * weights
+    exact = np.linalg.solve(weighted @ X + np.eye(5), weighted @ y)
+    np.testing.assert_allclose(model.coef_, exact, atol=1e-5)
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "shuffled", "balls_and_bins"])
+def test_the_statement_gives_the_noise_of_steps(sampling):
+    """Steps on different blocks have one noise multiplier, which is what a reader wants to see."""
+    solver = SVRG(max_iter=20, inner_steps=10, batch_size=100, sampling=sampling)
+    statement = skdp.DPLogisticRegression(solver=solver, scaling="none").plan(1000, 5)
+    assert "nan" not in str(statement)
+    assert all(record.noise_multiplier > 0 for record in statement.releases)

@@ -1,0 +1,57 @@
+"""Menus of solvers: general ones first with a purpose each, and what papers' folders say."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+
+import skdp
+from skdp.solvers import REGISTRY, Solver, available, core, get_solver, papers
+from skdp.solvers.core.fold_moments import FoldMoments
+
+FOLDERS = {
+    part.name: importlib.import_module(f"{papers.__name__}.{part.name}")
+    for part in pkgutil.iter_modules(papers.__path__)
+}
+
+
+def solvers_in(package):
+    """Names of the solvers that are defined in a package."""
+    return [name for name in available() if REGISTRY[name].__module__.startswith(package.__name__)]
+
+
+def test_general_solvers_come_before_those_of_papers():
+    assert list(available()) == [*solvers_in(core), *solvers_in(papers)]
+    assert list(available())[:2] == ["gd", "whitened"]
+    fitting = available(skdp.DPRidge(), n_samples=100, n_features=3)
+    assert list(fitting)[:2] == ["gd", "whitened"]
+    assert list(fitting)[-1] == "svrg++"
+    assert not any("\n" in reason for reason in fitting.others.values())
+
+
+def test_a_refusal_lists_general_solvers_with_their_purpose():
+    with pytest.raises(ValueError, match="must be 'auto', a Solver or a name of one") as refusal:
+        get_solver("lbfgs")
+    first, *lines, last = str(refusal.value).splitlines()
+    assert "got 'lbfgs'. Nothing was released." in first
+    assert lines[1:] == [f"{name}: {REGISTRY[name].purpose}" for name in solvers_in(core)]
+    assert last == f"Of papers: {', '.join(solvers_in(papers))}."
+
+
+@pytest.mark.parametrize("folder", FOLDERS.values(), ids=list(FOLDERS))
+def test_a_folder_says_which_of_its_solvers_is_which_algorithm(folder):
+    assert 10 <= len(folder.__doc__.splitlines()) <= 24
+    missing = [name for name in solvers_in(folder) if f'"{name}"' not in folder.__doc__]
+    assert missing == []
+    for said in ("paper", "default", "Worth using"):
+        assert said in folder.__doc__
+
+
+def test_second_moments_of_folds_are_no_solver_that_can_be_named():
+    assert issubclass(FoldMoments, Solver)
+    assert FoldMoments.name not in available()
+    with pytest.raises(ValueError, match="got 'fold_moments'"):
+        skdp.DPRidge(solver="fold_moments").plan(100, 3)
+    assert isinstance(skdp.DPRidgeCV().plan(100, 3).releases[-1].count, int)
