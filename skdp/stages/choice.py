@@ -215,7 +215,7 @@ def scaling_stage(
         targets = Columns(-bound, bound, np.zeros(public.n_outputs), bound / TARGET_RANGE)
     asks = columns is None, is_regression and targets is None and not pure
     asked = scaling_budget(public, *asks, insist=scaling == "private")
-    if not asked.asks and columns is None and targets is None:
+    if not asked.has_requests and columns is None and targets is None:
         return None
     return ScalingStage(asked, centred, Scaling(columns, targets), note=_note_on(ends))
 
@@ -243,7 +243,7 @@ def scaling_alone(public: Public, ends: Declared | None) -> ScalingStage:
     columns = declared_columns(ends, public.n_features, centred, public.sparse)
     if columns is None:
         return ScalingStage(whole_budget(public), (centred, centred), standardises=False)
-    shares_of_none = whole_budget(public, asked=False)
+    shares_of_none = whole_budget(public, known=True)
     return ScalingStage(
         shares_of_none, known=Scaling(columns), standardises=False, note=_note_on(ends)
     )

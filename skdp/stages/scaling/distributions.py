@@ -24,8 +24,8 @@ LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_PER_OCTAVE_ZEROS = -0.25, -0.8
 RANGE_IN_SCALES = 5.0  # half width of a clip range around the mean, without rare values
 LOGNORMAL_STDS = (1.5, 3.0)  # standard deviations of the base-2 logarithm
 # Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
-# the tail alone. Targets get a larger one for the longer tail, as residuals are capped at a multiple
-# of the scale.
+# the tail alone. Targets get a larger one for the longer tail, as residuals are capped at a
+# multiple of the scale.
 LOGNORMAL_SCALE, LOGNORMAL_TARGET_SCALES = 2.0, (2.0, 4.0)
 # Base-2 logarithms of the largest over the smallest nonzero magnitude in columns with many zeros,
 # and the log prior of every width but the first.
@@ -105,7 +105,7 @@ class Distributions:
 
     Attributes
     ----------
-    centre, scale : array of shape (n_bells,)
+    centre, scale : array of shape (n_normal,)
         Of normal distributions.
     log_median, log_std, positive : array of shape (n_lognormal,)
         Base-2 logarithm of the median, standard deviation of base-2 logarithms, and the share of
@@ -113,9 +113,9 @@ class Distributions:
     zeros, least, sign, octaves : array of shape (n_with_zeros,)
         Share of zeros; the smallest magnitude of other values, their sign, and the base-2 logarithm
         of the largest magnitude over the smallest. Logarithms are uniform between.
-    log_prior : array of shape (n_laws,)
+    log_prior : array of shape (n_distributions,)
         Of all of them, in this order, as are the other attributes.
-    families, locations : arrays of int, of shape (n_laws,)
+    families, locations : arrays of int, of shape (n_distributions,)
     """
 
     centre: Array
@@ -136,13 +136,13 @@ class Distributions:
 
         ``some`` are indices of distributions, in ascending order.
         """
-        n_bells, n_simple = len(self.centre), len(self.centre) + len(self.log_median)
-        one = some[some < n_bells]
+        n_normal, n_simple = len(self.centre), len(self.centre) + len(self.log_median)
+        one = some[some < n_normal]
         bells = ndtr((points - self.centre[one, None]) / self.scale[one, None])
         size, above_0 = np.abs(points), points > 0
         with np.errstate(divide="ignore"):
             logs = np.log2(size)
-        one = some[(some >= n_bells) & (some < n_simple)] - n_bells
+        one = some[(some >= n_normal) & (some < n_simple)] - n_normal
         within = ndtr((logs - self.log_median[one, None]) / self.log_std[one, None])
         positive = self.positive[one, None]
         skewed = 1 - positive + np.where(above_0, positive, positive - 1) * within

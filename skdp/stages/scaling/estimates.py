@@ -1,8 +1,8 @@
-"""From noisy histograms to range, centre and size of each column. Post-processing only.
+"""Estimate range, centre and scale of each column from noisy histograms: a mixture posterior.
 
-Counts are compared with those of laws that columns may follow. What stands out of the counts that
-are expected then is kept. So where there is little noise the counts speak for themselves, and where
-there is much a column is what columns usually are, in this data first of all.
+Each column gets the posterior over candidate distributions, with a prior pooled over columns.
+Residual counts above the noise threshold correct its moments: where there is little noise the
+counts decide, and where there is much the prior. All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -18,33 +18,31 @@ from skdp.oracle.kernels.histograms import SIDE, STEPS
 from skdp.stages.scaling.distributions import (
     RANGE_IN_SCALES,
     between_tails,
+    binned_by_magnitude,
     ends_by_magnitude,
     fine_distributions,
     log_likelihood,
-    binned_by_magnitude,
     median_end,
     posteriors_of,
 )
 
-Z_RESIDUAL = 1.2  # above the largest of so many noises, in units of the noise on a count
-# A magnitude that widens a range stands out by so much more for each bin that it lies beyond the
-# next, and by so much at most: noise alone widens a range by a bin or two, which is soon undone.
+# All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
+# Threshold of a residual count, in noise standard deviations above the expected largest of so many.
+Z_RESIDUAL = 1.2
+# For a magnitude that enlarges a range the threshold rises by this for each bin of distance after
+# the first, up to a limit: noise alone enlarges a range by a bin or two, which is soon undone.
 Z_PER_BIN, MAX_EXTRA_Z = 1.0, 5.0
-TAIL_SHARE = (
-    0.004  # share of the records left out of a range at each end, and that widens it if seen
-)
-SHRINKAGE = 8.0  # error of logarithmic sizes, and of means in sizes, in units of the noise
-MEAN_TOLERANCE = 4.0  # error of the mean of a column by itself, in sizes, in units of the noise
-MAX_FILLED_SHARE = (
-    0.3  # most share of a range that what it holds fills if the range is made smaller
-)
-MIN_RELATIVE_WIDTH = 2.0**-40  # of widths of bins, next to the offset
-MAX_RELATIVE_WIDTH = 0.5  # most width of a range that is far from 0, next to its distance from 0
-# Sizes in the range of a column that is far from 0: it fills about a third of that.
-SCALES_IN_RANGE = 14.0
-UNIFORM_STD = 12**-0.5  # size of what lies evenly in one bin, in its width
-# Distributions that magnitudes alone make less likely than another by so much, in natural logarithms, are
-# left out; and so are laws of negligible probability. Both only save time.
+TAIL_SHARE = 0.004  # share of the records outside of a range at either end
+# Differences of scales (in logarithms) and means (in scales) that noise explains, in units of the
+# noise on a share: among columns that are alike, and of the mean of a column by itself.
+SHRINKAGE, MEAN_TOLERANCE = 8.0, 4.0
+MAX_FILLED_SHARE = 0.3  # largest share of a range to which it shrinks
+MIN_RELATIVE_WIDTH = 2.0**-40  # of a bin, relative to its distance from 0
+MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
+SCALES_IN_RANGE = 14.0  # width of the range of a column far from 0, which fills a third of it
+UNIFORM_STD = 12**-0.5  # standard deviation of the uniform distribution, in its width
+# Candidates are dropped whose log likelihood by magnitudes alone is lower than the best by more
+# than the first, or whose probability is below the second. Both only save time.
 MAX_LOG_RATIO, MIN_PROBABILITY = 50.0, 1e-9
 
 
@@ -74,21 +72,21 @@ class Ranges:
 def _significant_residuals(
     counts: Array, std: Array, n_rows: int, shapes: Array, n_counts: int, more: Array | float = 0.0
 ) -> Array:
-    """Share of the records in each bin beyond the expected shape; 0 where noise can be the reason.
+    """Residual share of the records in each bin; 0 where it is below the noise threshold.
 
-    Of ``n_counts`` counts in all, noise alone makes hardly one exceed the limit. The limit is
-    higher by ``more``, in units of the noise.
+    Of ``n_counts`` counts in all, noise alone makes hardly one exceed the threshold, which is
+    higher by ``more``, in noise standard deviations.
     """
     rest = counts / n_rows - shapes
     largest = np.sqrt(2 * np.log(n_counts)) + Z_RESIDUAL + more
     limit = largest * (std[:, None] / n_rows)
-    # What looks like more than all of the records is noise.
+    # A share above 1 can only be noise.
     rest[(np.abs(rest) <= limit) | (limit >= 1)] = 0.0
     return rest
 
 
 def _moments(shapes: Array) -> tuple[Array, Array]:
-    """Mean and size of shapes, in bins."""
+    """Mean and standard deviation of shapes, in bins."""
     places = np.arange(shapes.shape[1]) + 0.5
     mean = shapes @ places
     return mean, np.sqrt(np.sum(shapes * (places - mean[:, None]) ** 2, axis=1))
@@ -106,7 +104,7 @@ def magnitude_ends() -> tuple[Array, Array]:
 
 
 def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, pooled: bool) -> Ranges:
-    """Ranges from counts of magnitudes: medians, since shapes of all sizes come into question."""
+    """Ranges from counts of magnitudes: posterior medians, as scales vary greatly."""
     binned = binned_by_magnitude()
     first, last = np.empty((2, len(counts)), dtype=np.intp)
     beyond, ends = np.empty(counts.shape, dtype=bool), ends_by_magnitude(TAIL_SHARE)
@@ -138,14 +136,14 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, pooled: b
 
 
 def shrink_ranges(ranges: Ranges, found: Ranges, n_bins: int, again: bool) -> Ranges:
-    """Return what was found inside of ranges, where it is much less than they are.
+    """Return the estimated ranges where they are much narrower, and the former ones elsewhere.
 
-    A range that is smaller already is made smaller ``again`` only where its width is small next to
+    A range that has been shrunk before is shrunk ``again`` only where its width is small next to
     its distance from 0: rare values far from common ones stay in it.
     """
     width = ranges.high - ranges.low
     smaller = found.high - found.low <= MAX_FILLED_SHARE * width
-    # Not beyond what numbers of this size can tell apart.
+    # Floating point cannot distinguish less.
     farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
     smaller &= width / n_bins > MIN_RELATIVE_WIDTH * farthest
     if again:
@@ -154,7 +152,7 @@ def shrink_ranges(ranges: Ranges, found: Ranges, n_bins: int, again: bool) -> Ra
 
 
 def support_with_margin(counts: Array, ranges: Ranges) -> Ranges:
-    """Return where the records lie whose counts are exact, and a bin more on either side."""
+    """Return the range of the bins that are not empty, and one bin more on either side."""
     first, last = between_tails(counts, 0.0)
     n_bins = counts.shape[1]
     width = (ranges.high - ranges.low) / n_bins
@@ -163,11 +161,11 @@ def support_with_margin(counts: Array, ranges: Ranges) -> Ranges:
 
 
 def exact_columns(counts: Array, ranges: Ranges, centred: bool) -> Columns:
-    """Centre and size of every column, and a range that holds it, from exact counts in bins."""
+    """Centre, scale and range of every column, from exact counts in bins."""
     width = (ranges.high - ranges.low) / counts.shape[1]
     mean, size = _moments(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
     mean, half = ranges.low + mean * width, (ranges.high - ranges.low) / 2
-    # Of a column that holds one value, that one, or 1 if it is 0.
+    # A constant column has the scale of its value, or 1 if that is 0.
     one = np.where(np.abs(mean) > half, np.abs(mean), 1.0)
     size = np.where(size > 0, size * width, one)
     if not centred:
@@ -177,15 +175,15 @@ def exact_columns(counts: Array, ranges: Ranges, centred: bool) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Mean and size of columns, and the ends of what is seen that no law accounts for.
+    """Mean and scale of columns, and the extent of residual counts that no candidate explains.
 
     Attributes
     ----------
     mean, size : array of shape (n_columns,)
     half_width : array of shape (n_columns,)
-        How far from the mean a column goes, in sizes.
+        Of the range around the mean, in scales.
     beyond : Ranges
-        From infinity to minus infinity where nothing of the kind is seen.
+        From infinity to minus infinity where there are none.
     """
 
     mean: Array
@@ -200,9 +198,9 @@ class Estimate:
         return Ranges(np.minimum(low, self.beyond.low), np.maximum(high, self.beyond.high))
 
     def columns(self, noise: Array, pooled: bool, centred: bool) -> Columns:
-        """Return the columns, without means and differences of sizes that noise alone can make.
+        """Return the columns, less means and differences of scales that noise explains.
 
-        These are not worth their harm. ``noise`` is that on counts, as a share of the rows.
+        ``noise`` is that on counts, as a share of the rows.
         """
         mean, size = self.mean, self.size
         doubt = np.minimum(1.0, SHRINKAGE * noise) if pooled else MEAN_TOLERANCE * noise
@@ -223,10 +221,10 @@ def estimate(
     ranges: Ranges,
     pooled: bool,
 ) -> Estimate:
-    """Return what histograms tell of columns by the laws that these may follow.
+    """Return the posterior estimate of columns from their histograms.
 
-    Each law is as probable as the counts, and what columns have in common, make it. A column far
-    from 0 is read from its bins alone, in units of its range and relative to the middle of it.
+    A column far from 0 is estimated from its bins alone, in units of its range and relative to the
+    middle of it.
 
     Parameters
     ----------
@@ -237,7 +235,7 @@ def estimate(
     n_rows : int
     ranges : Ranges
     pooled : bool
-        Whether columns are likely to be like each other.
+        Whether columns share a prior, as features do.
     """
     far, n_columns = ranges.far_from_0, len(ranges.low)
     mean, size, half_width, low, high = np.empty((5, n_columns))
@@ -268,7 +266,7 @@ def _by_distributions(
     ranges: Ranges,
     pooled: bool,
 ) -> Estimate:
-    """Return the estimate of columns, from their bins and, if there are any, their magnitudes."""
+    """Return the estimate of columns from their bins and, if there are any, their magnitudes."""
     candidates, binned = fine_distributions()
     counts, std = bins
     n_columns, n_bins = counts.shape
@@ -303,7 +301,7 @@ def _by_distributions(
     means, sizes, sizes_of_targets = candidates.moments
     if magnitudes is not None and not pooled:
         sizes = sizes_of_targets
-    # Bins alone do not tell sizes that are less than that of what lies evenly in one of them.
+    # Bins alone do not resolve scales below that of a uniform distribution in one of them.
     least = 0.0 if magnitudes is not None else float(np.diff(edges).max()) * UNIFORM_STD
     sizes = np.maximum(sizes, least)
     for columns, posterior in posteriors_of(fit, n_columns, binned, pooled):
@@ -313,10 +311,10 @@ def _by_distributions(
             shapes[these[same]] = posterior[np.ix_(same, some)] @ candidates.shapes(inner, some)
         size[columns] = np.exp(posterior @ np.log(sizes))
         half_width[columns] = np.exp(posterior @ np.log(candidates.half_width))
-        # A mean matters next to the size; but a tiny size is no more telling than the usual one.
+        # Means are weighted by the inverse scale; scales below the posterior one count as that.
         posterior /= np.maximum(sizes, size[columns][:, None])
         mean[columns] = (posterior @ means) / posterior.sum(axis=1)
-    # What stands out of the expected counts moves the moments as it moves those of the bins.
+    # Residual counts move the moments as they move those of the bins.
     rest = _significant_residuals(counts, std, n_rows, shapes, counts.size)
     seen = np.maximum(shapes + rest, 0.0)
     held = seen.sum(axis=1, keepdims=True)
@@ -326,9 +324,9 @@ def _by_distributions(
     mean += (seen_mean - expected_mean) * width
     size *= np.hypot(seen_size, UNIFORM_STD) / np.hypot(expected_size, UNIFORM_STD)
     if not pooled:
-        # No other columns correct these, and a law can explain noise in an open bin by values of
-        # any size. The ends of ranges are medians, which noise misleads less: so mean and size stay
-        # within the range, unless its first or last bin visibly holds records.
+        # No pooled prior corrects these, and a wide distribution can explain noise in an open bin.
+        # Ranges follow from medians, which are more robust: so mean and scale stay within the
+        # range, unless the count of its first or last bin is significant.
         visible = _significant_residuals(counts, std, n_rows, np.zeros_like(shapes), counts.size)
         within = np.maximum(visible[:, 0], visible[:, -1]) <= 0
         mean = np.where(within, np.clip(mean, ranges.low, ranges.high), mean)

@@ -1,4 +1,4 @@
-"""The first stage of a fit: ranges, centres and sizes of columns from a few noisy histograms."""
+"""The scaling stage: ranges, centres and scales of columns from a few noisy histograms."""
 
 from __future__ import annotations
 
@@ -20,19 +20,25 @@ from skdp.oracle import (
 )
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.scaling import estimates
-from skdp.stages.scaling.estimates import Ranges, Estimate
-from skdp.stages.scaling.narrow import LOG2_WEIGHT, fine_bins, refine_narrow_columns
+from skdp.stages.scaling.estimates import Estimate, Ranges
+from skdp.stages.scaling.refinements import (
+    LOG2_WEIGHT,
+    detect_standardised,
+    extrapolate_tails,
+    fine_bins,
+    keep_standardised,
+    refine_narrow_columns,
+)
 from skdp.stages.scaling.shares import ScalingBudget
-from skdp.stages.scaling.standard import keep_standardised, detect_standardised
-from skdp.stages.scaling.tails import extrapolate_tails
 
-BINS_BY_NOISE = ((0.03, 32), (0.08, 16), (math.inf, 8))  # noise on a count, and bins it allows
+# Bins, by the largest noise on a count, as a share of the rows, for which they are used.
+BINS_BY_NOISE = ((0.03, 32), (0.08, 16), (math.inf, 8))
 EXACT_BINS = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class HistogramState:
-    """Mean of the counts that each column has got in its present range.
+    """Mean of the counts of each column in its present range.
 
     Attributes
     ----------
@@ -51,43 +57,43 @@ class HistogramState:
 
     @classmethod
     def none(cls, ranges: Ranges) -> HistogramState:
-        """Nothing yet."""
+        """Return the state before any histogram."""
         nothing = np.zeros(len(ranges.low))
         return cls(ranges, nothing[:, None], nothing, nothing)
 
     def updated(self, counts: Array, std: Array) -> HistogramState:
-        """Take in one more histogram, as noisy as those before."""
+        """Return the state after one more histogram, as noisy as those before."""
         times = self.times + 1
         mean = self.counts + (counts - self.counts) / times[:, None]
         return HistogramState(self.ranges, mean, std / np.sqrt(times), times)
 
     def within(self, ranges: Ranges) -> HistogramState:
-        """Forget the counts of columns whose range is another now."""
+        """Return the state with other ranges, without the counts of columns whose range differs."""
         same = (ranges.low == self.ranges.low) & (ranges.high == self.ranges.high)
         return HistogramState(ranges, self.counts * same[:, None], self.std, self.times * same)
 
     def estimate(self, magnitudes: tuple[Array, Array], n_rows: int, pooled: bool) -> Estimate:
-        """Return what these counts and the magnitudes, with the noise on them, tell."""
+        """Return the estimate from these counts and the magnitudes with their noise."""
         bins = self.counts, self.std
         return estimates.estimate(magnitudes, bins, n_rows, self.ranges, pooled)
 
 
 @dataclass(frozen=True, eq=False)
 class ScalingStage(Stage):
-    """Finds the scaling of the columns and targets that are asked for.
+    """Estimate the scaling of columns and targets, or apply a declared one.
 
     Parameters
     ----------
     shares : ScalingBudget
-        What is asked for, and its budget.
+        Which columns get histograms, and their budget.
     centred : tuple of bool
         Whether to centre columns, and targets: none without an intercept.
     known : Scaling
-        What is public already.
+        The part of the scaling that is public.
     standardises : bool
         Whether later stages get standardised records.
     note : str
-        What the statement says of columns that are public.
+        Sentence of the statement about columns that are public.
     """
 
     shares: ScalingBudget
@@ -132,7 +138,7 @@ class ScalingStage(Stage):
 
     def find(self, oracle: Oracle) -> Scaling:
         """Ask the histograms and return the scaling that follows from them."""
-        if not self.shares.asks:
+        if not self.shares.has_requests:
             return self.known
         if oracle.is_rehearsal:
             return self._rehearsed(oracle)

@@ -1,9 +1,9 @@
-"""Whether what lies beyond the ranges of columns counts: asked halfway through a solver's steps.
+"""Private test, halfway through a solver's steps, for enlarging clip ranges.
 
-A long tail is kept out of the ranges since one column's tail carries what the target depends on,
-and another's is mere outliers; their histograms look alike. A solver that has taken half of its
-steps can tell them apart: if predictions for rows that were cut get better by what was cut off,
-ranges become wider, and the rest of the steps learns from rows that are whole.
+Long tails are clipped, since in one column the target depends on the tail, and in another the tail
+is mere outliers; their histograms look alike. After half of the steps they can be distinguished: if
+predictions for clipped rows improve by the part that was clipped, ranges are enlarged, and the
+remaining steps use rows that are clipped less.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.oracle import Columns, Oracle, TailSum
 
-SHARE = 0.04  # of the mu squared that the solver has
-EXPANSION_FACTOR = 6.0  # times as wide are ranges that were found, and the bound on rows
-# Slope of what was cut off, next to that of what was kept, from which on it counts. It is far from
-# 1 even where the target is linear: coefficients are too large while rows are cut.
+# All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
+SHARE = 0.04  # of the solver's mu squared
+EXPANSION_FACTOR = 6.0  # of estimated ranges, and of the bound on rows
+# Least slope of the target on the clipped part, relative to that on the rest. It is far from 1 even
+# where the target is linear: coefficients are too large while rows are clipped.
 MIN_SLOPE = 0.05
-Z_DETECT = 2.0  # by so many noises
-# Bound on a record's derivatives, in squared sizes of the target: few records of a long tail shall
-# not outvote the others, and noise is in proportion.
+Z_DETECT = 2.0  # noise standard deviations
+# Bound on a record's derivatives, in squared scales of the target: few records of a long tail must
+# not outweigh the others, and noise is proportional to it.
 RECORD_CLIP = 0.5
 
 
 @dataclass(frozen=True)
 class Widening:
-    """Makes ranges wider where that is seen to improve predictions.
+    """Enlarge ranges where that significantly improves predictions.
 
     One release, :class:`skdp.oracle.TailSum`, at the mean of the points in the second quarter of
     the run. The choice follows from its answer and public numbers alone. Later releases hold for
@@ -38,7 +39,7 @@ class Widening:
     Parameters
     ----------
     targets : bool
-        Whether the ranges of targets become wider, too: not if they were declared.
+        Whether the ranges of targets are enlarged, too: not if they were declared.
     """
 
     targets: bool = True
@@ -67,8 +68,8 @@ class Widening:
         """Return what the privacy statement says of it."""
         return (
             "A private test halfway through the fit, the release 'tails', decided whether the "
-            f"ranges found and the bound on rows are {EXPANSION_FACTOR:g} times as wide from then on: "
-            "scaling_ and row_bound_ have what predict uses.",
+            f"estimated ranges and the bound on rows are {EXPANSION_FACTOR:g} times as wide from "
+            "then on: scaling_ and row_bound_ have what predict uses.",
         )
 
 

@@ -18,7 +18,7 @@ from skdp.oracle.session import rehearse
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
 from skdp.stages.scaling import widening
-from skdp.stages.scaling.widening import SHARE, WIDER, Widening
+from skdp.stages.scaling.widening import EXPANSION_FACTOR, SHARE, Widening
 
 PROBLEM = Problem(SquaredError(), L2(0.1))
 REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]
@@ -98,7 +98,7 @@ def looked_at(slope, scale, rng, unbounded=False):
 def test_a_slope_in_the_tail_decides(rng, slope):
     oracle, ledger = looked_at(slope, 1e-6, rng)
     wide = slope > 0.1
-    times = WIDER if wide else 1.0
+    times = EXPANSION_FACTOR if wide else 1.0
     assert oracle.scaling.columns.high == pytest.approx(times)
     assert oracle.scaling.targets.high == pytest.approx(4 * times)
     assert oracle.public.row_bound == pytest.approx(times * 2.0)
@@ -115,15 +115,15 @@ def test_what_noise_may_have_done_changes_nothing(rng):
 
 def test_declared_ranges_of_targets_stay(rng):
     oracle, _ = looked_at(1.0, 1e-6, rng, unbounded=True)
-    assert oracle.scaling.columns.high == WIDER
+    assert oracle.scaling.columns.high == EXPANSION_FACTOR
     assert oracle.scaling.targets.high == 4.0
 
 
 def test_ranges_become_wider_around_their_centres(rng):
     columns = Columns([99.0, -1e308], [103.0, 1e308], [100.0, 0.0], [1.0, 1.0])
     wide = widening._wider(columns)
-    assert_allclose(wide.low, [100 - WIDER, -np.finfo(float).max])
-    assert_allclose(wide.high, [100 + 3 * WIDER, np.finfo(float).max])
+    assert_allclose(wide.low, [100 - EXPANSION_FACTOR, -np.finfo(float).max])
+    assert_allclose(wide.high, [100 + 3 * EXPANSION_FACTOR, np.finfo(float).max])
     assert_allclose(wide.centre, columns.centre)
 
 
