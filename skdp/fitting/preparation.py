@@ -29,11 +29,13 @@ from skdp.fitting.path import (
 )
 from skdp.fitting.units import starting_point
 from skdp.objective import Loss, Penalty, Problem
-from skdp.oracle import Public, SolverStage, Stage, make_plan
+from skdp.oracle import Public, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, PARTITIONED
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.auto import automatic_solver
-from skdp.stages import choice
+from skdp.stages.base import StageParameters
+from skdp.stages.column_bounds import DeclaredBounds, declared_bounds, known_moments
+from skdp.stages.sequence import check_inference, check_stages, stages_of
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
 HANDED_ON: dict[str, Any] = {
@@ -177,17 +179,17 @@ class PlannedModel(PrivateEstimatorMixin):
 
         ``names`` of columns, empty if they have none, are for ``bounds`` that name them.
         """
-        ends = None if self.bounds is None else choice.declared_ends(self.bounds, n_features, names)
+        bounds = None if self.bounds is None else declared_bounds(self.bounds, n_features, names)
         shape = n_rows, n_features, n_outputs, is_sparse, weighted, provides, start, grouped
         parameters = self.get_params(deep=False)
         planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
         try:
-            key = type(self), pickle.dumps((planned, ends, shape))
+            key = type(self), pickle.dumps((planned, bounds, shape))
         except (pickle.PicklingError, TypeError, AttributeError):
-            return self._prepared(ends, *shape)
+            return self._prepared(bounds, *shape)
         found = _plans.get(key)
         if found is None:
-            found = self._prepared(ends, *shape)
+            found = self._prepared(bounds, *shape)
             while len(_plans) >= MAX_PLANS:
                 _plans.pop(next(iter(_plans)), None)
             _plans[key] = found
@@ -195,7 +197,7 @@ class PlannedModel(PrivateEstimatorMixin):
 
     def _prepared(
         self,
-        ends: choice.Declared | None,
+        bounds: DeclaredBounds | None,
         n_rows: int,
         n_features: int,
         n_outputs: int,
@@ -226,7 +228,7 @@ class PlannedModel(PrivateEstimatorMixin):
         public = replace(
             public, row_bound=public.long_row if self.data_norm is None else public.data_norm
         )
-        public = replace(public, moments=choice.known_moments(ends, public.has_intercept))
+        public = replace(public, moments=known_moments(bounds, public.has_intercept))
         if start is not None:
             public = public.starting_at(*start)
         problem = Problem(
@@ -243,35 +245,19 @@ class PlannedModel(PrivateEstimatorMixin):
             public = replace(public, rows_per_group=None)
         if public.streamed:
             require_one_pass(who, asked)
-        # 1. Scaling comes first; the solver works on what it leaves.
-        before = None
-        if not public.streamed:
-            before = choice.scaling_stage(who, self.scaling, ends, public, problem, self.accountant)
-        scaled = public if before is None else before.public_after(public)
-        # 2. Inference comes last, calibration before it; the solver gets what they leave.
-        last = choice.inference_stage(
+        parameters = StageParameters(
             who,
+            self.accountant,
+            self.scaling,
+            bounds,
+            self.calibration,
             self.inference,
             self.inference_share,
-            scaled,
-            problem,
-            self.accountant,
-            asked.adaptive,
+            is_default_solver=self._is_plain,
         )
-        if last is not None:
-            scaled = replace(scaled, share=scaled.share * (1 - last.share))
-        after = choice.calibration_stage(
-            who, self.calibration, self._is_plain, scaled, problem, self.accountant, asked.adaptive
-        )
-        # An inference goes by the ranges that it knows of.
-        suits = self._is_plain and asked.looks_halfway and last is None
-        halfway = choice.range_test(before, suits, scaled, problem, self.accountant)
-        left = scaled.share if after is None else scaled.share * (1 - after.share)
-        solver = asked.resolve(replace(scaled, share=left), problem)
-        stages: tuple[Stage | None, ...] = before, SolverStage(solver, halfway), after, last
-        sequence = tuple(stage for stage in stages if stage is not None)
-        plan = make_plan(sequence, public, problem, self.accountant)
-        return Prepared(public, problem, sequence, plan, solver)
+        sequence = stages_of(parameters, public, problem, asked)
+        plan = make_plan(sequence.stages, public, problem, self.accountant)
+        return Prepared(public, problem, sequence.stages, plan, sequence.solver)
 
     def _start(
         self, coef_init: Any, intercept_init: Any, n_features: int, n_outputs: int
@@ -309,10 +295,8 @@ class PlannedModel(PrivateEstimatorMixin):
         check_bound("target_bound", self.target_bound)
         check_bound("rows_per_group", self.rows_per_group)
         constraint_set(self.constraint, self.radius)
-        choice.check_stages(
-            self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration
-        )
-        choice.check_inference(self.inference, self.inference_share)
+        check_stages(self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration)
+        check_inference(self.inference, self.inference_share)
         for name in ("fit_intercept", "linear_predictions"):
             value = getattr(self, name)
             require(name, value, "be True or False", isinstance(value, bool | np.bool_))

@@ -341,11 +341,10 @@ class DPLinearModel(InferenceMixin, PlannedModel):
             intercept = public.intercept_size * solution.coef[n_features]
         self._show(*in_raw_units(coef, intercept, solution.scaling), targets)
         self._keep_inference(solution, public.has_intercept)
-        self.scaling_ = solution.scaling
-        self.n_iter_ = solution.n_iter
-        self.n_gradients_ = solution.n_gradients
+        for stage in prepared.stages:
+            for name, value in stage.results(solution).items():
+                setattr(self, name, value)
         self.solver_ = clone(prepared.solver)
-        self.row_bound_ = solution.row_bound
         self.privacy_ = statement
 
     def coefficients(self) -> Any:

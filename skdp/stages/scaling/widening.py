@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
-from skdp._numbers import Array
-from skdp.oracle import Columns, Oracle, TailSum
+from skdp.objective import Problem
+from skdp.oracle import Columns, Oracle, Public, Solution, TailSum
+from skdp.stages.base import OptionalStage, StageParameters, lacks_gaussian
+from skdp.stages.scaling.stage import ScalingStage
 
 # All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
 SHARE = 0.04  # of the solver's mu squared
@@ -29,7 +32,7 @@ RECORD_CLIP = 0.5
 
 
 @dataclass(frozen=True)
-class Widening:
+class Widening(OptionalStage):
     """Enlarge ranges where that significantly improves predictions.
 
     One release, :class:`skdp.oracle.TailSum`, at the mean of the points in the second quarter of
@@ -38,14 +41,38 @@ class Widening:
 
     Parameters
     ----------
+    share : float
+        Of mu squared, relative to the solver's own releases.
     targets : bool
         Whether the ranges of targets are enlarged, too: not if they were declared.
     """
 
+    share: float
     targets: bool = True
+    place: ClassVar[str] = "checkpoint"
 
-    def __call__(self, oracle: Oracle, point: Array, whole: float) -> None:
-        """Ask, and change the ranges of the records if the answer says so."""
+    @classmethod
+    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        scaling = _scaling_stage(parameters)
+        reasons = {
+            "the default solver and hyperparameters": not parameters.is_default_solver,
+            "a solver with a checkpoint": not parameters.has_checkpoint,
+            "ranges from histograms": scaling is None or not scaling.shares.features,
+            "no inference, which uses the ranges that it knows": parameters.inference != "none",
+            "noise: a finite epsilon": not public.is_noisy,
+            # For other losses, and for several outputs at once, it gained less than it cost.
+            "squared error": "quadratic_loss" not in problem.provides,
+            "one target": public.n_outputs != 1,
+        }
+        found = next((reason for reason, holds in reasons.items() if holds), None)
+        return found or lacks_gaussian(public, parameters)
+
+    @classmethod
+    def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
+        scaling = _scaling_stage(parameters)
+        return cls(SHARE, targets=scaling is not None and scaling.shares.targets)
+
+    def run(self, oracle: Oracle, solution: Solution) -> Solution:
         before, bound = oracle.scaling, oracle.public.row_bound
         assert bound is not None  # rows are bounded wherever there is noise
         low = high = np.zeros(oracle.public.n_features)
@@ -58,19 +85,23 @@ class Widening:
                 targets = _wider(targets)
             wide = replace(before, columns=_wider(columns), targets=targets)
             oracle.change_ranges(wide, EXPANSION_FACTOR * bound)
-        asked = TailSum(point, low, high, bound, RECORD_CLIP)
-        (first, second), noise = oracle.with_share(asked, SHARE * whole)
+        request = TailSum(solution.coef, low, high, bound, RECORD_CLIP)
+        (first, second), noise = oracle.with_share(request, self.share)
         gain = -first - MIN_SLOPE * second
         if before is not None and gain <= Z_DETECT * noise * math.hypot(1.0, MIN_SLOPE):
             oracle.change_ranges(before, bound)
+        return solution
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return what the privacy statement says of it."""
         return (
             "A private test halfway through the fit, the release 'tails', decided whether the "
             f"estimated ranges and the bound on rows are {EXPANSION_FACTOR:g} times as wide from "
             "then on: scaling_ and row_bound_ have what predict uses.",
         )
+
+
+def _scaling_stage(parameters: StageParameters) -> ScalingStage | None:
+    return next((one for one in parameters.chosen if isinstance(one, ScalingStage)), None)
 
 
 def _wider(columns: Columns) -> Columns:
