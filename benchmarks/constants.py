@@ -1,4 +1,4 @@
-"""What the constants of the private reading of columns are worth: fits at half and twice of each.
+"""Measure what the constants of scaling are worth: fits at half and twice of each.
 
 All else is equal: the same rows, and noise from the same seed. A fit that reads the same columns
 with the same share of the budget as before is the same fit, so it is not finished.
@@ -59,7 +59,7 @@ class SameFit(Exception):  # noqa: N818  no error
     """What was read of the columns is what another fit has read, so the rest will be the same."""
 
 
-FIND = ScalingStage.find
+RUN = ScalingStage.run
 
 
 def reading(stage, scaling, oracle) -> tuple:
@@ -80,15 +80,15 @@ def one_fit(split, epsilon: float, delta: float, seed: int, known: dict) -> tupl
     """
     read = []
 
-    def find(stage, oracle):
-        scaling = FIND(stage, oracle)
+    def run(stage, oracle, solution):
+        scaled = RUN(stage, oracle, solution)
         if not oracle.is_rehearsal:
-            read[:] = [reading(stage, scaling, oracle)]
+            read[:] = [reading(stage, scaled.scaling, oracle)]
             if read[0] in known:
                 raise SameFit
-        return scaling
+        return scaled
 
-    with mock.patch.object(ScalingStage, "find", find), warnings.catch_warnings():
+    with mock.patch.object(ScalingStage, "run", run), warnings.catch_warnings():
         warnings.simplefilter("ignore", NoiseWarning)
         try:
             scores = utility.one_fit(methods()["skdp"], split, epsilon, delta, seed)

@@ -19,8 +19,13 @@ from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.between_fits import FitData, numeric_targets
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.grouping import GroupLabels, rows_in_memory
-from skdp.fitting.inference_outlook import expectation, warn_about_inference
-from skdp.fitting.noise_warning import expectations, warn_about_noise, warn_about_units
+from skdp.fitting.noise_warning import (
+    expectations,
+    inference_expectation,
+    warn_about_inference,
+    warn_about_noise,
+    warn_about_units,
+)
 from skdp.fitting.parameters import (
     check_bound,
     check_counts,
@@ -46,7 +51,7 @@ from skdp.fitting.units import (
 )
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, Penalty, Problem
-from skdp.oracle import Public, Solution, SolverStage, Stage, make_plan
+from skdp.oracle import Public, Solution, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, PARTITIONED, STREAMED
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.partitioned import (
@@ -58,7 +63,9 @@ from skdp.oracle.sources.partitioned import (
 from skdp.oracle.sources.stream import StreamSource
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.auto import automatic_solver
-from skdp.stages import choice
+from skdp.stages.base import StageParameters
+from skdp.stages.column_bounds import DeclaredBounds, declared_bounds, known_moments
+from skdp.stages.sequence import check_inference, check_stages, stages_of
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
 HANDED_ON: dict[str, Any] = {
@@ -421,11 +428,10 @@ class DPLinearModel(PrivateEstimator):
             intercept = public.intercept_size * solution.coef[n_features]
         self._show(*in_raw_units(coef, intercept, solution.scaling), targets)
         keep_inference(self, solution, public.has_intercept)
-        self.scaling_ = solution.scaling
-        self.n_iter_ = solution.n_iter
-        self.n_gradients_ = solution.n_gradients
+        for stage in prepared.stages:
+            for name, value in stage.results(solution).items():
+                setattr(self, name, value)
         self.solver_ = clone(prepared.solver)
-        self.row_bound_ = solution.row_bound
         self.privacy_ = statement
 
     def coefficients(self) -> Any:
@@ -528,7 +534,7 @@ class DPLinearModel(PrivateEstimator):
         warn_about_noise(type(self).__name__, plan, public, prepared.problem)
         warn_about_inference(type(self).__name__, prepared)
         statement = plan.statement(public, self._assumptions(prepared), self.noise_source)
-        expected = expectation(prepared)
+        expected = inference_expectation(prepared)
         if expected is not None:
             return replace(statement, expectations=expected[:1])
         smooth = {"unconstrained", "smooth_penalty"} <= prepared.problem.provides
@@ -559,13 +565,13 @@ class DPLinearModel(PrivateEstimator):
 
         ``names`` of columns, empty if they have none, are for ``bounds`` that name them.
         """
-        ends = None if self.bounds is None else choice.declared_ends(self.bounds, n_features, names)
+        bounds = None if self.bounds is None else declared_bounds(self.bounds, n_features, names)
         shape = n_rows, n_features, n_outputs, is_sparse, weighted, provides, start, grouped
-        return planned_once(self, (ends, *shape), lambda: self._prepared(ends, *shape))
+        return planned_once(self, (bounds, *shape), lambda: self._prepared(bounds, *shape))
 
     def _prepared(
         self,
-        ends: choice.Declared | None,
+        bounds: DeclaredBounds | None,
         n_rows: int,
         n_features: int,
         n_outputs: int,
@@ -596,7 +602,7 @@ class DPLinearModel(PrivateEstimator):
         public = replace(
             public, row_bound=public.long_row if self.data_norm is None else public.data_norm
         )
-        public = replace(public, moments=choice.known_moments(ends, public.has_intercept))
+        public = replace(public, moments=known_moments(bounds, public.has_intercept))
         if start is not None:
             public = public.starting_at(*start)
         problem = Problem(
@@ -613,35 +619,19 @@ class DPLinearModel(PrivateEstimator):
             public = replace(public, rows_per_group=None)
         if public.streamed:
             require_one_pass(who, asked)
-        # 1. Scaling comes first; the solver works on what it leaves.
-        before = None
-        if not public.streamed:
-            before = choice.scaling_stage(who, self.scaling, ends, public, problem, self.accountant)
-        scaled = public if before is None else before.public_after(public)
-        # 2. Inference comes last, calibration before it; the solver gets what they leave.
-        last = choice.inference_stage(
+        parameters = StageParameters(
             who,
+            self.accountant,
+            self.scaling,
+            bounds,
+            self.calibration,
             self.inference,
             self.inference_share,
-            scaled,
-            problem,
-            self.accountant,
-            asked.adaptive,
+            is_default_solver=self._is_plain,
         )
-        if last is not None:
-            scaled = replace(scaled, share=scaled.share * (1 - last.share))
-        after = choice.calibration_stage(
-            who, self.calibration, self._is_plain, scaled, problem, self.accountant, asked.adaptive
-        )
-        # An inference goes by the ranges that it knows of.
-        suits = self._is_plain and asked.looks_halfway and last is None
-        halfway = choice.range_test(before, suits, scaled, problem, self.accountant)
-        left = scaled.share if after is None else scaled.share * (1 - after.share)
-        solver = asked.resolve(replace(scaled, share=left), problem)
-        stages: tuple[Stage | None, ...] = before, SolverStage(solver, halfway), after, last
-        sequence = tuple(stage for stage in stages if stage is not None)
-        plan = make_plan(sequence, public, problem, self.accountant)
-        return Prepared(public, problem, sequence, plan, solver)
+        sequence = stages_of(parameters, public, problem, asked)
+        plan = make_plan(sequence.stages, public, problem, self.accountant)
+        return Prepared(public, problem, sequence.stages, plan, sequence.solver)
 
     def _start(
         self, coef_init: Any, intercept_init: Any, n_features: int, n_outputs: int
@@ -685,10 +675,8 @@ class DPLinearModel(PrivateEstimator):
         check_bound("target_bound", self.target_bound)
         check_bound("rows_per_group", self.rows_per_group)
         constraint_set(self.constraint, self.radius)
-        choice.check_stages(
-            self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration
-        )
-        choice.check_inference(self.inference, self.inference_share)
+        check_stages(self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration)
+        check_inference(self.inference, self.inference_share)
         for name in ("fit_intercept", "linear_predictions"):
             value = getattr(self, name)
             require(name, value, "be True or False", isinstance(value, bool | np.bool_))

@@ -29,9 +29,9 @@ from skdp.oracle.sources.column_map import Columns, Scaling
 
 # Called after each answer, with the kind of the release and the debts so far.
 ReleaseCallback = Callable[[str, tuple[Entry, ...]], None]
-# Looks at a point that a solver has reached, given the oracle and how much of the squared
-# Gaussian-DP parameter the solver's releases take in all, in the solver's own unit.
-Halfway = Callable[["Oracle", Array, float], None]
+# Runs stages at a point that a solver has reached, given how much of the squared Gaussian-DP
+# parameter the solver's releases take in all, in the solver's own unit.
+Checkpoint = Callable[[Array, float], None]
 
 
 class Oracle:
@@ -51,8 +51,8 @@ class Oracle:
         Lengths of the gradients answered so far; where there is noise, none are kept.
     scaling : Scaling or None
         How the records that it answers for are standardised.
-    look : Halfway or None
-        What :meth:`halfway` calls.
+    at_checkpoint : callable or None
+        Called by :meth:`checkpoint`.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Oracle:
         self.n_gradients: float = 0.0
         self.gradient_lengths: list[float] = []
         self.scaling: Scaling | None = None
-        self.look: Halfway | None = None
+        self.at_checkpoint: Checkpoint | None = None
         self._context, self._ledger = context, ledger
         self._source, self._noise_source, self._on_release = source, noise_source, on_release
         self._given = source  # before any scaling
@@ -254,7 +254,7 @@ class Oracle:
         Parameters
         ----------
         scaling : Scaling
-            With the centres and sizes of the scaling there is.
+            With the present centres and scales.
         row_bound : float or None
             Another bound on rows.
 
@@ -278,8 +278,8 @@ class Oracle:
         self._last_rehearsed = None
         self._context = replace(self._context, public=self.public)
 
-    def halfway(self, point: Array, whole: float = 1.0) -> bool:
-        """Let a stage change clip ranges after half of a solver's steps.
+    def checkpoint(self, point: Array, spent: float = 1.0) -> bool:
+        """Let the stages run that have their place after half of a solver's steps.
 
         Solvers call it that can continue from the same point with records that are clipped less.
 
@@ -287,7 +287,7 @@ class Oracle:
         ----------
         point : array of shape ``public.shape``
             Where the solver is, without much of the noise of its last steps.
-        whole : float, default=1.0
+        spent : float, default=1.0
             What the solver's own releases take in all, in the unit of the shares of `with_share`.
 
         Returns
@@ -296,8 +296,8 @@ class Oracle:
             Whether records are clipped less from here on.
         """
         before = self.public.row_bound
-        if self.look is not None:
-            self.look(self, point, whole)
+        if self.at_checkpoint is not None:
+            self.at_checkpoint(point, spent)
         return self.public.row_bound != before
 
     def unclip(self, scaling: Scaling | None) -> None:

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -57,33 +57,44 @@ class Solution:
 
 
 class Stage(ABC):
-    """A part of a fit that asks releases and changes what follows.
+    """A part of a fit that makes requests and completes its solution.
 
     Attributes
     ----------
+    place : {"before", "solver", "after", "checkpoint"}
+        Where it stands: before the solver, in its place, after it, or inside of it, after half of
+        the solver's steps.
     share : float or None
-        Share of the budget, in mu squared, next to the stages inside of it; None for the solver,
-        which gets what the others leave.
+        Share of the budget, in mu squared: of what the stages outside of it leave, from the first
+        one inwards, then from the last one; of a checkpoint, relative to the solver's own releases.
+        None for the solver, which gets the rest.
     adaptive : bool
         Whether it decides its noise from earlier answers, so that there is no plan to rehearse.
     """
 
+    place: ClassVar[str] = "solver"
     share: float | None
     adaptive: bool = False
 
     @abstractmethod
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        """Ask, and return the solution that follows.
+        """Make the requests, and return the solution that follows from the answers.
 
-        The relative noise of a release says how much of the stage's own share it takes.
+        The relative noise of a release says how much of the stage's own share it takes. A
+        checkpoint gets the point that the solver has reached as ``solution.coef``; what it finds is
+        kept, and the solver goes on from that point.
         """
 
     def public_after(self, public: Public) -> Public:
         """Return the public facts once it has run; no function of answers."""
         return public
 
+    def results(self, solution: Solution) -> Mapping[str, Any]:
+        """Return the attributes that the model keeps of the fit's solution, by name."""
+        return {}
+
     def assumptions(self) -> tuple[str, ...]:
-        """Return what the privacy statement says was assumed, or done, by this stage."""
+        """Return the privacy statement's sentences on what this stage assumes or does."""
         return ()
 
 
@@ -98,16 +109,6 @@ class SolverProtocol(Protocol):
         """Ask releases of the oracle and return a solution."""
 
 
-class RangeTest(Protocol):
-    """Stage that may change the clip ranges of records after half of a solver's steps."""
-
-    def __call__(self, oracle: Oracle, point: Array, whole: float) -> None:
-        """Look at a point, as `Oracle.halfway` describes it."""
-
-    def assumptions(self) -> tuple[str, ...]:
-        """Return what the privacy statement says of it."""
-
-
 @dataclass(frozen=True, eq=False)
 class SolverStage(Stage):
     """A solver as the stage that gets what the others leave of the budget.
@@ -115,12 +116,12 @@ class SolverStage(Stage):
     Parameters
     ----------
     solver : SolverProtocol
-    halfway : RangeTest or None
-        What looks at the solver after half of its steps. It asks in the solver's stead.
+    checkpoints : tuple of Stage
+        Stages that run after half of its steps. Their releases are in the solver's plan.
     """
 
     solver: SolverProtocol
-    halfway: RangeTest | None = None
+    checkpoints: tuple[Stage, ...] = ()
     share: float | None = None
 
     # mypy: other stages have a class attribute of this name. Here it follows from the solver.
@@ -129,21 +130,55 @@ class SolverStage(Stage):
         return self.solver.adaptive
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        oracle.look = self.halfway
-        found = self.solver.solve(oracle)
-        oracle.look = None
+        found = dict(solution.found)
+
+        def checkpoint(point: Array, spent: float) -> None:
+            reached = replace(solution, coef=point)
+            for stage in self.checkpoints:
+                # In the unit of the solver's own releases.
+                inner = replace(stage, share=stage.share * spent)  # type: ignore[type-var, operator]
+                reached = inner.run(oracle, reached)
+            found.update(reached.found)
+
+        oracle.at_checkpoint = checkpoint
+        solved = self.solver.solve(oracle)
+        oracle.at_checkpoint = None
         scaling = solution.scaling and oracle.scaling
-        return replace(found, scaling=scaling, row_bound=oracle.public.row_bound)
+        return replace(
+            solved,
+            scaling=scaling,
+            row_bound=oracle.public.row_bound,
+            found={**solved.found, **found},
+        )
+
+    def results(self, solution: Solution) -> Mapping[str, Any]:
+        kept = {
+            "scaling_": solution.scaling,
+            "n_iter_": solution.n_iter,
+            "n_gradients_": solution.n_gradients,
+            "row_bound_": solution.row_bound,
+        }
+        for stage in self.checkpoints:
+            kept.update(stage.results(solution))
+        return kept
 
     def assumptions(self) -> tuple[str, ...]:
-        return () if self.halfway is None else self.halfway.assumptions()
+        return tuple(text for stage in self.checkpoints for text in stage.assumptions())
 
 
 Stages = tuple[Stage, ...]
 
 
+def inside(stage: Stage, public: Public) -> Public:
+    """Return the public facts for the stages inside of another, with the budget that it leaves."""
+    after = stage.public_after(public)
+    if public.is_noisy and stage.share is not None:
+        after = replace(after, share=public.share * (1 - stage.share))
+    return after
+
+
 def public_after(stages: Stages, public: Public) -> Public:
-    """Return the public facts once these stages have run.
+    """Return the public facts of the records that the solver and later stages answer for.
 
     Parameters
     ----------
@@ -156,7 +191,8 @@ def public_after(stages: Stages, public: Public) -> Public:
     Public
     """
     for stage in stages:
-        public = stage.public_after(public)
+        if stage.place == "before":
+            public = inside(stage, public)
     return public
 
 
@@ -279,7 +315,7 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
         If no accountant can price the plan, or no amount of noise meets the budget.
     """
     adaptive = any(stage.adaptive for stage in stages)
-    solver = next((i for i, stage in enumerate(stages) if stage.share is None), 0)
+    solver = next((i for i, stage in enumerate(stages) if stage.place == "solver"), 0)
     inside_out = [*range(solver, len(stages)), *reversed(range(solver))]
     units = [1.0] * len(stages)
     debts: dict[int, tuple[Entry, ...]] = {}

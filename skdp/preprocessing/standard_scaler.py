@@ -20,7 +20,8 @@ from skdp.fitting.refusals import without_row_counts, without_sizes
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, make_plan
 from skdp.oracle.sources.memory import Map, MemorySource
-from skdp.stages.choice import check_stages, declared_ends, scaling_alone
+from skdp.stages.column_bounds import declared_bounds
+from skdp.stages.sequence import check_stages, scaling_alone
 
 
 class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
@@ -253,7 +254,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         names: Sequence[str] | None = None,
         grouped: bool = False,
     ) -> Prepared:
-        ends = None if self.bounds is None else declared_ends(self.bounds, n_features, names)
+        bounds = None if self.bounds is None else declared_bounds(self.bounds, n_features, names)
         public = Public(
             n_rows=n_rows,
             n_features=n_features,
@@ -266,7 +267,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
             unit="group" if grouped else "row",
         )
         problem = Problem(SquaredError(), fit_intercept=False)
-        stages = (scaling_alone(public, ends),)
+        stages = (scaling_alone(public, bounds),)
         plan = make_plan(stages, public, problem, self.accountant)
         return Prepared(public, problem, stages, plan)
 

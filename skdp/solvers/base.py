@@ -104,8 +104,8 @@ class Solver(BaseEstimator):
         privacy filter guards the run.
     one_pass : bool
         Whether it reads each row once, so that rows may arrive block by block.
-    looks_halfway : bool
-        Whether it calls `Oracle.halfway` after half of its steps.
+    has_checkpoint : bool
+        Whether it calls `Oracle.checkpoint` after half of its steps.
     takes_start : bool
         Whether its solution depends on where it starts, so that a start may be given.
     """
@@ -117,7 +117,7 @@ class Solver(BaseEstimator):
     max_columns: ClassVar[int | None] = None
     adaptive: bool = False
     one_pass: ClassVar[bool] = False
-    looks_halfway: ClassVar[bool] = False
+    has_checkpoint: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
 
     # Types of hyperparameters that several solvers have.

@@ -1,22 +1,25 @@
-"""The last stage of a regression: a slope and a shift of its predictions, found privately.
+"""Stage after the solver of a regression: a private slope and shift of its predictions.
 
-Residuals are capped, so that one row cannot pull far; where targets are skewed, that leaves
-predictions too small and off centre. Two numbers mend it, each only as far as it stands out of
-its noise, so that where nothing is amiss little is changed.
+Residuals are capped, which bounds the influence of a row; where targets are skewed, that makes
+predictions too small and biased. Slope and shift correct it. Both are shrunk according to their
+noise, so that little changes where no correction is needed.
 """
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
-from skdp.oracle import DirectionalSum, Oracle, Public, Solution, Stage
+from skdp.objective import Problem
+from skdp.oracle import DirectionalSum, Oracle, Public, Solution
 from skdp.oracle.public import TARGET_RANGE
+from skdp.stages.base import CalibrationStage, StageParameters
 
 
 @dataclass(frozen=True)
 class CorrectionRule:
-    """What the stage spends and believes, as measured in docs/defaults.rst.
+    """Constants of the correction, as measured in docs/defaults.rst.
 
     Attributes
     ----------
@@ -24,22 +27,22 @@ class CorrectionRule:
         Of mu squared.
     least_clip : float
         Bound on a record's vector of (g r, g**2, r), with g its prediction and r its residual in
-        sizes of the target.
+        scales of the target.
     clip_growth : float
-        The bound grows so that noise is this share of the rows, where that is more: then noise no
-        longer matters, and the bias of clipping still does.
-    stands_out : float
-        What a sum has to exceed for any of it to be believed, in units of its noise.
+        Noise, as a share of the rows, up to which the bound grows where that is more: then noise is
+        negligible, and the bias of clipping is not.
+    z_detect : float
+        Sums below it, in noise standard deviations, count as 0.
     least, most : float
         Limits of the slope.
     most_shift : float
-        Limit of the shift, in sizes of the target.
+        Limit of the shift, in scales of the target.
     """
 
     share: float = 0.03
     least_clip: float = 3.0
     clip_growth: float = 0.02
-    stands_out: float = 2.0
+    z_detect: float = 2.0
     least: float = 0.5
     most: float = 2.0
     most_shift: float = 1.0
@@ -49,7 +52,7 @@ RULE = CorrectionRule()
 
 
 @dataclass(frozen=True, eq=False)
-class Correction(Stage):
+class Correction(CalibrationStage):
     """A slope and a shift for the predictions of the solver's solution.
 
     One release: sums of g r, g**2 and r. The slope and the shift are Newton's step in each of the
@@ -67,17 +70,30 @@ class Correction(Stage):
 
     share: float
     clip_norm: float
+    of_regressions: ClassVar[bool] = True
 
     @classmethod
-    def for_public(cls, public: Public) -> "Correction":
-        """Return the stage with the bound that public facts suggest."""
-        told = public.gradient_mu * public.n_rows * math.sqrt(RULE.share)
-        return cls(RULE.share, max(RULE.least_clip, RULE.clip_growth * told))
+    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        lacking = super().applies(public, problem, parameters) or _lacks_targets(public)
+        if lacking is not None or parameters.calibration == "private":
+            return lacking
+        is_detectable = cls.for_public(public).is_detectable(public)
+        return None if is_detectable else "a shift that can exceed its noise: more rows"
 
-    def tells(self, public: Public) -> bool:
-        """Whether a shift can stand out of its noise: if not, noise is all that it would add."""
-        told = public.gradient_mu * public.n_rows * math.sqrt(self.share)
-        return RULE.stands_out * self.clip_norm < RULE.most_shift * told
+    @classmethod
+    def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
+        return cls.for_public(public)
+
+    @classmethod
+    def for_public(cls, public: Public) -> Self:
+        """Return the stage with the bound that follows from public facts."""
+        signal = public.gradient_mu * public.n_rows * math.sqrt(RULE.share)
+        return cls(RULE.share, max(RULE.least_clip, RULE.clip_growth * signal))
+
+    def is_detectable(self, public: Public) -> bool:
+        """Whether a shift can exceed its noise: if not, the stage would add noise alone."""
+        signal = public.gradient_mu * public.n_rows * math.sqrt(self.share)
+        return RULE.z_detect * self.clip_norm < RULE.most_shift * signal
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         public, problem, coef = oracle.public, oracle.problem, solution.coef
@@ -85,30 +101,32 @@ class Correction(Stage):
         direction = coef.copy()
         if with_shift:
             direction[-1] = 0.0
-        asked = DirectionalSum(coef, direction, self.clip_norm, with_shift, its_curvature=False)
-        answer, noise = oracle.with_share(asked, self.share)
+        request = DirectionalSum(coef, direction, self.clip_norm, with_shift, its_curvature=False)
+        answer, noise = oracle.with_share(request, self.share)
         # The penalty is part of what is minimised, and costs nothing; it is a square.
         pull = public.n_rows * float(np.vdot(problem.penalty_gradient(coef), coef))
         slope = 1.0
-        if answer[1] > 2 * RULE.stands_out * noise:
-            step = -_believed(answer[0] + pull, noise) / (answer[1] + pull)
+        if answer[1] > 2 * RULE.z_detect * noise:
+            step = -_positive_part_james_stein(answer[0] + pull, noise) / (answer[1] + pull)
             slope = min(max(1 + step, RULE.least), RULE.most)
-        found = coef.copy()
-        found[: public.n_features] *= slope
+        corrected = coef.copy()
+        corrected[: public.n_features] *= slope
         if with_shift:
-            shift = -_believed(answer[2], noise) / public.n_rows
-            found[-1] += min(max(shift, -RULE.most_shift), RULE.most_shift) / public.intercept_size
-        return replace(solution, coef=found)
+            shift = -_positive_part_james_stein(answer[2], noise) / public.n_rows
+            corrected[-1] += (
+                min(max(shift, -RULE.most_shift), RULE.most_shift) / public.intercept_size
+            )
+        return replace(solution, coef=corrected)
 
 
-def _believed(total: float, noise: float) -> float:
-    """Return a noisy sum, less what noise may have added (James and Stein 1961)."""
-    limit = RULE.stands_out * noise
+def _positive_part_james_stein(total: float, noise: float) -> float:
+    """Return a noisy sum, shrunk towards 0 by its noise (James and Stein 1961)."""
+    limit = RULE.z_detect * noise
     return 0.0 if abs(total) <= limit else total * (1 - (limit / total) ** 2)
 
 
-def lacks(public: Public) -> str | None:
-    """Return what a correction of this regression would need and lacks, None if nothing."""
+def _lacks_targets(public: Public) -> str | None:
+    """Return what a correction needs of the targets and this regression does not have."""
     if public.n_outputs > 1:
         return "one target"
     if public.weighted:

@@ -1,9 +1,9 @@
-"""The last stage of a fit: a slope and a shift of the model's margins, found privately.
+"""Stage after the solver of a classification: a private slope and shift of its margins.
 
-Noise and clipping leave a model whose predictions rank well and are too sure of themselves, or not
-sure enough. A slope and a shift of its margins mend that (Platt 1999; with several outputs a
-slope alone, as in temperature scaling). Two numbers are found with a small part of what thousands
-of coefficients take, so that they cost little.
+Noise and clipping leave a model whose predictions rank well and are overconfident or
+underconfident. A slope and a shift of its margins correct that (Platt 1999; with several outputs a
+slope alone, as in temperature scaling). Two numbers take a small part of the budget that thousands
+of coefficients need.
 
 References
 ----------
@@ -16,30 +16,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective import Problem
-from skdp.oracle import DirectionalSum, Oracle, Public, Solution, Stage
+from skdp.oracle import DirectionalSum, Oracle, Public, Solution
+from skdp.stages.base import CalibrationStage, StageParameters
 
 ROUNDS = 2  # Newton steps, each a release
 MAX_SHARE = 0.05  # of mu squared
-# Times n: from here on the share falls as 1 / (mu n), so that noise falls as its root, the bound on
-# a part of a record grows, so that its bias vanishes, too, and less is expected to be amiss.
+# From this signal, mu n, on the share falls as 1 / (mu n), so that noise falls as its root; the
+# bound on a record's derivatives grows by this power, so that its bias vanishes, too; and the prior
+# becomes narrower.
 AMPLE, GROWTH = 1500.0, 0.25
 
 
 @dataclass(frozen=True)
 class CalibrationPrior:
-    """What is expected of a model before it is recalibrated, and a bound on a record's part.
+    """Prior of slope and shift of a model, and the bound on a record's derivatives.
 
     Attributes
     ----------
     slope, slope_std, shift_std : float
-        The shift is expected to be 0.
+        The mean of the shift is 0.
     clip_norm : float
-        Of a record's derivatives.
+        Bound on a record's derivatives.
     """
 
     slope: float
@@ -48,13 +51,13 @@ class CalibrationPrior:
     clip_norm: float
 
 
-# Where there is little to go by.
+# Priors at a low signal.
 LOGISTIC = CalibrationPrior(0.8, 0.35, 0.1, clip_norm=3.0)
 MULTINOMIAL = CalibrationPrior(1.0, 0.35, 0.1, clip_norm=3.0)
 
 
-def _expected(public: Public, problem: Problem) -> CalibrationPrior:
-    """Return what is expected, from public facts: a slope of 1 where there is ample to go by."""
+def _prior(public: Public, problem: Problem) -> CalibrationPrior:
+    """Return the prior for these public facts: around a slope of 1 for a strong signal."""
     few, ample = LOGISTIC if problem.loss.separable else MULTINOMIAL, max(1.0, _abundance(public))
     return CalibrationPrior(
         slope=1 - (1 - few.slope) / ample,
@@ -65,7 +68,7 @@ def _expected(public: Public, problem: Problem) -> CalibrationPrior:
 
 
 def _abundance(public: Public) -> float:
-    """Return mu n, next to what is ample."""
+    """Return the signal mu n, relative to an ample one."""
     return public.gradient_mu * public.n_rows / AMPLE
 
 
@@ -74,14 +77,14 @@ def recalibration_share(public: Public) -> float:
     return MAX_SHARE / max(1.0, _abundance(public))
 
 
-# Of mean losses, and in units of the noise: noise may leave less, or none.
+# Least eigenvalue of a noisy Hessian, of the mean loss or in noise standard deviations if less.
 LEAST_CURVATURE, LEAST_SEEN = 0.02, 2.0
 LEAST_SLOPE, MOST_SLOPE = 0.05, 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianPosterior:
-    """Normal law of (slope, shift), by its precision and by precision times mean.
+    """Normal distribution of (slope, shift), by its precision and by precision times mean.
 
     Attributes
     ----------
@@ -94,13 +97,13 @@ class GaussianPosterior:
 
     @classmethod
     def prior(cls, mean: Array, std: Array) -> GaussianPosterior:
-        """Return independent normal laws."""
+        """Return independent normal distributions."""
         precision = np.diag(np.asarray(std, dtype=float) ** -2)
         return cls(precision, precision @ mean)
 
     @property
     def best(self) -> Array:
-        """Its mean, the slope within limits; the shift is what goes with that slope."""
+        """Its mean, with the slope within limits and the conditional mean of the shift."""
         covariance = np.linalg.inv(self.precision)
         mean = covariance @ self.information
         slope = np.clip(mean[0], LEAST_SLOPE, MOST_SLOPE)
@@ -128,14 +131,15 @@ class GaussianPosterior:
         values, vectors = np.linalg.eigh(hessian)
         least = min(LEAST_CURVATURE, LEAST_SEEN * std)
         lifted = (vectors * np.maximum(values, least)) @ vectors.T
-        told = lifted / std
+        signal = lifted / std
         return GaussianPosterior(
-            self.precision + told @ told, self.information + told @ (lifted @ at - gradient) / std
+            self.precision + signal @ signal,
+            self.information + signal @ (lifted @ at - gradient) / std,
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Recalibration(Stage):
+class Recalibration(CalibrationStage):
     """A slope and a shift for the margins of the solver's solution.
 
     Parameters
@@ -147,11 +151,16 @@ class Recalibration(Stage):
 
     share: float
     expected: CalibrationPrior
+    of_regressions: ClassVar[bool] = False
 
     @classmethod
-    def for_problem(cls, public: Public, problem: Problem) -> Recalibration:
-        """Return the stage with the share and the expectations that public facts suggest."""
-        return cls(recalibration_share(public), _expected(public, problem))
+    def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
+        return cls.for_problem(public, problem)
+
+    @classmethod
+    def for_problem(cls, public: Public, problem: Problem) -> Self:
+        """Return the stage with the share and the prior that follow from public facts."""
+        return cls(recalibration_share(public), _prior(public, problem))
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         coef = solution.coef
@@ -163,8 +172,8 @@ class Recalibration(Stage):
         for _ in range(ROUNDS):
             at = posterior.best
             point = _moved(coef, at, public)
-            asked = DirectionalSum(point, coef, expected.clip_norm, with_shift)
-            answer, noise = oracle.with_share(asked, self.share / ROUNDS)
+            request = DirectionalSum(point, coef, expected.clip_norm, with_shift)
+            answer, noise = oracle.with_share(request, self.share / ROUNDS)
             mean_loss = answer / public.n_rows
             gradient, hessian = mean_loss[[0]], mean_loss[[[1]]]
             if with_shift:

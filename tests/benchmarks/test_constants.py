@@ -15,16 +15,17 @@ import skdp.stages.inference.stage as inference_stage
 from benchmarks import constants, results_file, variants
 from benchmarks.methods.skdp_auto import estimator
 from benchmarks.variants import Variant, changed
-from skdp.stages.scaling import templates
+from skdp.stages.scaling import distributions
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {
     path.stem: ast.parse(path.read_text(encoding="utf-8"))
-    for path in Path(templates.__file__).parent.glob("*.py")
+    for path in Path(distributions.__file__).parent.glob("*.py")
 }
 # Read once, where a class or a function is made, so that changing them has no effect there.
-READ_AT_IMPORT = {"shares.ROUNDS"}  # a default of Shares, which no fit uses
+READ_AT_IMPORT = {"shares.ROUNDS"}  # a default of ScalingBudget, which no fit uses
 TRIED = variants.variants()
+TAIL_CONSTANTS = ("Z_SEEN", "Z_HIDDEN", "MAX_TAIL_SHARE", "MAX_EXPONENT", "OMITTED_SHARE")
 
 
 def split_of(name, most_rows=500):
@@ -48,8 +49,8 @@ def test_what_is_not_numeric_is_no_constant():
 
 def test_every_constant_is_tried_or_left_out_for_a_reason():
     found = set(variants.constants())
-    assert {"estimates.DOUBT", "shares.WANTED", "shares.FEWEST", "tails.HIDDEN"} <= found
-    assert {"templates.ZEROS", "stage.FINENESS", "standard.RARE"} <= found
+    assert {"estimates.SHRINKAGE", "shares.NOISE_GOAL", "refinements.Z_HIDDEN"} <= found
+    assert {"distributions.ZERO_SHARES", "stage.BINS_BY_NOISE", "refinements.RARE_SHARE"} <= found
     assert {one.name for one in TRIED} == found - variants.LEFT_OUT.keys()
     for table in (variants.LEFT_OUT, variants.ODDS, variants.NEIGHBOURS):
         assert set(table) <= found, "a constant that is gone"
@@ -64,21 +65,18 @@ def test_other_values_are_half_and_twice_or_said_to_be_others():
         if one.at in ("half", "twice"):
             factor = 0.5 if one.at == "half" else 2.0
             assert one.value == pytest.approx(np.multiply(was, factor)), one
-    odds = {one.at: one.value for one in TRIED if one.name == "tails.BODY"}
+    odds = {one.at: one.value for one in TRIED if one.name == "refinements.MAX_BODY_SHARE"}
     assert odds == {"half the odds": pytest.approx(3 / 7), "twice the odds": pytest.approx(0.75)}
-    neighbours = [(one.at, one.value) for one in TRIED if one.name == "shares.FEWEST"]
+    neighbours = [(one.at, one.value) for one in TRIED if one.name == "shares.MIN_ROUNDS"]
     assert neighbours == [("next above", 3)]
 
 
 def test_constants_are_chosen_by_name_or_module():
-    assert {one.name for one in variants.variants(["ROUNDS"])} == {
-        "shares.ROUNDS", "templates.ROUNDS",
-    }  # fmt: skip
-    assert {one.module for one in variants.variants(["tails", "estimates.NEAR"])} == {
-        "tails", "estimates",
-    }  # fmt: skip
-    with pytest.raises(SystemExit, match=r"unknown constants \['NEER'\]"):
-        variants.variants(["NEER"])
+    assert {one.name for one in variants.variants(["ROUNDS"])} == {"shares.ROUNDS"}
+    chosen = variants.variants(["widening", "estimates.SHRINKAGE"])
+    assert {one.module for one in chosen} == {"widening", "estimates"}
+    with pytest.raises(SystemExit, match=r"unknown constants \['MAX_RELATIVE_WITH'\]"):
+        variants.variants(["MAX_RELATIVE_WITH"])
 
 
 # ------------------------------------------------------------------ what changing them changes
@@ -113,38 +111,44 @@ def test_what_is_cached_follows_from_constants_of_its_own_module():
         for thing in vars(importlib.import_module(f"{variants.PACKAGE}.{stem}")).values()
         if hasattr(thing, "cache_clear") and thing.__module__ == f"{variants.PACKAGE}.{stem}"
     }
-    assert cached == {"templates"}
-    imported = [node.module for node in ast.walk(SOURCES["templates"])
+    assert cached == {"distributions"}
+    imported = [node.module for node in ast.walk(SOURCES["distributions"])
                 if isinstance(node, ast.ImportFrom)]  # fmt: skip
     assert not [module for module in imported if module.startswith(variants.PACKAGE)]
 
 
 def test_a_constant_is_another_wherever_it_is_imported_and_then_as_before():
-    was, seen = templates.WIDE, []
+    was, seen = distributions.RANGE_IN_SCALES, []
 
     def broken():
-        with changed(Variant("templates", "WIDE", "twice", 10.0)):
-            seen.extend([templates.WIDE, inference_stage.WIDE])
+        with changed(Variant("distributions", "RANGE_IN_SCALES", "twice", 10.0)):
+            seen.extend([distributions.RANGE_IN_SCALES, inference_stage.RANGE_IN_SCALES])
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         broken()
     assert seen == [10.0, 10.0]
-    assert templates.WIDE == inference_stage.WIDE == was
+    assert distributions.RANGE_IN_SCALES == inference_stage.RANGE_IN_SCALES == was
 
 
 @pytest.mark.parametrize(
-    "name", ["templates.WIDE", "shares.MOST_OF_COLUMNS", "standard.REACH", "templates.OFFSETS"]
+    "name",
+    [
+        "distributions.RANGE_IN_SCALES",
+        "shares.MAX_SHARE_COLUMNS",
+        "refinements.HALF_WIDTH",
+        "distributions.COARSE_CENTRES",
+    ],
 )
 def test_a_change_reaches_fits_and_leaves_no_trace(name):
-    """Plans of fits and templates are cached: both are made anew."""
+    """Plans of fits and candidate distributions are cached: both are made anew."""
     split = split_of("diabetes")
 
     def coef():
         model = estimator(split, 1.0, 1e-6, 0).fit(split.X_train, split.y_train)
         return model.coef_
 
-    if name == "standard.REACH":
+    if name == "refinements.HALF_WIDTH":
         split = split.standardised()
     before = coef()
     assert_array_equal(coef(), before)
@@ -160,7 +164,7 @@ def test_tails_matter_to_long_tails():
     split = split_of("target_lognormal1", None)
     first = constants.one_fit(split, 1.0, 1e-6, 0, {})
     keys = []
-    for one in (one for one in TRIED if one.module == "tails"):
+    for one in (one for one in TRIED if one.constant in TAIL_CONSTANTS):
         with changed(one):
             keys.append(constants.one_fit(split, 1.0, 1e-6, 0, {}))
     assert any(key != first for key in keys)
@@ -186,7 +190,7 @@ def test_fits_that_read_the_same_are_the_same():
 
 # ------------------------------------------------------------------ the table
 
-NEAR = Variant("estimates", "NEAR", "half", 0.25)
+NEAR = Variant("estimates", "MAX_RELATIVE_WIDTH", "half", 0.25)
 
 
 def cells(*gains, metric="score", **more):
@@ -228,17 +232,26 @@ def test_rows_are_merged_and_those_of_constants_that_are_gone_dropped(tmp_path):
     commands, rows = constants.read(path)
     assert commands == ["first", "second"]
     (row,) = rows
-    assert (row["constant"], row["score"], row["runs"]) == ("NEAR", 0.3, 1)
+    assert (row["constant"], row["score"], row["runs"]) == ("MAX_RELATIVE_WIDTH", 0.3, 1)
     assert np.isnan(row["score_se"])
     first, second = constants.report(rows)
     assert first == "0 of 1 constants change no fit: -"
-    assert second.startswith("estimates.NEAR 0.5 -> 0.25: 1 of 1 cells changed, score +0.3000")
+    assert second.startswith(
+        "estimates.MAX_RELATIVE_WIDTH 0.5 -> 0.25: 1 of 1 cells changed, score +0.3000"
+    )
 
 
 def test_a_run_changes_constants_in_processes_of_its_own(tmp_path, capsys):
     path = tmp_path / "constants.csv"
     rows = constants.run(
-        path, "a command", ["WIDE"], [1.0], runs=2, jobs=1, data=constants.SMOKE, most_rows=300
+        path,
+        "a command",
+        ["RANGE_IN_SCALES"],
+        [1.0],
+        runs=2,
+        jobs=1,
+        data=constants.SMOKE,
+        most_rows=300,
     )
     assert [row["at"] for row in rows] == ["half", "twice"]
     for row in rows:
@@ -272,15 +285,18 @@ def test_without_rows_the_page_has_a_sentence(page, tmp_path, monkeypatch, capsy
 def test_the_page_tells_which_constants_matter(page, tmp_path, monkeypatch, capsys):
     path = tmp_path / "constants.csv"
     monkeypatch.setattr(page, "RESULTS", path)
-    idle = Variant("templates", "WIDE", "twice", 10.0)
+    idle = Variant("distributions", "RANGE_IN_SCALES", "twice", 10.0)
     same = {"a": [[(False, {"score": 0.5})] * 2] * 3}
     rows = [constants.row_of(NEAR, 1, cells(0.1, 0.1, 0.1)), constants.row_of(idle, 1, same)]
     constants.merge(path, "a command", rows)
     page.main()
     text = capsys.readouterr().out
-    assert "1 of 2 constants change no fit in any cell: ``templates.WIDE``." in text
+    assert "1 of 2 constants change no fit in any cell: ``distributions.RANGE_IN_SCALES``." in text
     assert "0 make more scores and log losses worse than better, and 1 the other way round" in text
-    assert "   * - ``estimates.NEAR``\n     - 0.5\n     - 0.25\n     - +0.1000 (1, 0)\n" in text
+    assert (
+        "   * - ``estimates.MAX_RELATIVE_WIDTH``\n     - 0.5\n     - 0.25\n     - +0.1000 (1, 0)\n"
+        in text
+    )
     constants.merge(path, "a command", [constants.row_of(NEAR, 1, same)])
     page.main()
     assert "list-table" not in capsys.readouterr().out

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from skdp.stages import choice
+from skdp.stages.inference.stage import InferenceStage
 
 
 @pytest.fixture
 def weights_are_taken(monkeypatch):
     """Let fits with an inference take weights, which they refuse: a null record has weight 0."""
-    original = choice.lacking_for_inference
+    original = InferenceStage.applies
 
-    def lacking(public, *arguments):
+    def applies(public, *arguments):
         return original(replace(public, weighted=False), *arguments)
 
-    monkeypatch.setattr(choice, "lacking_for_inference", lacking)
+    monkeypatch.setattr(InferenceStage, "applies", applies)

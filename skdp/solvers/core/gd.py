@@ -109,7 +109,7 @@ class GradientDescent(Solver):
     name = "gd"
     purpose = "For every problem: proximal gradient descent with momentum. Start with this one."
     mechanisms = ("gaussian", "laplace")
-    looks_halfway = True
+    has_checkpoint = True
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class GradientDescent(Solver):
             zip(sizes, clips.noises, batches, strict=False)
         ):
             if step > 0 and step == half:
-                oracle.halfway(point if oracle.is_rehearsal else before_half.result(), precision)
+                oracle.checkpoint(point if oracle.is_rehearsal else before_half.result(), precision)
             clip_norm = clips.next(oracle, point, batch)
             gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
             if oracle.is_rehearsal:

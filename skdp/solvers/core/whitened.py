@@ -142,7 +142,7 @@ class Whitened(Solver):
     purpose = "For regressions, above all of correlated columns, with enough rows; else for speed."
     needs = frozenset({"smooth_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
-    looks_halfway = True
+    has_checkpoint = True
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class Whitened(Solver):
         lengths: list[float] = []  # of gradients, where there is no noise
         for step in range(n_steps):
             middle = step > 0 and step == n_steps // 2
-            if middle and oracle.halfway(transform @ np.mean(path[len(path) // 2 :], axis=0)):
+            if middle and oracle.checkpoint(transform @ np.mean(path[len(path) // 2 :], axis=0)):
                 # Rows are longer now than the Gram matrix knows, and so is the curvature larger.
                 row_norm = min(row_norm, UNBOUNDED_RESIDUALS.row_factor * expected)
                 curvature *= CURVATURE_AFTER_WIDENING

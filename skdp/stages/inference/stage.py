@@ -20,6 +20,7 @@ arXiv:2103.11003, 2021.
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -40,12 +41,13 @@ from skdp.oracle import (
     ScoreSquares,
     ShrunkGradientSum,
     Solution,
-    Stage,
     unpack_gram,
 )
-from skdp.solvers.defaults import UNBOUNDED, target_unit
+from skdp.oracle.sources.base import IN_ONE_PLACE
+from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
+from skdp.stages.base import OptionalStage, StageParameters, lacks_gaussian, lacks_smoothness
 from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, Bounds
-from skdp.stages.scaling.templates import WIDE
+from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.steps.shrinkage import spectrum
 
 # Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
@@ -172,7 +174,7 @@ class _Step:
 
 
 @dataclass(frozen=True, eq=False)
-class InferenceStage(Stage):
+class InferenceStage(OptionalStage):
     """A debiased parameter beside the solution, with the covariance that intervals need.
 
     The solution itself stays as it is. Rows are taken by the affine part of the scaling: clipped
@@ -185,6 +187,41 @@ class InferenceStage(Stage):
     """
 
     share: float
+    place: ClassVar[str] = "after"
+
+    @classmethod
+    def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        return "inference='coefficients'" if parameters.inference != "none" else None
+
+    @classmethod
+    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        if parameters.inference == "none":
+            return "inference='coefficients'"
+        if public.n_outputs != 1:
+            return (
+                "one target, or two classes; fit each target, or one class against the rest, alone"
+            )
+        if lacks_smoothness(problem):
+            return (
+                "no L1 penalty and no constraint: the estimate would not be normal around the truth"
+            )
+        if lacks_gaussian(public, parameters):
+            return lacks_gaussian(public, parameters)
+        if public.streamed:
+            return "rows that can be read more than once; fit_blocks reads them once"
+        if IN_ONE_PLACE not in public.provides and not public.streamed:
+            return "rows in memory; files and clusters are not supported yet"
+        if parameters.adaptive:
+            return "a solver that plans its noise beforehand, such as solver='auto'"
+        if public.weighted:
+            return "records without weights: sample_weight=None and class_weight=None"
+        if public.n_features > GRAM_COLUMNS:
+            return f"at most {GRAM_COLUMNS} columns, as it releases matrices of them"
+        return None
+
+    @classmethod
+    def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
+        return cls(float(parameters.inference_share))
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         public, problem = oracle.public, oracle.problem
@@ -346,7 +383,7 @@ def _made_shorter(
         return None
     columns = scaling.columns
     reach = np.maximum(columns.centre - columns.low, columns.high - columns.centre)
-    stretch = np.clip(reach / (WIDE * columns.size), 1.0, MOST_STRETCH)
+    stretch = np.clip(reach / (RANGE_IN_SCALES * columns.size), 1.0, MOST_STRETCH)
     stretch[reach >= NO_RANGE] = 1.0
     added = np.zeros(public.n_parameters)
     added[: public.n_features] = stretch**4 - 1.0

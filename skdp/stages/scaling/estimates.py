@@ -1,8 +1,8 @@
-"""From noisy histograms to range, centre and size of each column. Post-processing only.
+"""Estimate range, centre and scale of each column from noisy histograms: a mixture posterior.
 
-Counts are compared with those of laws that columns may follow. What stands out of the counts that
-are expected then is kept. So where there is little noise the counts speak for themselves, and where
-there is much a column is what columns usually are, in this data first of all.
+Each column gets the posterior over candidate distributions, with a prior pooled over columns.
+Residual counts above the noise threshold correct its moments: where there is little noise the
+counts decide, and where there is much the prior. All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -15,33 +15,35 @@ import numpy as np
 from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
 from skdp.oracle.kernels.histograms import SIDE, STEPS
-from skdp.stages.scaling.templates import (
-    WIDE,
+from skdp.stages.scaling.distributions import (
+    RANGE_IN_SCALES,
     between_tails,
-    ends_of_magnitude_templates,
-    fine_laws,
+    binned_by_magnitude,
+    ends_by_magnitude,
+    fine_distributions,
     log_likelihood,
-    magnitude_templates,
     median_end,
     posteriors_of,
 )
 
-STANDS_OUT = 1.2  # above the largest of so many noises, in units of the noise on a count
-# A magnitude that widens a range stands out by so much more for each bin that it lies beyond the
-# next, and by so much at most: noise alone widens a range by a bin or two, which is soon undone.
-FARTHER, MOST_FARTHER = 1.0, 5.0
-TRIM = 0.004  # share of the records left out of a range at each end, and that widens it if seen
-DOUBT = 8.0  # error of logarithmic sizes, and of means in sizes, in units of the noise
-OFF = 4.0  # error of the mean of a column by itself, in sizes, in units of the noise
-SMALLER = 0.3  # most share of a range that what it holds fills if the range is made smaller
-FINEST = 2.0**-40  # of widths of bins, next to the offset
-NEAR = 0.5  # most width of a range that is far from 0, next to its distance from 0
-# Sizes in the range of a column that is far from 0: it fills about a third of that.
-SIZES_IN_RANGE = 14.0
-WITHIN_BIN = 12**-0.5  # size of what lies evenly in one bin, in its width
-# Laws that magnitudes alone make less likely than another by so much, in natural logarithms, are
-# left out; and so are laws of negligible probability. Both only save time.
-LIKELY, NEGLIGIBLE = 50.0, 1e-9
+# All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
+# Threshold of a residual count, in noise standard deviations above the expected largest of so many.
+Z_RESIDUAL = 1.2
+# For a magnitude that enlarges a range the threshold rises by this for each bin of distance after
+# the first, up to a limit: noise alone enlarges a range by a bin or two, which is soon undone.
+Z_PER_BIN, MAX_EXTRA_Z = 1.0, 5.0
+TAIL_SHARE = 0.004  # share of the records outside of a range at either end
+# Differences of scales (in logarithms) and means (in scales) that noise explains, in units of the
+# noise on a share: among columns that are alike, and of the mean of a column by itself.
+SHRINKAGE, MEAN_TOLERANCE = 8.0, 4.0
+MAX_FILLED_SHARE = 0.3  # largest share of a range to which it shrinks
+MIN_RELATIVE_WIDTH = 2.0**-40  # of a bin, relative to its distance from 0
+MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
+SCALES_IN_RANGE = 14.0  # width of the range of a column far from 0, which fills a third of it
+UNIFORM_STD = 12**-0.5  # standard deviation of the uniform distribution, in its width
+# Candidates are dropped whose log likelihood by magnitudes alone is lower than the best by more
+# than the first, or whose probability is below the second. Both only save time.
+MAX_LOG_RATIO, MIN_PROBABILITY = 50.0, 1e-9
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Ranges:
     @property
     def far_from_0(self) -> Mask:
         """Which ranges are short next to their distance from 0: a long tail's are not."""
-        return self.high - self.low < NEAR * np.maximum(self.low, -self.high)
+        return self.high - self.low < MAX_RELATIVE_WIDTH * np.maximum(self.low, -self.high)
 
     def of(self, columns: Indices) -> Ranges:
         """Return the ranges of some columns."""
@@ -67,24 +69,24 @@ class Ranges:
         )
 
 
-def _standing_out(
+def _significant_residuals(
     counts: Array, std: Array, n_rows: int, shapes: Array, n_counts: int, more: Array | float = 0.0
 ) -> Array:
-    """Share of the records in each bin beyond the expected shape; 0 where noise can be the reason.
+    """Residual share of the records in each bin; 0 where it is below the noise threshold.
 
-    Of ``n_counts`` counts in all, noise alone makes hardly one exceed the limit. The limit is
-    higher by ``more``, in units of the noise.
+    Of ``n_counts`` counts in all, noise alone makes hardly one exceed the threshold, which is
+    higher by ``more``, in noise standard deviations.
     """
     rest = counts / n_rows - shapes
-    largest = np.sqrt(2 * np.log(n_counts)) + STANDS_OUT + more
+    largest = np.sqrt(2 * np.log(n_counts)) + Z_RESIDUAL + more
     limit = largest * (std[:, None] / n_rows)
-    # What looks like more than all of the records is noise.
+    # A share above 1 can only be noise.
     rest[(np.abs(rest) <= limit) | (limit >= 1)] = 0.0
     return rest
 
 
 def _moments(shapes: Array) -> tuple[Array, Array]:
-    """Mean and size of shapes, in bins."""
+    """Mean and standard deviation of shapes, in bins."""
     places = np.arange(shapes.shape[1]) + 0.5
     mean = shapes @ places
     return mean, np.sqrt(np.sum(shapes * (places - mean[:, None]) ** 2, axis=1))
@@ -101,23 +103,23 @@ def magnitude_ends() -> tuple[Array, Array]:
     return low, high
 
 
-def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common: bool) -> Ranges:
-    """Ranges from counts of magnitudes: medians, since shapes of all sizes come into question."""
-    templates = magnitude_templates()
+def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, pooled: bool) -> Ranges:
+    """Ranges from counts of magnitudes: posterior medians, as scales vary greatly."""
+    binned = binned_by_magnitude()
     first, last = np.empty((2, len(counts)), dtype=np.intp)
-    beyond, ends = np.empty(counts.shape, dtype=bool), ends_of_magnitude_templates(TRIM)
+    beyond, ends = np.empty(counts.shape, dtype=bool), ends_by_magnitude(TAIL_SHARE)
     bins = np.arange(counts.shape[1])
 
     def fit(columns: slice | Indices) -> Array:
-        return log_likelihood(counts[columns], std[columns], n_rows, templates.shapes)
+        return log_likelihood(counts[columns], std[columns], n_rows, binned.shapes)
 
-    for columns, posterior in posteriors_of(fit, len(counts), templates, in_common):
+    for columns, posterior in posteriors_of(fit, len(counts), binned, pooled):
         first[columns], last[columns] = (median_end(posterior, one) for one in ends)
         away = np.maximum(first[columns][:, None] - bins, bins - last[columns][:, None])
-        more = np.clip(FARTHER * (away - 1), 0.0, MOST_FARTHER)
-        likeliest = templates.shapes[np.argmax(posterior, axis=1)]
+        more = np.clip(Z_PER_BIN * (away - 1), 0.0, MAX_EXTRA_Z)
+        likeliest = binned.shapes[np.argmax(posterior, axis=1)]
         seen = counts[columns], std[columns], n_rows
-        beyond[columns] = _standing_out(*seen, likeliest, counts.size, more) > TRIM
+        beyond[columns] = _significant_residuals(*seen, likeliest, counts.size, more) > TAIL_SHARE
     n_bins, somewhere = counts.shape[1], beyond.any(axis=1)
     lowest, highest = np.argmax(beyond, axis=1), n_bins - 1 - np.argmax(beyond[:, ::-1], axis=1)
     if exact:
@@ -133,24 +135,24 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, in_common
     return Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
 
 
-def closer(ranges: Ranges, found: Ranges, n_bins: int, again: bool) -> Ranges:
-    """Return what was found inside of ranges, where it is much less than they are.
+def shrink_ranges(ranges: Ranges, found: Ranges, n_bins: int, again: bool) -> Ranges:
+    """Return the estimated ranges where they are much narrower, and the former ones elsewhere.
 
-    A range that is smaller already is made smaller ``again`` only where its width is small next to
+    A range that has been shrunk before is shrunk ``again`` only where its width is small next to
     its distance from 0: rare values far from common ones stay in it.
     """
     width = ranges.high - ranges.low
-    smaller = found.high - found.low <= SMALLER * width
-    # Not beyond what numbers of this size can tell apart.
+    smaller = found.high - found.low <= MAX_FILLED_SHARE * width
+    # Floating point cannot distinguish less.
     farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    smaller &= width / n_bins > FINEST * farthest
+    smaller &= width / n_bins > MIN_RELATIVE_WIDTH * farthest
     if again:
         smaller &= found.far_from_0
     return ranges.where(smaller, found)
 
 
-def filled(counts: Array, ranges: Ranges) -> Ranges:
-    """Return where the records lie whose counts are exact, and a bin more on either side."""
+def support_with_margin(counts: Array, ranges: Ranges) -> Ranges:
+    """Return the range of the bins that are not empty, and one bin more on either side."""
     first, last = between_tails(counts, 0.0)
     n_bins = counts.shape[1]
     width = (ranges.high - ranges.low) / n_bins
@@ -159,70 +161,70 @@ def filled(counts: Array, ranges: Ranges) -> Ranges:
 
 
 def exact_columns(counts: Array, ranges: Ranges, centred: bool) -> Columns:
-    """Centre and size of every column, and a range that holds it, from exact counts in bins."""
+    """Centre, scale and range of every column, from exact counts in bins."""
     width = (ranges.high - ranges.low) / counts.shape[1]
     mean, size = _moments(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
     mean, half = ranges.low + mean * width, (ranges.high - ranges.low) / 2
-    # Of a column that holds one value, that one, or 1 if it is 0.
+    # A constant column has the scale of its value, or 1 if that is 0.
     one = np.where(np.abs(mean) > half, np.abs(mean), 1.0)
     size = np.where(size > 0, size * width, one)
     if not centred:
         mean, size = np.zeros(len(mean)), np.hypot(size, mean)
-    return Columns(mean - WIDE * size, mean + WIDE * size, mean, size)
+    return Columns(mean - RANGE_IN_SCALES * size, mean + RANGE_IN_SCALES * size, mean, size)
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
-    """Mean and size of columns, and the ends of what is seen that no law accounts for.
+class Estimate:
+    """Mean and scale of columns, and the extent of residual counts that no candidate explains.
 
     Attributes
     ----------
     mean, size : array of shape (n_columns,)
-    reach : array of shape (n_columns,)
-        How far from the mean a column goes, in sizes.
+    half_width : array of shape (n_columns,)
+        Of the range around the mean, in scales.
     beyond : Ranges
-        From infinity to minus infinity where nothing of the kind is seen.
+        From infinity to minus infinity where there are none.
     """
 
     mean: Array
     size: Array
-    reach: Array
+    half_width: Array
     beyond: Ranges
 
     @property
     def ranges(self) -> Ranges:
         """Range of every column."""
-        low, high = self.mean - self.reach * self.size, self.mean + self.reach * self.size
+        low, high = self.mean - self.half_width * self.size, self.mean + self.half_width * self.size
         return Ranges(np.minimum(low, self.beyond.low), np.maximum(high, self.beyond.high))
 
-    def columns(self, noise: Array, in_common: bool, centred: bool) -> Columns:
-        """Return the columns, without means and differences of sizes that noise alone can make.
+    def columns(self, noise: Array, pooled: bool, centred: bool) -> Columns:
+        """Return the columns, less means and differences of scales that noise explains.
 
-        These are not worth their harm. ``noise`` is that on counts, as a share of the rows.
+        ``noise`` is that on counts, as a share of the rows.
         """
         mean, size = self.mean, self.size
-        doubt = np.minimum(1.0, DOUBT * noise) if in_common else OFF * noise
-        if in_common:
+        doubt = np.minimum(1.0, SHRINKAGE * noise) if pooled else MEAN_TOLERANCE * noise
+        if pooled:
             usual = float(np.median(size))
             size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
         mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
         if not centred:
             mean, size = np.zeros(len(mean)), np.hypot(size, mean)
-        ranges = Reading(mean, size, self.reach, self.beyond).ranges
+        ranges = Estimate(mean, size, self.half_width, self.beyond).ranges
         return Columns(ranges.low, ranges.high, mean, size)
 
 
-def reading(
+def estimate(
     magnitudes: tuple[Array, Array],
     bins: tuple[Array, Array],
     n_rows: int,
     ranges: Ranges,
-    in_common: bool,
-) -> Reading:
-    """Return what histograms tell of columns by the laws that these may follow.
+    pooled: bool,
+) -> Estimate:
+    """Return the posterior estimate of columns from their histograms.
 
-    Each law is as probable as the counts, and what columns have in common, make it. A column far
-    from 0 is read from its bins alone, in units of its range and relative to the middle of it.
+    A column far from 0 is estimated from its bins alone, in units of its range and relative to the
+    middle of it.
 
     Parameters
     ----------
@@ -232,40 +234,40 @@ def reading(
         Likewise in equal bins of ``ranges``.
     n_rows : int
     ranges : Ranges
-    in_common : bool
-        Whether columns are likely to be like each other.
+    pooled : bool
+        Whether columns share a prior, as features do.
     """
     far, n_columns = ranges.far_from_0, len(ranges.low)
-    mean, size, reach, low, high = np.empty((5, n_columns))
+    mean, size, half_width, low, high = np.empty((5, n_columns))
     for is_far in (False, True):
         part = np.flatnonzero(far == is_far)
         if not len(part):
             continue
         of_bins = bins[0][part], bins[1][part]
         if is_far:
-            half = np.full(len(part), SIZES_IN_RANGE / 2)
-            found = _by_laws(None, of_bins, n_rows, Ranges(-half, half), in_common=False)
-            unit = (ranges.high - ranges.low)[part] / SIZES_IN_RANGE
+            half = np.full(len(part), SCALES_IN_RANGE / 2)
+            found = _by_distributions(None, of_bins, n_rows, Ranges(-half, half), pooled=False)
+            unit = (ranges.high - ranges.low)[part] / SCALES_IN_RANGE
             offset = (ranges.high + ranges.low)[part] / 2
         else:
             of_magnitudes = magnitudes[0][part], magnitudes[1][part]
-            found = _by_laws(of_magnitudes, of_bins, n_rows, ranges.of(part), in_common)
+            found = _by_distributions(of_magnitudes, of_bins, n_rows, ranges.of(part), pooled)
             unit, offset = np.ones(len(part)), np.zeros(len(part))
         mean[part], size[part] = offset + unit * found.mean, unit * found.size
         low[part], high[part] = offset + unit * found.beyond.low, offset + unit * found.beyond.high
-        reach[part] = found.reach
-    return Reading(mean, size, reach, Ranges(low, high))
+        half_width[part] = found.half_width
+    return Estimate(mean, size, half_width, Ranges(low, high))
 
 
-def _by_laws(
+def _by_distributions(
     magnitudes: tuple[Array, Array] | None,
     bins: tuple[Array, Array],
     n_rows: int,
     ranges: Ranges,
-    in_common: bool,
-) -> Reading:
-    """Return the reading of columns, from their bins and, if there are any, their magnitudes."""
-    laws, templates = fine_laws()
+    pooled: bool,
+) -> Estimate:
+    """Return the estimate of columns from their bins and, if there are any, their magnitudes."""
+    candidates, binned = fine_distributions()
     counts, std = bins
     n_columns, n_bins = counts.shape
     edges = np.linspace(ranges.low, ranges.high, n_bins + 1, axis=1)[:, 1:-1]
@@ -281,57 +283,57 @@ def _by_laws(
 
     def fit(columns: slice | Indices) -> Array:
         of_these, noise = counts[columns], std[columns]
-        found = np.zeros((len(noise), len(templates.prior)))
+        found = np.zeros((len(noise), len(binned.prior)))
         if magnitudes is not None:
             seen = magnitudes[0][columns], magnitudes[1][columns], n_rows
-            found = log_likelihood(*seen, templates.shapes)
+            found = log_likelihood(*seen, binned.shapes)
         # A column's own magnitudes decide, whichever other columns are looked at.
-        found[found < found.max(axis=1, keepdims=True) - LIKELY] = -np.inf
+        found[found < found.max(axis=1, keepdims=True) - MAX_LOG_RATIO] = -np.inf
         for inner, same in alike(columns):
             some = np.flatnonzero((found[same] > -np.inf).any(axis=0))
-            shapes = laws.shapes(inner, some)
+            shapes = candidates.shapes(inner, some)
             seen = of_these[same], noise[same], n_rows
             found[np.ix_(same, some)] += log_likelihood(*seen, shapes)
         return found
 
-    mean, size, reach = np.empty((3, n_columns))
+    mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty(counts.shape)
-    means, sizes, sizes_of_targets = laws.moments
-    if magnitudes is not None and not in_common:
+    means, sizes, sizes_of_targets = candidates.moments
+    if magnitudes is not None and not pooled:
         sizes = sizes_of_targets
-    # Bins alone do not tell sizes that are less than that of what lies evenly in one of them.
-    least = 0.0 if magnitudes is not None else float(np.diff(edges).max()) * WITHIN_BIN
+    # Bins alone do not resolve scales below that of a uniform distribution in one of them.
+    least = 0.0 if magnitudes is not None else float(np.diff(edges).max()) * UNIFORM_STD
     sizes = np.maximum(sizes, least)
-    for columns, posterior in posteriors_of(fit, n_columns, templates, in_common):
+    for columns, posterior in posteriors_of(fit, n_columns, binned, pooled):
         these = np.arange(n_columns)[columns]
         for inner, same in alike(columns):
-            some = np.flatnonzero((posterior[same] > NEGLIGIBLE).any(axis=0))
-            shapes[these[same]] = posterior[np.ix_(same, some)] @ laws.shapes(inner, some)
+            some = np.flatnonzero((posterior[same] > MIN_PROBABILITY).any(axis=0))
+            shapes[these[same]] = posterior[np.ix_(same, some)] @ candidates.shapes(inner, some)
         size[columns] = np.exp(posterior @ np.log(sizes))
-        reach[columns] = np.exp(posterior @ np.log(laws.reach))
-        # A mean matters next to the size; but a tiny size is no more telling than the usual one.
+        half_width[columns] = np.exp(posterior @ np.log(candidates.half_width))
+        # Means are weighted by the inverse scale; scales below the posterior one count as that.
         posterior /= np.maximum(sizes, size[columns][:, None])
         mean[columns] = (posterior @ means) / posterior.sum(axis=1)
-    # What stands out of the expected counts moves the moments as it moves those of the bins.
-    rest = _standing_out(counts, std, n_rows, shapes, counts.size)
+    # Residual counts move the moments as they move those of the bins.
+    rest = _significant_residuals(counts, std, n_rows, shapes, counts.size)
     seen = np.maximum(shapes + rest, 0.0)
     held = seen.sum(axis=1, keepdims=True)
     seen = np.where(held > 0, seen / np.where(held > 0, held, 1.0), shapes)
     (expected_mean, expected_size), (seen_mean, seen_size) = _moments(shapes), _moments(seen)
     width = (ranges.high - ranges.low) / n_bins
     mean += (seen_mean - expected_mean) * width
-    size *= np.hypot(seen_size, WITHIN_BIN) / np.hypot(expected_size, WITHIN_BIN)
-    if not in_common:
-        # No other columns correct these, and a law can explain noise in an open bin by values of
-        # any size. The ends of ranges are medians, which noise misleads less: so mean and size stay
-        # within the range, unless its first or last bin visibly holds records.
-        visible = _standing_out(counts, std, n_rows, np.zeros_like(shapes), counts.size)
+    size *= np.hypot(seen_size, UNIFORM_STD) / np.hypot(expected_size, UNIFORM_STD)
+    if not pooled:
+        # No pooled prior corrects these, and a wide distribution can explain noise in an open bin.
+        # Ranges follow from medians, which are more robust: so mean and scale stay within the
+        # range, unless the count of its first or last bin is significant.
+        visible = _significant_residuals(counts, std, n_rows, np.zeros_like(shapes), counts.size)
         within = np.maximum(visible[:, 0], visible[:, -1]) <= 0
         mean = np.where(within, np.clip(mean, ranges.low, ranges.high), mean)
         size = np.where(within, np.minimum(size, ranges.high - ranges.low), size)
-    out = rest > TRIM
+    out = rest > TAIL_SHARE
     first, last = np.argmax(out, axis=1), n_bins - np.argmax(out[:, ::-1], axis=1)
     some_out = out.any(axis=1)
     low = np.where(some_out, ranges.low + first * width, np.inf)
     high = np.where(some_out, ranges.low + last * width, -np.inf)
-    return Reading(mean, size, reach, Ranges(low, high))
+    return Estimate(mean, size, half_width, Ranges(low, high))

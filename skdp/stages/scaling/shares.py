@@ -1,4 +1,4 @@
-"""How much of the budget the scaling gets: a function of public facts."""
+"""Share of the budget for scaling, and its division among columns and rounds, from public facts."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,42 +6,41 @@ from dataclasses import dataclass, replace
 from skdp.accounting import Gaussian
 from skdp.oracle import Public
 
-# Noise on a count that is aimed at, and that is put up with in targets for the sake of more
-# histograms, as shares of the rows.
-WANTED, TOLERATED_FOR_TARGETS = 0.02, 0.025
-LEAST, MOST_OF_COLUMNS, MOST_OF_TARGETS = 0.04, 0.2, 0.15
-# So many columns tell of each other, so that less of the budget will do.
-MANY, MOST_OF_MANY = 50, 0.06
-# Noise on a count, as a share of the rows, beyond which columns get fewer histograms; beyond which
-# they get more of the budget, as columns of unknown size are useless to a solver; and beyond which
-# they are not asked for.
-SCARCE, DROWNED, GIVEN_UP, MOST_IN_NEED = 0.15, 0.25, 0.5, 0.3
-# Histograms of each column: few where the signal is scarce; more where the largest share pays for
-# them, so that a small spread around a large offset is found by looking closer and closer.
-FEWEST, ROUNDS, MOST_ROUNDS = 2, 3, 6
-# Where the counts of targets are noisier than SCARCE, a fit is worse than none: then all scaling
-# together gets up to this share of the budget, as a solver would learn nothing from it anyway.
-NEARLY_ALL = 0.9
+# All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
+# Aim of the noise on a count, as a share of the rows; and of targets, which get more histograms.
+NOISE_GOAL, TARGET_NOISE_GOAL = 0.02, 0.025
+MIN_SHARE, MAX_SHARE_COLUMNS, MAX_SHARE_TARGETS = 0.04, 0.2, 0.15
+# With so many columns the pooled prior is informative, so that less of the budget is needed.
+MANY_COLUMNS, MAX_SHARE_MANY_COLUMNS = 50, 0.06
+# Noise on a count, as a share of the rows, above which columns get fewer histograms; more of the
+# budget, up to a limit, as columns of unknown scale are useless to a solver; and no histograms.
+REDUCE_ROUNDS_ABOVE, RAISE_SHARE_ABOVE, SKIP_ABOVE, MAX_RAISED_SHARE = 0.15, 0.25, 0.5, 0.3
+# Histograms of each column: few where there is much noise; more where the largest share pays for
+# them, so that a small scale next to a large offset is found by successive refinement.
+MIN_ROUNDS, ROUNDS, MAX_ROUNDS = 2, 3, 6
+# Where counts of targets are noisier than REDUCE_ROUNDS_ABOVE, a fit is worse than a constant: then
+# all scaling together gets up to this share of the budget.
+MAX_SHARE_ALL = 0.9
 
 
 @dataclass(frozen=True)
-class Shares:
-    """Share of mu squared for the scaling, and the weights of the columns in it.
+class ScalingBudget:
+    """Share of mu squared for scaling, and weights of the columns in it.
 
     Attributes
     ----------
     share : float
-        Of all rounds together; 0 if nothing is asked for.
+        Of all rounds together; 0 without histograms that cost something.
     log_weights : tuple of int
-        Base-2 logarithm of the weight of each column asked for, features first.
+        Base-2 logarithm of the weight of each column, features first.
     features, targets : bool
-        Whether columns, and targets, are asked for.
+        Whether columns, and targets, get histograms.
     noise : float
         Largest noise on a count, as a share of the rows.
     rounds : tuple of int
         Histograms of each feature, and of each target.
     n_features : int
-        Features asked for.
+        Number of features with histograms.
     free_features : bool
         Whether features are public, so that their histograms cost nothing.
     """
@@ -56,8 +55,8 @@ class Shares:
     free_features: bool = False
 
     @property
-    def asks(self) -> bool:
-        """Whether anything is asked for."""
+    def has_requests(self) -> bool:
+        """Whether there are histograms at all."""
         return self.features or self.targets
 
     def part(self, weights: tuple[int, ...]) -> float:
@@ -73,16 +72,16 @@ def _squares(log_weights: tuple[int, ...], rounds: tuple[int, ...]) -> float:
     return math.fsum(n * 4.0**one for one, n in zip(log_weights, rounds, strict=True))
 
 
-def shares(public: Public, features: bool, targets: bool, insist: bool) -> Shares:
-    """Return shares that bring the noise on counts down to what is wanted, within limits.
+def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) -> ScalingBudget:
+    """Return shares that bring the noise on counts down to its aim, within limits.
 
     Parameters
     ----------
     public : Public
     features, targets : bool
-        Whether columns, and targets, are wanted.
+        Whether columns, and targets, need histograms.
     insist : bool
-        Whether columns are asked for even if their counts drown in noise.
+        Whether columns get histograms even if noise exceeds their counts.
     """
     signal = mu_per_count(public) * public.n_rows
     if features and public.features_are_public:
@@ -91,29 +90,35 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
 
     exact = not public.is_noisy
 
-    def part(n_columns: int, most: float, noise: float) -> tuple[float, int]:
-        each = n_columns / (signal * WANTED) ** 2
-        affordable = int(min(most * (signal * noise) ** 2 / max(n_columns, 1), MOST_ROUNDS))
-        rounds = MOST_ROUNDS if exact else max(affordable, ROUNDS)
-        return min(max(rounds * each, LEAST), most), rounds
+    def part(n_columns: int, largest: float, noise: float) -> tuple[float, int]:
+        each = n_columns / (signal * NOISE_GOAL) ** 2
+        affordable = int(min(largest * (signal * noise) ** 2 / max(n_columns, 1), MAX_ROUNDS))
+        rounds = MAX_ROUNDS if exact else max(affordable, ROUNDS)
+        return min(max(rounds * each, MIN_SHARE), largest), rounds
 
-    most = MOST_OF_COLUMNS if n_features <= MANY else MOST_OF_MANY
-    of_features, feature_rounds = part(n_features, most, WANTED)
+    most = MAX_SHARE_COLUMNS if n_features <= MANY_COLUMNS else MAX_SHARE_MANY_COLUMNS
+    of_features, feature_rounds = part(n_features, most, NOISE_GOAL)
     if not exact:
-        # More of them cost no more: their mean tells as much, and narrow columns get a round alone.
-        of_features = min(of_features, max(ROUNDS * n_features / (signal * WANTED) ** 2, LEAST))
-    of_targets, target_rounds = part(n_targets, MOST_OF_TARGETS, TOLERATED_FOR_TARGETS)
+        # More rounds cost no more: their mean is as accurate, and narrow columns get a round alone.
+        of_features = min(
+            of_features, max(ROUNDS * n_features / (signal * NOISE_GOAL) ** 2, MIN_SHARE)
+        )
+    of_targets, target_rounds = part(n_targets, MAX_SHARE_TARGETS, TARGET_NOISE_GOAL)
     if features:
-        of_features, feature_rounds = _in_need(of_features, feature_rounds, n_features / signal**2)
-        if not insist and feature_rounds * n_features / of_features > (GIVEN_UP * signal) ** 2:
+        of_features, feature_rounds = _raised_share(
+            of_features, feature_rounds, n_features / signal**2
+        )
+        if not insist and feature_rounds * n_features / of_features > (SKIP_ABOVE * signal) ** 2:
             features, n_features = False, 0
-    if math.sqrt(ROUNDS * n_targets / of_targets) / signal > SCARCE:
-        target_rounds = FEWEST
-        most = NEARLY_ALL - of_features * features
-        of_targets = min(max(FEWEST * n_targets / (signal * SCARCE) ** 2, of_targets), most)
+    if math.sqrt(ROUNDS * n_targets / of_targets) / signal > REDUCE_ROUNDS_ABOVE:
+        target_rounds = MIN_ROUNDS
+        most = MAX_SHARE_ALL - of_features * features
+        of_targets = min(
+            max(MIN_ROUNDS * n_targets / (signal * REDUCE_ROUNDS_ABOVE) ** 2, of_targets), most
+        )
     share = of_features * features + of_targets * targets
     if share == 0:
-        return Shares(0.0, (), False, False, math.inf)
+        return ScalingBudget(0.0, (), False, False, math.inf)
     # The noise of a column falls with the root of its share, so weights are roots, too.
     weight = [0, 0]
     if features and targets:
@@ -123,46 +128,46 @@ def shares(public: Public, features: bool, targets: bool, insist: bool) -> Share
     log_weights = (weight[0],) * n_features + (weight[1],) * n_targets
     rounds = (feature_rounds,) * n_features + (target_rounds,) * n_targets
     noise = math.sqrt(_squares(log_weights, rounds) / share) / signal / 2.0 ** min(log_weights)
-    return Shares(
+    return ScalingBudget(
         share, log_weights, features, targets, noise, (feature_rounds, target_rounds), n_features
     )
 
 
-def _of_targets_alone(public: Public, targets: bool) -> Shares:
-    """Return shares where features are asked for at no cost."""
-    found = shares(public, False, targets, insist=True)
+def _of_targets_alone(public: Public, targets: bool) -> ScalingBudget:
+    """Return shares where histograms of features cost nothing."""
+    found = scaling_budget(public, False, targets, insist=True)
     return replace(
         found,
         features=True,
         log_weights=(0,) * public.n_features + found.log_weights,
         noise=found.noise if targets else 0.0,
-        rounds=(MOST_ROUNDS, found.rounds[1]),
+        rounds=(MAX_ROUNDS, found.rounds[1]),
         n_features=public.n_features,
         free_features=True,
     )
 
 
-def _in_need(share: float, rounds: int, variance: float) -> tuple[float, int]:
-    """Return the share of the columns and their rounds, where their counts would drown.
+def _raised_share(share: float, rounds: int, variance: float) -> tuple[float, int]:
+    """Return a larger share of the columns and fewer rounds, where noise would exceed their counts.
 
     ``variance`` is that of the noise on a count, as a share of the rows, for all of the budget and
     one round.
     """
-    if rounds * variance / share > SCARCE**2:
-        share, rounds = share * FEWEST / rounds, FEWEST
-    return max(share, min(rounds * variance / DROWNED**2, MOST_IN_NEED)), rounds
+    if rounds * variance / share > REDUCE_ROUNDS_ABOVE**2:
+        share, rounds = share * MIN_ROUNDS / rounds, MIN_ROUNDS
+    return max(share, min(rounds * variance / RAISE_SHARE_ABOVE**2, MAX_RAISED_SHARE)), rounds
 
 
-def whole_budget(public: Public, asked: bool = True) -> Shares:
-    """Return shares that spend the whole budget on columns, or nothing if none are asked for."""
-    if not asked:
-        return Shares(0.0, (), False, False, math.inf)
+def whole_budget(public: Public, known: bool = False) -> ScalingBudget:
+    """Return shares that spend the whole budget on columns, or nothing if they are known."""
+    if known:
+        return ScalingBudget(0.0, (), False, False, math.inf)
     signal = mu_per_count(public) * public.n_rows
-    ample = math.sqrt(MOST_ROUNDS * public.n_features) / signal <= WANTED / 2
-    rounds = MOST_ROUNDS if ample or not public.is_noisy else ROUNDS
+    ample = math.sqrt(MAX_ROUNDS * public.n_features) / signal <= NOISE_GOAL / 2
+    rounds = MAX_ROUNDS if ample or not public.is_noisy else ROUNDS
     noise = math.sqrt(rounds * public.n_features) / signal
     weights = (0,) * public.n_features
-    return Shares(1.0, weights, True, False, noise, (rounds, rounds), public.n_features)
+    return ScalingBudget(1.0, weights, True, False, noise, (rounds, rounds), public.n_features)
 
 
 def mu_per_count(public: Public) -> float:

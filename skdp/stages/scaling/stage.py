@@ -1,13 +1,15 @@
-"""The first stage of a fit: ranges, centres and sizes of columns from a few noisy histograms."""
+"""The scaling stage: ranges, centres and scales of columns from a few noisy histograms."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
 from skdp._numbers import Array, Mask
+from skdp.objective import Problem
 from skdp.oracle import (
     BinCounts,
     Columns,
@@ -16,23 +18,32 @@ from skdp.oracle import (
     Public,
     Scaling,
     Solution,
-    Stage,
 )
 from skdp.oracle.public import TARGET_RANGE
+from skdp.oracle.session import inside
+from skdp.stages.base import OptionalStage, StageParameters, is_regression, lacks_gaussian
+from skdp.stages.column_bounds import DeclaredBounds, declared_columns
+from skdp.stages.public_sample import PublicSample
 from skdp.stages.scaling import estimates
-from skdp.stages.scaling.estimates import Ranges, Reading
-from skdp.stages.scaling.narrow import CLOSER, fine_bins, narrowed
-from skdp.stages.scaling.shares import Shares
-from skdp.stages.scaling.standard import left_alone, reaches
-from skdp.stages.scaling.tails import with_tails
+from skdp.stages.scaling.estimates import Estimate, Ranges
+from skdp.stages.scaling.refinements import (
+    LOG2_WEIGHT,
+    detect_standardised,
+    extrapolate_tails,
+    fine_bins,
+    keep_standardised,
+    refine_narrow_columns,
+)
+from skdp.stages.scaling.shares import ScalingBudget, scaling_budget
 
-FINENESS = ((0.03, 32), (0.08, 16), (math.inf, 8))  # noise on a count, and bins it allows
+# Bins, by the largest noise on a count, as a share of the rows, for which they are used.
+BINS_BY_NOISE = ((0.03, 32), (0.08, 16), (math.inf, 8))
 EXACT_BINS = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class HistogramState:
-    """Mean of the counts that each column has got in its present range.
+    """Mean of the counts of each column in its present range.
 
     Attributes
     ----------
@@ -51,50 +62,82 @@ class HistogramState:
 
     @classmethod
     def none(cls, ranges: Ranges) -> HistogramState:
-        """Nothing yet."""
+        """Return the state before any histogram."""
         nothing = np.zeros(len(ranges.low))
         return cls(ranges, nothing[:, None], nothing, nothing)
 
-    def with_answer(self, counts: Array, std: Array) -> HistogramState:
-        """Take in one more histogram, as noisy as those before."""
+    def updated(self, counts: Array, std: Array) -> HistogramState:
+        """Return the state after one more histogram, as noisy as those before."""
         times = self.times + 1
         mean = self.counts + (counts - self.counts) / times[:, None]
         return HistogramState(self.ranges, mean, std / np.sqrt(times), times)
 
     def within(self, ranges: Ranges) -> HistogramState:
-        """Forget the counts of columns whose range is another now."""
+        """Return the state with other ranges, without the counts of columns whose range differs."""
         same = (ranges.low == self.ranges.low) & (ranges.high == self.ranges.high)
         return HistogramState(ranges, self.counts * same[:, None], self.std, self.times * same)
 
-    def reading(self, magnitudes: tuple[Array, Array], n_rows: int, in_common: bool) -> Reading:
-        """Return what these counts and the magnitudes, with the noise on them, tell."""
+    def estimate(self, magnitudes: tuple[Array, Array], n_rows: int, pooled: bool) -> Estimate:
+        """Return the estimate from these counts and the magnitudes with their noise."""
         bins = self.counts, self.std
-        return estimates.reading(magnitudes, bins, n_rows, self.ranges, in_common)
+        return estimates.estimate(magnitudes, bins, n_rows, self.ranges, pooled)
 
 
 @dataclass(frozen=True, eq=False)
-class ScalingStage(Stage):
-    """Finds the scaling of the columns and targets that are asked for.
+class ScalingStage(OptionalStage):
+    """Estimate the scaling of columns and targets, or apply a declared one.
 
     Parameters
     ----------
-    shares : Shares
-        What is asked for, and its budget.
+    shares : ScalingBudget
+        Which columns get histograms, and their budget.
     centred : tuple of bool
         Whether to centre columns, and targets: none without an intercept.
     known : Scaling
-        What is public already.
+        The part of the scaling that is public.
     standardises : bool
         Whether later stages get standardised records.
     note : str
-        What the statement says of columns that are public.
+        Sentence of the statement about columns that are public.
     """
 
-    shares: Shares
+    shares: ScalingBudget
     centred: tuple[bool, bool] = (True, True)
     known: Scaling = field(default_factory=Scaling)
     standardises: bool = True
     note: str = ""
+
+    place: ClassVar[str] = "before"
+
+    @classmethod
+    def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        demanded = parameters.scaling == "private" and not public.streamed
+        return "scaling='private'" if demanded else None
+
+    @classmethod
+    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        if public.streamed:
+            return "rows that can be read more than once"
+        if parameters.scaling == "none":
+            return "scaling other than 'none'"
+        if parameters.bounds is None:
+            lacking = lacks_gaussian(public, parameters)
+            if lacking is not None:
+                return f"{lacking}. Declare bounds, or set scaling='none'"
+            if parameters.scaling == "auto" and public.data_norm is not None:
+                return "data_norm=None, or bounds"
+            if parameters.scaling == "auto" and "unconstrained" not in problem.provides:
+                return "no constraint, or bounds"
+        budget, known = _requests(public, problem, parameters)
+        if budget.has_requests or known != Scaling():
+            return None
+        return "less noise on counts of columns: more rows, or a larger epsilon"
+
+    @classmethod
+    def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
+        budget, known = _requests(public, problem, parameters)
+        centred = (public.has_intercept, public.has_intercept)
+        return cls(budget, centred, known, note=note_on_bounds(parameters.bounds))
 
     # mypy: other stages have a field of this name. Here it follows from other fields.
     @property
@@ -102,15 +145,37 @@ class ScalingStage(Stage):
         return self.shares.share
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        scaling = self.find(oracle)
+        n_rows, exact = oracle.public.n_rows, not oracle.is_noisy
+        scaling, seen = self.known, []
+        # 1. Sign and magnitude of all columns; then bins, of columns of each kind.
+        for which in self._jointly():
+            request, share = self._request(which, exact)
+            seen.append(_unweighted(request, *oracle.with_share(request, share)))
+        for part, is_features, rounds in self._parts(oracle.public):
+            if oracle.is_rehearsal:
+                columns = self._rehearsed(oracle, part, rounds)
+            else:
+                counts = np.vstack([counts for counts, _ in seen])[part]
+                std = np.concatenate([std for _, std in seen])[part]
+                ranges = estimates.coarse_ranges(counts, std, n_rows, exact, pooled=is_features)
+                half_width = np.zeros(len(counts))
+                if is_features and self.centred[0] and not exact:
+                    half_width = detect_standardised(counts, std, n_rows)
+                unknown, magnitudes = half_width == 0, (counts, std)
+                state = self._bin_rounds(
+                    oracle, part, ranges, magnitudes, is_features, rounds, unknown
+                )
+                columns = self._columns(
+                    state, magnitudes, ranges, half_width, n_rows, is_features, exact
+                )
+            scaling = replace(scaling, **{"columns" if is_features else "targets": columns})
         if self.standardises:
-            oracle.standardise(scaling, self.public_after(oracle.public).share)
+            oracle.standardise(scaling, inside(self, oracle.public).share)
         return replace(solution, scaling=scaling)
 
     def public_after(self, public: Public) -> Public:
         columns = self.shares.features or self.known.columns is not None
-        after = public.standardised(columns, self.shares.targets or self.known.targets is not None)
-        return replace(after, share=1 - self.shares.share if public.is_noisy else 1.0)
+        return public.standardised(columns, self.shares.targets or self.known.targets is not None)
 
     def assumptions(self) -> tuple[str, ...]:
         texts = []
@@ -130,57 +195,39 @@ class ScalingStage(Stage):
             texts.append(self.note)
         return tuple(texts)
 
-    def find(self, oracle: Oracle) -> Scaling:
-        """Ask the histograms and return the scaling that follows from them."""
-        if not self.shares.asks:
-            return self.known
-        if oracle.is_rehearsal:
-            return self._rehearsed(oracle)
-        exact, n_rows = not oracle.is_noisy, oracle.public.n_rows
-        # 1. Sign and magnitude of all columns; then bins, of columns of each kind.
-        magnitudes, noise = self._magnitudes(oracle)
-        scaling = self.known
-        for part, is_features, rounds in self._parts(oracle.public):
-            counts, std = magnitudes[part], noise[part]
-            ranges = estimates.coarse_ranges(counts, std, n_rows, exact, in_common=is_features)
-            centred = self.centred[not is_features]
-            reach = np.zeros(len(counts))
-            if is_features and centred and not exact:
-                reach = reaches(counts, std, n_rows)
-            seen = counts, std
-            unknown = reach == 0
-            state = self._binned(oracle, part, ranges, seen, is_features, rounds, unknown)
-            if exact:
-                columns = estimates.exact_columns(state.counts, state.ranges, centred)
-            elif reach.all():
-                columns = Columns(-reach, reach, 0 * reach, reach)  # `left_alone` says the rest
-            else:
-                found = state.reading(seen, n_rows, is_features)
-                columns = found.columns(state.std / n_rows, is_features, centred)
-            if not (exact or is_features):
-                binned = state.counts, state.std, state.ranges
-                columns = with_tails(columns, *binned, counts, std, ranges, n_rows)
-            if exact:
-                columns = _as_they_are(columns) if is_features else _unclipped(columns)
-            else:
-                columns = left_alone(columns, reach)
-            if is_features:
-                scaling = replace(scaling, columns=columns)
-            else:
-                scaling = replace(scaling, targets=columns if exact else _within_range(columns))
-        return scaling
+    def _columns(
+        self,
+        state: HistogramState,
+        magnitudes: tuple[Array, Array],
+        ranges: Ranges,
+        half_width: Array,
+        n_rows: int,
+        is_features: bool,
+        exact: bool,
+    ) -> Columns:
+        """Return the columns that follow from their bins, their magnitudes and first ranges."""
+        centred = self.centred[not is_features]
+        if exact:
+            columns = estimates.exact_columns(state.counts, state.ranges, centred)
+            return _kept_if_near_standard(columns) if is_features else _unclipped(columns)
+        if half_width.all():
+            columns = Columns(-half_width, half_width, 0 * half_width, half_width)
+        else:
+            found = state.estimate(magnitudes, n_rows, is_features)
+            columns = found.columns(state.std / n_rows, is_features, centred)
+        if is_features:
+            return keep_standardised(columns, half_width)
+        binned = state.counts, state.std, state.ranges
+        return _within_range(extrapolate_tails(columns, *binned, *magnitudes, ranges, n_rows))
 
-    def _magnitudes(self, oracle: Oracle) -> tuple[Array, Array]:
-        """Ask for columns and targets by sign and magnitude, jointly if both cost something."""
-        shares = self.shares
-        n_features, n_columns = shares.n_features, len(shares.log_weights)
-        if not (shares.free_features and shares.targets):
-            return self._asked(oracle, None, slice(0, n_columns))
-        features = self._asked(oracle, None, slice(0, n_features))
-        targets = self._asked(oracle, None, slice(n_features, n_columns))
-        return np.vstack([features[0], targets[0]]), np.concatenate([features[1], targets[1]])
+    def _jointly(self) -> list[slice]:
+        """Columns of each histogram of magnitudes: all jointly, unless one kind costs nothing."""
+        n_features, n_columns = self.shares.n_features, len(self.shares.log_weights)
+        if self.shares.free_features and self.shares.targets:
+            return [slice(0, n_features), slice(n_features, n_columns)]
+        return [slice(0, n_columns)] * self.shares.has_requests
 
-    def _binned(
+    def _bin_rounds(
         self,
         oracle: Oracle,
         part: slice,
@@ -190,63 +237,62 @@ class ScalingStage(Stage):
         rounds: int,
         unknown: Mask,
     ) -> HistogramState:
-        """Ask for bins between the ends; then again, in smaller ranges where there are any.
+        """Request bins of ranges; then again, in smaller ranges where there are any.
 
-        Noisy ranges of targets are made smaller only where they are narrow and far from 0: a
-        smaller one hides a tail. Ranges of columns that are known to be standardised stay.
+        Noisy ranges of targets shrink only where they are narrow and far from 0: a smaller one
+        hides a tail. Ranges of columns that are known to be standardised stay.
         """
         exact, n_rows = not oracle.is_noisy, oracle.public.n_rows
         state = HistogramState.none(ranges)
         narrow = np.zeros(len(ranges.low), dtype=bool)
         for number in range(2, rounds + 1):
             if number < rounds and narrow.any():
-                state, narrow = self._zoomed_in(oracle, part, state, narrow)
+                state, narrow = self._refined(oracle, part, state, narrow)
                 continue
-            state = state.with_answer(*self._asked(oracle, state.ranges, part))
+            request, share = self._request(part, exact, state.ranges)
+            answer = oracle.with_share(request, share)
+            state = state.updated(*_unweighted(request, *answer))
             if number == rounds:
                 break
             before, n_bins = state.ranges, state.counts.shape[1]
             if exact:
-                found = estimates.filled(state.counts, before)
-                closer = estimates.closer(before, found, n_bins, again=number > 2)
+                found = estimates.support_with_margin(state.counts, before)
+                smaller = estimates.shrink_ranges(before, found, n_bins, again=number > 2)
             elif unknown.any():
-                closer = before
+                smaller = before
                 if is_features:
-                    found = state.reading(magnitudes, n_rows, is_features).ranges
-                    closer = estimates.closer(before, found, n_bins, again=number > 2)
-                found, narrow = narrowed(state.counts, state.std, n_rows, before)
+                    found = state.estimate(magnitudes, n_rows, is_features).ranges
+                    smaller = estimates.shrink_ranges(before, found, n_bins, again=number > 2)
+                found, narrow = refine_narrow_columns(state.counts, state.std, n_rows, before)
                 narrow &= found.far_from_0 & unknown
-                closer = closer.where(narrow, found)
+                smaller = smaller.where(narrow, found)
             else:
                 continue
-            state = state.within(closer)
+            state = state.within(smaller)
         return state
 
-    def _zoomed_in(
+    def _refined(
         self, oracle: Oracle, part: slice, state: HistogramState, narrow: Mask
     ) -> tuple[HistogramState, Mask]:
-        """Look closer at narrow columns alone: many bins, and most of the round's budget.
+        """Return the state after a round for narrow columns, and which may be narrower still.
 
-        Returned are the ranges as they are now, and which columns may be narrower still.
+        They get many bins, and most of the round's budget.
         """
-        weights = np.array(self.shares.log_weights[part]) + CLOSER * narrow
+        weights = np.array(self.shares.log_weights[part]) + LOG2_WEIGHT * narrow
         # What the others' weights leave of the noise.
-        noise = self._noise(part) * math.sqrt(np.mean(4.0 ** (CLOSER * (narrow - 1.0))))
-        counts, std = self._asked(oracle, state.ranges, part, tuple(weights), fine_bins(noise))
-        found, still = narrowed(counts, std, oracle.public.n_rows, state.ranges)
+        noise = self._noise(part) * math.sqrt(np.mean(4.0 ** (LOG2_WEIGHT * (narrow - 1.0))))
+        request, share = self._request(part, False, state.ranges, tuple(weights), fine_bins(noise))
+        counts, std = _unweighted(request, *oracle.with_share(request, share))
+        found, still = refine_narrow_columns(counts, std, oracle.public.n_rows, state.ranges)
         return state.within(state.ranges.where(narrow, found)), narrow & still
 
-    def _rehearsed(self, oracle: Oracle) -> Scaling:
-        """Ask the same about no rows, and spare the work on what stand-ins would mean."""
-        self._magnitudes(oracle)
-        scaling = self.known
-        for part, is_features, rounds in self._parts(oracle.public):
-            unit = np.ones(part.stop - part.start)
-            for _ in range(2, rounds + 1):
-                self._asked(oracle, Ranges(-unit, unit), part)
-            columns = Columns(-unit, unit, 0 * unit, unit)
-            scaling = replace(scaling, **{"columns" if is_features else "targets": columns})
-        return scaling
+    def _rehearsed(self, oracle: Oracle, part: slice, rounds: int) -> Columns:
+        """Make the same requests, without the work on placeholders; return columns of unit size."""
+        unit = np.ones(part.stop - part.start)
+        for _ in range(2, rounds + 1):
+            request, share = self._request(part, not oracle.is_noisy, Ranges(-unit, unit))
+            oracle.with_share(request, share)
+        return Columns(-unit, unit, 0 * unit, unit)
 
     def _parts(self, public: Public) -> list[tuple[slice, bool, int]]:
         """Columns of each kind, whether they are features, and how many histograms they get."""
@@ -263,43 +309,79 @@ class ScalingStage(Stage):
         weights = self.shares.log_weights
         return math.ldexp(self.shares.noise, min(weights) - weights[which.start])
 
-    def _asked(
+    def _request(
         self,
-        oracle: Oracle,
-        ranges: Ranges | None,
         which: slice,
-        closer: tuple[int, ...] | None = None,
+        exact: bool,
+        ranges: Ranges | None = None,
+        other_weights: tuple[int, ...] | None = None,
         n_bins: int | None = None,
-    ) -> tuple[Array, Array]:
-        """Ask for columns by magnitude, or between the ends of ranges: counts, and their noise.
+    ) -> tuple[MagnitudeCounts | BinCounts, float]:
+        """Return a histogram of columns, by magnitude or in bins of ranges, and its share.
 
-        ``closer`` are other weights of the columns for the same share of the budget.
+        ``other_weights`` are other weights of the columns for the same share of the budget.
         """
         weights, n_features = self.shares.log_weights[which], self.shares.n_features
         share = self.shares.part(weights) if self.shares.share > 0 else 0.0
-        weights = weights if closer is None else closer
+        weights = weights if other_weights is None else other_weights
         features = self.shares.features and which.start < n_features
         targets = self.shares.targets and which.stop > n_features
-        asked: MagnitudeCounts | BinCounts = MagnitudeCounts(features, targets, weights)
-        if ranges is not None:
-            if n_bins is None:
-                n_bins = next(bins for most, bins in FINENESS if self._noise(which) <= most)
-                n_bins = n_bins if oracle.is_noisy else EXACT_BINS
-            width = (ranges.high - ranges.low) / n_bins
-            asked = BinCounts(features, targets, ranges.low, width, n_bins, weights)
-        answer, std = oracle.with_share(asked, share)
-        factors = np.ldexp(1.0, np.array(weights))
-        return answer / factors[:, None], std / factors
+        if ranges is None:
+            return MagnitudeCounts(features, targets, weights), share
+        if n_bins is None:
+            n_bins = next(bins for most, bins in BINS_BY_NOISE if self._noise(which) <= most)
+            n_bins = EXACT_BINS if exact else n_bins
+        width = (ranges.high - ranges.low) / n_bins
+        return BinCounts(features, targets, ranges.low, width, n_bins, weights), share
+
+
+def _unweighted(
+    request: MagnitudeCounts | BinCounts, answer: Array, std: float
+) -> tuple[Array, Array]:
+    """Return counts and their noise from an answer, whose columns are weighted."""
+    factors = np.ldexp(1.0, np.array(request.log_weights))
+    return answer / factors[:, None], std / factors
+
+
+def _requests(
+    public: Public, problem: Problem, parameters: StageParameters
+) -> tuple[ScalingBudget, Scaling]:
+    """Return the histograms of a fit's scaling, by their budget, and what is declared of it."""
+    centred, bounds = public.has_intercept, parameters.bounds
+    columns, targets = declared_columns(bounds, public.n_features, centred, public.sparse), None
+    standardises_targets = is_regression(problem)
+    if standardises_targets and public.target_bound is not None:
+        bound = np.full(public.n_outputs, float(public.target_bound))
+        targets = Columns(-bound, bound, np.zeros(public.n_outputs), bound / TARGET_RANGE)
+    budget = scaling_budget(
+        public,
+        features=columns is None,
+        targets=standardises_targets
+        and targets is None
+        and lacks_gaussian(public, parameters) is None,
+        insist=parameters.scaling == "private",
+    )
+    return budget, Scaling(columns, targets)
+
+
+def note_on_bounds(bounds: DeclaredBounds | None) -> str:
+    """Return the sentence of the statement about columns that are public."""
+    if isinstance(bounds, PublicSample):
+        return (
+            f"Ranges, centres, sizes and second moments of columns come from {bounds.n_rows} rows "
+            "that were declared public; values outside these ranges were clipped."
+        )
+    return "bounds were chosen without looking at the rows; values outside were clipped."
 
 
 def _within_range(columns: Columns) -> Columns:
     """Targets within the range that the public facts promise."""
-    reach = TARGET_RANGE * columns.size
-    low, high = columns.centre - reach, columns.centre + reach
+    half_width = TARGET_RANGE * columns.size
+    low, high = columns.centre - half_width, columns.centre + half_width
     return replace(columns, low=np.maximum(columns.low, low), high=np.minimum(columns.high, high))
 
 
-def _as_they_are(columns: Columns) -> Columns:
+def _kept_if_near_standard(columns: Columns) -> Columns:
     """Columns of about unit size around zero are left alone where there is no noise.
 
     So a penalty acts on their very coefficients, and a fit agrees with scikit-learn's.

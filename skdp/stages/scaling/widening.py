@@ -1,35 +1,39 @@
-"""Whether what lies beyond the ranges of columns counts: asked halfway through a solver's steps.
+"""Private test, halfway through a solver's steps, for enlarging clip ranges.
 
-A long tail is kept out of the ranges since one column's tail carries what the target depends on,
-and another's is mere outliers; their histograms look alike. A solver that has taken half of its
-steps can tell them apart: if predictions for rows that were cut get better by what was cut off,
-ranges become wider, and the rest of the steps learns from rows that are whole.
+Long tails are clipped, since in one column the target depends on the tail, and in another the tail
+is mere outliers; their histograms look alike. After half of the steps they can be distinguished: if
+predictions for clipped rows improve by the part that was clipped, ranges are enlarged, and the
+remaining steps use rows that are clipped less.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
-from skdp._numbers import Array
-from skdp.oracle import Columns, Oracle, TailSum
+from skdp.objective import Problem
+from skdp.oracle import Columns, Oracle, Public, Solution, TailSum
+from skdp.stages.base import OptionalStage, StageParameters, lacks_gaussian
+from skdp.stages.scaling.stage import ScalingStage
 
-SHARE = 0.04  # of the mu squared that the solver has
-WIDER = 6.0  # times as wide are ranges that were found, and the bound on rows
-# Slope of what was cut off, next to that of what was kept, from which on it counts. It is far from
-# 1 even where the target is linear: coefficients are too large while rows are cut.
-LEAST_SLOPE = 0.05
-STANDS_OUT = 2.0  # by so many noises
-# Bound on a record's derivatives, in squared sizes of the target: few records of a long tail shall
-# not outvote the others, and noise is in proportion.
-CLIP = 0.5
+# All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
+SHARE = 0.04  # of the solver's mu squared
+EXPANSION_FACTOR = 6.0  # of estimated ranges, and of the bound on rows
+# Least slope of the target on the clipped part, relative to that on the rest. It is far from 1 even
+# where the target is linear: coefficients are too large while rows are clipped.
+MIN_SLOPE = 0.05
+Z_DETECT = 2.0  # noise standard deviations
+# Bound on a record's derivatives, in squared scales of the target: few records of a long tail must
+# not outweigh the others, and noise is proportional to it.
+RECORD_CLIP = 0.5
 
 
 @dataclass(frozen=True)
-class Widening:
-    """Makes ranges wider where that is seen to improve predictions.
+class Widening(OptionalStage):
+    """Enlarge ranges where that significantly improves predictions.
 
     One release, :class:`skdp.oracle.TailSum`, at the mean of the points in the second quarter of
     the run. The choice follows from its answer and public numbers alone. Later releases hold for
@@ -37,14 +41,38 @@ class Widening:
 
     Parameters
     ----------
+    share : float
+        Of mu squared, relative to the solver's own releases.
     targets : bool
-        Whether the ranges of targets become wider, too: not if they were declared.
+        Whether the ranges of targets are enlarged, too: not if they were declared.
     """
 
+    share: float
     targets: bool = True
+    place: ClassVar[str] = "checkpoint"
 
-    def __call__(self, oracle: Oracle, point: Array, whole: float) -> None:
-        """Ask, and change the ranges of the records if the answer says so."""
+    @classmethod
+    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        scaling = _scaling_stage(parameters)
+        reasons = {
+            "the default solver and hyperparameters": not parameters.is_default_solver,
+            "a solver with a checkpoint": not parameters.has_checkpoint,
+            "ranges from histograms": scaling is None or not scaling.shares.features,
+            "no inference, which uses the ranges that it knows": parameters.inference != "none",
+            "noise: a finite epsilon": not public.is_noisy,
+            # For other losses, and for several outputs at once, it gained less than it cost.
+            "squared error": "quadratic_loss" not in problem.provides,
+            "one target": public.n_outputs != 1,
+        }
+        found = next((reason for reason, holds in reasons.items() if holds), None)
+        return found or lacks_gaussian(public, parameters)
+
+    @classmethod
+    def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
+        scaling = _scaling_stage(parameters)
+        return cls(SHARE, targets=scaling is not None and scaling.shares.targets)
+
+    def run(self, oracle: Oracle, solution: Solution) -> Solution:
         before, bound = oracle.scaling, oracle.public.row_bound
         assert bound is not None  # rows are bounded wherever there is noise
         low = high = np.zeros(oracle.public.n_features)
@@ -56,26 +84,30 @@ class Widening:
             if self.targets and targets is not None:
                 targets = _wider(targets)
             wide = replace(before, columns=_wider(columns), targets=targets)
-            oracle.change_ranges(wide, WIDER * bound)
-        asked = TailSum(point, low, high, bound, CLIP)
-        (first, second), noise = oracle.with_share(asked, SHARE * whole)
-        gain = -first - LEAST_SLOPE * second
-        if before is not None and gain <= STANDS_OUT * noise * math.hypot(1.0, LEAST_SLOPE):
+            oracle.change_ranges(wide, EXPANSION_FACTOR * bound)
+        request = TailSum(solution.coef, low, high, bound, RECORD_CLIP)
+        (first, second), noise = oracle.with_share(request, self.share)
+        gain = -first - MIN_SLOPE * second
+        if before is not None and gain <= Z_DETECT * noise * math.hypot(1.0, MIN_SLOPE):
             oracle.change_ranges(before, bound)
+        return solution
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return what the privacy statement says of it."""
         return (
             "A private test halfway through the fit, the release 'tails', decided whether the "
-            f"ranges found and the bound on rows are {WIDER:g} times as wide from then on: "
-            "scaling_ and row_bound_ have what predict uses.",
+            f"estimated ranges and the bound on rows are {EXPANSION_FACTOR:g} times as wide from "
+            "then on: scaling_ and row_bound_ have what predict uses.",
         )
+
+
+def _scaling_stage(parameters: StageParameters) -> ScalingStage | None:
+    return next((one for one in parameters.chosen if isinstance(one, ScalingStage)), None)
 
 
 def _wider(columns: Columns) -> Columns:
     largest = np.finfo(float).max
     with np.errstate(over="ignore"):
-        low = columns.centre - WIDER * (columns.centre - columns.low)
-        high = columns.centre + WIDER * (columns.high - columns.centre)
+        low = columns.centre - EXPANSION_FACTOR * (columns.centre - columns.low)
+        high = columns.centre + EXPANSION_FACTOR * (columns.high - columns.centre)
     low, high = np.clip(low, -largest, largest), np.clip(high, -largest, largest)
     return replace(columns, low=low, high=high)

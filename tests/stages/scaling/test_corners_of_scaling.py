@@ -20,23 +20,23 @@ from skdp.oracle.releases.base import NotAudited, PublicContext
 from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
 from skdp.oracle.sources.column_map import Columns, Scaling
 from skdp.oracle.sources.memory import MemorySource
-from skdp.stages.scaling import estimates, templates
-from skdp.stages.scaling.shares import shares
+from skdp.stages.scaling import distributions, estimates
+from skdp.stages.scaling.shares import scaling_budget
 
 HISTOGRAMS = ("magnitudes", "histograms")
 
 
-@pytest.mark.parametrize("in_common", [True, False])
-def test_how_many_columns_are_looked_at_together_does_not_show(in_common, monkeypatch, rng):
+@pytest.mark.parametrize("pooled", [True, False])
+def test_how_many_columns_are_looked_at_together_does_not_show(pooled, monkeypatch, rng):
     std, n_rows = np.full(100, 15.0), 1000
     counts = rng.multinomial(n_rows, rng.dirichlet(np.full(81, 0.1), 100)) + rng.normal(0, 15, 81)
     bins = rng.multinomial(n_rows, rng.dirichlet(np.full(16, 0.3), 100)) + rng.normal(0, 15, 16)
     found = []
     for at_once in (100, 33):
-        monkeypatch.setattr(templates, "COLUMNS_AT_ONCE", at_once)
-        ranges = estimates.coarse_ranges(counts, std, n_rows, False, in_common)
-        read = estimates.reading((counts, std), (bins, std), n_rows, ranges, in_common)
-        found.append([ranges.low, ranges.high, read.mean, read.size, read.reach])
+        monkeypatch.setattr(distributions, "COLUMNS_PER_CHUNK", at_once)
+        ranges = estimates.coarse_ranges(counts, std, n_rows, False, pooled)
+        read = estimates.estimate((counts, std), (bins, std), n_rows, ranges, pooled)
+        found.append([ranges.low, ranges.high, read.mean, read.size, read.half_width])
     np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
 
 
@@ -61,7 +61,7 @@ def test_the_noise_on_counts_is_as_announced():
         public = Public(3000, 10, 1, adjacency, 1.0, 1e-6)
         model = skdp.DPRidge(adjacency=str(adjacency), scaling="private")
         first = model.plan(3000, 10).releases[0]
-        asked = shares(public, True, True, insist=True)
+        asked = scaling_budget(public, True, True, insist=True)
         squares = math.fsum(4.0**weight for weight in asked.log_weights)
         std = first.noise_multiplier * math.sqrt(squares) / 2.0 ** min(asked.log_weights)
         assert std / 3000 == pytest.approx(asked.noise, rel=0.01)

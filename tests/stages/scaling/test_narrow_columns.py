@@ -7,7 +7,7 @@ import pytest
 
 import skdp
 from skdp.stages.scaling.estimates import Ranges
-from skdp.stages.scaling.narrow import fine_bins, narrowed
+from skdp.stages.scaling.refinements import fine_bins, refine_narrow_columns
 
 
 def histogram(values, n_bins, std, rng):
@@ -24,7 +24,7 @@ def test_a_window_holds_the_column_and_little_else(rng, size):
     values = 0.3712 + size * rng.standard_normal(20_000)
     std = np.array([0.01 * 20_000])
     n_bins = fine_bins(0.01)
-    found, still = narrowed(histogram(values, n_bins, std[0], rng), std, 20_000, UNIT)
+    found, still = refine_narrow_columns(histogram(values, n_bins, std[0], rng), std, 20_000, UNIT)
     inside = np.mean((values >= found.low) & (values < found.high))
     assert inside > 0.999
     assert found.high - found.low <= max(6 / n_bins, 40 * size)
@@ -39,7 +39,7 @@ def test_other_columns_are_left_as_they_are(rng, shape):
         "nothing": np.empty(0),
     }[shape]
     std = np.array([100.0])
-    found, still = narrowed(histogram(values, 256, 100.0, rng), std, 5000, UNIT)
+    found, still = refine_narrow_columns(histogram(values, 256, 100.0, rng), std, 5000, UNIT)
     assert (found.low, found.high, still) == (0.0, 1.0, False)
 
 
@@ -54,7 +54,7 @@ def test_numbers_that_cannot_be_told_apart_are_not_looked_at_closer(rng):
     ranges = Ranges(np.array([1e15]), np.array([1e15 + 8]))
     counts = np.zeros((1, 64))
     counts[0, 3] = 1000
-    found, still = narrowed(counts, np.array([1.0]), 1000, ranges)
+    found, still = refine_narrow_columns(counts, np.array([1.0]), 1000, ranges)
     assert (found.low, found.high, still) == (1e15, 1e15 + 8, False)
 
 

@@ -14,7 +14,7 @@ from skdp.oracle import Public
 from skdp.oracle.kernels.histograms import magnitude_counts
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.estimates import coarse_ranges
-from skdp.stages.scaling.shares import NEARLY_ALL, shares
+from skdp.stages.scaling.shares import MAX_SHARE_ALL, scaling_budget
 
 N_ROWS = 2000
 
@@ -41,7 +41,7 @@ def test_noise_hardly_ever_ruins_a_range(rng, kind):
     ruined = 0
     for _ in range(150):
         counts = exact + rng.normal(0.0, std[0], exact.shape)
-        found = coarse_ranges(counts, std, N_ROWS, exact=False, in_common=False)
+        found = coarse_ranges(counts, std, N_ROWS, exact=False, pooled=False)
         far = max(abs(found.low[0]), abs(found.high[0])) / reach
         assert far < 300
         ruined += not 1 / 4 <= far <= 16
@@ -55,11 +55,11 @@ def test_one_far_magnitude_of_pure_noise_widens_nothing():
     counts = magnitude_counts(records_of(values), True, False).astype(float)
     std = np.array([0.02 * N_ROWS])
     counts += rng.normal(0.0, std[0], counts.shape)
-    plain = coarse_ranges(counts, std, N_ROWS, exact=False, in_common=False)
+    plain = coarse_ranges(counts, std, N_ROWS, exact=False, pooled=False)
     for place in (0, 20, 60, 80):
         spoilt = counts.copy()
         spoilt[0, place] = 5 * std[0]
-        found = coarse_ranges(spoilt, std, N_ROWS, exact=False, in_common=False)
+        found = coarse_ranges(spoilt, std, N_ROWS, exact=False, pooled=False)
         assert (found.low, found.high) == (plain.low, plain.high)
 
 
@@ -103,7 +103,7 @@ def test_shares_add_up(adjacency, n_rows, epsilon):
     for insist in (True, False):
         for features, targets in ((True, True), (True, False), (False, True)):
             public = Public(n_rows, 10, 2, adjacency, epsilon, 1e-6)
-            asked = shares(public, features, targets, insist)
+            asked = scaling_budget(public, features, targets, insist)
             if asked.share == 0:
                 continue
             weights, n_features = asked.log_weights, asked.n_features
@@ -113,7 +113,7 @@ def test_shares_add_up(adjacency, n_rows, epsilon):
                 going += weights[n_features:] * (number <= asked.rounds[1])
                 spent += asked.part(going) if going else 0.0
             assert spent <= asked.share * (1 + 1e-9)
-            assert asked.share <= NEARLY_ALL + 1e-9
+            assert asked.share <= MAX_SHARE_ALL + 1e-9
 
 
 def test_targets_of_tiny_data_do_no_harm():

@@ -9,13 +9,13 @@ import pytest
 
 from skdp.accounting import Adjacency
 from skdp.oracle import Columns, Public
-from skdp.stages.scaling.shares import mu_per_count, shares
-from skdp.stages.scaling.standard import REACH, left_alone
+from skdp.stages.scaling.refinements import HALF_WIDTH, keep_standardised
+from skdp.stages.scaling.shares import mu_per_count, scaling_budget
 
 
 def asked(n_rows, n_features, insist=False):
     public = Public(n_rows, n_features, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
-    found = shares(public, features=True, targets=False, insist=insist)
+    found = scaling_budget(public, features=True, targets=False, insist=insist)
     return found, mu_per_count(public) * n_rows
 
 
@@ -73,5 +73,7 @@ def test_labels_of_one_row_in_twenty_stay_in_the_range_of_standardised_columns()
     p = 0.06
     value = (1 - p) / math.sqrt(p * (1 - p))
     unit = np.ones(1)
-    columns = left_alone(Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit), np.array([REACH]))
+    columns = keep_standardised(
+        Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit), np.array([HALF_WIDTH])
+    )
     assert columns.apply(np.array([[value]])).item() == pytest.approx(value)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitudes
-from skdp.stages.scaling.standard import reaches
+from skdp.stages.scaling.refinements import detect_standardised
 
 N_ROWS = 100_000
 
@@ -19,7 +19,7 @@ def share_taken_for_standard(size, noise, rng, n_columns=10, draws=400):
     taken = 0
     for _ in range(draws):
         noisy = counts + std[:, None] * rng.standard_normal(counts.shape)
-        taken += reaches(noisy, std, N_ROWS).any()
+        taken += detect_standardised(noisy, std, N_ROWS).any()
     return taken / draws
 
 

@@ -9,7 +9,7 @@ import skdp
 from skdp.oracle import Columns
 from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitudes
 from skdp.stages.scaling.estimates import Ranges
-from skdp.stages.scaling.tails import _beyond_the_seen, with_tails
+from skdp.stages.scaling.refinements import _beyond_the_seen, extrapolate_tails
 
 N_ROWS, N_BINS = 20_000, 32
 LAWS = {
@@ -37,7 +37,7 @@ def read(y, noise, rng, cut):
     before = Columns(low, high, inside.mean(), inside.std())
     noisy = (one + std * rng.standard_normal(one.shape) for one in (counts, whole))
     binned, by_magnitude = noisy
-    after = with_tails(before, binned, std, ranges, by_magnitude, std, ranges, len(y))
+    after = extrapolate_tails(before, binned, std, ranges, by_magnitude, std, ranges, len(y))
     assert after.centre == before.centre
     assert after.low <= before.low
     assert after.high >= before.high

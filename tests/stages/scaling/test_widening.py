@@ -11,14 +11,14 @@ from replays import HOSTILE_ROWS, HOSTILE_TARGETS, data_for, differing, solvers_
 from skdp.accounting import Adjacency
 from skdp.metrics.facts import target_range
 from skdp.objective import L2, Problem, SquaredError
-from skdp.oracle import Columns, Oracle, Public, Scaling, TailSum, noise_source
+from skdp.oracle import Columns, Oracle, Public, Scaling, Solution, TailSum, noise_source
 from skdp.oracle.ledger import AdmitAll, Ledger
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.session import rehearse
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
 from skdp.stages.scaling import widening
-from skdp.stages.scaling.widening import SHARE, WIDER, Widening
+from skdp.stages.scaling.widening import EXPANSION_FACTOR, SHARE, Widening
 
 PROBLEM = Problem(SquaredError(), L2(0.1))
 REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]
@@ -90,7 +90,7 @@ def looked_at(slope, scale, rng, unbounded=False):
     one = np.ones(1)
     columns, targets = Columns(-one, one, 0 * one, one), Columns(-4 * one, 4 * one, 0 * one, one)
     oracle.standardise(Scaling(columns, targets))
-    Widening(targets=not unbounded)(oracle, np.ones((1, 1)), 1.0)
+    Widening(SHARE, targets=not unbounded).run(oracle, Solution(np.ones((1, 1)), 0))
     return oracle, ledger
 
 
@@ -98,7 +98,7 @@ def looked_at(slope, scale, rng, unbounded=False):
 def test_a_slope_in_the_tail_decides(rng, slope):
     oracle, ledger = looked_at(slope, 1e-6, rng)
     wide = slope > 0.1
-    times = WIDER if wide else 1.0
+    times = EXPANSION_FACTOR if wide else 1.0
     assert oracle.scaling.columns.high == pytest.approx(times)
     assert oracle.scaling.targets.high == pytest.approx(4 * times)
     assert oracle.public.row_bound == pytest.approx(times * 2.0)
@@ -115,15 +115,15 @@ def test_what_noise_may_have_done_changes_nothing(rng):
 
 def test_declared_ranges_of_targets_stay(rng):
     oracle, _ = looked_at(1.0, 1e-6, rng, unbounded=True)
-    assert oracle.scaling.columns.high == WIDER
+    assert oracle.scaling.columns.high == EXPANSION_FACTOR
     assert oracle.scaling.targets.high == 4.0
 
 
 def test_ranges_become_wider_around_their_centres(rng):
     columns = Columns([99.0, -1e308], [103.0, 1e308], [100.0, 0.0], [1.0, 1.0])
     wide = widening._wider(columns)
-    assert_allclose(wide.low, [100 - WIDER, -np.finfo(float).max])
-    assert_allclose(wide.high, [100 + 3 * WIDER, np.finfo(float).max])
+    assert_allclose(wide.low, [100 - EXPANSION_FACTOR, -np.finfo(float).max])
+    assert_allclose(wide.high, [100 + 3 * EXPANSION_FACTOR, np.finfo(float).max])
     assert_allclose(wide.centre, columns.centre)
 
 
@@ -188,7 +188,7 @@ def test_its_share_of_the_budget(n_rows):
     assert spent["tails"] / of_solver == pytest.approx(SHARE, rel=0.02)
 
 
-def test_it_is_asked_only_of_solvers_that_look_halfway():
+def test_it_needs_a_solver_with_a_checkpoint():
     model = skdp.DPRidgeCV([0.1, 1.0], epsilon=3.0)
     plan = model.plan(2000, 6)
     assert "tails" not in [release.kind for release in plan.releases]
@@ -196,17 +196,17 @@ def test_it_is_asked_only_of_solvers_that_look_halfway():
 
 
 @pytest.mark.parametrize("name", solvers_for(PROBLEM))
-def test_solvers_look_halfway_once_if_they_say_so(name):
+def test_solvers_have_one_checkpoint_if_they_say_so(name):
     public = Public(500, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=3.0)
     solver, seen = get_solver(name).resolve(public, PROBLEM), []
 
     def ask(oracle):
-        oracle.look = lambda *arguments: seen.append(arguments)
+        oracle.at_checkpoint = lambda *arguments: seen.append(arguments)
         solver.solve(oracle)
 
     rehearse(ask, public, PROBLEM)
-    assert len(seen) == solver.looks_halfway
-    assert all(point.shape == public.shape for _, point, _ in seen)
+    assert len(seen) == solver.has_checkpoint
+    assert all(point.shape == public.shape for point, _ in seen)
 
 
 def test_scores_are_as_noisy_as_before(rng):
@@ -252,12 +252,14 @@ def test_nothing_but_releases(replay, rng, parameters):
 
 
 def mutant_decided_by_the_rows(patch):
-    def call(self, oracle, point, whole):
-        oracle.with_share(TailSum(point, point[:4, 0], point[:4, 0], 1.0, 0.5), SHARE * whole)
+    def run(self, oracle, solution):
+        point = solution.coef
+        oracle.with_share(TailSum(point, point[:4, 0], point[:4, 0], 1.0, 0.5), self.share)
         if oracle._source is not None and np.abs(oracle._given.records.X).max() > 100:
             oracle.change_ranges(oracle.scaling, 99.0)
+        return solution
 
-    patch.setattr(Widening, "__call__", call)
+    patch.setattr(Widening, "run", run)
 
 
 def mutant_bound_from_the_rows(patch):

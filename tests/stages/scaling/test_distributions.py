@@ -1,4 +1,4 @@
-"""Laws that columns may follow, and columns that are read from all their histograms at once."""
+"""Candidate distributions of columns, and estimates from all histograms of a column at once."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from scipy.special import ndtr
 import skdp
 from skdp.oracle.kernels.histograms import magnitude_counts
 from skdp.oracle.sources.records import Records
-from skdp.stages.scaling.estimates import Ranges, Reading, reading
-from skdp.stages.scaling.templates import (
-    OWN,
-    ROUNDS,
-    SKEWED,
-    SKEWED_TARGETS,
-    SPREADS,
-    WIDE,
+from skdp.stages.scaling.distributions import (
+    EM_ITERATIONS,
+    LOGNORMAL_SCALE,
+    LOGNORMAL_STDS,
+    LOGNORMAL_TARGET_SCALES,
+    PRIOR_STRENGTH,
+    RANGE_IN_SCALES,
     _common_prior,
-    fine_laws,
-    laws,
+    binned_by_magnitude,
+    distributions,
+    fine_distributions,
     magnitude_edges,
-    magnitude_templates,
     median_end,
 )
+from skdp.stages.scaling.estimates import Estimate, Ranges, estimate
 
 N_ROWS = 2000
 
 
-def samples(laws, rng, n=200_000):
-    """Values of one law of each family, with its place among the laws."""
-    n_bells, n_skewed = len(laws.centre), len(laws.power)
+def samples(grid, rng, n=200_000):
+    """Values of one distribution of each family, with its index in the grid."""
+    n_bells, n_skewed = len(grid.centre), len(grid.log_median)
     z, u = rng.standard_normal(n), rng.random(n)
     bell = n_bells // 2
-    yield bell, laws.centre[bell] + laws.deviation[bell] * z
+    yield bell, grid.centre[bell] + grid.scale[bell] * z
     for skewed in n_skewed // 2 + np.arange(6):
-        signs = np.where(rng.random(n) < laws.positive[skewed], 1.0, -1.0)
-        values = 2.0 ** (laws.power[skewed] + laws.spread[skewed] * z)
+        signs = np.where(rng.random(n) < grid.positive[skewed], 1.0, -1.0)
+        values = 2.0 ** (grid.log_median[skewed] + grid.log_std[skewed] * z)
         yield n_bells + skewed, signs * values
-    for other in len(laws.zeros) // 2 + np.arange(12):
-        values = laws.sign[other] * laws.least[other] * 2.0 ** (laws.octaves[other] * u)
-        yield n_bells + n_skewed + other, np.where(rng.random(n) < laws.zeros[other], 0.0, values)
+    for other in len(grid.zeros) // 2 + np.arange(12):
+        values = grid.sign[other] * grid.least[other] * 2.0 ** (grid.octaves[other] * u)
+        yield n_bells + n_skewed + other, np.where(rng.random(n) < grid.zeros[other], 0.0, values)
 
 
 @pytest.mark.parametrize("arguments", [((1.0, 8.0), 1, (2.0,)), ((0.5, 4.0), 2, (0.5, 2.0))])
 def test_probabilities_are_those_of_samples(arguments, rng):
-    found = laws(*arguments)
+    found = distributions(*arguments)
     points = np.array([-40.0, -3.0, -0.3, 0.0, 0.2, 0.9, 1.7, 6.0, 90.0])
     every = np.arange(len(found.log_prior))
     below = found.below(points, every)
@@ -58,16 +58,16 @@ def test_probabilities_are_those_of_samples(arguments, rng):
 
 
 def test_moments_are_those_of_samples(rng):
-    found = laws((1.0, 8.0), 2, (0.5, 2.0))
+    found = distributions((1.0, 8.0), 2, (0.5, 2.0))
     means, sizes, of_targets = found.moments
-    n_bells, n_skewed = len(found.centre), len(found.power)
+    n_bells, n_skewed = len(found.centre), len(found.log_median)
     for place, values in samples(found, rng):
         mean, size = values.mean(), values.std()
         if n_bells <= place < n_bells + n_skewed:  # of long tails they would be all tail
-            positive, size = np.mean(values > 0), SKEWED * np.median(np.abs(values))
-            mean = (2 * positive - 1) * size / SKEWED
-            longest = found.spread[place - n_bells] == max(SPREADS)
-            expected = SKEWED_TARGETS[int(longest)] / SKEWED * size
+            positive, size = np.mean(values > 0), LOGNORMAL_SCALE * np.median(np.abs(values))
+            mean = (2 * positive - 1) * size / LOGNORMAL_SCALE
+            longest = found.log_std[place - n_bells] == max(LOGNORMAL_STDS)
+            expected = LOGNORMAL_TARGET_SCALES[int(longest)] / LOGNORMAL_SCALE * size
         else:
             expected = size
         assert of_targets[place] == pytest.approx(expected, rel=0.05)
@@ -75,19 +75,19 @@ def test_moments_are_those_of_samples(rng):
         assert sizes[place] == pytest.approx(size, rel=0.05)
         reach = np.abs(values - mean).max() / size
         if place >= n_bells + n_skewed:
-            assert found.reach[place] == pytest.approx(max(reach, WIDE), rel=0.05)
+            assert found.half_width[place] == pytest.approx(max(reach, RANGE_IN_SCALES), rel=0.05)
         else:
-            assert found.reach[place] == WIDE
+            assert found.half_width[place] == RANGE_IN_SCALES
 
 
 def test_shapes_of_magnitudes_add_up_to_1():
-    for templates in (magnitude_templates(), fine_laws()[1]):
-        assert templates.shapes.shape[1] == len(magnitude_edges()) + 1
-        assert templates.shapes.sum(axis=1) == pytest.approx(1.0)
-        assert templates.shapes.min() >= 0
+    for binned in (binned_by_magnitude(), fine_distributions()[1]):
+        assert binned.shapes.shape[1] == len(magnitude_edges()) + 1
+        assert binned.shapes.sum(axis=1) == pytest.approx(1.0)
+        assert binned.shapes.min() >= 0
 
 
-def read(X, low, high, noise, rng, centred=True, in_common=True):
+def read(X, low, high, noise, rng, centred=True, pooled=True):
     """What is found of the columns of X from magnitudes and 8 bins with this share of noise."""
     n_rows, n_columns = X.shape
     std = np.full(n_columns, noise * n_rows)
@@ -101,8 +101,8 @@ def read(X, low, high, noise, rng, centred=True, in_common=True):
     ).T
     ranges = Ranges(np.full(n_columns, low), np.full(n_columns, high))
     magnitudes = magnitude_counts(Records.of(X, np.zeros((n_rows, 1))), True, False)
-    found = reading(noisy(magnitudes), noisy(bins), n_rows, ranges, in_common)
-    return found.columns(std / n_rows, in_common, centred)
+    found = estimate(noisy(magnitudes), noisy(bins), n_rows, ranges, pooled)
+    return found.columns(std / n_rows, pooled, centred)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_columns_are_read_though_their_counts_nearly_drown(mean, size, low, high
 def test_noise_in_empty_bins_makes_no_skewed_target_wide(rng):
     """Two bins hold it; noise in the other six must not make a tail of it."""
     y = np.exp(0.8 * rng.standard_normal((N_ROWS, 1)))
-    found = [read(y, -16.0, 64.0, 0.06, rng, in_common=False) for _ in range(100)]
+    found = [read(y, -16.0, 64.0, 0.06, rng, pooled=False) for _ in range(100)]
     sizes, ends = np.array([(one.size[0], one.high[0]) for one in found]).T
     assert np.mean((sizes > y.std() / 5) & (sizes < 3 * y.std())) > 0.85
     assert y.std() / 2 < np.median(sizes) < 1.2 * y.std()
@@ -134,7 +134,7 @@ def test_noise_in_empty_bins_makes_no_skewed_target_wide(rng):
 def test_the_size_of_a_target_follows_a_long_tail_farther_than_that_of_a_column(rng, noise):
     """Its deviation is 54, nearly all from one record in a hundred."""
     y = np.exp(2 * rng.standard_normal((N_ROWS, 1)))
-    sizes = [read(y, -16.0, 256.0, noise, rng, in_common=False).size[0] for _ in range(50)]
+    sizes = [read(y, -16.0, 256.0, noise, rng, pooled=False).size[0] for _ in range(50)]
     assert 2.5 < np.median(sizes) < 8.0  # 2 as a column
 
 
@@ -149,18 +149,18 @@ def test_columns_of_zeros_and_of_values_of_several_sizes_are_read(rng):
 
 
 def test_a_target_is_no_wider_than_its_range_and_lies_in_it(rng):
-    """With noise of a quarter of 200 rows a law of size 104 was made of a range of 8."""
+    """With noise of a quarter of 200 rows a distribution of scale 104 was made of a range of 8."""
     y = rng.standard_normal((200, 1))
     for _ in range(200):
-        found = read(y, -4.0, 4.0, 0.4, rng, in_common=False)
+        found = read(y, -4.0, 4.0, 0.4, rng, pooled=False)
         assert found.size[0] <= 8.0
         assert abs(found.centre[0]) <= 4.0
 
 
 def test_a_target_that_visibly_lies_beyond_its_range_is_read_there(rng):
-    """As the target of load_diabetes may: the coarse range is wrong then, and not the laws."""
+    """As the target of load_diabetes may: the coarse range is wrong then, not the grid."""
     y = 152.0 + 77.0 * rng.standard_normal((350, 1))
-    found = [read(y, -4.0, 4.0, 0.15, rng, in_common=False) for _ in range(20)]
+    found = [read(y, -4.0, 4.0, 0.15, rng, pooled=False) for _ in range(20)]
     sizes = np.array([one.size[0] for one in found])
     assert sizes.min() > 8.0  # the width of the range
     assert np.median(sizes) > 15.0
@@ -189,19 +189,19 @@ def test_noise_alone_gives_columns_that_can_be_used(rng):
     assert np.all(found.low < found.high)
 
 
-def narrow(low, high, held, noise=0.0, in_common=False):
-    """Reading of one column that is far from 0, from these shares in bins of its range."""
+def narrow(low, high, held, noise=0.0, pooled=False):
+    """Estimate of one column that is far from 0, from these shares in bins of its range."""
     held, std = np.array(held)[None], np.array([max(noise, 1e-6)])
     nothing = np.zeros((1, len(magnitude_edges()) + 1)), std
-    return reading(nothing, (held, std), 1, Ranges(np.full(1, low), np.full(1, high)), in_common)
+    return estimate(nothing, (held, std), 1, Ranges(np.full(1, low), np.full(1, high)), pooled)
 
 
 @pytest.mark.parametrize("offset", [-1.6e9, 2000.0, 1e12])
-@pytest.mark.parametrize("in_common", [False, True])
-def test_columns_far_from_0_are_read_from_their_offset(offset, in_common):
+@pytest.mark.parametrize("pooled", [False, True])
+def test_columns_far_from_0_are_read_from_their_offset(offset, pooled):
     edges = np.linspace(-40.0, 40.0, 33)
     held = np.diff(ndtr((edges - 6.0) / 8.0))
-    found = narrow(offset - 40.0, offset + 40.0, held / held.sum(), in_common=in_common)
+    found = narrow(offset - 40.0, offset + 40.0, held / held.sum(), pooled=pooled)
     assert found.mean[0] - offset == pytest.approx(6.0, abs=1.0)
     assert found.size[0] == pytest.approx(8.0, rel=0.1)
 
@@ -234,14 +234,16 @@ def test_what_stands_out_widens_a_range_and_nothing_else_does():
 
 def test_what_noise_may_have_done_is_left_out():
     mean, size = np.array([0.5, -9.0, 9.0]), np.array([1.0, 1.2, 40.0])
-    found = Reading(mean, size, np.full(3, WIDE), Ranges(np.full(3, np.inf), np.full(3, -np.inf)))
-    alike = found.columns(np.full(3, 0.1), in_common=True, centred=True)
+    found = Estimate(
+        mean, size, np.full(3, RANGE_IN_SCALES), Ranges(np.full(3, np.inf), np.full(3, -np.inf))
+    )
+    alike = found.columns(np.full(3, 0.1), pooled=True, centred=True)
     assert alike.size.tolist() == [1.2, 1.2, 40.0]
     assert alike.centre.tolist() == [0.0, -9.0, 0.0]
-    alone = found.columns(np.full(3, 0.1), in_common=False, centred=True)
+    alone = found.columns(np.full(3, 0.1), pooled=False, centred=True)
     assert alone.size.tolist() == [1.0, 1.2, 40.0]
     assert alone.centre.tolist() == [0.5, -9.0, 0.0]
-    around = found.columns(np.full(3, 1e-3), in_common=True, centred=False)
+    around = found.columns(np.full(3, 1e-3), pooled=True, centred=False)
     assert not around.centre.any()
     assert around.size == pytest.approx(np.hypot(mean, size))
 
@@ -259,24 +261,33 @@ def test_two_hundred_rows_are_enough_for_four_columns_in_odd_units():
     assert np.mean(scores) > 0.5
 
 
-def test_what_columns_have_in_common_is_the_kind_and_the_place_of_other_columns(rng):
-    found = magnitude_templates()
-    kinds, places = np.eye(found.kinds.max() + 1)[found.kinds], np.eye(81)[found.places]
+def test_what_columns_have_in_common_is_the_family_and_the_location_of_other_columns(rng):
+    found = binned_by_magnitude()
+    families, locations = (
+        np.eye(found.families.max() + 1)[found.families],
+        np.eye(81)[found.locations],
+    )
     likelihood = rng.random((4, len(found.prior))) ** 20
-    known = OWN * found.prior @ kinds, OWN * found.prior @ places
+    known = PRIOR_STRENGTH * found.prior @ families, PRIOR_STRENGTH * found.prior @ locations
 
-    def product(of_kinds, of_places):
-        same_kind = (of_places[found.places] @ kinds)[found.kinds]
-        return (of_kinds / of_kinds.sum())[found.kinds] * of_places[found.places] / same_kind
+    def product(of_families, of_locations):
+        same_family = (of_locations[found.locations] @ families)[found.families]
+        return (
+            (of_families / of_families.sum())[found.families]
+            * of_locations[found.locations]
+            / same_family
+        )
 
     priors = np.tile(found.prior, (4, 1))
-    for _ in range(ROUNDS):
+    for _ in range(EM_ITERATIONS):
         posterior = likelihood * priors
         posterior /= posterior.sum(axis=1, keepdims=True)
         others = [np.delete(posterior, i, axis=0).sum(axis=0) for i in range(4)]
-        priors = np.array([product(known[0] + o @ kinds, known[1] + o @ places) for o in others])
+        priors = np.array(
+            [product(known[0] + o @ families, known[1] + o @ locations) for o in others]
+        )
     everything = posterior.sum(axis=0)
-    for_more = product(known[0] + everything @ kinds, known[1] + everything @ places)
+    for_more = product(known[0] + everything @ families, known[1] + everything @ locations)
     own, more = _common_prior(likelihood, found)
     assert own == pytest.approx(priors, rel=1e-9)
     assert more[0] == pytest.approx(for_more, rel=1e-9)

@@ -1,0 +1,113 @@
+"""The interface of optional stages, and the parameters that decide which of them a fit has."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from skdp.objective import Problem
+from skdp.oracle import Public, Stage
+from skdp.stages.column_bounds import DeclaredBounds
+
+
+@dataclass(frozen=True)
+class StageParameters:
+    """Parameters of a fit that its stages depend on.
+
+    Attributes
+    ----------
+    who : str
+        The estimator, for refusals.
+    accountant : str
+    scaling, calibration : {"auto", "private", "none"}
+    bounds : DeclaredBounds or None
+    inference : {"none", "coefficients"}
+    inference_share : float
+    is_default_solver : bool
+        Whether the solver and its hyperparameters are all "auto".
+    adaptive, has_checkpoint : bool
+        As the solver declares them.
+    chosen : tuple of Stage
+        The stages outside of the one in question, from the outermost inwards.
+    """
+
+    who: str
+    accountant: str = "auto"
+    scaling: str = "none"
+    bounds: DeclaredBounds | None = None
+    calibration: str = "none"
+    inference: str = "none"
+    inference_share: float = 1 / 3
+    is_default_solver: bool = False
+    adaptive: bool = False
+    has_checkpoint: bool = False
+    chosen: tuple[Stage, ...] = ()
+
+
+class OptionalStage(Stage):
+    """A stage that a fit has if its parameters and public facts allow for it."""
+
+    @classmethod
+    @abstractmethod
+    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        """Return what the stage needs and this fit does not have; None if it applies."""
+
+    @classmethod
+    def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        """Return the parameter, with its value, that refuses a fit without this stage, if any."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
+        """Return the stage for these public facts, where it applies; its share is set here."""
+
+
+def is_regression(problem: Problem) -> bool:
+    """Whether targets are real numbers in a unit of their own."""
+    return problem.loss.targets == "real"
+
+
+def lacks_gaussian(public: Public, parameters: StageParameters) -> str | None:
+    """Return what Gaussian noise needs and this fit does not have, None if nothing."""
+    if public.is_noisy and (public.is_pure or parameters.accountant == "pure"):
+        return "Gaussian noise: delta > 0, and an accountant other than 'pure'"
+    return None
+
+
+def lacks_smoothness(problem: Problem) -> str | None:
+    """Return what a solution in the interior of a smooth problem needs, None if nothing."""
+    if {"smooth_loss", "smooth_penalty", "unconstrained"} - problem.provides:
+        return "no L1 penalty, no constraint and a smooth loss"
+    return None
+
+
+class CalibrationStage(OptionalStage):
+    """A stage after the solver that changes slope and shift of its predictions."""
+
+    place: ClassVar[str] = "after"
+    of_regressions: ClassVar[bool]
+
+    @classmethod
+    def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        demanded = parameters.calibration == "private" and public.is_noisy
+        suits = is_regression(problem) == cls.of_regressions
+        return "calibration='private'" if demanded and suits else None
+
+    @classmethod
+    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        reasons = {
+            "calibration other than 'none'": parameters.calibration == "none",
+            "a regression": cls.of_regressions and not is_regression(problem),
+            "a classification": is_regression(problem) and not cls.of_regressions,
+            "noise: a finite epsilon": not public.is_noisy,
+            "the default solver, or calibration='private'": not (
+                parameters.calibration == "private" or parameters.is_default_solver
+            ),
+        }
+        return (
+            next((reason for reason, holds in reasons.items() if holds), None)
+            or lacks_smoothness(problem)
+            or lacks_gaussian(public, parameters)
+            or ("rows that can be read more than once" if public.streamed else None)
+            or ("a solver that plans its noise beforehand" if parameters.adaptive else None)
+        )

@@ -1,0 +1,390 @@
+"""Candidate distributions of columns, and their posterior given noisy histogram counts."""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.special import ndtr
+
+from skdp._numbers import Array, Indices
+from skdp.oracle.kernels.histograms import SIDE, STEPS
+
+ZERO_SHARES = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that hold many
+# Centres of normal distributions in units of their scale, on the coarse and the fine grid. Beyond
+# the last, one bin of magnitudes has all of the probability.
+COARSE_CENTRES = (1.0, 2.0, 4.0, 8.0, 23.0)
+FINE_CENTRES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 23.0)
+# Log prior for each power of 2 between a scale and 1, and for each power of 4 where a column has
+# zeros and few other values, which noise imitates most easily.
+LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_PER_OCTAVE_ZEROS = -0.25, -0.8
+RANGE_IN_SCALES = 5.0  # half width of a clip range around the mean, without rare values
+LOGNORMAL_STDS = (1.5, 3.0)  # standard deviations of the base-2 logarithm
+# Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
+# the tail alone. Targets get a larger one for the longer tail, as residuals are capped at a
+# multiple of the scale.
+LOGNORMAL_SCALE, LOGNORMAL_TARGET_SCALES = 2.0, (2.0, 4.0)
+# Base-2 logarithms of the largest over the smallest nonzero magnitude in columns with many zeros,
+# and the log prior of every width but the first.
+LOG2_WIDTHS, LOG_PRIOR_WIDE = (0.5, 2.0), -2.0
+
+
+@dataclass(frozen=True, eq=False)
+class BinProbabilities:
+    """Bin probabilities of candidate distributions, with their prior.
+
+    Attributes
+    ----------
+    shapes : array of shape (n_distributions, n_bins)
+        Rows add up to 1.
+    log_prior : array of shape (n_distributions,)
+    families, locations : arrays of int, of shape (n_distributions,)
+        Features that columns may share: the family of a distribution, and where it lies.
+    """
+
+    shapes: Array
+    log_prior: Array
+    families: Indices
+    locations: Indices
+
+    @functools.cached_property
+    def prior(self) -> Array:
+        """Prior probability of each distribution."""
+        weights = np.exp(self.log_prior - self.log_prior.max())
+        return np.asarray(weights / weights.sum())
+
+    @functools.cached_property
+    def table(self) -> tuple[int, int]:
+        """Numbers of families and of locations, whose table has a cell for each distribution."""
+        return int(self.families.max()) + 1, int(self.locations.max()) + 1
+
+    @functools.cached_property
+    def of_cells(self) -> sparse.csr_array:
+        """Indicator of the cell (column) of that table for each distribution (row)."""
+        cells = np.ravel_multi_index((self.families, self.locations), self.table)
+        return indicators(cells, math.prod(self.table))
+
+    @functools.cached_property
+    def n_in_cells(self) -> Array:
+        """Numbers of distributions of a family (row) at a location (column)."""
+        return np.asarray(self.of_cells.sum(axis=0)).reshape(self.table)
+
+
+def indicators(labels: Indices, n_labels: int) -> sparse.csr_array:
+    """One row for each label, with a 1 in its column."""
+    n_rows = len(labels)
+    parts = np.ones(n_rows), labels, np.arange(n_rows + 1)
+    return sparse.csr_array(parts, shape=(n_rows, n_labels))
+
+
+class _Collection:
+    """Priors and labels of distributions while a grid is built."""
+
+    def __init__(self) -> None:
+        self.log_prior: list[float] = []
+        self.families: dict[object, int] = {}
+        self.labels: list[tuple[int, int]] = []
+
+    def add(self, log_prior: float, family: object, location: int) -> None:
+        """Add a distribution of a family at a location."""
+        self.log_prior.append(log_prior)
+        self.labels.append((self.families.setdefault(family, len(self.families)), location))
+
+    def finished(self) -> tuple[Array, Indices, Indices]:
+        """Return log priors, families and locations."""
+        families, locations = np.array(self.labels).T
+        return np.array(self.log_prior), families, locations
+
+
+@dataclass(frozen=True, eq=False)
+class Distributions:
+    """A grid of candidate distributions: normal, lognormal, and zeros beside log-uniform values.
+
+    Attributes
+    ----------
+    centre, scale : array of shape (n_normal,)
+        Of normal distributions.
+    log_median, log_std, positive : array of shape (n_lognormal,)
+        Base-2 logarithm of the median, standard deviation of base-2 logarithms, and the share of
+        positive values.
+    zeros, least, sign, octaves : array of shape (n_with_zeros,)
+        Share of zeros; the smallest magnitude of other values, their sign, and the base-2 logarithm
+        of the largest magnitude over the smallest. Logarithms are uniform between.
+    log_prior : array of shape (n_distributions,)
+        Of all of them, in this order, as are the other attributes.
+    families, locations : arrays of int, of shape (n_distributions,)
+    """
+
+    centre: Array
+    scale: Array
+    log_median: Array
+    log_std: Array
+    positive: Array
+    zeros: Array
+    least: Array
+    sign: Array
+    octaves: Array
+    log_prior: Array
+    families: Indices
+    locations: Indices
+
+    def below(self, points: Array, some: Indices) -> Array:
+        """Return the distribution function at each point (column), of some distributions (rows).
+
+        ``some`` are indices of distributions, in ascending order.
+        """
+        n_normal, n_simple = len(self.centre), len(self.centre) + len(self.log_median)
+        one = some[some < n_normal]
+        bells = ndtr((points - self.centre[one, None]) / self.scale[one, None])
+        size, above_0 = np.abs(points), points > 0
+        with np.errstate(divide="ignore"):
+            logs = np.log2(size)
+        one = some[(some >= n_normal) & (some < n_simple)] - n_normal
+        within = ndtr((logs - self.log_median[one, None]) / self.log_std[one, None])
+        positive = self.positive[one, None]
+        skewed = 1 - positive + np.where(above_0, positive, positive - 1) * within
+        one = some[some >= n_simple] - n_simple
+        within = (logs - np.log2(self.least)[one, None]) / self.octaves[one, None]
+        within = np.clip(within, 0.0, 1.0)
+        zeros, is_positive = self.zeros[one, None], self.sign[one, None] > 0
+        upwards = np.where(above_0, zeros + (1 - zeros) * within, 0.0)
+        downwards = np.where(above_0, 1.0, (1 - zeros) * (1 - within))
+        return np.vstack([bells, skewed, np.where(is_positive, upwards, downwards)])
+
+    def shapes(self, inner_edges: Array, some: Indices) -> Array:
+        """Probabilities of bins between edges, the outer ones open, under some distributions."""
+        below = self.below(inner_edges, some)
+        ends = np.zeros((len(below), 1)), np.ones((len(below), 1))
+        return np.maximum(np.diff(np.hstack([ends[0], below, ends[1]]), axis=1), 0.0)
+
+    def binned(self, inner_edges: Array) -> BinProbabilities:
+        """Return the bin probabilities of all distributions between these edges."""
+        shapes = self.shapes(inner_edges, np.arange(len(self.log_prior)))
+        return BinProbabilities(shapes, self.log_prior, self.families, self.locations)
+
+    @functools.cached_property
+    def moments(self) -> tuple[Array, Array, Array]:
+        """Mean, scale, and scale as a target, of each distribution.
+
+        For lognormal ones: the median, and a multiple of it.
+        """
+        median = 2.0**self.log_median
+        others = 1 - self.zeros
+        log = math.log(2) * self.octaves
+        mean = others * self.sign * self.least * np.expm1(log) / log
+        square = others * self.least**2 * np.expm1(2 * log) / (2 * log)
+        means = self.centre, median * (2 * self.positive - 1), mean
+        scale = np.sqrt(square - mean**2)
+        of_target = np.select(
+            [self.log_std == one for one in LOGNORMAL_STDS], LOGNORMAL_TARGET_SCALES
+        )
+        sizes, sizes_of_targets = (
+            np.concatenate([self.scale, skewed * median, scale])
+            for skewed in (LOGNORMAL_SCALE, of_target)
+        )
+        return np.concatenate(means), sizes, sizes_of_targets
+
+    @functools.cached_property
+    def half_width(self) -> Array:
+        """Half width of each clip range in units of the scale; it includes rare nonzero values."""
+        means, sizes, _ = self.moments
+        rest = len(self.centre) + len(self.log_median)
+        farthest = self.sign * self.least * 2.0**self.octaves
+        found = np.full(len(sizes), RANGE_IN_SCALES)
+        found[rest:] = np.maximum(np.abs(farthest - means[rest:]) / sizes[rest:], RANGE_IN_SCALES)
+        return found
+
+
+def distributions(
+    centres: tuple[float, ...], bells: int, widths: tuple[float, ...]
+) -> Distributions:
+    """Build a grid: columns of any scale, centred or not, skewed or not, with or without zeros.
+
+    Parameters
+    ----------
+    centres : tuple of float
+        Centres of normal distributions other than 0, in units of the scale.
+    bells : int
+        Number of scales of normal distributions for each power of 2.
+    widths : tuple of float
+        Base-2 logarithms of the largest over the smallest nonzero magnitude.
+    """
+    collected = _Collection()
+    normal, skewed, with_zeros = [], [], []
+    # The more centres there are, the less likely is each.
+    among = math.log(len(COARSE_CENTRES) / len(centres))
+    for step in range(-36 * bells, 36 * bells + 1):
+        log_median, location = step / bells, step + 2 * STEPS * bells
+        size, usual = 2.0**log_median, LOG_PRIOR_PER_OCTAVE * abs(log_median) - math.log(bells)
+        # Many users standardise: unit size around 0 is likely.
+        normal.append((0.0, size))
+        collected.add(usual + 1 + 5 * (log_median == 0), "bell", location)
+        for centre in centres:
+            farther = min(location + max(0, round(bells * math.log2(centre))), 4 * STEPS * bells)
+            for sign in (-1.0, 1.0):
+                normal.append((sign * centre * size, size))
+                collected.add(usual + among - (sign < 0), ("bell", sign * centre), farther)
+    for size, log_std, positive in itertools.product(
+        range(-36, 37), LOGNORMAL_STDS, (1.0, 0.0, 0.5)
+    ):
+        skewed.append((size, log_std, positive))
+        usual = LOG_PRIOR_PER_OCTAVE * abs(size) - (positive < 1)
+        collected.add(usual, ("skewed", log_std, positive), (size + 2 * STEPS) * bells)
+    # Zeros and values of similar size, as indicators have: 0 and 1 above all.
+    steps = np.arange(-2 * STEPS, 2 * STEPS, widths[0])
+    for log_median, zeros, sign, octaves in itertools.product(steps, ZERO_SHARES, (-1, 1), widths):
+        with_zeros.append((zeros, 2.0**log_median, sign, octaves))
+        usual = LOG_PRIOR_PER_OCTAVE_ZEROS * abs(log_median) / 2 + math.log(widths[0] / 2)
+        usual += (
+            2 * (log_median == 0 and sign > 0) - (sign < 0) + LOG_PRIOR_WIDE * (octaves > widths[0])
+        )
+        location = min(round((log_median + 2 * STEPS + octaves / 2) * bells), 4 * STEPS * bells)
+        collected.add(usual, ("zeros", zeros, sign, octaves), location)
+    centre, scale = np.array(normal).T
+    log_median, log_std, positive = np.array(skewed).T
+    others = *np.array(with_zeros).T, *collected.finished()
+    return Distributions(centre, scale, log_median, log_std, positive, *others)
+
+
+@functools.cache
+def binned_by_magnitude() -> BinProbabilities:
+    """Bin probabilities of the coarse grid, whose members differ in their magnitudes."""
+    return distributions(COARSE_CENTRES, bells=1, widths=(2.0,)).binned(magnitude_edges())
+
+
+@functools.cache
+def ends_by_magnitude(trim: float) -> tuple[Indices, Indices]:
+    """First and last bin between the tails of every distribution of the coarse grid."""
+    return between_tails(binned_by_magnitude().shapes, trim)
+
+
+def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]:
+    """First and last bin outside of tails of this probability."""
+    first = np.argmax(np.cumsum(probabilities, axis=1) > trim, axis=1)
+    back = np.argmax(np.cumsum(probabilities[:, ::-1], axis=1) > trim, axis=1)
+    return first, probabilities.shape[1] - 1 - back
+
+
+@functools.cache
+def fine_distributions() -> tuple[Distributions, BinProbabilities]:
+    """Return the fine grid, whose neighbours have nearly equal counts, and its probabilities."""
+    found = distributions(FINE_CENTRES, bells=4, widths=LOG2_WIDTHS)
+    return found, found.binned(magnitude_edges())
+
+
+def magnitude_edges() -> Array:
+    """Inner edges of the magnitudes: negative ones from large to small, positive ones back."""
+    edges = 4.0 ** (np.arange(SIDE) - STEPS)
+    return np.concatenate([-edges[::-1], edges])
+
+
+MODEL_ERROR = 0.01  # error of bin probabilities, as a share of the rows: no candidate is exact
+EM_ITERATIONS, MAX_COLUMNS = 6, 64  # of the empirical Bayes fit
+COLUMNS_PER_CHUNK = 256  # bounds the memory for a number per column and distribution
+PRIOR_STRENGTH = 5.0  # pseudo-columns
+
+
+def log_likelihood(counts: Array, std: Array, n_rows: int, shapes: Array) -> Array:
+    """Return that of each column (row) by distribution (column), up to a constant per row."""
+    variance = std[:, None] ** 2 + (MODEL_ERROR * n_rows) ** 2
+    fit = counts @ shapes.T
+    fit -= n_rows / 2 * np.einsum("ij,ij->i", shapes, shapes)
+    fit *= n_rows / variance
+    return np.asarray(fit)
+
+
+def _common_prior(likelihood: Array, binned: BinProbabilities) -> tuple[Array, Array]:
+    """Return empirical Bayes priors: one for each column, and one for columns that were not used.
+
+    Columns share the frequencies of families and of locations, each on its own, as there are too
+    many distributions to count them one by one. The prior of a column leaves the column itself out,
+    so that its own counts are not used twice.
+    """
+    # The prior of a distribution is a factor of its family times one of its location. So of the
+    # likelihoods, sums over the cells of the table of families and locations suffice.
+    table, of_cells = (-1, *binned.table), binned.of_cells
+    known = (binned.prior @ of_cells).reshape(binned.table)
+    known_families, known_locations = (
+        PRIOR_STRENGTH * known.sum(axis=1),
+        PRIOR_STRENGTH * known.sum(axis=0),
+    )
+    cells = np.ascontiguousarray(likelihood @ of_cells).reshape(table)
+    posterior = ((likelihood * binned.prior) @ of_cells).reshape(table)
+    posterior /= posterior.sum(axis=(1, 2), keepdims=True)
+    of_families, of_locations = posterior.sum(axis=2), posterior.sum(axis=1)
+
+    def own_factors() -> tuple[Array, Array]:
+        from_others = np.maximum(of_families.sum(axis=0) - of_families, 0.0)
+        location_from_others = np.maximum(of_locations.sum(axis=0) - of_locations, 0.0)
+        return _factors(
+            binned, known_families + from_others, known_locations + location_from_others
+        )
+
+    for _ in range(EM_ITERATIONS - 1):
+        family, location = own_factors()
+        of_families = family * np.matmul(cells, location[:, :, None])[:, :, 0]
+        of_locations = location * np.matmul(family[:, None, :], cells)[:, 0, :]
+        whole = of_families.sum(axis=1, keepdims=True)
+        of_families, of_locations = of_families / whole, of_locations / whole
+    of_all = known_families + of_families.sum(axis=0), known_locations + of_locations.sum(axis=0)
+    others = _factors(binned, of_all[0][None], of_all[1][None])
+    return _product(binned, *own_factors()), _product(binned, *others)
+
+
+def _factors(
+    binned: BinProbabilities, of_families: Array, of_locations: Array
+) -> tuple[Array, Array]:
+    """Factors of a prior: of each family, and of each location.
+
+    A distribution is as probable as its family, and as its location among those of the family.
+    """
+    same_family = of_locations @ binned.n_in_cells.T
+    return of_families / of_families.sum(axis=1, keepdims=True) / same_family, of_locations
+
+
+def _product(binned: BinProbabilities, family: Array, location: Array) -> Array:
+    """Prior of every distribution from the factors of families and locations."""
+    prior = np.take(location, binned.locations, axis=1)
+    prior *= np.take(family, binned.families, axis=1)
+    return np.asarray(prior)
+
+
+def posteriors_of(
+    fit: Callable[[slice | Indices], Array], n_columns: int, binned: BinProbabilities, pooled: bool
+) -> Iterator[tuple[slice, Array]]:
+    """Yield columns of the data and the posterior of every distribution, chunk by chunk.
+
+    ``fit`` returns the log likelihood of columns, which is overwritten.
+    """
+    parts = [slice(i, i + COLUMNS_PER_CHUNK) for i in range(0, n_columns, COLUMNS_PER_CHUNK)]
+
+    def likelihood(columns: slice | Indices) -> Array:
+        found = fit(columns)
+        found -= found.max(axis=1, keepdims=True)
+        return np.asarray(np.exp(found, out=found))
+
+    few = likelihood(parts[0]) if len(parts) == 1 else None
+    used, prior = np.arange(0), binned.prior[None]
+    if pooled and n_columns > 1:
+        used = np.arange(0, n_columns, -(-n_columns // MAX_COLUMNS))
+        among = likelihood(used) if few is None else few[used]
+        own, prior = _common_prior(among, binned)
+        among *= own
+    for columns in parts:
+        found = likelihood(columns) if few is None else few
+        if len(used) < n_columns:
+            found *= prior
+        here = (used >= columns.start) & (used < columns.stop)
+        if here.any():
+            found[used[here] - columns.start] = among[here]
+        found /= found.sum(axis=1, keepdims=True)
+        yield columns, found
+
+
+def median_end(posterior: Array, ends: Indices) -> Indices:
+    """Median over the posterior of the bin in which a distribution ends."""
+    reached = np.cumsum(posterior @ indicators(ends, int(ends.max()) + 1), axis=1)
+    return np.asarray(np.argmax(reached >= 0.5, axis=1))

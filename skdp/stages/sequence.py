@@ -1,0 +1,132 @@
+"""The sequence of stages of a fit: which there are, which of them apply, and their shares."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from skdp._numbers import is_real, require
+from skdp.objective import Problem
+from skdp.oracle import Public, Scaling, SolverStage, Stage
+from skdp.oracle.session import inside
+from skdp.solvers import Solver
+from skdp.stages.base import OptionalStage, StageParameters
+from skdp.stages.column_bounds import DeclaredBounds, declared_bounds, declared_columns
+from skdp.stages.correction import Correction
+from skdp.stages.inference.stage import InferenceStage
+from skdp.stages.recalibration import Recalibration
+from skdp.stages.scaling.shares import whole_budget
+from skdp.stages.scaling.stage import ScalingStage, note_on_bounds
+from skdp.stages.scaling.widening import Widening
+
+CHOICES = ("auto", "private", "none")  # values of the parameters scaling and calibration
+INFERENCES = ("none", "coefficients")  # values of the parameter inference
+PLACES = ("before", "checkpoint", "after")  # of optional stages
+
+# All optional stages, in the order of their run. The solver stands after those "before" it, and
+# checkpoints run inside of it.
+STAGES: tuple[type[OptionalStage], ...] = (
+    ScalingStage,
+    Widening,
+    Correction,
+    Recalibration,
+    InferenceStage,
+)
+
+
+class Sequence(NamedTuple):
+    """The stages of a fit in the order of their run.
+
+    Attributes
+    ----------
+    stages : tuple of Stage
+        The solver's stage among them.
+    solver : Solver
+        Resolved: without "auto".
+    left_out : mapping
+        What each stage that does not apply needs and the fit does not have, by name of the class.
+    """
+
+    stages: tuple[Stage, ...]
+    solver: Solver
+    left_out: Mapping[str, str]
+
+
+def stages_of(
+    parameters: StageParameters, public: Public, problem: Problem, solver: Solver
+) -> Sequence:
+    """Return the stages that apply to a fit, and its solver with values in place of "auto".
+
+    Each stage gets the public facts that the stages outside of it leave, their budget included:
+    first those before the solver, then those after it from the last one inwards, then checkpoints.
+
+    Raises
+    ------
+    ValueError
+        If a parameter demands a stage that does not apply. Nothing was released.
+    """
+    parameters = replace(parameters, adaptive=solver.adaptive, has_checkpoint=solver.has_checkpoint)
+    at = {place: [kind for kind in STAGES if kind.place == place] for place in PLACES}
+    left_out = {}
+    for kind in (*at["before"], *reversed(at["after"]), *at["checkpoint"]):
+        reason = kind.applies(public, problem, parameters)
+        if reason is None:
+            stage = kind.of(public, problem, parameters)
+            parameters = replace(parameters, chosen=(*parameters.chosen, stage))
+            public = public if stage.place == "checkpoint" else inside(stage, public)
+            continue
+        demanded = kind.demanded(public, problem, parameters)
+        if demanded is not None:
+            who = parameters.who
+            raise ValueError(f"{who}: {demanded} needs {reason}. Nothing was released.")
+        left_out[kind.__name__] = reason
+    chosen = {place: [one for one in parameters.chosen if one.place == place] for place in PLACES}
+    solver = solver.resolve(public, problem)
+    inner = SolverStage(solver, tuple(chosen["checkpoint"]))
+    return Sequence((*chosen["before"], inner, *reversed(chosen["after"])), solver, left_out)
+
+
+def _require_one_of(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    allowed = f"be one of {', '.join(map(repr, choices))}"
+    require(name, value, allowed, isinstance(value, str) and value in choices)
+
+
+def check_stages(
+    scaling: Any, bounds: Any, data_norm: Any, constraint: Any, calibration: Any
+) -> None:
+    """Raise ValueError unless the parameters of the stages are in order and agree."""
+    for name, value in (("scaling", scaling), ("calibration", calibration)):
+        _require_one_of(name, value, CHOICES)
+    if bounds is not None:
+        declared_bounds(bounds)
+    demand = "scaling='private'" if scaling == "private" else "bounds"
+    if scaling == "private" or bounds is not None:
+        if scaling == "none":
+            raise ValueError("bounds are for scaling, and scaling='none' was set.")
+        if data_norm is not None:
+            raise ValueError(
+                f"{demand} standardises columns, and data_norm bounds rows as they are given; set "
+                "one of the two."
+            )
+        if constraint is not None:
+            raise ValueError(
+                f"{demand} standardises columns, and a constraint bounds coefficients of columns "
+                "as they are given; set one of the two."
+            )
+
+
+def check_inference(inference: Any, share: Any) -> None:
+    """Raise ValueError unless the parameters of the inference are in order."""
+    _require_one_of("inference", inference, INFERENCES)
+    require("inference_share", share, "be a number in (0, 1)", is_real(share) and 0 < share < 1)
+
+
+def scaling_alone(public: Public, bounds: DeclaredBounds | None) -> ScalingStage:
+    """Return the stage that spends the whole budget on the columns, or none if they are known."""
+    centred = not public.sparse
+    columns = declared_columns(bounds, public.n_features, centred, public.sparse)
+    if columns is None:
+        return ScalingStage(whole_budget(public), (centred, centred), standardises=False)
+    shares_of_none = whole_budget(public, known=True)
+    return ScalingStage(
+        shares_of_none, known=Scaling(columns), standardises=False, note=note_on_bounds(bounds)
+    )
