@@ -9,14 +9,14 @@ import pytest
 import structure
 
 LIMITS = {
-    "files": 210,
-    "code lines": 23_900,
-    "uses of Any": 1_108,
-    "numeric constants": 366,
+    "files": 212,
+    "code lines": 24_300,
+    "uses of Any": 780,
+    "numeric constants": 352,
     "imports, % of code": 9.5,
-    "longest internal parameter list": 29,
+    "longest internal parameter list": 13,
 }
-MOST_CLASSES, MOST_FILES, MOST_FRAMES = 16, 60, 21
+MOST_CLASSES, MOST_FILES, MOST_FRAMES = 11, 61, 19
 
 
 @pytest.fixture(scope="module")

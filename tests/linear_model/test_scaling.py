@@ -95,10 +95,10 @@ def test_declared_bounds_are_free(raw):
         ({"scaling": "robust"}, "scaling must be one of 'auto', 'private', 'none'"),
         ({"scaling": "private", "data_norm": 1.0}, "set one of the two"),
         ({"scaling": "private", "constraint": "l2_ball"}, "set one of the two"),
-        ({"scaling": "none", "bounds": (0, 1)}, "scaling='none' was asked for"),
+        ({"scaling": "none", "bounds": (0, 1)}, "scaling='none' was set"),
         ({"bounds": (1, 0)}, "low < high"),
         ({"bounds": 3}, "bounds must be None, or finite numbers"),
-        ({"bounds": (0, [1.0, 2.0])}, "2 ends were given for 5 columns"),
+        ({"bounds": (0, [1.0, 2.0])}, "2 .* for 5 columns"),
     ],
 )
 def test_refusals(regression, parameters, message):
