@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import logging
 import tempfile
@@ -67,11 +68,13 @@ def around_fit(patch, before=None, after=None):
     """Seed a bug around the one path of all fits."""
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, *given, **checks):
+    def fit(self, given, *start):
+        X, y = given.X, given.y
         rows = np.clip(np.asarray(X.toarray() if hasattr(X, "toarray") else X), -1e9, 1e9)
         if before is not None:
-            X = before(self, X, rows, y) if before(self, X, rows, y) is not None else X
-        original(self, X, y, *given, **checks)
+            changed = before(self, X, rows, y)
+            given = given if changed is None else dataclasses.replace(given, X=changed)
+        original(self, given, *start)
         if after is not None:
             after(self, rows, y)
         return self

@@ -126,7 +126,7 @@ REFUSED = {
     ),
     "bounds turned": (fit(lambda: LOGISTIC(bounds=(1, 0))), "bounds", "low < high", "(1, 0)"),
     "bounds for more": (
-        fit(lambda: LOGISTIC(bounds=[(0, 1)] * 3)), "bounds", "3 ends", "2 columns", "a dict",
+        fit(lambda: LOGISTIC(bounds=[(0, 1)] * 3)), "bounds", "3 bounds", "2 columns", "a dict",
     ),
     "bounds of no frame": (
         fit(lambda: LOGISTIC(bounds={"age": (0, 1)})), "bounds", "no data frame", "{0:",

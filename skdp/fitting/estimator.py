@@ -30,6 +30,8 @@ from skdp.fitting.callbacks import (
 from skdp.fitting.noise_warning import warn_about_noise
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.refusals import refuse_tables, without_cells, without_sizes
+from skdp.fitting.rows import Reading, Rows
+from skdp.fitting.units import Targets
 from skdp.oracle import (
     NoiseSource,
     Solution,
@@ -131,7 +133,57 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""
         clone(self)._read("X", X)
 
-    # ------------------------------------------------------------------ charge and run
+    # ------------------------------------------------------------------ the path of a fit
+
+    def _fit(self, rows: Rows, *start: Any) -> Self:
+        """Check, prepare, charge and run a fit on rows of any kind, and keep its results.
+
+        Parameters
+        ----------
+        rows : Rows
+        *start
+            Where a solver starts, for those estimators that have one.
+        """
+        # 1. All that can be refused without rows; then the rows themselves.
+        self._check_parameters()
+        reading = rows.read(self)
+        # 2. Public facts, the problem, the stages, and their plan.
+        prepared = self._prepare_for(reading, *start)
+        self._warn_before(prepared)
+
+        # 3. Charge the budgets that this fit shares, and run on the rows, once.
+        def make_source(spread: Map) -> Source:
+            source = reading.make_source(prepared.public, spread)
+            source.reserve(transformed=len(prepared.stages) > 1)
+            return source
+
+        assumptions, part, data = self._assumptions(prepared), reading.part, reading.data
+        solution, statement = self._carry_out(prepared, assumptions, make_source, part, data)
+        # 4. Keep the answers; rows, oracle and generators end here.
+        self._keep(solution, prepared, reading.targets, statement)
+        reading.keep_columns(self)
+        return self
+
+    def _check_parameters(self) -> Any:
+        """Raise ValueError for parameters that are out of range or do not agree."""
+        raise NotImplementedError
+
+    def _prepare_for(self, reading: Reading, *start: Any) -> Prepared:
+        """Return all that is settled about a fit to rows with these public facts."""
+        raise NotImplementedError
+
+    def _warn_before(self, prepared: Prepared) -> None:
+        """Warn about a fit, from public facts, before it is charged."""
+
+    def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
+        """Return the sentences of the statement on what is assumed."""
+        raise NotImplementedError
+
+    def _keep(
+        self, solution: Solution, prepared: Prepared, targets: Targets, statement: PrivacyStatement
+    ) -> None:
+        """Store the results of a fit."""
+        raise NotImplementedError
 
     @with_callbacks
     def _carry_out(

@@ -265,8 +265,10 @@ def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
     return text, False
 
 
-def warn_about_inference(who: str, prepared: Prepared) -> None:
+def warn_about_inference(who: str, prepared: Prepared, stacklevel: int = 4) -> None:
     """Warn if no coefficient is likely to be determined, from public facts alone."""
     expected = inference_expectation(prepared)
     if expected is not None and not expected[1]:
-        warnings.warn(f"{who}: {expected[0]} No budget has been spent.", NoiseWarning, stacklevel=4)
+        warnings.warn(
+            f"{who}: {expected[0]} No budget has been spent.", NoiseWarning, stacklevel=stacklevel
+        )

@@ -171,8 +171,8 @@ def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> No
         )
 
 
-def warn_about_label_set(who: str, reads_labels: bool, epsilon: float) -> None:
-    """Warn that the set of labels comes from the rows; the line named is three callers up.
+def warn_about_label_set(who: str, reads_labels: bool, epsilon: float, stacklevel: int = 4) -> None:
+    """Warn that the set of labels comes from the rows, at the line so many callers up.
 
     With an infinite epsilon there is no guarantee to weaken, and `warn_about_budget` says so.
     """
@@ -182,7 +182,7 @@ def warn_about_label_set(who: str, reads_labels: bool, epsilon: float) -> None:
             "that one record alone has gives that record away. Declare the labels that are "
             "possible, without looking at y, by classes=[...].",
             PrivacyWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
 

@@ -8,17 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse as scipy_sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import Array, is_real, listed, require, shown
+from skdp._numbers import Array, listed, require, shown
 from skdp.accounting import LABEL, Adjacency, PrivacyStatement
-from skdp.fitting import parts
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
-from skdp.fitting.between_fits import FitData, numeric_targets
 from skdp.fitting.estimator import PrivateEstimator
-from skdp.fitting.grouping import GroupLabels, rows_in_memory
 from skdp.fitting.noise_warning import (
     expectations,
     inference_expectation,
@@ -37,30 +33,18 @@ from skdp.fitting.parameters import (
     require_start,
     warn_about_label_set,
 )
-from skdp.fitting.partitions import CheckTask, as_partitions, labels_in, summaries
 from skdp.fitting.preparation import Prepared, planned_once
-from skdp.fitting.refusals import without_row_counts, without_sizes
-from skdp.fitting.streaming import BlockReader
+from skdp.fitting.rows import Blocks, Reading
 from skdp.fitting.units import (
     Targets,
-    checked_targets,
     in_raw_units,
-    joint_weights,
     scaled_scores,
     starting_point,
 )
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import Public, Solution, make_plan
-from skdp.oracle.sources.base import IN_MEMORY, PARTITIONED, STREAMED
-from skdp.oracle.sources.memory import Map, MemorySource
-from skdp.oracle.sources.partitioned import (
-    PartitionedSource,
-    Partitions,
-    SumTask,
-    require_few_partitions,
-)
-from skdp.oracle.sources.stream import StreamSource
+from skdp.oracle.sources.base import IN_MEMORY, PARTITIONED
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.auto import automatic_solver
 from skdp.stages.base import StageParameters
@@ -171,123 +155,28 @@ class DPLinearModel(PrivateEstimator):
 
     # ------------------------------------------------------------------ the path
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None,
-        coef_init: Any,
-        intercept_init: Any,
-        groups: Any,
-    ) -> Self:
-        # 1. Everything that can be refused without rows.
+    def _prepare_for(
+        self, reading: Reading, coef_init: Any = None, intercept_init: Any = None
+    ) -> Prepared:
+        outputs = reading.targets.n_outputs
+        return self._prepare(
+            reading.n_records,
+            reading.n_features,
+            outputs,
+            reading.is_sparse,
+            reading.weighted,
+            reading.provides,
+            names=reading.names,
+            start=self._start(coef_init, intercept_init, reading.n_features, outputs),
+            grouped=reading.grouped,
+        )
+
+    def _warn_before(self, prepared: Prepared) -> None:
         who = type(self).__name__
-        self._check_parameters()
-        partitions = as_partitions(who, X, y)
-        if partitions is not None:
-            if groups is not None:
-                raise ValueError(
-                    f"{who}: {type(X).__name__} takes no groups: rows come in partitions, each is "
-                    "summed where it is, and rows of one group may lie in several of them. Fit on "
-                    "arrays in memory, or by fit_blocks(n_groups=...), whose blocks hold whole "
-                    "groups. Nothing was released."
-                )
-            warn_about_label_set(who, self._reads_label_set, self.epsilon)
-            return self._fit_partitions(partitions, sample_weight, coef_init, intercept_init)
-        part = parts.part_of(X, y, sample_weight, groups, unit=parts.unit_of(groups))
-        # 2. Validate the rows.
-        grouped = None
-        if groups is not None:
-            weighing = None if is_real(sample_weight) else sample_weight
-            grouped = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
-        with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
-            X, y = self._read_rows(X, y)
-            targets = checked_targets(self, y, X.dtype)
-            weights = joint_weights(who, sample_weight, targets.weights, X)
-        # 3. Public facts, the problem, the solver and the stages around it; then the plan.
-        is_sparse = scipy_sparse.issparse(X)
-        n_records, n_features = X.shape
-        if grouped is not None:
-            n_records = grouped.n_groups
-        start = self._start(coef_init, intercept_init, n_features, targets.n_outputs)
-        prepared = self._prepare(
-            n_records,
-            n_features,
-            targets.n_outputs,
-            is_sparse,
-            weights is not None,
-            names=list(getattr(self, "feature_names_in_", ())),
-            start=start,
-            grouped=grouped is not None,
-        )
-        public = prepared.public
-        warn_about_inference(type(self).__name__, prepared)
-        warn_about_label_set(who, self._reads_label_set, self.epsilon)
-
-        # 4. Charge the budgets that this fit shares, and run on the rows, once.
-        def rows(spread: Map) -> MemorySource:
-            constant = public.intercept_size * public.has_intercept
-            bound = public.row_bound
-            codes = None if grouped is None else grouped.codes
-            source = rows_in_memory(X, targets.values, weights, bound, constant, spread, codes)
-            source.reserve(transformed=len(prepared.stages) > 1)
-            return source
-
-        seen, count = numeric_targets(y, targets.values), None if part else n_records
-        data = FitData(X, seen, public.labels_alone, count, sample_weight)
-        assumptions = self._assumptions(prepared)
-        solution, statement = self._carry_out(prepared, assumptions, rows, part, data)
-        # 5. Keep the answer; rows, oracle and generators end here.
-        self._keep(solution, prepared, targets, statement)
-        return self
-
-    def _fit_partitions(
-        self,
-        partitions: Partitions,
-        sample_weight: Any,
-        coef_init: Any,
-        intercept_init: Any,
-    ) -> Self:
-        """Fit on rows that stay where they are: in files, or in other processes."""
-        who = type(self).__name__
-        if sample_weight is not None:
-            raise ValueError(f"{who}: rows in partitions take no sample_weight; use class_weight.")
-        # 1. A first pass checks the rows, as a fit in memory does.
-        twin = self._twin().set_params(budget=None, random_state=None, noise_source="system")
-        sizes, seen = summaries(who, partitions, CheckTask(twin, self._reads_label_set))
-        like = seen[0]
-        if self._reads_label_set:
-            twin.classes = labels_in(who, seen)
-            twin._check_parameters()
-        declared = replace(twin._declared_targets(like.n_outputs), is_column=like.is_column)
-        # 2. The rest is that of any fit.
-        require_few_partitions(len(seen))
-        prepared = self._prepare(
-            sum(sizes),
-            like.n_features,
-            declared.n_outputs,
-            like.is_sparse,
-            declared.weights is not None,
-            PARTITIONED,
-            names=like.names,
-            start=self._start(coef_init, intercept_init, like.n_features, declared.n_outputs),
-        )
-        public = prepared.public
-        read = BlockReader(twin, public, declared)
-        task = SumTask(read, public.row_bound, public.intercept_size * public.has_intercept)
-        solution, statement = self._carry_out(
-            prepared,
-            self._assumptions(prepared),
-            lambda spread: PartitionedSource(partitions, sizes, task, spread),
-            parts.part_of(),
-        )
-        self._keep(solution, prepared, declared, statement)
-        self.n_features_in_ = like.n_features
-        if like.names is not None:
-            self.feature_names_in_ = np.array(like.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
-            del self.feature_names_in_
-        return self
+        warn_about_inference(who, prepared, stacklevel=5)
+        if prepared.public.streamed:
+            warn_about_units(who, self.scaling, self.data_norm, prepared.problem)
+        warn_about_label_set(who, self._reads_label_set, self.epsilon, stacklevel=5)
 
     def fit_blocks(
         self,
@@ -369,40 +258,14 @@ class DPLinearModel(PrivateEstimator):
         >>> model.fit_blocks(blocks(), n_samples=20000, n_features=3).coef_.round(1).tolist()
         [1.0, -1.0, 0.5]
         """
-        who = type(self).__name__
-        self._check_parameters()
         if self.scaling == "private" or self.bounds is not None:
             raise ValueError(
-                f"{who}: fit_blocks takes columns as they are; got scaling={self.scaling!r}, "
-                f"bounds={shown(self.bounds)}. Scale the blocks by public figures, or declare "
-                "data_norm. Nothing was released."
+                f"{type(self).__name__}: fit_blocks takes columns as they are; got "
+                f"scaling={self.scaling!r}, bounds={shown(self.bounds)}. Scale the blocks by "
+                "public figures, or declare data_norm. Nothing was released."
             )
-        n_records = planned_records(n_samples, n_groups, "fit_blocks")
-        check_counts("fit_blocks", n_features=n_features, n_outputs=n_outputs)
-        declared = self._declared_targets(n_outputs)
-        weighted = declared.weights is not None
-        shape = n_records, n_features, declared.n_outputs, bool(sparse), weighted
-        start = self._start(coef_init, intercept_init, n_features, declared.n_outputs)
-        prepared = self._prepare(*shape, STREAMED, start=start, grouped=n_groups is not None)
-        public = prepared.public
-        warn_about_units(who, self.scaling, self.data_norm, prepared.problem)
-        reader = BlockReader(self._twin(), public, declared)
-
-        def rows(spread: Map) -> StreamSource:
-            constant = public.intercept_size * public.has_intercept
-
-            def arrived(X: Any, values: Any, weights: Any, groups: Any) -> MemorySource:
-                return rows_in_memory(X, values, weights, public.row_bound, constant, map, groups)
-
-            return StreamSource(reader.arrivals(blocks), n_records, arrived, reader.nothing())
-
-        assumptions = self._assumptions(prepared)
-        solution, statement = self._carry_out(prepared, assumptions, rows, parts.part_of())
-        self._keep(solution, prepared, declared, statement)
-        self.n_features_in_ = int(n_features)
-        if hasattr(self, "feature_names_in_"):  # of an earlier fit
-            del self.feature_names_in_
-        return self
+        rows = Blocks(blocks, n_features, n_outputs, n_samples, n_groups, sparse)
+        return self._fit(rows, coef_init, intercept_init)
 
     def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any:
         """Validate X and y, by the kind of targets that the loss takes."""
@@ -410,8 +273,8 @@ class DPLinearModel(PrivateEstimator):
             checks |= {"multi_output": True, "y_numeric": True}
         return self._read("X or y", X, y, **checks)
 
-    def _twin(self) -> Self:
-        """Return an estimator with the same parameters, on which arriving blocks are checked."""
+    def _reader(self) -> Self:
+        """Return an estimator with the same parameters, on which arriving rows are checked."""
         return type(self)(**self.get_params(deep=False))
 
     def _keep(

@@ -19,6 +19,7 @@ from skdp.fitting.labels import encode, sorted_labels, weights_by_label
 from skdp.fitting.parameters import check_l1_ratio
 from skdp.fitting.partitions import on_partitions
 from skdp.fitting.refusals import public_refusal
+from skdp.fitting.rows import rows_of
 from skdp.fitting.units import Targets
 from skdp.linear_model import inference
 from skdp.linear_model.base import DPLinearModel
@@ -180,7 +181,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
             Labels.
         {of_a_fit}
         """
-        return self._fit(X, y, sample_weight, coef_init, intercept_init, groups)
+        rows = rows_of(type(self).__name__, X, y, sample_weight, groups)
+        return self._fit(rows, coef_init, intercept_init)
 
     @documented
     def plan(

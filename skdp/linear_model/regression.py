@@ -12,6 +12,7 @@ from skdp.accounting import PrivacyStatement
 from skdp.fitting.parameters import check_strength
 from skdp.fitting.partitions import on_partitions
 from skdp.fitting.preparation import Prepared
+from skdp.fitting.rows import rows_of
 from skdp.fitting.units import Targets, range_of_targets
 from skdp.linear_model import inference
 from skdp.linear_model.base import DPLinearModel
@@ -43,7 +44,8 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
             Several targets are one release of a matrix: the budget is not split.
         {of_a_fit}
         """
-        return self._fit(X, y, sample_weight, coef_init, intercept_init, groups)
+        rows = rows_of(type(self).__name__, X, y, sample_weight, groups)
+        return self._fit(rows, coef_init, intercept_init)
 
     @on_partitions
     def predict(self, X: Any, return_std: bool = False) -> Any:

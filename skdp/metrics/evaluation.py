@@ -206,7 +206,7 @@ class PrivateScorer(PrivateEstimator):
             source.reserve(transformed=False)
             return source
 
-        assumptions = self._assumptions(prepared.public, question)
+        assumptions = self._score_assumptions(prepared.public, question)
         solution, statement = self._carry_out(prepared, assumptions, rows, part)
         self.privacy_ = statement
         self.scores_ = Scores(question.scores(dict(solution.found)), statement)
@@ -258,7 +258,7 @@ class PrivateScorer(PrivateEstimator):
         plan = make_plan(stages, public, problem, self.accountant)
         return Prepared(public, problem, stages, plan)
 
-    def _assumptions(self, public: Public, question: questions.Question) -> tuple[str, ...]:
+    def _score_assumptions(self, public: Public, question: questions.Question) -> tuple[str, ...]:
         return (
             *unit_assumptions(public.n_rows, public.unit, "a score"),
             "The model is public, or private by itself; it predicts every row by itself, whatever "

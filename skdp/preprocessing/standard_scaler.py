@@ -10,16 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
-from skdp.fitting import parts
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.estimator import PrivateEstimator
-from skdp.fitting.grouping import GroupLabels, rows_in_memory
 from skdp.fitting.parameters import check_counts, planned_records
 from skdp.fitting.preparation import Prepared
-from skdp.fitting.refusals import without_row_counts, without_sizes
+from skdp.fitting.rows import Arrays, Reading
+from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Columns, Public, make_plan
-from skdp.oracle.sources.memory import Map, MemorySource
+from skdp.oracle import Columns, Public, Solution, make_plan
 from skdp.stages.column_bounds import declared_bounds
 from skdp.stages.sequence import check_stages, scaling_alone
 
@@ -135,34 +133,28 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        self._check_parameters()
-        part = parts.part_of(X, groups, unit=parts.unit_of(groups))
-        grouped = None if groups is None else GroupLabels(type(self).__name__, groups, X=X)
-        who = type(self).__name__
-        with without_sizes(who, grouped is not None), without_row_counts(grouped is not None):
-            X = self._read("X", X, reset=True)
-        n_records, n_features = X.shape
-        if grouped is not None:
-            n_records = grouped.n_groups
-        names = list(getattr(self, "feature_names_in_", ()))
-        is_sparse = sparse.issparse(X)
-        prepared = self._prepare(n_records, n_features, is_sparse, names, grouped is not None)
+        return self._fit(Arrays(X, groups=groups))
 
-        def rows(spread: Map) -> MemorySource:
-            no_targets = np.zeros((X.shape[0], 1), dtype=X.dtype)
-            codes = None if grouped is None else grouped.codes
-            source = rows_in_memory(X, no_targets, None, None, 0.0, spread, codes)
-            source.reserve(transformed=False)
-            return source
+    def _read_rows(self, X: Any, y: Any) -> tuple[Any, AnyArray]:
+        X = self._read("X", X, reset=True)
+        return X, np.zeros((X.shape[0], 1), dtype=X.dtype)  # records have targets, if only zeros
 
-        solution, statement = self._carry_out(prepared, self._assumptions(prepared), rows, part)
+    def _read_targets(self, y: AnyArray, dtype: np.dtype[Any]) -> Targets:
+        return Targets(y, 1)
+
+    def _prepare_for(self, reading: Reading, *start: Any) -> Prepared:
+        shape = reading.n_records, reading.n_features, reading.is_sparse
+        return self._prepare(*shape, reading.names, reading.grouped)
+
+    def _keep(
+        self, solution: Solution, prepared: Prepared, targets: Targets, statement: PrivacyStatement
+    ) -> None:
         assert solution.scaling is not None
         assert solution.scaling.columns is not None
-        found = solution.scaling.columns
-        self.low_, self.high_ = found.low.copy(), found.high.copy()
-        self.mean_, self.scale_ = found.centre.copy(), found.size.copy()
+        columns = solution.scaling.columns
+        self.low_, self.high_ = columns.low.copy(), columns.high.copy()
+        self.mean_, self.scale_ = columns.centre.copy(), columns.size.copy()
         self.privacy_ = statement
-        return self
 
     def plan(
         self,

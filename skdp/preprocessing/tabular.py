@@ -162,7 +162,10 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 source.reserve(transformed=False)
                 return source
 
-            texts = (*self._assumptions(n_rows, len(columns)), *prepared.stages[0].assumptions())
+            texts = (
+                *self._table_assumptions(n_rows, len(columns)),
+                *prepared.stages[0].assumptions(),
+            )
             solution, self.privacy_ = self._carry_out(prepared, texts, rows, part)
             found = None if solution.scaling is None else solution.scaling.columns
             assert found is not None
@@ -175,7 +178,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 adjacency=str(Adjacency.parse(self.adjacency)),
                 accountant="none",
                 releases=(),
-                assumptions=self._assumptions(n_rows, len(columns)),
+                assumptions=self._table_assumptions(n_rows, len(columns)),
                 noise_source="system",
                 n_rows=n_rows,
             )
@@ -205,7 +208,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self._check_parameters()
         check_counts("plan", n_samples=n_samples, n_numbers=n_numbers)
         prepared = self._prepare(n_samples, n_numbers)
-        texts = (*self._assumptions(n_samples, n_numbers), *prepared.stages[0].assumptions())
+        texts = (*self._table_assumptions(n_samples, n_numbers), *prepared.stages[0].assumptions())
         return prepared.plan.statement(prepared.public, texts, self.noise_source)
 
     def transform(self, X: Any) -> Array:
@@ -378,7 +381,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             public, problem, stages, make_plan(stages, public, problem, self.accountant)
         )
 
-    def _assumptions(self, n_rows: int, n_features: int) -> tuple[str, ...]:
+    def _table_assumptions(self, n_rows: int, n_features: int) -> tuple[str, ...]:
         texts = [
             f"One record is one row; the number of rows, n = {n_rows}, is public.",
             f"The number of columns, {n_features}, their names and types are public.",

@@ -65,7 +65,7 @@ def declared_bounds(
     for part in (low, high):
         if n_features is not None and part.ndim == 1 and len(part) != n_features:
             raise ValueError(
-                f"bounds: {len(part)} numbers were given for {n_features} columns. {FORMS}"
+                f"bounds: {len(part)} bounds were given for {n_features} columns. {FORMS}"
             )
     return low, high
 

@@ -102,7 +102,7 @@ def test_a_worker_that_is_lost_costs_nothing_more(client):
 
             return super()._carry_out(prepared, assumptions, make, *part)
 
-        def _twin(self):
+        def _reader(self):
             return skdp.DPRidge(**self.get_params(deep=False))
 
     with skdp.PrivacyBudget(3.0, 1e-5, allow_seeded_noise=True) as budget:

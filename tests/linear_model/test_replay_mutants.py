@@ -58,8 +58,9 @@ def mutant_weights_after_clipping(monkeypatch):
 def mutant_private_attribute(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, *given, **checks):
-        original(self, X, y, *given, **checks)
+    def fit(self, rows, *start):
+        X = rows.X
+        original(self, rows, *start)
         self.solver_.notes = {"mean": np.clip(X, -1e9, 1e9).mean()}
         return self
 
@@ -69,10 +70,11 @@ def mutant_private_attribute(monkeypatch):
 def mutant_warning_about_the_rows(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, *given, **checks):
+    def fit(self, rows, *start):
+        X = rows.X
         if np.abs(X).max() > 1000:
             warnings.warn("X has outliers", UserWarning, stacklevel=2)
-        return original(self, X, y, *given, **checks)
+        return original(self, rows, *start)
 
     monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
 
@@ -103,10 +105,11 @@ def mutant_mean_over_private_count(monkeypatch):
 def mutant_step_size_from_the_rows(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, *given, **checks):
+    def fit(self, rows, *start):
+        X = rows.X
         self.max_iter = 12
         self.learning_rate = 1 / np.linalg.norm(np.where(np.abs(X) < 1e9, X, 1e9), 2) ** 2
-        return original(self, X, y, *given, **checks)
+        return original(self, rows, *start)
 
     monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
 
@@ -114,9 +117,10 @@ def mutant_step_size_from_the_rows(monkeypatch):
 def mutant_stopping_by_the_rows(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, *given, **checks):
+    def fit(self, rows, *start):
+        X = rows.X
         self.max_iter = 5 + int(np.abs(X).max() > 100)
-        return original(self, X, y, *given, **checks)
+        return original(self, rows, *start)
 
     monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
 
@@ -124,8 +128,9 @@ def mutant_stopping_by_the_rows(monkeypatch):
 def mutant_polished_without_noise(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, *given, **checks):
-        original(self, X, y, *given, **checks)
+    def fit(self, rows, *start):
+        X = rows.X
+        original(self, rows, *start)
         self.coef_ = self.coef_ + 1e-9 * np.clip(X, -1e9, 1e9).mean()
         return self
 
@@ -135,8 +140,9 @@ def mutant_polished_without_noise(monkeypatch):
 def mutant_centred_by_the_rows(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, *given, **checks):
-        original(self, X, y, *given, **checks)
+    def fit(self, rows, *start):
+        X = rows.X
+        original(self, rows, *start)
         self.intercept_ = self.intercept_ - np.clip(X, -1e9, 1e9).mean(axis=0) @ self.coef_.ravel()
         return self
 
@@ -153,8 +159,9 @@ def mutant_classes_from_the_rows(monkeypatch):
 def mutant_score_kept(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, y, *given, **checks):
-        original(self, X, y, *given, **checks)
+    def fit(self, rows, *start):
+        X = rows.X
+        original(self, rows, *start)
         self.loss_ = float(np.clip(X, -1e9, 1e9).sum())
         return self
 

@@ -13,6 +13,7 @@ import skdp
 from grouped import PAIRS, group_neighbours, grouped_data
 from replays import ASKED_BY, ESTIMATORS, in_turn, make_linear, make_logistic
 from skdp.accounting import Adjacency
+from skdp.fitting import grouping
 from skdp.linear_model import base
 from skdp.oracle.kernels import clipped_gradients as kernels
 from skdp.oracle.releases import gradients, samplers
@@ -154,13 +155,13 @@ def test_a_release_of_the_last_iterate(replay, rng, adjacency):
 
 def mutant_divided_by_the_number_of_rows(monkeypatch):
     """n is the number of rows, as it was without groups."""
-    original = base.GroupLabels.__init__
+    original = grouping.GroupLabels.__init__
 
     def made(self, *arguments, **arrays):
         original(self, *arguments, **arrays)
         self.n_groups = len(self.codes)
 
-    monkeypatch.setattr(base.GroupLabels, "__init__", made)
+    monkeypatch.setattr(grouping.GroupLabels, "__init__", made)
 
 
 def mutant_multiplied_before_clipping(monkeypatch):
@@ -192,8 +193,9 @@ def mutant_batches_of_rows(monkeypatch):
 def mutant_kept_number_of_rows(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, *arguments, **checks):
-        original(self, X, *arguments, **checks)
+    def fit(self, rows, *start):
+        X = rows.X
+        original(self, rows, *start)
         self.n_seen_ = X.shape[0]
         return self
 
@@ -203,10 +205,11 @@ def mutant_kept_number_of_rows(monkeypatch):
 def mutant_warning_of_many_rows(monkeypatch):
     original = base.DPLinearModel._fit
 
-    def fit(self, X, *arguments, **checks):
+    def fit(self, rows, *start):
+        X = rows.X
         if X.shape[0] > 80:
             warnings.warn("many rows", UserWarning, stacklevel=2)
-        return original(self, X, *arguments, **checks)
+        return original(self, rows, *start)
 
     monkeypatch.setattr(base.DPLinearModel, "_fit", fit)
 

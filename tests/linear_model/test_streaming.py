@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import skdp
 from skdp.accounting import DisjointPass
-from skdp.fitting.streaming import BlockReader
+from skdp.fitting.rows import BlockReader
 from skdp.oracle import compiled
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 from streams import SOLVERS, W, data, in_blocks, linear

@@ -9,7 +9,7 @@ from scipy import sparse
 import skdp
 from grouped import group_neighbours, grouped_data
 from skdp.accounting import Adjacency
-from skdp.fitting import streaming
+from skdp.fitting import rows as streaming
 from skdp.fitting.partitions import as_partitions
 from skdp.oracle.sources import stream
 from skdp.oracle.sources.groups import Groups

@@ -66,9 +66,9 @@ def check_runs_keep_to_their_price(monkeypatch, data):
         costs.append(GDPAccountant().mu(found.event, Adjacency.ZERO_OUT))
         return found
 
-    def fitted(self, X, *arguments, **checks):
-        rows["fit"].append(X[:, 4])
-        return fit(self, X, *arguments, **checks)
+    def fitted(self, given, *start):
+        rows["fit"].append(given.X[:, 4])
+        return fit(self, given, *start)
 
     def scored(self, X, y):
         rows["score"].append(X[:, 4])

@@ -196,9 +196,9 @@ def check_sides(monkeypatch, run):
     X_of = {"fit": [], "score": []}
     fit, score = skdp.DPRidge._fit, PrivateScorer.fit
 
-    def fitted(self, X, *arguments, **checks):
-        X_of["fit"].append((X, arguments[4]))
-        return fit(self, X, *arguments, **checks)
+    def fitted(self, rows, *start):
+        X_of["fit"].append((rows.X, rows.groups))
+        return fit(self, rows, *start)
 
     def scored(self, X, y, sample_weight=None, *, groups=None):
         X_of["score"].append((X, groups))

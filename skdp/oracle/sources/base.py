@@ -64,6 +64,15 @@ class Source(ABC):
     def __reduce__(self) -> NoReturn:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
 
+    def reserve(self, transformed: bool) -> None:  # noqa: B027  most need none
+        """Claim the memory that passes over the rows need, while nothing has been charged.
+
+        Parameters
+        ----------
+        transformed : bool
+            Whether the rows are going to be standardised.
+        """
+
     def finish(self) -> None:  # noqa: B027  most have nothing to check
         """Raise ValueError if the rows were not as declared; called once a run is over."""
 

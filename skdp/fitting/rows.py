@@ -1,0 +1,337 @@
+"""Kinds of rows: how each is checked before a charge, and the source that the oracle gets of it.
+
+A kind answers `read`: it refuses rows that cannot be fitted, and returns a `Reading`, the public
+facts about them with a function that makes their source. The path of a fit is the same for all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse as scipy_sparse
+
+from skdp._numbers import AnyArray, Array, is_real
+from skdp.accounting import LABEL
+from skdp.fitting import parts
+from skdp.fitting.between_fits import FitData, numeric_targets
+from skdp.fitting.grouping import GroupLabels, rows_in_memory
+from skdp.fitting.parameters import check_counts, planned_records
+from skdp.fitting.partitions import CheckTask, as_partitions, labels_in, summaries
+from skdp.fitting.refusals import without_row_counts, without_sizes
+from skdp.fitting.units import Targets, checked_targets, joint_weights
+from skdp.oracle import Public
+from skdp.oracle.sources.base import IN_MEMORY, PARTITIONED, STREAMED, Source
+from skdp.oracle.sources.memory import Map, MemorySource
+from skdp.oracle.sources.partitioned import (
+    SPENT,
+    PartitionedSource,
+    Partitions,
+    SumTask,
+    require_few_partitions,
+)
+from skdp.oracle.sources.stream import Arrival, StreamSource
+
+SourceMaker = Callable[[Public, Map], Source]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Rows that were checked: what is public about them, and how the oracle gets them.
+
+    Attributes
+    ----------
+    n_records : int
+        Number of rows, or of groups.
+    n_features : int
+    targets : Targets
+        Of a stream or of partitions: two or so of the declared kind.
+    is_sparse, weighted, grouped : bool
+    make_source : callable
+        Returns the source, from the public facts of the fit and a ``map`` over threads.
+    provides : frozenset of str
+        What releases can rely on, as in `skdp.oracle.sources.base`.
+    names : sequence of str or None
+        Names of the columns, empty if they have none; None if they are not known.
+    part : tuple of (Partition, int)
+        The part of a random split that the rows are; () for all rows.
+    data : FitData or None
+        What budgets compare with earlier fits; None for rows that are not in memory.
+    is_checked_here : bool
+        Whether the estimator itself has validated X, so that it knows its columns.
+    """
+
+    n_records: int
+    n_features: int
+    targets: Targets
+    is_sparse: bool
+    weighted: bool
+    grouped: bool
+    make_source: SourceMaker
+    provides: frozenset[str] = IN_MEMORY
+    names: Sequence[str] | None = None
+    part: parts.Part = ()
+    data: FitData | None = None
+    is_checked_here: bool = True
+
+    def keep_columns(self, model: Any) -> None:
+        """Set ``n_features_in_`` and ``feature_names_in_`` where validation has not done it."""
+        if self.is_checked_here:
+            return
+        model.n_features_in_ = int(self.n_features)
+        vars(model).pop("feature_names_in_", None)  # of an earlier fit
+        if self.names is not None:
+            model.feature_names_in_ = np.array(self.names, dtype=object)
+
+
+class Rows(ABC):
+    """Rows of one kind."""
+
+    @abstractmethod
+    def read(self, model: Any) -> Reading:
+        """Check the rows as a fit of this estimator needs them.
+
+        Raises
+        ------
+        ValueError
+            If they are refused. Nothing is released or charged.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays(Rows):
+    """Rows in memory; with labels of groups, a group is the unit of privacy.
+
+    Attributes
+    ----------
+    X, y, sample_weight, groups
+        As `fit` gets them; y is None for an estimator without targets.
+    """
+
+    X: Any
+    y: Any = None
+    sample_weight: Any = None
+    groups: Any = None
+
+    def read(self, model: Any) -> Reading:
+        who, given = type(model).__name__, (self.X, self.y, self.sample_weight, self.groups)
+        part = parts.part_of(*given, unit=parts.unit_of(self.groups))
+        labels = None
+        if self.groups is not None:
+            weighing = None if is_real(self.sample_weight) else self.sample_weight
+            labels = GroupLabels(who, self.groups, X=self.X, y=self.y, sample_weight=weighing)
+        grouped = labels is not None
+        with without_sizes(who, grouped), without_row_counts(grouped):
+            X, y = model._read_rows(self.X, self.y)
+            targets = checked_targets(model, y, X.dtype)
+            weights = joint_weights(who, self.sample_weight, targets.weights, X)
+        n_records = X.shape[0] if labels is None else labels.n_groups
+        codes = None if labels is None else labels.codes
+
+        def make_source(public: Public, spread: Map) -> MemorySource:
+            constant = public.intercept_size * public.has_intercept
+            bound = public.row_bound
+            return rows_in_memory(X, targets.values, weights, bound, constant, spread, codes)
+
+        data = None
+        if self.y is not None:
+            seen, count = numeric_targets(y, targets.values), None if part else n_records
+            data = FitData(X, seen, model.adjacency == LABEL, count, self.sample_weight)
+        return Reading(
+            n_records=n_records,
+            n_features=X.shape[1],
+            targets=targets,
+            is_sparse=bool(scipy_sparse.issparse(X)),
+            weighted=weights is not None,
+            grouped=grouped,
+            make_source=make_source,
+            names=list(getattr(model, "feature_names_in_", ())),
+            part=part,
+            data=data,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedRows(Rows):
+    """Rows that stay where they are: in files, or in other processes."""
+
+    partitions: Partitions
+
+    def read(self, model: Any) -> Reading:
+        who, reader = type(model).__name__, model._reader()
+        reader.set_params(budget=None, random_state=None, noise_source="system")
+        # A first pass checks the rows, as a fit in memory does.
+        reads_labels = model._reads_label_set
+        sizes, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))
+        like = seen[0]
+        if reads_labels:
+            reader.classes = labels_in(who, seen)
+            reader._check_parameters()
+        declared = replace(reader._declared_targets(like.n_outputs), is_column=like.is_column)
+        require_few_partitions(len(seen))
+
+        def make_source(public: Public, spread: Map) -> PartitionedSource:
+            read = BlockReader(reader, public, declared)
+            task = SumTask(read, public.row_bound, public.intercept_size * public.has_intercept)
+            return PartitionedSource(self.partitions, sizes, task, spread)
+
+        return Reading(
+            n_records=sum(sizes),
+            n_features=like.n_features,
+            targets=declared,
+            is_sparse=like.is_sparse,
+            weighted=declared.weights is not None,
+            grouped=False,
+            make_source=make_source,
+            provides=PARTITIONED,
+            names=like.names,
+            is_checked_here=False,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks(Rows):
+    """Rows that arrive block by block and are read once; their shape is declared.
+
+    Attributes
+    ----------
+    blocks : iterable of (X, y), or of (X, y, groups)
+    n_features, n_outputs : int
+    n_samples, n_groups : int or None
+    is_sparse : bool
+    """
+
+    blocks: Iterable[tuple[Any, ...]]
+    n_features: int
+    n_outputs: int
+    n_samples: int | None
+    n_groups: int | None
+    is_sparse: bool
+
+    def read(self, model: Any) -> Reading:
+        n_records = planned_records(self.n_samples, self.n_groups, "fit_blocks")
+        check_counts("fit_blocks", n_features=self.n_features, n_outputs=self.n_outputs)
+        declared = model._declared_targets(self.n_outputs)
+        reader = model._reader()
+
+        def make_source(public: Public, spread: Map) -> StreamSource:
+            constant = public.intercept_size * public.has_intercept
+            read = BlockReader(reader, public, declared)
+
+            def arrived(X: Any, values: Any, weights: Any, groups: Any) -> MemorySource:
+                return rows_in_memory(X, values, weights, public.row_bound, constant, map, groups)
+
+            return StreamSource(read.arrivals(self.blocks), n_records, arrived, read.nothing())
+
+        return Reading(
+            n_records=n_records,
+            n_features=self.n_features,
+            targets=declared,
+            is_sparse=bool(self.is_sparse),
+            weighted=declared.weights is not None,
+            grouped=self.n_groups is not None,
+            make_source=make_source,
+            provides=STREAMED,
+            is_checked_here=False,
+        )
+
+
+def rows_of(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
+    """Return what `fit` was given as rows of their kind.
+
+    Raises
+    ------
+    ValueError
+        If rows in partitions come with weights or groups. Nothing is released or charged.
+    """
+    partitions = as_partitions(who, X, y)
+    if partitions is None:
+        return Arrays(X, y, sample_weight, groups)
+    if groups is not None:
+        raise ValueError(
+            f"{who}: {type(X).__name__} takes no groups: rows come in partitions, each is "
+            "summed where it is, and rows of one group may lie in several of them. Fit on "
+            "arrays in memory, or by fit_blocks(n_groups=...), whose blocks contain whole "
+            "groups. Nothing was released."
+        )
+    if sample_weight is not None:
+        raise ValueError(f"{who}: rows in partitions take no sample_weight; use class_weight.")
+    return PartitionedRows(partitions)
+
+
+# ---------------------------------------------------------------- blocks and partitions, read
+
+
+class ReadsRows(Protocol):
+    """The part of an estimator that a reader needs."""
+
+    def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any: ...
+
+    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets: ...
+
+
+class BlockReader:
+    """Validates blocks as they arrive.
+
+    Parameters
+    ----------
+    model : estimator
+        Blocks are checked on it; the names of their columns are not kept.
+    public : Public
+    declared : Targets
+        What targets were declared to be.
+    """
+
+    def __init__(self, model: ReadsRows, public: Public, declared: Targets) -> None:
+        self._model, self._public, self._declared = model, public, declared
+
+    def arrivals(self, blocks: Iterable[tuple[Any, ...]]) -> Iterator[Arrival]:
+        """Yield what arrives, validated."""
+        size = 3 if self._public.grouped else 2
+        for block in blocks:
+            # scikit-learn refuses to check arrays without rows.
+            is_tuple = isinstance(block, tuple) and len(block) == size
+            if not (is_tuple and np.shape(block[0])[:1] == (0,)):
+                yield self._validated(block)
+
+    def __call__(self, X: Any, y: Any) -> tuple[Any, AnyArray, Array | None]:
+        """Return one block of rows without groups, validated."""
+        return self._validated((X, y))[:3]
+
+    def nothing(self) -> Arrival:
+        """Return an arrival of no rows."""
+        shape = 0, self._public.n_features
+        X = scipy_sparse.csr_array(shape) if self._public.sparse else np.zeros(shape)
+        weights = None if self._declared.weights is None else np.zeros(0)
+        groups = np.zeros(0, dtype=np.int64) if self._public.grouped else None
+        return X, self._declared.values[:0], weights, groups
+
+    def _validated(self, block: tuple[Any, ...]) -> Arrival:
+        who, grouped = type(self._model).__name__, self._public.grouped
+        is_tuple = isinstance(block, tuple)
+        if not (is_tuple and len(block) == 2 + grouped):
+            form = "a triple (X, y, groups)" if grouped else "a pair (X, y)"
+            got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
+            raise ValueError(f"{who}: a block is {form}; got {got}. {SPENT}")
+        try:
+            groups = None
+            if grouped:
+                groups = GroupLabels(who, block[2], X=block[0], y=block[1]).codes
+            with without_row_counts(grouped):
+                X, y = self._model._read_rows(*block[:2], ensure_min_samples=0)
+                targets = checked_targets(self._model, y, X.dtype)
+        except (ValueError, TypeError) as refusal:
+            # Refusals are worded for a fit of rows in memory, which is not charged by then.
+            message = str(refusal).removesuffix("Nothing was released.").rstrip()
+            raise ValueError(f"{message} {SPENT}") from None
+        found = X.shape[1], targets.n_outputs, bool(scipy_sparse.issparse(X))
+        public = self._public
+        if found != (public.n_features, public.n_outputs, public.sparse):
+            raise ValueError(
+                f"{who}: blocks were declared to have (columns, outputs, sparse) = "
+                f"{(public.n_features, public.n_outputs, public.sparse)}; got {found}. {SPENT}"
+            )
+        return X, targets.values, targets.weights, groups
