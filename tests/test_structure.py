@@ -9,14 +9,14 @@ import pytest
 import structure
 
 LIMITS = {
-    "files": 212,
+    "files": 211,
     "code lines": 24_300,
-    "uses of Any": 780,
+    "uses of Any": 796,
     "numeric constants": 352,
     "imports, % of code": 9.5,
     "longest internal parameter list": 13,
 }
-MOST_CLASSES, MOST_FILES, MOST_FRAMES = 11, 61, 19
+MOST_CLASSES, MOST_FILES, MOST_FRAMES = 11, 60, 19
 
 
 @pytest.fixture(scope="module")

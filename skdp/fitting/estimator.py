@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
@@ -127,7 +128,9 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
             found = validate_data(
                 self, *arrays, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
             )
-        return (canonical(found[0]), found[1]) if len(arrays) > 1 else canonical(found)
+        X, *others = found if len(arrays) > 1 else (found,)
+        X = canonical(X) if sparse.issparse(X) else X
+        return (X, *others) if others else X
 
     def _check_rows(self, X: Any) -> None:
         """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""

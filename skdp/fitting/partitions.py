@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import AnyArray
 from skdp.fitting.labels import type_in_a_word
 from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells
+from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.partitioned import Failure, Partitions, answers, has_no_rows
@@ -161,13 +162,8 @@ class ParquetColumns:
 # ---------------------------------------------------------------- dask
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is a collection of dask's; dask is not imported for it."""
-    return hasattr(X, "__dask_graph__") and type(X).__module__.partition(".")[0].startswith("dask")
-
-
-def as_partitions(who: str, X: Any, y: Any) -> Partitions | None:
-    """Return rows in partitions; None if X is of another kind.
+def as_partitions(who: str, X: Any, y: Any) -> Partitions:
+    """Return partitions, or dask collections, as partitions.
 
     Raises
     ------
@@ -178,7 +174,7 @@ def as_partitions(who: str, X: Any, y: Any) -> Partitions | None:
         if y is not None:
             raise ValueError(f"{who}: {type(X).__name__} holds the targets, too; leave y out.")
         return X
-    return DaskPartitions(who, X, y) if is_dask(X) else None
+    return DaskPartitions(who, X, y)
 
 
 class DaskPartitions(Partitions):

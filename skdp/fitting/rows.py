@@ -22,6 +22,7 @@ from skdp.fitting.grouping import GroupLabels, rows_in_memory
 from skdp.fitting.parameters import check_counts, planned_records
 from skdp.fitting.partitions import CheckTask, as_partitions, labels_in, summaries
 from skdp.fitting.refusals import without_row_counts, without_sizes
+from skdp.fitting.tables import is_dask
 from skdp.fitting.units import Targets, checked_targets, joint_weights
 from skdp.oracle import Public
 from skdp.oracle.sources.base import IN_MEMORY, PARTITIONED, STREAMED, Source
@@ -247,8 +248,7 @@ def rows_of(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
     ValueError
         If rows in partitions come with weights or groups. Nothing is released or charged.
     """
-    partitions = as_partitions(who, X, y)
-    if partitions is None:
+    if not (isinstance(X, Partitions) or is_dask(X)):
         return Arrays(X, y, sample_weight, groups)
     if groups is not None:
         raise ValueError(
@@ -259,7 +259,7 @@ def rows_of(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
         )
     if sample_weight is not None:
         raise ValueError(f"{who}: rows in partitions take no sample_weight; use class_weight.")
-    return PartitionedRows(partitions)
+    return PartitionedRows(as_partitions(who, X, y))
 
 
 # ---------------------------------------------------------------- blocks and partitions, read

@@ -225,3 +225,8 @@ def are_labels(labels: Any) -> bool:
         return False
     found = list(labels)
     return len(found) >= 2 and len(set(found)) == len(found)
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of dask's; dask is not imported for it."""
+    return hasattr(X, "__dask_graph__") and type(X).__module__.partition(".")[0].startswith("dask")

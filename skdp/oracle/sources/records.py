@@ -76,7 +76,7 @@ class Records:
         base: Array | None = None,
     ) -> Self:
         """Return the records of rows, none of them longer than ``row_bound``; X is not copied."""
-        X = canonical(X)
+        X = canonical(X) if sparse.issparse(X) else X
         if columns is not None and sparse.issparse(X):
             base = base_of(columns.zeros, constant)
         norms = row_norms(X, columns, base)
