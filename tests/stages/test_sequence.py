@@ -1,0 +1,77 @@
+"""The sequence of stages: which apply, their order and shares, and why others are left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from skdp.accounting import Adjacency
+from skdp.objective import L1, L2, Logistic, Problem, SquaredError
+from skdp.oracle import Public
+from skdp.oracle.sources.base import IN_MEMORY
+from skdp.solvers import get_solver
+from skdp.stages.base import StageParameters
+from skdp.stages.sequence import STAGES, stages_of
+
+PUBLIC = Public(5000, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=5.0, provides=IN_MEMORY)
+RIDGE, LOGISTIC = Problem(SquaredError(), L2(0.1)), Problem(Logistic(), L2(0.1))
+AUTO = StageParameters("Model", scaling="auto", calibration="auto", is_default_solver=True)
+
+
+def sequence(parameters, problem=RIDGE, public=PUBLIC, solver="gd"):
+    return stages_of(parameters, public, problem, get_solver(solver))
+
+
+def names(found):
+    return [type(stage).__name__ for stage in found.stages]
+
+
+def test_every_stage_is_in_the_fit_or_left_out_for_a_reason():
+    found = sequence(AUTO)
+    assert names(found) == ["ScalingStage", "SolverStage", "Correction"]
+    assert [type(stage).__name__ for stage in found.stages[1].checkpoints] == ["Widening"]
+    assert found.left_out == {
+        "Recalibration": "a classification", "InferenceStage": "inference='coefficients'",
+    }  # fmt: skip
+    assert names(sequence(AUTO, LOGISTIC))[2:] == ["Recalibration"]
+    known = {kind.__name__ for kind in STAGES}
+    for problem in (RIDGE, LOGISTIC):
+        one = sequence(AUTO, problem, replace(PUBLIC, epsilon=float("inf")))
+        assert set(one.left_out) | {*names(one)} == known | {"SolverStage"}
+
+
+def test_the_solver_gets_the_product_of_what_the_others_leave(monkeypatch):
+    """Inference is outside of the correction; neither has a part of the share of scaling."""
+    seen, solver = [], type(get_solver("gd"))
+    original = solver.resolve
+
+    def resolve(self, public, problem):
+        seen.append(public.share)
+        return original(self, public, problem)
+
+    monkeypatch.setattr(solver, "resolve", resolve)
+    found = sequence(replace(AUTO, inference="coefficients", inference_share=0.25))
+    assert names(found) == ["ScalingStage", "SolverStage", "Correction", "InferenceStage"]
+    scaling, inner, correction, inference = found.stages
+    assert inner.checkpoints == ()
+    assert inference.share == 0.25
+    assert 0 < scaling.share < 1
+    left = (1 - scaling.share) * (1 - inference.share) * (1 - correction.share)
+    assert seen == [pytest.approx(left, rel=1e-12)]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem", "message"),
+    [
+        ({"inference": "coefficients"}, Problem(SquaredError(), L1(0.1)),
+         r"Model: inference='coefficients' needs no L1 penalty.*Nothing was released"),
+        ({"calibration": "private"}, Problem(SquaredError(), L1(0.1)),
+         r"Model: calibration='private' needs no L1 penalty.*Nothing was released"),
+        ({"scaling": "private", "accountant": "pure"}, RIDGE,
+         r"Model: scaling='private' needs Gaussian noise.*Declare bounds.*Nothing was released"),
+    ],
+)  # fmt: skip
+def test_a_stage_that_is_demanded_is_not_left_out(parameters, problem, message):
+    with pytest.raises(ValueError, match=message):
+        sequence(replace(AUTO, **parameters), problem)
