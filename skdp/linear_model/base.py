@@ -285,6 +285,8 @@ class DPLinearModel(PrivateEstimator):
         statement: PrivacyStatement,
     ) -> None:
         """Store what a fit found, in the user's units."""
+        for name in [one for one in vars(self) if one.endswith("_") and not one.endswith("_in_")]:
+            delattr(self, name)  # of an earlier fit
         public, n_features = prepared.public, prepared.public.n_features
         coef, intercept = solution.coef[:n_features], np.zeros(targets.n_outputs)
         if public.has_intercept:

@@ -19,18 +19,6 @@ from skdp.stages.inference.stage import DebiasedEstimate
 
 BLOCK_VALUES = 1 << 20  # values of rows that are made dense at once
 
-# Attributes of a fit with an inference; a fit without one has none of them.
-FITTED = (
-    "coef_debiased_",
-    "intercept_debiased_",
-    "coef_std_error_",
-    "intercept_std_error_",
-    "coef_covariance_",
-    "determined_",
-    "p_values_",
-    "inference_",
-)
-
 
 @dataclass(frozen=True, eq=False)
 class CoefficientInference:
@@ -275,9 +263,7 @@ def inference_of(model: FittedModel, request: str) -> CoefficientInference:
 
 
 def keep_inference(model: Any, solution: Solution, has_intercept: bool) -> None:
-    """Store the results of an inference in a model, and forget those of an earlier fit."""
-    for name in FITTED:
-        vars(model).pop(name, None)
+    """Store the results of an inference in a model."""
     estimate: DebiasedEstimate | None = solution.found.get("debiased")
     if estimate is None:
         return
