@@ -3,9 +3,6 @@
 Nothing here reads rows or draws random numbers.
 """
 
-from typing import TYPE_CHECKING
-
-from skdp._renamed import former_names
 from skdp.accounting import events
 from skdp.accounting.accountant import Accountant, UnknownCost, available_accountants
 from skdp.accounting.balls_and_bins import BallsAndBinsAccountant
@@ -61,6 +58,3 @@ __all__ = [
     "zcdp_rho",
 ]
 __all__ += events.__all__
-
-if not TYPE_CHECKING:  # type checkers report the old names as unknown
-    __getattr__ = former_names(__name__)

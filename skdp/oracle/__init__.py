@@ -1,8 +1,5 @@
 """The trust boundary: the only code that sees a row."""
 
-from typing import TYPE_CHECKING
-
-from skdp._renamed import former_names
 from skdp.oracle.ledger import BudgetError, Entry, PlanError
 from skdp.oracle.noise import NoiseSource, noise_source
 from skdp.oracle.oracle import Oracle
@@ -138,6 +135,3 @@ __all__ = [
     "smoothness",
     "unpack_gram",
 ]
-
-if not TYPE_CHECKING:  # type checkers report the old names as unknown
-    __getattr__ = former_names(__name__)
