@@ -52,11 +52,11 @@ def shown(value: object) -> str:
 
 def listed(names: Iterable[object], most: int = 10) -> str:
     """Return names as a message may list them: quoted, and not too many."""
-    found = [repr(name) for name in names]
-    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if found[most:] else "")
+    quoted = [repr(name) for name in names]
+    return ", ".join(quoted[:most]) + (f" and {len(quoted) - most} more" if quoted[most:] else "")
 
 
-def require(name: str, value: object, allowed: str, holds: bool) -> None:
-    """Raise ValueError, "<name> must <allowed>; got <value>.", unless ``holds``."""
-    if not holds:
+def require(name: str, value: object, allowed: str, is_valid: bool) -> None:
+    """Raise ValueError, "<name> must <allowed>; got <value>.", unless ``is_valid``."""
+    if not is_valid:
         raise ValueError(f"{name} must {allowed}; got {shown(value)}.")

@@ -1,4 +1,4 @@
-"""The demonstration behind ``python -m skdp``: private models beside their non-private twins."""
+"""The demonstration behind ``python -m skdp``: private models beside non-private references."""
 
 import argparse
 import csv
@@ -27,12 +27,12 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 SHOWN_EPSILON = 1.0  # of the model whose privacy statement is printed
 REPEATS, QUICK_REPEATS = 20, 2
 FIGURES = "data,measure,rows,columns,epsilon,splits,score,low,high,non_private,constant"
-TITLE = "Private linear models beside their non-private twins"
+TITLE = "Private linear models beside their non-private references"
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A data set, a private model of it, the non-private twin, and a constant prediction.
+    """A data set, a private model of it, a non-private reference, and a constant prediction.
 
     Attributes
     ----------
@@ -40,14 +40,14 @@ class Experiment:
         Name of the data, and of the score on held-out rows.
     load : callable () -> (X, y)
     private : callable (epsilon) -> estimator
-    twin, constant : callable () -> estimator
+    reference, constant : callable () -> estimator
     """
 
     data: str
     measure: str
     load: Callable[[], tuple[Any, Any]]
     private: Callable[[float], Any]
-    twin: Callable[[], Any]
+    reference: Callable[[], Any]
     constant: Callable[[], Any]
 
 
@@ -58,7 +58,7 @@ class Result:
     experiment: Experiment
     epsilon: float
     scores: list[float] = field(default_factory=list)
-    twin_scores: list[float] = field(default_factory=list)
+    reference_scores: list[float] = field(default_factory=list)
     constant_scores: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     shape: tuple[int, int] = (0, 0)
@@ -105,7 +105,7 @@ def measure(
     repeats: int,
     advance: Callable[[str], object] = lambda data: None,
 ) -> list[Result]:
-    """Fit every private model and its twin on ``repeats`` splits of the data.
+    """Fit every private model and its non-private reference on ``repeats`` splits of the data.
 
     Parameters
     ----------
@@ -127,8 +127,10 @@ def measure(
         row = [Result(experiment, epsilon) for epsilon in epsilons]
         for seed in range(repeats):
             fitting, held_out, y_fitting, y_held_out = train_test_split(X, y, random_state=seed)
-            twin = make_pipeline(StandardScaler(), experiment.twin()).fit(fitting, y_fitting)
-            twin_score = twin.score(held_out, y_held_out)
+            reference = make_pipeline(StandardScaler(), experiment.reference()).fit(
+                fitting, y_fitting
+            )
+            reference_score = reference.score(held_out, y_held_out)
             constant = experiment.constant().fit(fitting, y_fitting)
             constant_score = constant.score(held_out, y_held_out)
             advance(experiment.data)
@@ -138,7 +140,7 @@ def measure(
                 model.fit(fitting, y_fitting)
                 result.seconds.append(time.perf_counter() - start)
                 result.scores.append(model.score(held_out, y_held_out))
-                result.twin_scores.append(twin_score)
+                result.reference_scores.append(reference_score)
                 result.constant_scores.append(constant_score)
                 result.shape, result.model = fitting.shape, model
                 advance(experiment.data)
@@ -165,7 +167,7 @@ def table(results: Sequence[Result]) -> str:
                 f"{result.epsilon:g}",
                 f"{result.statement.delta:g}",
                 f"{np.median(result.scores):.3f} ({low:.3f} to {high:.3f})",
-                f"{np.median(result.twin_scores):.3f}",
+                f"{np.median(result.reference_scores):.3f}",
                 f"{np.median(result.constant_scores):.3f}",
                 f"{np.mean(result.seconds):.3f}",
             )
@@ -262,7 +264,7 @@ def write_figures(results: Sequence[Result], path: Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         for result in results:
             experiment, scores = result.experiment, result.scores
-            yardsticks = np.median([result.twin_scores, result.constant_scores], axis=1)
+            yardsticks = np.median([result.reference_scores, result.constant_scores], axis=1)
             figures = [np.median(scores), *_range(scores), *yardsticks]
             size = [*result.shape, f"{result.epsilon:g}", len(scores)]
             rounded = [f"{figure:.6f}" for figure in figures]
@@ -283,10 +285,10 @@ def draw(results: Sequence[Result], path: Path) -> None:
         mine = [result for result in results if result.experiment is experiment]
         epsilons = [result.epsilon for result in mine]
         medians = np.array([np.median(result.scores) for result in mine])
-        ends = np.array([_range(result.scores) for result in mine])
-        best = float(np.median(mine[0].twin_scores))
+        bounds = np.array([_range(result.scores) for result in mine])
+        best = float(np.median(mine[0].reference_scores))
         axes.axhline(best, color=grey, linestyle="--", linewidth=1.3)
-        axes.fill_between(epsilons, *ends.T, color=blue, alpha=0.18, linewidth=0)
+        axes.fill_between(epsilons, *bounds.T, color=blue, alpha=0.18, linewidth=0)
         axes.plot(epsilons, medians, color=blue, marker="o", markersize=5, linewidth=1.8)
         # Labels stand next to their lines: no legend to look up.
         axes.annotate(
@@ -330,7 +332,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
 
 
 def _optional(module: str) -> Any:
-    """Import a module of the extra "demo", or say how to get it."""
+    """Import a module of the extra "demo", or raise with the command that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -344,7 +346,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m skdp",
         description="Fit differentially private linear models on data that ships with "
-        "scikit-learn, beside their non-private twins; print a table, draw a picture.",
+        "scikit-learn, beside their non-private references; print a table, draw a picture.",
     )
     parser.add_argument("--quick", action="store_true", help="fewer repeats, a few seconds")
     parser.add_argument(

@@ -310,3 +310,160 @@ def test_an_example_that_shows_a_leak_is_found():
         ("over pages", "scale"),
         ("readme", "PCA"),
     }
+
+
+# ---------------------------------------------------------------- which words are used
+
+# Words that readers of the field have to look up, by what they read instead.
+DIALECT = {
+    "ask asks asked asking": "request, query",
+    "told tell tells telling": "signal, record, report",
+    "found find finds": "the quantity's own name, estimate, search",
+    "lack lacks lacking": "missing",
+    "drown drowns drowned drowning": "noise exceeds",
+    "surely believed believe": "confidence, estimate",
+    "closer narrowed": "shrink, refine",
+    "given_up": "skip",
+    "twin twins": "compiled kernel, reference",
+    "law laws": "distribution",
+    "suit suits": "is compatible with",
+    "mend mends": "correct, repair",
+    "ends": "bounds, clip range",
+    "holds": "is_valid, contains",
+}
+# In prose these are English: a guarantee holds, a range ends.
+ONLY_IDENTIFIERS = {"ends", "holds", "find", "finds"}
+WORDS = [word for line in DIALECT for word in line.split()]
+IN_NAMES = re.compile(rf"(?:^|_)(?:{'|'.join(WORDS)})(?=_|$)", re.IGNORECASE)
+IN_PROSE = re.compile(
+    rf"\b(?:{'|'.join(word for word in WORDS if word not in ONLY_IDENTIFIERS)})\b", re.IGNORECASE
+)
+CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+QUESTION = re.compile(r"(?:What|Whether|How|Which|Where)\b")
+
+
+def names_defined(tree):
+    """Names that a file gives: of variables, attributes, arguments, functions and classes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+
+
+def dialect(package):
+    """Names and first lines in words of DIALECT, and modules that open with a question, by file."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef
+    hits = defaultdict(set)
+    for module, file in package.items():
+        names = {
+            name for name in names_defined(file.tree) if IN_NAMES.search(CAPITAL.sub("_", name))
+        }
+        if names:
+            hits[module] |= names
+        for node in ast.walk(file.tree):
+            if isinstance(node, documented) and (text := ast.get_docstring(node)):
+                line = text.splitlines()[0]
+                opens = isinstance(node, ast.Module) and QUESTION.match(line)
+                if opens or IN_PROSE.search(line):
+                    hits[module].add(line)
+    return hits
+
+
+# Modules that still use such words. The list may only shrink.
+STILL_IN_DIALECT = {
+    "skdp.fitting.assumptions",
+    "skdp.fitting.between_fits",
+    "skdp.fitting.budget",
+    "skdp.fitting.callbacks",
+    "skdp.fitting.estimator",
+    "skdp.fitting.labels",
+    "skdp.fitting.noise_warning",
+    "skdp.fitting.parameters",
+    "skdp.fitting.partitions",
+    "skdp.fitting.parts",
+    "skdp.fitting.refusals",
+    "skdp.fitting.streaming",
+    "skdp.fitting.tables",
+    "skdp.fitting.units",
+    "skdp.linear_model.base",
+    "skdp.linear_model.elastic_net",
+    "skdp.linear_model.inference",
+    "skdp.linear_model.logistic",
+    "skdp.linear_model.regression",
+    "skdp.linear_model.ridge_cv",
+    "skdp.linear_model.summary",
+    "skdp.metrics.dataset",
+    "skdp.metrics.estimates",
+    "skdp.metrics.evaluation",
+    "skdp.metrics.facts",
+    "skdp.metrics.questions",
+    "skdp.metrics.scores",
+    "skdp.model_selection.analysis",
+    "skdp.model_selection.candidates",
+    "skdp.model_selection.cross_validation",
+    "skdp.model_selection.holdout",
+    "skdp.model_selection.row_checks",
+    "skdp.model_selection.search",
+    "skdp.model_selection.search_price",
+    "skdp.model_selection.searched",
+    "skdp.model_selection.total",
+    "skdp.model_selection.trainings",
+    "skdp.oracle.exact_sampling",
+    "skdp.oracle.kernels.clipped_gradients",
+    "skdp.oracle.kernels.residuals",
+    "skdp.oracle.noise",
+    "skdp.oracle.oracle",
+    "skdp.oracle.releases",
+    "skdp.oracle.session",
+    "skdp.solvers.core.bound_rules",
+    "skdp.solvers.core.gd",
+    "skdp.solvers.papers.hong_2022.residual_budget",
+    "skdp.solvers.papers.kuru_2022.accelerated",
+    "skdp.solvers.papers.kuru_2022.nesterov",
+    "skdp.solvers.papers.varshney_2022.adaptive_shuffled_sgd",
+    "skdp.solvers.papers.wang_2017.svrg",
+    "skdp.stages.base",
+    "skdp.stages.correction",
+    "skdp.stages.inference.bounds",
+    "skdp.stages.inference.stage",
+    "skdp.stages.medians",
+    "skdp.stages.public_sample",
+    "skdp.stages.scaling",
+    "skdp.stages.scaling.distributions",
+    "skdp.stages.scaling.estimates",
+    "skdp.stages.scaling.refinements",
+    "skdp.stages.scaling.shares",
+    "skdp.stages.scaling.stage",
+    "skdp.stages.scaling.widening",
+    "skdp.stages.scores",
+    "skdp.steps.clipping",
+    "skdp.steps.noise_schedules",
+    "skdp.steps.schedules",
+}
+
+
+def test_names_and_first_lines_use_the_terms_of_the_field():
+    """A listed module that is clean has to leave the list."""
+    hits = dialect(SKDP)
+    new = {module: hits[module] for module in set(hits) - STILL_IN_DIALECT}
+    assert not new, f"{new}; write instead: {DIALECT}"
+    assert not STILL_IN_DIALECT - set(hits)
+
+
+def test_words_of_the_dialect_are_noticed():
+    package = made_up(
+        skdp__local="def f(x):\n    value_found = x",
+        skdp__argument="def f(told): ...",
+        skdp__constant="GIVEN_UP = 1",
+        skdp__kernel="class HasTwin: ...",
+        skdp__attribute="self.laws = 1",
+        skdp__line='def f():\n    """Return all that was found."""',
+        skdp__opening='"""Whether it rains."""',
+        skdp__clean='"""Estimate scales."""\nfoundation = task = 1',
+        skdp__prose='"""Check that a bound holds."""\n\ndef f():\n    """Sum.\n\n    As found."""',
+    )
+    words = "local argument constant kernel attribute line opening"
+    assert set(dialect(package)) == {f"skdp.{word}" for word in words.split()}

@@ -51,7 +51,7 @@ class Accountant(ABC):
 
     @abstractmethod
     def examine(self, event: Event, adjacency: Adjacency) -> Any:
-        """Raise `UnknownCost`, with a sentence that says why, if there is no theorem.
+        """Raise `UnknownCost`, with the reason, if no theorem applies.
 
         The value returned is for the accountant's own use.
         """

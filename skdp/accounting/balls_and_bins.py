@@ -91,16 +91,16 @@ def _losses(sigma: float, n_bins: int, forward: bool) -> _Losses:
         gaussian_allocation_directional_pld,
     )
 
-    found = gaussian_allocation_directional_pld(
+    distribution = gaussian_allocation_directional_pld(
         params=PrivacyParams(sigma=sigma, num_steps=n_bins),
         config=AllocationSchemeConfig(
             loss_discretization=_STEP / max(1.0, sigma), tail_truncation=_TAIL
         ),
         direction=Direction.REMOVE if forward else Direction.ADD,
     )
-    values, masses = np.asarray(found.x_array), np.asarray(found.prob_arr)
+    values, masses = np.asarray(distribution.x_array), np.asarray(distribution.prob_arr)
     positive = values > 0
-    return _Losses(values[positive], masses[positive], float(found.p_max))
+    return _Losses(values[positive], masses[positive], float(distribution.p_max))
 
 
 @dominating_pair.register
@@ -132,10 +132,10 @@ class BallsAndBinsAccountant(PLDAccountant):
     scale = Accountant.scale
 
     def paths(self, event: Event, adjacency: Adjacency) -> list[EventCounts]:
-        found = paths(_with_passes(event), adjacency, keep=(BallsAndBins,))
-        if not any(isinstance(part, BallsAndBins) for path in found for part in path):
+        kept = paths(_with_passes(event), adjacency, keep=(BallsAndBins,))
+        if not any(isinstance(part, BallsAndBins) for path in kept for part in path):
             raise UnknownCost("there is no pass over bins in this plan.")
-        return found
+        return kept
 
 
 def _with_passes(event: Event) -> Composed:

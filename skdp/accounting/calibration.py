@@ -35,12 +35,12 @@ def supporting_accountants(
     supporting: list[Accountant] = []
     reasons: dict[str, list[str]] = {}
     tried = candidates(accountant)
-    found = [part for item, _ in event.flattened() for part, _ in walk(item, (Composed, OnBlock))]
+    parts = [part for item, _ in event.flattened() for part, _ in walk(item, (Composed, OnBlock))]
     is_tight = False
     for item in tried:
         relevant = not is_tight
         if item.special and len(tried) > 1:
-            relevant = any(isinstance(part, item.special) for part in found)
+            relevant = any(isinstance(part, item.special) for part in parts)
         if not relevant:
             continue
         reason = item.why_unsupported(event, adjacency)
@@ -127,7 +127,7 @@ def calibrate(
     if not any(True for _ in event.flattened()):
         return Calibration(1.0, 0.0, "none")
     refusals: list[str] = []
-    found: list[Calibration] = []
+    calibrations: list[Calibration] = []
     for item in supporting_accountants(event, adjacency, accountant):
         try:
             scale = item.scale(event, epsilon, delta, adjacency)
@@ -146,7 +146,7 @@ def calibrate(
         while spent > epsilon:
             scale, step = scale * (1 + step), 2 * step
             spent = item.epsilon(event.scaled(scale), delta, adjacency)
-        found.append(Calibration(scale, spent, item.name))
-    if not found:
+        calibrations.append(Calibration(scale, spent, item.name))
+    if not calibrations:
         raise UnknownCost(" ".join(refusals))
-    return min(found, key=lambda calibration: calibration.scale)
+    return min(calibrations, key=lambda calibration: calibration.scale)

@@ -72,9 +72,9 @@ class LatticeResolution:
         length = sum(sum(pair.reach(tail)) for pair, _ in pairs)
         step = max(precise, length / (self.atoms + self.atoms_each * len(pairs)), _LEAST)
         step = max(step, _DEVIATIONS * aim.deviation / self.points)
-        ends = [pair.reach(tail)[0] for pair, _ in pairs if pair.bounded]
-        if ends and min(ends) > step:
-            step = min(ends) / math.ceil(min(ends) / step)  # a bounded loss ends on the lattice
+        largest_losses = [pair.reach(tail)[0] for pair, _ in pairs if pair.bounded]
+        if largest_losses and (smallest := min(largest_losses)) > step:
+            step = smallest / math.ceil(smallest / step)  # a bounded loss ends on the lattice
         return [
             (loss_distribution.lattice_atoms(pair, step, tail), times) for pair, times in pairs
         ], step
@@ -111,29 +111,29 @@ def epsilon_of(
         return math.inf
 
     def solved(side: int, pairs: Pairs, resolution: LatticeResolution) -> float:
-        aim, found = aims[side], aims[side].bound
+        aim, epsilon = aims[side], aims[side].bound
         for attempt in range(_ATTEMPTS):
-            if found == 0:
+            if epsilon == 0:
                 break
             atoms, step = resolution.lattice(pairs, aim, aim.guess, tail)
             loss = loss_distribution.SummedLoss(_seen_from(atoms, side), step, aim.tilt)
-            found = min(found, _solve(loss, log_delta, aims[side].bound))
-            if found > aim.guess / 2 and loss.slack_share(found) < resolution.precision:
+            epsilon = min(epsilon, _solve(loss, log_delta, aims[side].bound))
+            if epsilon > aim.guess / 2 and loss.slack_share(epsilon) < resolution.precision:
                 break
             # The tail lies elsewhere than expected: look again, from where it was found.
-            aim = _aim_at_epsilon(_seen_from(sketch, side), found, attempt)
-        return found
+            aim = _aim_at_epsilon(_seen_from(sketch, side), epsilon, attempt)
+        return epsilon
 
     costlier, *others = sorted(sides, key=lambda side: -aims[side].bound)
-    found = solved(costlier, pairs, resolution)
+    larger = solved(costlier, pairs, resolution)
     for side in others:
         # Mostly a quick bound suffices to show that the second direction cannot matter.
-        if aims[side].bound > found and solved(side, coarse, ROUGH) > found:
-            found = max(found, solved(side, pairs, resolution))
+        if aims[side].bound > larger and solved(side, coarse, ROUGH) > larger:
+            larger = max(larger, solved(side, pairs, resolution))
     return (
-        min(found, _largest_loss(pairs))
+        min(larger, _largest_loss(pairs))
         if loss_distribution.infinity_mass_of(pairs) <= delta
-        else found
+        else larger
     )
 
 
@@ -157,24 +157,24 @@ def delta_of(
     reach = sum(times * pair.reach(tail)[0] for pair, times in pairs) / count
 
     def solved(side: int) -> float:
-        found = 0.0
+        log_bound = 0.0
         for attempt in range(_ATTEMPTS):
             aim = _aim_at_epsilon(_seen_from(sketch, side), epsilon, attempt)
             # An error of 10 / tilt in epsilon is one of exp(10) in delta.
             fine = min(max(epsilon, 1e-3 * reach), 10 / aim.tilt)
             atoms, step = resolution.lattice(pairs, aim, fine, tail)
             loss = loss_distribution.SummedLoss(_seen_from(atoms, side), step, aim.tilt)
-            found = min(found, loss.log_delta(epsilon))
+            log_bound = min(log_bound, loss.log_delta(epsilon))
             if loss.slack_share(epsilon) < resolution.precision:
                 break
-        return found
+        return log_bound
 
     costlier, *others = sorted(bounds, key=lambda side: -bounds[side])
-    found = solved(costlier)
+    log_bound = solved(costlier)
     for side in others:
-        if bounds[side] > found:
-            found = max(found, min(solved(side), bounds[side]))
-    return math.exp(found)
+        if bounds[side] > log_bound:
+            log_bound = max(log_bound, min(solved(side), bounds[side]))
+    return math.exp(log_bound)
 
 
 def _largest_loss(pairs: Pairs) -> float:

@@ -139,15 +139,15 @@ class GDPAccountant(Accountant):
 
     def examine(self, event: Event, adjacency: Adjacency) -> float:
         """Return the Gaussian-DP parameter of ``event``."""
-        found = 0.0
+        largest = 0.0
         for path in paths(event, adjacency):
             for part in path:
                 if not isinstance(part, Gaussian):
                     raise UnknownCost(
                         f"no exact Gaussian-DP theorem for {type(part).__name__} under {adjacency}."
                     )
-            found = max(found, squared_mu(path, adjacency))
-        return math.sqrt(found)
+            largest = max(largest, squared_mu(path, adjacency))
+        return math.sqrt(largest)
 
     def mu(self, event: Event, adjacency: Adjacency) -> float:
         """Return the Gaussian-DP parameter of ``event``; UnknownCost names the accountant."""

@@ -131,10 +131,10 @@ def _advanced(path: EventCounts, delta: float, adjacency: Adjacency) -> float:
 
     if not needing:
         return composed(0.0)
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda log_odds: composed(1 / (1 + math.exp(-log_odds))), bounds=(-12, 12), method="bounded"
     )
-    return min(float(found.fun), composed(0.5), composed(1.0))
+    return min(float(minimum.fun), composed(0.5), composed(1.0))
 
 
 @register

@@ -198,20 +198,20 @@ class SummedLoss:
 
     def log_delta(self, epsilon: float) -> float:
         """Logarithm of a bound on ``H(P||Q)`` at exp(epsilon) of the sum."""
-        found, slack = self._tail(epsilon)
-        finite = self.log_moment - self.tilt * epsilon + math.log(found + slack + 1e-300)
+        delta, slack = self._tail(epsilon)
+        finite = self.log_moment - self.tilt * epsilon + math.log(delta + slack + 1e-300)
         return float(np.logaddexp(finite, math.log(max(self.infinity_mass, 1e-320))))
 
     def slack_share(self, epsilon: float) -> float:
         """Share of the bound that is an allowance for FFT errors and wrap-around."""
-        found, slack = self._tail(epsilon)
-        return slack / (found + slack + 1e-300)
+        delta, slack = self._tail(epsilon)
+        return slack / (delta + slack + 1e-300)
 
     def _tail(self, epsilon: float) -> tuple[float, float]:
         """Tilted divergence beyond ``epsilon``, and a bound on its error."""
         # Weights fall by exp(-tilt) for each unit of loss.
-        ends = (epsilon, epsilon + _WEIGHT_EXPONENT / max(self.tilt, 1e-300))
-        first, last = np.searchsorted(self.losses, ends, side="right")
+        window = (epsilon, epsilon + _WEIGHT_EXPONENT / max(self.tilt, 1e-300))
+        first, last = np.searchsorted(self.losses, window, side="right")
         beyond = self.losses[first:last] - epsilon
         weights = np.exp(-self.tilt * beyond) * -np.expm1(-beyond)
         heaviest = float(np.exp(log_heaviest(np.array(self.tilt))))
@@ -249,8 +249,8 @@ def _window(parts: list[tuple[_TiltedAtoms, int]], step: float) -> tuple[int, in
         best = distance(push)
         for factor in (0.5, 2.0):
             trial = push * factor
-            while (found := distance(trial)) < best or math.isinf(best):
-                best, trial = found, trial * factor
+            while (gap := distance(trial)) < best or math.isinf(best):
+                best, trial = gap, trial * factor
         return max(best, 0.0)
 
     # Start with the best push for a normal law, then search downhill by powers of 2.

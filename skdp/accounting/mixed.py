@@ -38,15 +38,15 @@ class MixedAccountant(Accountant):
     delta_precision = 1e-3
 
     def examine(self, event: Event, adjacency: Adjacency) -> object:
-        found = [_split(path, adjacency) for path in _paths(event, adjacency)]
-        for special, rest in found:
+        splits = [_split(path, adjacency) for path in _paths(event, adjacency)]
+        for special, rest in splits:
             _PLD.examine(Composed(tuple(rest.items())), adjacency)
-            if len(found) == 1 and _is_one(special, rest):
+            if len(splits) == 1 and _is_one(special, rest):
                 name = special[0][2].name
                 raise UnknownCost(f"the one part of this plan is supported by {name!r}; use that.")
-        if not any(special for special, _ in found):
+        if not any(special for special, _ in splits):
             raise UnknownCost("no part of this plan has a special accountant that supports it.")
-        return found
+        return splits
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
         self.require(event, adjacency)
@@ -69,11 +69,11 @@ def _split(path: EventCounts, adjacency: Adjacency) -> tuple[list[Special], Even
         special.append((Composed(tuple(perturbed.items())), 1, _RDP))
         path = {part: count for part, count in path.items() if part not in perturbed}
     for part, count in path.items():
-        found = _specialist(part, count, adjacency)
-        if found is None:
+        specialist = _specialist(part, count, adjacency)
+        if specialist is None:
             rest[part] = count
         else:
-            special.append(found)
+            special.append(specialist)
     return special, rest
 
 

@@ -135,7 +135,7 @@ def _log_expm1(x: Array) -> Array:
 
 
 def _binomial_excess(order: int, mu: float, rate: float) -> float:
-    """``log(sum over k of B(k) (exp(k (k-1) mu**2 / 2) - 1))``, B the binomial law."""
+    """``log(sum over k of B(k) (exp(k (k-1) mu**2 / 2) - 1))``, B the binomial distribution."""
     k = np.arange(2.0, order + 1)
     terms = _log_binomial(order, k) + (order - k) * math.log1p(-rate) + k * math.log(rate)
     return float(logsumexp(terms + _log_expm1(k * (k - 1) * mu**2 / 2)))

@@ -105,8 +105,8 @@ def _n_steps(event: Event) -> int:
 
 def _rows(event: Event) -> str:
     """Describe the rows that all answers in an event read; "" where answers differ."""
-    found = {_rows_of_one(answer) for answer, _ in _answers(event)}
-    return found.pop() if len(found) == 1 else ""
+    labels = {_rows_of_one(answer) for answer, _ in _answers(event)}
+    return labels.pop() if len(labels) == 1 else ""
 
 
 def _rows_of_one(event: Event) -> str:

@@ -288,12 +288,12 @@ def compose_statements(
 
 def _shared(numbers: Iterable[int | None]) -> int | None:
     """Return the number that all have in common, or None."""
-    found = set(numbers)
-    return found.pop() if len(found) == 1 else None
+    distinct = set(numbers)
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def _in_sequence(statements: Iterable[PrivacyStatement]) -> tuple[ReleaseRecord, ...]:
-    """Return the releases of all fits in order, with their partitions told apart.
+    """Return the releases of all fits in order, with distinct partitions for each.
 
     Consecutive equal releases are merged.
     """

@@ -45,14 +45,14 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         return 0.0
     if math.isinf(rho):
         return 1.0
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         _log_delta_at,
         bounds=(-12, 16),
         args=(rho, epsilon),
         method="bounded",
         options={"xatol": 1e-12},
     )
-    return min(1.0, math.exp(found.fun))
+    return min(1.0, math.exp(minimum.fun))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
@@ -88,8 +88,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         order = 1 + excess
         return order * rho + math.log1p(-1 / order) - math.log(delta * order) / excess
 
-    found = minimize_scalar(bound, bounds=(-8, 16), method="bounded", options={"xatol": 1e-12})
-    return max(0.0, float(found.fun))
+    minimum = minimize_scalar(bound, bounds=(-8, 16), method="bounded", options={"xatol": 1e-12})
+    return max(0.0, float(minimum.fun))
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:

@@ -95,12 +95,12 @@ def canaries(
         model = _fitted(plain, data[coin])
         vectors.append(np.asarray(score(model), dtype=np.float64).ravel())
     claim = _claim(model)
-    found, is_in = np.array(vectors), coins == 1
+    outputs, is_in = np.array(vectors), coins == 1
     # 1. The direction that tells the two apart best, and how well it does: from fits that do not
     #    count afterwards.
     n_learn = int(DIRECTION_SHARE * n_fits)
-    direction, middle, distance = _direction(found[:n_learn], is_in[:n_learn])
-    scores = (found[n_learn:] - middle) @ direction
+    direction, middle, distance = _direction(outputs[:n_learn], is_in[:n_learn])
+    scores = (outputs[n_learn:] - middle) @ direction
     # 2. Bounds from the others.
     there = is_in[n_learn:]
     error = 1 - confidence
@@ -160,11 +160,11 @@ def canaries_in_one_fit(
         data["y"] = np.where(coins, labels[1], labels[0])
     model = _fitted(plain, data)
     claim = _claim(model)
-    found = np.asarray(model.coef_ if score is None else score(model), dtype=np.float64).ravel()
+    values = np.asarray(model.coef_ if score is None else score(model), dtype=np.float64).ravel()
     # How many coins to guess follows from the claim, before the scores are seen: as many as show
     # most of a true claim, and as many as it takes to break a false one.
     error = (1 - confidence) / 2
-    order, epsilon_lower, mu_lower = np.argsort(found), 0.0, 0.0
+    order, epsilon_lower, mu_lower = np.argsort(values), 0.0, 0.0
     for n_guesses in _numbers_of_guesses(n_canaries, claim, error):
         low, high = order[: n_guesses // 2], order[-(n_guesses - n_guesses // 2) :]
         given = int((~coins[low]).sum() + coins[high].sum()), n_guesses, n_canaries
@@ -177,8 +177,8 @@ def canaries_in_one_fit(
         mu_lower,
         confidence,
         1,
-        found[coins],
-        found[~coins],
+        values[coins],
+        values[~coins],
     )
 
 
@@ -298,11 +298,11 @@ def _epsilon(scores: Array, there: AnyArray, distance: float, delta: float, erro
             hits = float(ndtr(distance / 2 - threshold))
             alarms = float(ndtr(-distance / 2 - threshold))
             n_hit, n_alarm = (n_in, n_out) if side > 0 else (n_out, n_in)
-            found = _from_counts(
+            bound = _from_counts(
                 round(hits * n_hit), n_hit, round(alarms * n_alarm), n_alarm, delta, error
             )
-            if found > best:
-                best, chosen = found, (float(threshold), side)
+            if bound > best:
+                best, chosen = bound, (float(threshold), side)
     threshold, side = chosen
     guessed = side * scores > threshold
     positive = there if side > 0 else ~there

@@ -1,4 +1,4 @@
-"""What guesses prove: lower bounds on epsilon and mu, and trade-off curves."""
+"""Lower bounds on epsilon and mu from the guesses of an attack, and trade-off curves."""
 
 import math
 from collections.abc import Callable
@@ -101,8 +101,8 @@ def one_run_mu(right: int, guesses: int, canaries: int, error: float) -> float:
     def p_value(mu: float) -> float:
         deltas = [share / canaries for share in DELTAS]
         points = [(gaussian_epsilon(mu, delta), delta) for delta in deltas]
-        found = (one_run_p_value(right, guesses, canaries, *point) for point in points)
-        return min(1.0, len(DELTAS) * min(found))
+        p_values = (one_run_p_value(right, guesses, canaries, *point) for point in points)
+        return min(1.0, len(DELTAS) * min(p_values))
 
     return largest_rejected(p_value, error)
 

@@ -1,4 +1,4 @@
-"""What canaries prove about a claim, as a report and as a picture of the trade-off curve."""
+"""Report on an audit with canaries, and a picture of its trade-off curve."""
 
 import html
 import math
@@ -102,8 +102,8 @@ class CanaryReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report, without scores, as plain Python objects, ready for JSON."""
         names = ("estimator", "epsilon_lower", "mu_lower", "epsilon_of_mu", "share", "n_fits")
-        found = {name: getattr(self, name) for name in (*names, "confidence", "ok")}
-        return {**found, "claim": vars(self.claim).copy()}
+        fields = {name: getattr(self, name) for name in (*names, "confidence", "ok")}
+        return {**fields, "claim": vars(self.claim).copy()}
 
     def plot(self, ax: Any = None) -> "TradeOffDisplay":
         """Draw the trade-off curve of the fits against the claim; needs matplotlib."""
@@ -111,7 +111,7 @@ class CanaryReport:
 
 
 class TradeOffDisplay:
-    """Picture of what can be told apart, next to what the claim allows.
+    """Picture of the measured trade-off curve beside the claimed one.
 
     Every threshold on the scores is a test for the record, with a rate of false positives and one
     of false negatives. The claim is a curve that no test gets below, but for chance.

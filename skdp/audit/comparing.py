@@ -1,4 +1,4 @@
-"""What two recordings of neighbours may differ in, and the report on what they did."""
+"""Compare recordings of neighbouring data sets, and report differences that no release covers."""
 
 import html
 import itertools
@@ -66,7 +66,7 @@ class ReplayedRelease:
 
 @dataclass(frozen=True)
 class ReplayReport:
-    """What `replay` found.
+    """Result of `replay`.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class ReplayReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """True if the replay raised no finding."""
         return not self.findings
 
     def _headline(self) -> str:
@@ -115,9 +115,9 @@ class ReplayReport:
             f"<td>{html.escape(one.pair)}</td></tr>"
             for one in self.releases
         )
-        found = "".join(f"<li>{html.escape(str(finding))}</li>" for finding in self.findings)
+        items = "".join(f"<li>{html.escape(str(finding))}</li>" for finding in self.findings)
         return (
-            f"<p><b>{html.escape(self._headline())}</b></p><ul>{found}</ul><table><thead><tr>"
+            f"<p><b>{html.escape(self._headline())}</b></p><ul>{items}</ul><table><thead><tr>"
             "<th>release</th><th>moved</th><th>charged</th><th>ratio</th><th>farthest on</th>"
             f"</tr></thead><tbody>{rows}</tbody></table>"
         )
@@ -161,17 +161,17 @@ class ReplayComparison:
 
     def _compare(self, name: str, first: Recording, second: Recording, relation: Adjacency) -> None:
         self._names.append(name)
-        found = [*self._courses(first, second)]
-        if not found and first.error is None:
-            found += self._statistics(name, first, second, relation)
-            found += _differences(first, second, ROWS)
-            found += _as_charged(first)
-            found += self._as_stated(first)
+        texts = [*self._courses(first, second)]
+        if not texts and first.error is None:
+            texts += self._statistics(name, first, second, relation)
+            texts += _differences(first, second, ROWS)
+            texts += _as_charged(first)
+            texts += self._as_stated(first)
             if first.n_reads_outside:
-                found.append("rows were read while no release was being answered")
-        elif not found:
+                texts.append("rows were read while no release was being answered")
+        elif not texts:
             self._refused.append(name)
-        self.findings += [Finding(name, text) for text in found]
+        self.findings += [Finding(name, text) for text in texts]
         # A seed that was asked for gives every fit the same noise, so one fit says it all.
         if len(self._names) == 1 or _is_secure(first):
             self._randomness.add(first)
@@ -190,25 +190,25 @@ class ReplayComparison:
         """
         least: list[str] | None = None
         for other in others:
-            found = [*self._courses(first, other, SECRETS, same_runs=not first.runs)]
-            if not found:
-                found += _differences(first, other, SECRETS)
-            if least is None or len(found) < len(least):
-                least = found
-            if not found:
+            differences = [*self._courses(first, other, SECRETS, same_runs=not first.runs)]
+            if not differences:
+                differences += _differences(first, other, SECRETS)
+            if least is None or len(differences) < len(least):
+                least = differences
+            if not differences:
                 break
         self.findings += [Finding(name, text) for text in least or ()]
 
     def report(self, estimator: str) -> ReplayReport:
-        """Return all that was found."""
-        found = list(self.findings)
-        found += [Finding("all fits", text) for text in self._randomness.findings()]
+        """Return the report on all fits that were compared."""
+        every = list(self.findings)
+        every += [Finding("all fits", text) for text in self._randomness.findings()]
         if len(self._refused) == len(self._names):
-            found.append(Finding("all fits", "every fit was refused: there is nothing to audit"))
+            every.append(Finding("all fits", "every fit was refused: there is nothing to audit"))
         return ReplayReport(
             estimator,
             tuple(one for _, one in sorted(self._places.items())),
-            tuple(dict.fromkeys(found)),
+            tuple(dict.fromkeys(every)),
             tuple(self._names),
             tuple(self._refused),
         )
@@ -237,7 +237,7 @@ class ReplayComparison:
                 )
 
     def _as_stated(self, recording: Recording) -> Iterator[str]:
-        """Yield that a statement says less than its own releases cost."""
+        """Yield a finding if a statement claims less than its own releases cost."""
         statement = getattr(recording.model, "privacy_", None)
         if isinstance(statement, PrivacyStatement) and statement not in self._priced:
             self._priced.append(statement)
@@ -326,14 +326,14 @@ def _noise_of(charged: ChargedRelease, event: Any) -> Iterator[str]:
         )
         return
     adjacency = charged.adjacency
-    found = sorted(answer.multiplier(adjacency) for answer in charged.answers)
+    multipliers = sorted(answer.multiplier(adjacency) for answer in charged.answers)
     stated = sorted(part.noise_multiplier / part.sensitivity(adjacency) for part in listed)
-    if any(a < b * (1 - TOLERANCE) for a, b in itertools.zip_longest(found, stated)):
+    if any(a < b * (1 - TOLERANCE) for a, b in itertools.zip_longest(multipliers, stated)):
         yield f"a {charged.kind} release has less noise than was charged"
 
 
 def _is_secure(recording: Recording) -> bool:
-    """Whether noise came from the operating system, or the statement says so."""
+    """Check that noise came from the operating system unless the statement lists another source."""
     statement = getattr(recording.model, "privacy_", None)
     drawn_by = {source.source_name for source in recording.sources}
     return drawn_by == {"system"} or getattr(statement, "noise_source", "") == "system"

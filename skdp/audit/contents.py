@@ -1,4 +1,4 @@
-"""All that an object holds, as bytes: what its pickle shows, and what pickling leaves out."""
+"""Serialise all state of an object: what its pickle contains, and what pickling leaves out."""
 
 import contextlib
 import copyreg
@@ -73,7 +73,7 @@ def _parts(value: Any) -> list[Any] | None:
 
 
 def _is_importable(value: Any) -> bool:
-    found: Any = sys.modules.get(value.__module__)
+    target: Any = sys.modules.get(value.__module__)
     for name in value.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found is value
+        target = getattr(target, name, None)
+    return target is value

@@ -14,7 +14,7 @@ ADJACENCIES = ("zero_out", "replace_one")
 
 
 class AssertPrivate(Protocol):
-    """What the fixture is: a check of an estimator, which returns the report if it holds."""
+    """Return a check of an estimator, which returns the report if it passes."""
 
     def __call__(self, estimator: Any, *data: Any, **options: Any) -> ReplayReport: ...
 

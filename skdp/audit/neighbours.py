@@ -60,7 +60,7 @@ class NeighbouringPair:
 
 
 def made_up_data(estimator: Any, shape: tuple[int, int] = SMALL) -> tuple[AnyArray, AnyArray]:
-    """Return rows and targets that suit an estimator, from a fixed seed."""
+    """Return rows and targets of an estimator's task, drawn from a fixed seed."""
     rng = np.random.default_rng(20)
     X = rng.standard_normal(shape)
     if is_classifier(estimator):
@@ -174,9 +174,9 @@ def hostile_pairs(
     if get_tags(estimator).input_tags.sparse:
         for name in ("null", "long", "overflowing"):
             row = np.clip(rows[name], -1e30, 1e30)
-            found = make.pair(f"sparse {name} record", 3, row, values[0])
+            sparse = make.pair(f"sparse {name} record", 3, row, values[0])
             yield NeighbouringPair(
-                found.name, _in_csr(found.data), _in_csr(found.neighbour), relation
+                sparse.name, _in_csr(sparse.data), _in_csr(sparse.neighbour), relation
             )
         for part in PARTS:
             yield make.in_parts(part, 3)
@@ -289,14 +289,14 @@ class _Maker:
         return NeighbouringPair(name, hostile, self._allowed(other, hostile), self._relation)
 
     def _plain(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"X": self._X.copy()}
+        arguments: dict[str, Any] = {"X": self._X.copy()}
         if self._takes_y and self._y is not None:
-            found["y"] = self._y.copy()
+            arguments["y"] = self._y.copy()
         if self._weighted:
-            found["sample_weight"] = np.ones(len(self._X))
+            arguments["sample_weight"] = np.ones(len(self._X))
         if self._groups is not None:
-            found["groups"] = self._groups.copy()
-        return found
+            arguments["groups"] = self._groups.copy()
+        return arguments
 
     def _null(self, data: dict[str, Any], unit: AnyArray) -> None:
         data["X"][unit] = 0.0

@@ -26,7 +26,7 @@ MOST_ANSWERS = 64
 
 
 class Randomness:
-    """Takes in what fits drew, and says what cannot be chance."""
+    """Accumulates the draws of fits, and reports what cannot be chance."""
 
     def __init__(self) -> None:
         self._sizes: dict[str, _NoiseSize] = {}
@@ -152,8 +152,8 @@ class _Dependence:
         """Yield the least probable dependence, if it cannot be chance."""
         least, n_tests = 1.0, 0
         for fits in self._fits.values():
-            found = tail_probabilities(np.stack(fits))
-            least, n_tests = min([least, *found]), n_tests + len(found)
+            p_values = tail_probabilities(np.stack(fits))
+            least, n_tests = min([least, *p_values]), n_tests + len(p_values)
         if n_tests and least * n_tests < FALSE_ALARM:
             yield "the noise of an answer follows, in part, from that of earlier answers"
 
@@ -164,19 +164,19 @@ def tail_probabilities(noise: Array) -> list[float]:
     forward, backward = (
         np.moveaxis(one, 1, 0).reshape(n_answers, n) for one in (noise, noise[:, :, ::-1])
     )
-    found: list[float] = []
+    p_values: list[float] = []
     for place in range(1, n_answers if n > 2 else 0):
         target, reach = forward[place], min(place, n // 4)
         earlier = np.concatenate([forward[:place], backward[:place]])
         lengths = np.linalg.norm(earlier, axis=1) * np.linalg.norm(target)
         squares = np.minimum((earlier @ target / np.maximum(lengths, TINY)) ** 2, 1.0)
-        found += special.betainc((n - 1) / 2, 0.5, 1 - squares).tolist()
+        p_values += special.betainc((n - 1) / 2, 0.5, 1 - squares).tolist()
         if reach >= 2:
             basis = np.linalg.qr(forward[place - reach : place].T)[0]
             rest = target - basis @ (basis.T @ target)
             unexplained = min(1.0, float(rest @ rest) / max(float(target @ target), TINY))
-            found.append(float(special.betainc((n - reach) / 2, reach / 2, unexplained)))
-    return found
+            p_values.append(float(special.betainc((n - reach) / 2, reach / 2, unexplained)))
+    return p_values
 
 
 class _Membership:

@@ -178,10 +178,10 @@ class RecordingSource(NoiseSource):
             if forced.shape != answer.shape:
                 raise ReplayMismatch(f"the shape of an answer depends on {self._recorder.cause}")
             answer = forced.copy()
-        found = statistic(answer) if callable(statistic) else statistic.copy()
+        clean = statistic(answer) if callable(statistic) else statistic.copy()
         if not self.charged:
             raise ReplayMismatch("an answer that no release was charged for")
-        self.charged[-1].answers.append(Answer(answer.copy(), found, event, bound, std))
+        self.charged[-1].answers.append(Answer(answer.copy(), clean, event, bound, std))
         self.n_answers += 1
         return answer
 
@@ -347,10 +347,10 @@ class Recording:
 
     def seen(self) -> dict[str, bytes | None]:
         """Return everything that the model holds, by attribute, as bytes; None where none can."""
-        found = {name: as_bytes(value) for name, value in vars(self.model).items()}
+        state = {name: as_bytes(value) for name, value in vars(self.model).items()}
         if self.returned is not self.model:
-            found["what fit returned"] = as_bytes(self.returned)
-        return {**found, "its pickle": as_bytes(self.model)}
+            state["what fit returned"] = as_bytes(self.returned)
+        return {**state, "its pickle": as_bytes(self.model)}
 
 
 def record(

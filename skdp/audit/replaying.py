@@ -130,17 +130,17 @@ def audited_clone(estimator: Any, adjacency: str | None = None) -> Any:
 
 def relation_of(estimator: Any) -> Adjacency:
     """Return the one adjacency that an estimator, or those inside it, state."""
-    found = {
+    adjacencies = {
         value
         for name, value in estimator.get_params().items()
         if name.rpartition("__")[2] == "adjacency"
     }
-    if len(found) != 1:
+    if len(adjacencies) != 1:
         raise ValueError(
             f"{type(estimator).__name__}: one adjacency is audited at a time; found "
-            f"{shown(sorted(map(str, found)))}. Give adjacency='zero_out' or 'replace_one'."
+            f"{shown(sorted(map(str, adjacencies)))}. Give adjacency='zero_out' or 'replace_one'."
         )
-    return Adjacency.parse(found.pop(), labels=True)
+    return Adjacency.parse(adjacencies.pop(), labels=True)
 
 
 def takes_weights(estimator: Any, X: Any, y: Any, groups: Any = None) -> bool:

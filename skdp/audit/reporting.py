@@ -23,7 +23,7 @@ SCOPE = (
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What can be said for a fit: its statement, and what two audits found.
+    """Report on one fit: its statement and the results of two audits.
 
     Attributes
     ----------

@@ -327,11 +327,11 @@ class BlockReader:
             # Refusals are worded for a fit of rows in memory, which is not charged by then.
             message = str(refusal).removesuffix("Nothing was released.").rstrip()
             raise ValueError(f"{message} {SPENT}") from None
-        found = X.shape[1], targets.n_outputs, bool(scipy_sparse.issparse(X))
+        shape = X.shape[1], targets.n_outputs, bool(scipy_sparse.issparse(X))
         public = self._public
-        if found != (public.n_features, public.n_outputs, public.sparse):
+        if shape != (public.n_features, public.n_outputs, public.sparse):
             raise ValueError(
                 f"{who}: blocks were declared to have (columns, outputs, sparse) = "
-                f"{(public.n_features, public.n_outputs, public.sparse)}; got {found}. {SPENT}"
+                f"{(public.n_features, public.n_outputs, public.sparse)}; got {shape}. {SPENT}"
             )
         return X, targets.values, targets.weights, groups

@@ -1,4 +1,4 @@
-"""What a fit minimises: a loss, a penalty and a constraint on one parameter matrix."""
+"""The optimisation problem of a fit: a loss, a penalty and a constraint on one parameter matrix."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -103,7 +103,7 @@ class Problem:
     def provides(self) -> frozenset[str]:
         """Names of the capabilities that hold; see the class."""
         loss, penalty, constraint = self.loss, self.penalty, self.constraint
-        holds = {
+        capabilities = {
             "smooth_loss": loss.smooth,
             "quadratic_loss": loss.quadratic,
             "separable_loss": loss.separable,
@@ -115,11 +115,11 @@ class Problem:
             "symmetric_set": constraint.symmetric,
             "no_intercept": not self.fit_intercept,
         }
-        return frozenset(name for name, true in holds.items() if true)
+        return frozenset(name for name, true in capabilities.items() if true)
 
     @property
     def strong_convexity(self) -> float:
-        """The penalty's strong convexity in the coefficients; it says nothing of an intercept."""
+        """The penalty's strong convexity in the coefficients; an intercept is not penalised."""
         return self.penalty.strong_convexity
 
     def penalty_value(self, w: Array) -> float:
@@ -131,7 +131,7 @@ class Problem:
         return self._with_intercept(self.penalty.gradient(self._coefficients(w)), w, 0.0)
 
     def project(self, w: Array) -> Array:
-        """Nearest parameter whose coefficients lie in the set; for a first iterate, say."""
+        """Nearest parameter whose coefficients lie in the set, as a first iterate needs."""
         return self._with_intercept(self.constraint.project(self._coefficients(w)), w, 1.0)
 
     def prox(self, w: Array, step: float) -> Array:

@@ -1,4 +1,4 @@
-"""Standardise columns by ranges, centres and sizes that are found privately."""
+"""Standardise columns by privately estimated ranges, centres and scales."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -60,9 +60,9 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
     Attributes
     ----------
     mean_ : array of shape (n_features,)
-        Centres, found privately; 0 for sparse input.
+        Centres, estimated privately; 0 for sparse input.
     scale_ : array of shape (n_features,)
-        Sizes, found privately: about the standard deviation of what lies in the range.
+        Scales, estimated privately: about the standard deviation of what lies in the range.
     low_, high_ : arrays of shape (n_features,)
         Ranges; values outside are clipped.
     privacy_ : PrivacyStatement
@@ -264,9 +264,9 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         return Prepared(public, problem, stages, plan)
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
-        found = row_assumptions(prepared.public)
-        found += [text for stage in prepared.stages for text in stage.assumptions()]
-        return (*found, *noise_assumptions(self.noise_source, self.epsilon))
+        texts = row_assumptions(prepared.public)
+        texts += [text for stage in prepared.stages for text in stage.assumptions()]
+        return (*texts, *noise_assumptions(self.noise_source, self.epsilon))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

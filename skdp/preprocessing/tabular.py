@@ -167,9 +167,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 *prepared.stages[0].assumptions(),
             )
             solution, self.privacy_ = self._carry_out(prepared, texts, rows, part)
-            found = None if solution.scaling is None else solution.scaling.columns
-            assert found is not None
-            medians = found.centre.tolist()
+            scaled = None if solution.scaling is None else solution.scaling.columns
+            assert scaled is not None
+            medians = scaled.centre.tolist()
             fill = dict(zip(numbers, medians, strict=True))
         else:
             self.privacy_ = PrivacyStatement(
@@ -187,9 +187,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     def _check_rows(self, X: Any) -> None:
         """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""
-        twin = clone(self)
-        X, columns = twin._table(X, reset=True)
-        twin._numbers(X, columns, twin._kinds(X, columns))
+        copy = clone(self)
+        X, columns = copy._table(X, reset=True)
+        copy._numbers(X, columns, copy._kinds(X, columns))
 
     def plan(self, n_samples: int, n_numbers: int) -> PrivacyStatement:
         """Return what ``fit`` would release and cost with ``impute="median"``, without any rows.
@@ -225,21 +225,21 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         check_is_fitted(self, "kinds_")
         X, columns = self._table(X, reset=False)
         numbers = iter(self._numbers(X, columns, self.kinds_).T)
-        found: list[Array] = []
+        blocks: list[Array] = []
         for place, name in enumerate(columns):
             if self.kinds_[name] == "category":
                 assert self.categories is not None
                 labels = list(self.categories[name])
                 codes, missing = tables.codes_of(X, place, labels)
                 first = 1 if len(labels) == 2 else 0
-                found += [(codes == code).astype(float) for code in range(first, len(labels))]
+                blocks += [(codes == code).astype(float) for code in range(first, len(labels))]
             else:
                 values = next(numbers)
                 missing = np.isnan(values)
-                found.append(np.where(missing, self.fill_values_[name], values))
+                blocks.append(np.where(missing, self.fill_values_[name], values))
             if self._marks(name):
-                found.append(missing.astype(float))
-        return np.column_stack(found)
+                blocks.append(missing.astype(float))
+        return np.column_stack(blocks)
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
         """Return the names of the columns of the output.
@@ -254,17 +254,17 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             ``age`` and ``age_missing`` for numbers and dates, ``ward_a`` and so on for labels.
         """
         check_is_fitted(self, "kinds_")
-        found = []
+        titles = []
         for name, kind in self.kinds_.items():
             title = name if isinstance(name, str) else f"x{name}"
             if kind == "category":
                 assert self.categories is not None
                 labels = list(self.categories[name])
-                found += [f"{title}_{label}" for label in labels[len(labels) == 2 :]]
+                titles += [f"{title}_{label}" for label in labels[len(labels) == 2 :]]
             else:
-                found.append(title)
-            found += [f"{title}_missing"] * self._marks(name)
-        return np.array(found, dtype=object)
+                titles.append(title)
+            titles += [f"{title}_missing"] * self._marks(name)
+        return np.array(titles, dtype=object)
 
     # ------------------------------------------------------------------ columns
 
@@ -275,7 +275,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         return X, list(getattr(self, "feature_names_in_", range(X.shape[1])))
 
     def _kinds(self, X: Any, columns: list[Any]) -> dict[Any, str]:
-        """Say how each column is read, from its type and what was declared."""
+        """Decide how each column is read, from its type and what was declared."""
         who, categories = type(self).__name__, dict(self.categories or {})
         marked = [] if isinstance(self.missing, str) else self.missing
         filled = self.fill_value if isinstance(self.fill_value, Mapping) else ()
@@ -310,15 +310,15 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     def _numbers(self, X: Any, columns: list[Any], kinds: Mapping[Any, str]) -> Array:
         """Return the columns of numbers and dates as numbers, nan where one is missing."""
-        who, found, texts = type(self).__name__, [], []
+        who, columns_read, texts = type(self).__name__, [], []
         for place, name in enumerate(columns):
             if kinds[name] == "category":
                 continue
             if kinds[name] == "date":
-                found.append(tables.days_of(X, place, self.origin))
+                columns_read.append(tables.days_of(X, place, self.origin))
                 continue
             try:
-                found.append(tables.numbers_of(X, place))
+                columns_read.append(tables.numbers_of(X, place))
             except Exception:  # of any type, by code of a cell's own
                 texts.append(name)
         if texts:
@@ -327,7 +327,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 f"from public knowledge: categories={{{texts[0]!r}: [...]}}; turn dates into dates "
                 f"by pandas.to_datetime(X[{texts[0]!r}]). Nothing was released."
             )
-        table = np.column_stack(found) if found else np.zeros((len(X), 0))
+        table = np.column_stack(columns_read) if columns_read else np.zeros((len(X), 0))
         if np.isinf(table).any():
             raise ValueError(f"{who}: X holds infinity (inf). Nothing was released.")
         return table

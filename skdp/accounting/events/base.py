@@ -82,9 +82,9 @@ class Event:
         yield self, 1
 
 
-def check_field(owner: object, name: str, holds: bool, rule: str) -> None:
-    """Raise ValueError, naming the owner, the field and its value, unless the rule ``holds``."""
-    if not holds:
+def check_field(owner: object, name: str, is_valid: bool, rule: str) -> None:
+    """Raise ValueError, naming the owner, the field and its value, unless ``is_valid``."""
+    if not is_valid:
         value = getattr(owner, name)
         raise ValueError(f"{type(owner).__name__}: {name} must {rule}; got {value!r}.")
 
@@ -161,5 +161,5 @@ def walk(
     yield event, 1
     if isinstance(event, into):
         for part, count in event.inner():
-            for found, times in walk(part, into):
-                yield found, count * times
+            for sub_event, times in walk(part, into):
+                yield sub_event, count * times

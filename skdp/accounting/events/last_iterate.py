@@ -60,10 +60,10 @@ def last_iterate_factor(n_steps: int, contraction: float, reach: float = math.in
     if contraction > 1:
         return composed
     gap = 1.0 - contraction  # exact for c >= 1/2, where it matters
-    found = composed
+    factor = composed
     if contraction < 1:
         decay = -math.log1p(-gap) if contraction > 0 else math.inf
-        found = min(found, math.sqrt(math.tanh(0.5 * n_steps * decay) * (2.0 - gap) / gap))
+        factor = min(factor, math.sqrt(math.tanh(0.5 * n_steps * decay) * (2.0 - gap) / gap))
     if reach < math.inf:
         steps = np.arange(1, n_steps + 1, dtype=np.float64)
         if contraction == 0:
@@ -74,9 +74,9 @@ def last_iterate_factor(n_steps: int, contraction: float, reach: float = math.in
             left = np.exp(-decay * (steps - 1))
             sums = -np.expm1(-decay * steps) / gap
             squares = -np.expm1(-2.0 * decay * steps) / (gap * (2.0 - gap))
-        found = min(found, float(np.min((left * reach + sums) / np.sqrt(squares))))
+        factor = min(factor, float(np.min((left * reach + sums) / np.sqrt(squares))))
     # Rounded up; never below the cost of one step, since the last step is released.
-    return min(composed, max(1.0, found * (1 + 1e-12)))
+    return min(composed, max(1.0, factor * (1 + 1e-12)))
 
 
 @dataclass(frozen=True)
