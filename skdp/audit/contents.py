@@ -18,9 +18,9 @@ def as_bytes(value: Any) -> bytes | None:
     """Return bytes that are equal for two objects only if they hold the same; None if unknown.
 
     They are a pickle in which attributes stand beside what the class chooses to pickle, an array
-    that is a view is followed by the array that it views, one of a subclass by its attributes, and functions that no module knows by
-    name show their defaults and closures and, if partial, their arguments. It is made twice, so
-    that it does not matter which of the equal parts are one object.
+    that is a view is followed by the array that it views, one of a subclass by its attributes, and
+    functions that no module knows by name show their defaults and closures and, if partial, their
+    arguments. It is made twice, so that it does not matter which of the equal parts are one object.
     """
     written = io.BytesIO()
     with contextlib.suppress(Exception):  # of whatever type: what is not known is a finding
