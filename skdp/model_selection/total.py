@@ -316,18 +316,25 @@ class _Collector:
 def _why_not_private(meta: Any) -> str | None:
     """Say what an estimator does with rows that the prices of its fits do not cover."""
     name = type(meta).__name__
+    if not _keeps_all_fits(meta):
+        return NOT_COUNTED_BETWEEN_FITS.get(name)
     if name.startswith("Bagging") and meta.bootstrap and not _takes_weights(meta):
         return "repeats rows (bootstrap=True), and a repeated row adds more than a fit allows for"
-    if name.endswith("Chain") and "label" in _adjacencies(meta):
+    if name.endswith("Chain") and meta.cv is None and "label" in _adjacencies(meta):
         return "has earlier targets for columns, which adjacency='label' takes for public"
-    return NOT_COUNTED_BETWEEN_FITS.get(name)
+    return None
+
+
+def _keeps_all_fits(meta: Any) -> bool:
+    """Whether it is an estimator of scikit-learn that keeps every model which it fitted."""
+    is_sklearn = type(meta).__module__.partition(".")[0] == "sklearn"
+    return is_sklearn and type(meta).__name__ in KEEP_ALL_FITS
 
 
 def _why_uncounted(meta: Any) -> str | None:
     """Say why the cost of the private models in an estimator does not follow from what it holds."""
     name = type(meta).__name__
-    known = type(meta).__module__.partition(".")[0] == "sklearn" and name in KEEP_ALL_FITS
-    if not known:
+    if not _keeps_all_fits(meta):
         return "may have fitted private models that it did not keep, or on rows of its own choice"
     if name == "CalibratedClassifierCV" and meta.ensemble is False:
         return "fitted private models that it did not keep (ensemble=False)"

@@ -146,6 +146,12 @@ class Homemade:
         return self.inner["models"][0].predict(X)
 
 
+def test_an_unknown_estimator_may_have_any_name(classification):
+    model = type("BaggingChain", (Homemade,), {})().fit(*classification)
+    with pytest.raises(ValueError, match="BaggingChain may have fitted private models"):
+        skdp.total_privacy(model, delta=DELTA)
+
+
 def test_unknown_estimators_that_hold_private_models_are_refused(classification):
     model = make_pipeline(scaler(), Homemade()).fit(*classification)
     with pytest.raises(ValueError, match="Homemade may have fitted private models"):
