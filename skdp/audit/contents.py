@@ -18,9 +18,9 @@ def as_bytes(value: Any) -> bytes | None:
     """Return bytes that are equal for two objects only if they hold the same; None if unknown.
 
     They are a pickle in which attributes stand beside what the class chooses to pickle, an array
-    that is a view is followed by the array that it views, and functions that no module knows by
-    name show their defaults and closures and, if partial, their arguments. It is made twice, so
-    that it does not matter which of the equal parts are one object.
+    that is a view is followed by the array that it views, one of a subclass by its attributes, and
+    functions that no module knows by name show their defaults and closures and, if partial, their
+    arguments. It is made twice, so that it does not matter which of the equal parts are one object.
     """
     written = io.BytesIO()
     with contextlib.suppress(Exception):  # of whatever type: what is not known is a finding
@@ -56,15 +56,17 @@ def _parts(value: Any) -> list[Any] | None:
         return [value.__qualname__, value.__defaults__, value.__kwdefaults__, cells, vars(value)]
     if isinstance(value, functools.partial):
         return [value.func, value.args, value.keywords, vars(value)]
-    if isinstance(value, np.ndarray) and value.base is not None:
+    if isinstance(value, np.ndarray) and (value.base is not None or hasattr(value, "__dict__")):
         owner = value.base
-        viewed = owner if isinstance(owner, np.ndarray) else bytes(memoryview(owner))
-        return [value.copy(order="K"), viewed]
+        viewed = owner if isinstance(owner, np.ndarray | None) else bytes(memoryview(owner))
+        # Attributes are those of a subclass, whose pickle leaves them out.
+        plain = np.array(value, order="K", subok=False)
+        return [kind, plain, viewed, getattr(value, "__dict__", None)]
     names = copyreg._slotnames(kind)  # type: ignore[attr-defined]  # typeshed has not this one
     held = {name: getattr(value, name) for name in names if hasattr(value, name)}
     held |= getattr(value, "__dict__", {})
-    plain = all(getattr(kind, name) is getattr(object, name) for name in REDUCERS)
-    if (plain and _is_importable(kind)) or not held:
+    is_plain = all(getattr(kind, name) is getattr(object, name) for name in REDUCERS)
+    if (is_plain and _is_importable(kind)) or not held:
         return None
     pickled = None
     with contextlib.suppress(Exception):  # rows refuse; what they are made of follows

@@ -131,7 +131,8 @@ def label_column(who: str, labels: Any) -> AnyArray:
             return column
         return np.fromiter(labels, dtype=object, count=len(labels))
     column = np.empty((0, 0)) if sparse.issparse(labels) else labels
-    if np.ma.isMaskedArray(column) and np.ma.getmaskarray(column).any():
+    # As bytes, since the mask of a structured array has fields, and no `any`.
+    if np.ma.isMaskedArray(column) and any(np.ma.getmaskarray(column).tobytes()):
         raise _missing(who)
     column = np.asarray(column)
     if column.ndim != 1:

@@ -62,8 +62,8 @@ class Score:
 
     @property
     def noise_std(self) -> float:
-        """Standard deviation of the noise in the score, to first order."""
-        if not self.denominator > 0:
+        """Standard deviation of the noise in the score, to first order; inf where that is nan."""
+        if not self.denominator > 0 or math.isnan(self.numerator):
             return math.inf
         ratio = self.numerator / self.denominator
         above, both, below = self.noise
@@ -117,7 +117,7 @@ class Score:
     ) -> tuple[float, float]:
         """Return ends of the ratios that the noise allows."""
         first = self.denominator**2 - square * below
-        if not (first > 0 and self.denominator > 0):
+        if not (first > 0 and self.denominator > 0) or math.isnan(self.numerator):
             return -math.inf, math.inf
         middle = self.numerator * self.denominator - square * both
         last = self.numerator**2 - square * above

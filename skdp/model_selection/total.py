@@ -295,10 +295,10 @@ class _Collector:
 
     def _visit_meta(self, meta: Any) -> None:
         name = type(meta).__name__
-        between = NOT_COUNTED_BETWEEN_FITS.get(name)
-        if between is not None:
+        why = _why_not_private(meta)
+        if why is not None:
             raise ValueError(
-                f"total_privacy: {name} {between}. No budget counts that, and no noise covers it: "
+                f"total_privacy: {name} {why}. No budget counts that, and no noise covers it: "
                 "the result is not private, whatever the fits inside are."
             )
         why = _why_uncounted(meta)
@@ -313,20 +313,33 @@ class _Collector:
             self.visit(part)
 
 
+def _why_not_private(meta: Any) -> str | None:
+    """Say what an estimator does with rows that the prices of its fits do not cover."""
+    name = type(meta).__name__
+    if not _keeps_all_fits(meta):
+        return NOT_COUNTED_BETWEEN_FITS.get(name)
+    if name.startswith("Bagging") and meta.bootstrap and not _takes_weights(meta):
+        return "repeats rows (bootstrap=True), and a repeated row adds more than a fit allows for"
+    if name.endswith("Chain") and meta.cv is None and "label" in _adjacencies(meta):
+        return "has earlier targets for columns, which adjacency='label' takes for public"
+    return None
+
+
+def _keeps_all_fits(meta: Any) -> bool:
+    """Whether it is an estimator of scikit-learn that keeps every model which it fitted."""
+    is_sklearn = type(meta).__module__.partition(".")[0] == "sklearn"
+    return is_sklearn and type(meta).__name__ in KEEP_ALL_FITS
+
+
 def _why_uncounted(meta: Any) -> str | None:
     """Say why the cost of the private models in an estimator does not follow from what it holds."""
     name = type(meta).__name__
-    known = type(meta).__module__.partition(".")[0] == "sklearn" and name in KEEP_ALL_FITS
-    if not known:
+    if not _keeps_all_fits(meta):
         return "may have fitted private models that it did not keep, or on rows of its own choice"
-    if name.startswith("Bagging") and meta.bootstrap and not _takes_weights(meta):
-        return "repeats rows (bootstrap=True), and a repeated row adds more than a fit allows for"
     if name == "CalibratedClassifierCV" and meta.ensemble is False:
         return "fitted private models that it did not keep (ensemble=False)"
     if name.endswith("Chain") and meta.cv is not None:
         return "fitted private models that it did not keep (cv is set)"
-    if name.endswith("Chain") and "label" in _adjacencies(meta):
-        return "has earlier targets for columns, which adjacency='label' takes for public"
     return None
 
 

@@ -16,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 import skdp
 from skdp import audit
 from skdp.accounting import Adjacency
+from skdp.audit.contents import as_bytes
 from skdp.audit.fixtures import assert_private  # noqa: F401
 from skdp.audit.neighbours import hostile_pairs
 from skdp.fitting import units
@@ -97,6 +98,22 @@ def keeping(make):
 def test_what_cannot_be_pickled_is_compared_all_the_same(make, said):
     report = audit.replay(keeping(make)(**FEW))
     assert any(finding.text.startswith(f"kept_ {said}") for finding in report.findings)
+
+
+class LabelledArray(np.ndarray):
+    """Takes attributes, which its pickle leaves out."""
+
+
+@pytest.mark.parametrize("is_view", [False, True])
+def test_attributes_of_arrays_are_compared(is_view):
+    def written(row):
+        array = np.zeros(3).view(LabelledArray) if is_view else LabelledArray(3)
+        array[:] = 1.0
+        array.row = row
+        return as_bytes({"coef_": array})
+
+    assert written(1.0) == written(1.0) != written(2.0)
+    assert written(1.0) is not None
 
 
 @pytest.mark.parametrize("solver", [TwoSteps(), Peeking()])

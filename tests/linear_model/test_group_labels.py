@@ -231,6 +231,14 @@ def test_fields_that_are_missing_are_refused(field):
         number_labels("who", labels)
 
 
+def test_fields_that_are_masked_are_refused():
+    labels = np.ma.zeros(9, dtype=[("site", int), ("number", float)])
+    assert number_labels("who", labels)[1] == 1
+    labels["number"][4] = np.ma.masked
+    with pytest.raises(ValueError, match="missing labels"):
+        number_labels("who", labels)
+
+
 def test_equal_labels_of_unequal_hash_values_are_refused():
     """A dictionary takes them for different ones, and a person would be two."""
 

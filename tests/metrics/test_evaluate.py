@@ -223,6 +223,8 @@ def test_intervals_of_ratios_are_fiellers():
     lost = Score("precision", 1.0, 1.5, (1.0, 0.5, 1.0), 0.0, (0.0, 1.0))
     assert lost.interval() == (0.0, 1.0)
     assert math.isnan(Score("recall", 1.0, -1.0, (1.0, 0.0, 1.0), 0.0, (0.0, 1.0)).value)
+    mean = Score("r2", math.nan, 1.0, (math.inf, 0.0, 0.0), 0.1, (0.0, 1.0))  # of folds, one lost
+    assert (mean.noise_std, mean.interval()) == (math.inf, (0.0, 1.0))
     assert Score("neg_log_loss", 2.0, 1.0, (0.0, 0.0, 0.0), 0.0, (0.0, 6.0), -1).interval() == (
         -2.0,
         -2.0,

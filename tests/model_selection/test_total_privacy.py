@@ -146,6 +146,12 @@ class Homemade:
         return self.inner["models"][0].predict(X)
 
 
+def test_an_unknown_estimator_may_have_any_name(classification):
+    model = type("BaggingChain", (Homemade,), {})().fit(*classification)
+    with pytest.raises(ValueError, match="BaggingChain may have fitted private models"):
+        skdp.total_privacy(model, delta=DELTA)
+
+
 def test_unknown_estimators_that_hold_private_models_are_refused(classification):
     model = make_pipeline(scaler(), Homemade()).fit(*classification)
     with pytest.raises(ValueError, match="Homemade may have fitted private models"):
@@ -224,10 +230,19 @@ def test_one_record_decides_on_the_type_of_columns(rng):
     assert kinds[0] is not kinds[1]
 
 
-@pytest.mark.parametrize("name", ["one versus one", "boosting", "consensus"])
+@pytest.mark.parametrize("name", ["one versus one", "boosting", "consensus", "repeated rows"])
 def test_no_budget_is_recommended_for_what_none_counts(name, classification):
     with pytest.raises(ValueError, match=r"No budget counts that.*not private"):
         skdp.total_privacy(REFUSED[name]().fit(*classification), delta=DELTA)
+
+
+def test_no_budget_is_recommended_for_a_chain_on_public_columns(classification):
+    X, y = classification
+    chain = ClassifierChain(logistic(adjacency="label"), cv=None).fit(
+        X, np.column_stack([y, 1 - y])
+    )
+    with pytest.raises(ValueError, match=r"earlier targets for columns.*No budget counts that"):
+        skdp.total_privacy(chain, delta=DELTA)
 
 
 def test_steps_that_read_rows_are_named(classification):
