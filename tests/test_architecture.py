@@ -385,7 +385,6 @@ STILL_IN_DIALECT = {
     "skdp.fitting.partitions",
     "skdp.fitting.parts",
     "skdp.fitting.refusals",
-    "skdp.fitting.streaming",
     "skdp.fitting.tables",
     "skdp.fitting.units",
     "skdp.linear_model.base",
