@@ -122,7 +122,8 @@ def readme(rows):
             figures = f"{number(row['score'])} ({number(twin['score'])})"
             score = "accuracy" if is_classification([row]) else "R²"
             found[score].append(f"{name} ({row['rows']} rows) {figures}")
-    text = """More rows drown more noise. On raw columns at epsilon 1, in brackets the model of
+    text = """The noise matters less the more rows there are. On raw columns at epsilon 1, in
+    brackets the model of
         scikit-learn without privacy on the same splits (page "How accurate is it?"): """
     text += "; ".join(f"{score} of {', '.join(some)}" for score, some in found.items())
     return textwrap.fill(" ".join(f"{text}.".split()), 120) + "\n"

@@ -326,13 +326,17 @@ WARNED = {
         skdp.SeededNoiseWarning,
         "NOT private",
     ),
-    "one row": (lambda: RIDGE(delta=0.1).plan(1, 2), skdp.NoiseWarning, "1 rows.*rows would do"),
+    "one row": (
+        lambda: RIDGE(delta=0.1).plan(1, 2),
+        skdp.NoiseWarning,
+        "1 rows.*would suffice",
+    ),
     "numbers as labels": (
         lambda: LOGISTIC().plan(500, 2, n_classes=200),
         skdp.NoiseWarning,
         "200 classes.*regressor",
     ),
-    "few rows": (lambda: RIDGE().plan(20, 30), skdp.NoiseWarning, "20 rows.*31 parameters"),
+    "few rows": (lambda: RIDGE().plan(20, 30), skdp.NoiseWarning, "31 parameters.*20 rows"),
     "little budget": (lambda: RIDGE(epsilon=1e-6).plan(N, 2), skdp.NoiseWarning, "epsilon=1e-06"),
 }
 

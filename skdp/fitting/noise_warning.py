@@ -186,19 +186,19 @@ def _warn_about_signal(who: str, public: Public, problem: Problem) -> None:
         per_class = signal * public.n_parameters / public.n_outputs
         if kind == "classification" and per_class < least:
             warnings.warn(
-                f"{who}: at epsilon={public.epsilon:g} and delta={public.delta:g} the noise drowns "
-                f"what {public.n_rows} {unit} tell of {public.n_outputs} classes, each of which "
-                "has parameters of its own. If the labels are numbers to be predicted, take a "
-                "regressor; else join classes. No budget has been spent.",
+                f"{who}: at epsilon={public.epsilon:g} and delta={public.delta:g} the noise is too "
+                f"large to learn {public.n_outputs} classes from {public.n_rows} {unit}, as each "
+                "class has parameters of its own. If the labels are numbers to be predicted, use a "
+                "regressor; otherwise merge classes. No budget has been spent.",
                 NoiseWarning,
                 stacklevel=4,
             )
         return
     warnings.warn(
-        f"{who}: at epsilon={public.epsilon:g} and delta={public.delta:g} the noise drowns what "
-        f"{public.n_rows} {unit} tell of {public.n_parameters} parameters; do not expect "
+        f"{who}: at epsilon={public.epsilon:g} and delta={public.delta:g} the noise is too large "
+        f"to estimate {public.n_parameters} parameters from {public.n_rows} {unit}; do not expect "
         f"better predictions than those of a constant. About {rows_for(HALF, public, kind)} "
-        f"{unit} would do for half of what there is to learn, and about "
+        f"{unit} would suffice for half of what there is to learn, and about "
         f"{rows_for(TENTH, public, kind)} for nine tenths, as fits to other data sets went; or "
         "fewer columns, or a larger epsilon. These figures come from the budget and the shape of X "
         "alone; no budget has been spent.",

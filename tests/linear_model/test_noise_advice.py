@@ -182,7 +182,7 @@ def test_nothing_is_expected_of_a_loss_that_was_not_measured():
 def test_a_fit_that_cannot_learn_says_so_and_how_many_rows_would_do(shape, parameters, rng):
     X = rng.standard_normal(shape)
     model = skdp.DPRidge(**parameters)
-    advice = r"do not expect better predictions.*About (\d+) rows would do"
+    advice = r"do not expect better predictions.*About (\d+) rows would suffice"
     with pytest.warns(skdp.NoiseWarning, match=advice) as fitted:
         model.fit(X, X[:, 0])
     with pytest.warns(skdp.NoiseWarning, match=advice) as planned:
