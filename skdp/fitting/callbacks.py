@@ -19,8 +19,12 @@ try:
 except ImportError:  # before scikit-learn 1.9
     _callback = None
 
-# What has callbacks inherits from it, where scikit-learn has them.
-CallbackSupport: Any = object if _callback is None else _callback.CallbackSupportMixin
+
+class _NoCallbacks:
+    """Takes the place of scikit-learn's mixin in versions without callbacks."""
+
+
+CallbackSupport: Any = _NoCallbacks if _callback is None else _callback.CallbackSupportMixin
 
 
 def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
