@@ -34,6 +34,9 @@ LEAST_NUMBERS_ONCE_LOADED = 1 << 12
 # in a few hundredths of a second once numba is, and compiled in five seconds.
 NUMBERS_PER_STEP = 1 << 11
 
+# Earlier versions choose the wrong loop for named tuples of arrays in single precision.
+LEAST_NUMBA = (0, 61, 2)
+
 # Environment variable: "auto", or "never" for numpy alone. Read when skdp is imported.
 SWITCH = "SKDP_COMPILED"
 _is_on = os.environ.get(SWITCH, "auto").strip().lower() not in ("never", "0", "off", "false")
@@ -180,7 +183,9 @@ def _failure(over_steps: bool = False) -> Exception | None:
     if over_steps and (failure := _failure()) is not None:
         return failure
     try:
-        importlib.import_module("numba")
+        numba = importlib.import_module("numba")
+        if numba.version_info[:3] < LEAST_NUMBA:
+            raise ImportError("numba is too old; pip install 'skdp[fast]' brings another.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for loop in _STEP_LOOPS if over_steps else _ROW_LOOPS:

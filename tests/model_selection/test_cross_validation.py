@@ -8,8 +8,10 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.fixes import parse_version
 
 import skdp
 from skdp.accounting import Adjacency, GDPAccountant
@@ -239,7 +241,16 @@ def test_budgets_that_cannot_be_shared_are_refused(regression, epsilon, delta, o
         run()
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-300), (1e-5, 1e-12), (1e4, 1e-6)])
+OLD_SCIPY = pytest.mark.skipif(
+    parse_version(scipy.__version__) < parse_version("1.12"),
+    reason="distribution functions of scipy 1.11 lose digits at a delta of 1e-300",
+)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [pytest.param(1e-9, 1e-300, marks=OLD_SCIPY), (1e-5, 1e-12), (1e4, 1e-6)],
+)
 def test_extreme_budgets_that_can_be_shared_are_not_exceeded(regression, epsilon, delta):
     found = dp_cross_validate(RIDGE(), *regression, cv=2, epsilon=epsilon, delta=delta)
     assert 0.99 * epsilon < found.privacy_.epsilon <= epsilon
