@@ -1,14 +1,14 @@
-"""Numbers: the types of arrays, what counts as a number, what a message shows of a value."""
+"""Types of arrays, checks of numbers, and the text that a message shows of a value."""
 
 import math
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from numbers import Integral, Number, Real
 from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-AnyArray = NDArray[Any]  # of any type of numbers
+AnyArray = NDArray[Any]  # of numbers of any type; no narrower type admits arithmetic
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -52,11 +52,19 @@ def shown(value: object) -> str:
 
 def listed(names: Iterable[object], most: int = 10) -> str:
     """Return names as a message may list them: quoted, and not too many."""
-    found = [repr(name) for name in names]
-    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if found[most:] else "")
+    quoted = [repr(name) for name in names]
+    return ", ".join(quoted[:most]) + (f" and {len(quoted) - most} more" if quoted[most:] else "")
 
 
 def require(name: str, value: object, allowed: str, holds: bool) -> None:
     """Raise ValueError, "<name> must <allowed>; got <value>.", unless ``holds``."""
     if not holds:
         raise ValueError(f"{name} must {allowed}; got {shown(value)}.")
+
+
+def store_float(owner: object, name: str, allowed: str, holds: Callable[[float], bool]) -> None:
+    """Turn a field of a frozen dataclass into a float; ValueError unless ``holds`` of it."""
+    value = getattr(owner, name)
+    is_allowed = isinstance(value, Real) and holds(float(value))
+    require(f"{type(owner).__name__}: {name}", value, allowed, is_allowed)
+    object.__setattr__(owner, name, float(value))

@@ -66,6 +66,7 @@ class DPLinearRegressor(MultiOutputMixin, RegressorMixin, DPLinearModel):
         if return_std:
             return mean_response(self, X)
         scores = self._linear_predictor(X)
+        scores = self._loss(scores.shape[1]).mean(scores)
         if self.prediction_range_ is not None and not self.linear_predictions:
             scores = np.clip(scores, *self.prediction_range_)
         return scores[:, 0] if self.coef_.ndim == 1 else scores

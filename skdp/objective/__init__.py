@@ -1,4 +1,4 @@
-"""What a model minimises: losses, penalties, constraints; no rows, no privacy, no state."""
+"""Losses, penalties and constraints of linear models; no rows, no privacy, no state."""
 
 from skdp.objective.constraints import Box, Constraint, L1Ball, L2Ball, Simplex, Unconstrained
 from skdp.objective.losses import Huber, Logistic, Loss, Multinomial, SquaredError
