@@ -11,9 +11,7 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.accounting.accountant import Accountant, UnknownCost, register
-from skdp.accounting.events.base import Adjacency, Composed, Event
-from skdp.accounting.events.blocks import BallsAndBins, OnBlock
-from skdp.accounting.events.mechanisms import Gaussian
+from skdp.accounting.events import Adjacency, BallsAndBins, Composed, Event, Gaussian, OnBlock
 from skdp.accounting.pairs import Pair
 from skdp.accounting.plan import EventCounts, by_block, counts_of, joint_mu, paths
 from skdp.accounting.pld import PLDAccountant, dominating_pair

@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 
 from skdp.accounting.accountant import Accountant, UnknownCost, candidates
-from skdp.accounting.events.base import Adjacency, Composed, Event, walk
-from skdp.accounting.events.blocks import OnBlock
+from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, walk
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,7 @@ class Calibration:
 
 def supporting_accountants(
     event: Event, adjacency: Adjacency, accountant: str = "auto"
-) -> list[Accountant]:
+) -> list[Accountant[object]]:
     """Return those of the accountants called ``accountant`` that have a theorem for ``event``.
 
     "auto" tries the accountants in the order of their ranks. After the first one that is tight for
@@ -32,7 +31,7 @@ def supporting_accountants(
     UnknownCost
         If there is none; the message lists the reasons of all that are meant for such plans.
     """
-    supporting: list[Accountant] = []
+    supporting: list[Accountant[object]] = []
     reasons: dict[str, list[str]] = {}
     tried = candidates(accountant)
     found = [part for item, _ in event.flattened() for part, _ in walk(item, (Composed, OnBlock))]

@@ -5,8 +5,7 @@ import math
 from typing import Any
 
 from skdp.accounting import events
-from skdp.accounting.events.base import Event
-from skdp.accounting.events.blocks import Partition
+from skdp.accounting.events import Event, Partition
 
 # What a file may name: nothing else is ever constructed from one.
 _KNOWN: dict[str, type[Any]] = {

@@ -5,8 +5,7 @@ import math
 from scipy.special import log_ndtr
 
 from skdp.accounting.accountant import Accountant, UnknownCost, bisect, one_plus_exp, register
-from skdp.accounting.events.base import Adjacency, Event
-from skdp.accounting.events.mechanisms import ObjectivePerturbed
+from skdp.accounting.events import Adjacency, Event, ObjectivePerturbed
 from skdp.accounting.plan import only_event
 
 # Shares of epsilon that are tried for the minimiser; the rest is for the noise on the answer. Each
@@ -83,7 +82,7 @@ def _zero_out_delta(event: ObjectivePerturbed, epsilon: float) -> float:
 
 
 @register
-class ObjectivePerturbationAccountant(Accountant):
+class ObjectivePerturbationAccountant(Accountant[ObjectivePerturbed]):
     """Objective perturbation of generalised linear models (Redberg, Koskela, Wang 2023, Thm 3.1).
 
     Under replace-one, one record is removed and another one added: group privacy for two turns

@@ -118,7 +118,7 @@ def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | N
 
 
 @register
-class PLDAccountant(Accountant):
+class PLDAccountant(Accountant[object]):
     """Fast Fourier transform of privacy losses: tight for sampled, Laplace and mixed plans.
 
     Each event is replaced by its dominating pair, and each pair by its connect-the-dots

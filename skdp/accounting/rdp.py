@@ -323,7 +323,7 @@ def delta_from_renyi(orders: Array, costs: Array, epsilon: float) -> float:
 
 
 @register
-class RDPAccountant(Accountant):
+class RDPAccountant(Accountant[object]):
     """Renyi divergences at many real orders, with the tight conversion; fast but loose."""
 
     name = "rdp"

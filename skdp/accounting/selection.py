@@ -8,8 +8,7 @@ from scipy.special import ndtr
 
 from skdp._numbers import Array
 from skdp.accounting.accountant import Accountant, UnknownCost, register
-from skdp.accounting.events.base import Adjacency, Composed, Event
-from skdp.accounting.events.sampling import Selected
+from skdp.accounting.events import Adjacency, Composed, Event, Selected
 from skdp.accounting.gdp import GDPAccountant, gaussian_delta, gaussian_epsilon
 from skdp.accounting.pairs import Pair, ResponsePair
 from skdp.accounting.plan import counts_of, only_event, paths
@@ -127,7 +126,7 @@ def selection_delta(mu: float, mean_runs: float, epsilon: float, shape: float = 
 
 
 @register
-class SelectionAccountant(Accountant):
+class SelectionAccountant(Accountant[Selected]):
     """Profile bound for the best of a random number of Gaussian-DP runs; tighter than "rdp"."""
 
     name = "selection"

@@ -10,8 +10,7 @@ from scipy.stats import binom
 
 from skdp._numbers import Array, Indices
 from skdp.accounting.accountant import MAX_EXPONENT, Accountant, register
-from skdp.accounting.events.base import Adjacency, Event
-from skdp.accounting.events.sampling import Shuffled
+from skdp.accounting.events import Adjacency, Event, Shuffled
 from skdp.accounting.guarantees import guarantee, needs_delta
 from skdp.accounting.plan import only_event
 
@@ -119,7 +118,7 @@ def _at_least(threshold: Array, clones: Indices) -> Array:
 
 
 @register
-class ShuffleAccountant(Accountant):
+class ShuffleAccountant(Accountant[Shuffled]):
     """Amplification by hiding among clones, for one pass of local randomisers.
 
     Feldman, McMillan, Talwar 2021, by the exact sum of `clone_delta`; for randomisers with a whole

@@ -8,8 +8,7 @@ from typing import Any, Self
 
 from skdp.accounting.accountant import UnknownCost
 from skdp.accounting.calibration import price, supporting_accountants
-from skdp.accounting.events.base import Adjacency, Composed, Event, walk
-from skdp.accounting.events.blocks import OnBlock
+from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, walk
 from skdp.accounting.gdp import GDPAccountant
 from skdp.accounting.interchange import from_plain, number, plain
 from skdp.accounting.registry import registry_entry

@@ -1,4 +1,4 @@
-"""Losses, penalties and constraints of linear models; no rows, no privacy, no state."""
+"""Losses, penalties and constraints: the objective of a fit, without rows or state."""
 
 from skdp.objective.constraints import Box, Constraint, L1Ball, L2Ball, Simplex, Unconstrained
 from skdp.objective.losses import Huber, Logistic, Loss, Multinomial, SquaredError

@@ -1,4 +1,4 @@
-"""The problem that a fit solves: a loss, a penalty and a constraint on one parameter matrix."""
+"""The optimisation problem of a fit: a loss, a penalty and a constraint on one parameter matrix."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -119,7 +119,7 @@ class Problem:
 
     @property
     def strong_convexity(self) -> float:
-        """The penalty's strong convexity in the coefficients, not in an intercept."""
+        """The penalty's strong convexity in the coefficients; an intercept is not penalised."""
         return self.penalty.strong_convexity
 
     def penalty_value(self, w: Array) -> float:
