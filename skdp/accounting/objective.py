@@ -31,10 +31,12 @@ def objective_delta(noise_multiplier: float, ratio: float, epsilon: float) -> fl
     ratio : float
         Curvature of one record's loss over the strength of the regularisation, in (0, 1).
     epsilon : float
+        At least 0.
 
     Returns
     -------
     float
+        In [0, 1].
 
     Examples
     --------

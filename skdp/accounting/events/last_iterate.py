@@ -46,6 +46,11 @@ def last_iterate_factor(n_steps: int, contraction: float, reach: float = math.in
     float
         ``mu / mu_1``, the least of these; from 1 to ``sqrt(n_steps)``.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
     Examples
     --------
     >>> round(0.1 * last_iterate_factor(1000, 0.99), 6)  # composition: 3.162278
@@ -104,6 +109,11 @@ class HiddenIterates(Wrapper):
     reach : float, default=inf
         Diameter of the set that holds every point, in units of C; inf if there is none. The map
         from points must be 1-Lipschitz.
+
+    Raises
+    ------
+    ValueError
+        If the event is not Gaussian, or a number is out of its range.
     """
 
     event: Gaussian
