@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-# A clipping norm, and what is computed from it and a row, keeps float64's precision in between.
+# Between these bounds, products of a clipping norm with a row keep the precision of float64.
 LEAST_CLIP_NORM, LARGEST_CLIP_NORM = 1e-100, 1e100
 LEAST_BOUND, LARGEST_BOUND = 1e-50, 1e50  # of rows, targets and coefficients, for the same reason
 

@@ -201,8 +201,8 @@ def least_factor(
         near, far = far, far + step
         if far > 64:
             raise UnknownCost(
-                f"accountant {who!r} finds no amount of noise that meets "
-                f"epsilon={epsilon:g}, delta={delta:g} for this plan."
+                f"accountant {who!r}: no amount of noise meets epsilon={epsilon:g}, "
+                f"delta={delta:g} for this plan."
             )
         if far < -64:
             return guess  # noise does not affect the cost

@@ -112,7 +112,7 @@ def price(
     >>> from skdp.accounting import Adjacency, Gaussian, price
     >>> epsilon, accountant = price(Gaussian(5.0), 1e-6, Adjacency.ZERO_OUT)
     >>> round(epsilon, 3), accountant
-    (0.865, 'gdp')
+    (0.834, 'gdp')
     """
     supporting = supporting_accountants(event, adjacency, accountant)
     costs = [(item.epsilon(event, delta, adjacency), item.name) for item in supporting]

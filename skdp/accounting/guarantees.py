@@ -123,7 +123,7 @@ def _advanced(path: EventCounts, delta: float, adjacency: Adjacency) -> float:
         return math.inf
 
     def composed(share: float) -> float:
-        """Epsilon where the parts that need delta get ``share`` of what is left."""
+        """Epsilon where the parts that need delta get ``share`` of the rest of delta."""
         each = -math.expm1(math.log1p(-share * left) / n_needing) if needing else 0.0
         parts = _guarantees(path, each, adjacency)
         return advanced_epsilon(parts, max(delta - _total_delta(parts), 0.0))
@@ -152,8 +152,8 @@ class OptimalCompositionAccountant(Accountant[object]):
             for part in path:
                 if needs_delta(part, adjacency):
                     raise UnknownCost(
-                        f"{type(part).__name__} has a whole privacy curve, not one (epsilon, "
-                        "delta); use 'pld'."
+                        f"{type(part).__name__} has a privacy curve, not one (epsilon, delta); "
+                        "use 'pld'."
                     )
         return None
 

@@ -114,8 +114,8 @@ class ObjectivePerturbationAccountant(Accountant[ObjectivePerturbed]):
 
         if not suffices(30.0):
             raise UnknownCost(
-                f"accountant {self.name!r} finds no amount of noise that meets "
-                f"epsilon={epsilon:g}, delta={delta:g} for this plan: the curvature of a record, "
+                f"accountant {self.name!r}: no amount of noise meets epsilon={epsilon:g}, "
+                f"delta={delta:g} for this plan: the curvature of a record, "
                 "next to the regularisation, costs too much by itself."
             )
         return math.exp(bisect(suffices, -30.0, 30.0, halvings=36))  # to a width of 1e-9

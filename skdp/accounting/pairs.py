@@ -1,4 +1,4 @@
-"""Dominating pairs: two distributions that are at least as easy to tell apart as a mechanism's.
+"""Dominating pairs: two distributions that are at least as distinguishable as a mechanism's.
 
 A pair (P, Q) is represented by its privacy profile, the hockey-stick divergence
 ``H_a(P||Q) = sup_S P(S) - a Q(S)`` at ``a = exp(epsilon)``, epsilon >= 0, in both directions:

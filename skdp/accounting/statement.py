@@ -64,7 +64,7 @@ class PrivacyStatement:
         Number of rows of the fit, which is public; None for several fits on different numbers, and
         with groups, where it is private.
     expectations : tuple of str, default=()
-        Of a plan: what is expected of the fit, from public facts alone.
+        Of a plan: the expected accuracy of the fit, by public facts alone.
     unit : {"row", "group"}, default="row"
         Unit of privacy: whom the guarantee protects. A row, or a group: all rows with one label.
     n_groups : int or None, default=None
@@ -95,8 +95,8 @@ class PrivacyStatement:
     def mu(self) -> float | None:
         """Gaussian-DP parameter of all releases; None where no theorem gives them one.
 
-        It says more than one pair (epsilon, delta), and figures of several fits on the same rows
-        compose to the root of the sum of their squares.
+        It implies every pair (epsilon, delta) of the releases, and figures of several fits on the
+        same rows compose to the root of the sum of their squares.
         """
         try:
             return GDPAccountant().mu(self.event, Adjacency.parse(self.adjacency, labels=True))
@@ -408,7 +408,7 @@ def compose_statements(
     ----------
     statements : sequence of PrivacyStatement
         At least one. The releases of a later fit may depend on the answers of earlier ones. Each
-        fit draws its own batches and blocks, so those of different fits are told apart, and its own
+        fit draws its own batches and blocks, so those of different fits are distinct, and its own
         noise: the total does not hold for fits that were given the same seed.
     delta : float
         In [0, 1): the delta at which the total is stated.
@@ -493,7 +493,7 @@ def _in_later_epochs(event: Event, shift: int) -> Event:
 
     Every fit numbers its epochs from 0 and draws its own divisions of the rows. Where fits are
     composed, their partitions must not be taken for each other: a record may lie in the costliest
-    block of each. A division that fits share, by name, stays what it is.
+    block of each. A division that fits share, by name, keeps its number.
     """
     moved = event.with_inner(lambda part: _in_later_epochs(part, shift))
     if isinstance(moved, OnBlock) and not moved.partition.shared:

@@ -65,7 +65,7 @@ class Constraint(ABC):
 
 @dataclass(frozen=True)
 class Unconstrained(Constraint):
-    """The whole space.
+    """All vectors.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Unconstrained(Constraint):
 
 @dataclass(frozen=True)
 class _Ball(Constraint):
-    """All vectors of norm at most ``radius``; the subclasses say in which norm."""
+    """All vectors of norm at most ``radius``, in the norm of the subclass."""
 
     radius: float
     composes_with_threshold = True
@@ -290,7 +290,7 @@ def _scaled_norm(w: Array) -> tuple[float, float]:
 def _to_simplex(w: Array, total: float) -> Array:
     """Nearest nonnegative array of sum ``total``: ``max(w - level, 0)`` for one level."""
     # The level lies less than `total` below the largest entry, so measure from there in units of
-    # `total` and drop what is lower: otherwise large entries swallow the total.
+    # `total` and drop what is lower: otherwise the total vanishes next to large entries.
     w = w.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         depths = np.maximum((w - w.max()) / total, -1.0)

@@ -63,8 +63,8 @@ class Adjacency(StrEnum):
 class Event:
     """Base class of all events, which are frozen, hashable and comparable.
 
-    An event is a *mechanism*, which is one noisy answer; a `Wrapper`, which says to which rows, or
-    how many times, the event inside it was applied; or a sequence, `Composed`.
+    An event is a *mechanism*, which is one noisy answer; a `Wrapper`, which states to which rows,
+    or how many times, the event inside it was applied; or a sequence, `Composed`.
     """
 
     def inner(self) -> Parts:

@@ -23,8 +23,8 @@ class Partition:
         bins), the draws stay secret, and empty blocks are answered like any other.
     cuts : tuple of int or None, default=None
         Where blocks of unequal size begin and end, as n_blocks + 1 positions in the order of the
-        rows; block i is ``[cuts[i], cuts[i + 1])``. Divisions that differ in nothing else are told
-        apart by their cuts. None for blocks of equal size.
+        rows; block i is ``[cuts[i], cuts[i + 1])``. Divisions that differ in nothing else
+        differ by their cuts. None for blocks of equal size.
     shared : str, default=""
         Name of a division that several fits share, such as a hold-out: fits that are composed name
         the very same one by it. Divisions without a name are a fit's own.

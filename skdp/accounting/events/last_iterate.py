@@ -1,4 +1,4 @@
-"""Many noisy steps on all rows of which only the last point is released, and what that costs."""
+"""Noisy steps on all rows of which only the last point is released, and their privacy cost."""
 
 import functools
 import math
