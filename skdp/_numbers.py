@@ -62,9 +62,9 @@ def require(name: str, value: object, allowed: str, holds: bool) -> None:
         raise ValueError(f"{name} must {allowed}; got {shown(value)}.")
 
 
-def store_float(owner: object, name: str, allowed: str, holds: Callable[[float], bool]) -> None:
-    """Turn a field of a frozen dataclass into a float; ValueError unless ``holds`` of it."""
+def store_float(owner: object, name: str, allowed: str, is_valid: Callable[[float], bool]) -> None:
+    """Turn a field of a frozen dataclass into a float; ValueError unless ``is_valid`` of it."""
     value = getattr(owner, name)
-    is_allowed = isinstance(value, Real) and holds(float(value))
+    is_allowed = isinstance(value, Real) and is_valid(float(value))
     require(f"{type(owner).__name__}: {name}", value, allowed, is_allowed)
     object.__setattr__(owner, name, float(value))

@@ -10,7 +10,7 @@ from skdp.accounting.plan import only_event
 
 # Shares of epsilon that are tried for the minimiser; the rest is for the noise on the answer. Each
 # gives a valid delta, and the least one is taken. Dense near 1, as that noise needs little.
-SHARES = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
+_SHARES = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 
 
 def objective_delta(noise_multiplier: float, ratio: float, epsilon: float) -> float:
@@ -78,7 +78,7 @@ def _zero_out_delta(event: ObjectivePerturbed, epsilon: float) -> float:
     least = min(
         objective_delta(event.noise_multiplier, event.ratio, share * epsilon)
         + _gaussian_profile(event.output_noise, (1 - share) * epsilon)
-        for share in SHARES
+        for share in _SHARES
     )
     return min(1.0, least + event.failure * one_plus_exp(epsilon))
 

@@ -313,7 +313,7 @@ def epsilon_from_renyi(orders: Array, costs: Array, delta: float) -> float:
     return max(0.0, float(np.min(bounds)))
 
 
-def delta_from_renyi(orders: Array, costs: Array, epsilon: float) -> float:
+def _delta_from_renyi(orders: Array, costs: Array, epsilon: float) -> float:
     """Least delta over the orders (the same proposition)."""
     finite = np.isfinite(costs)
     if not finite.any():
@@ -357,4 +357,4 @@ class RDPAccountant(Accountant[object]):
         costs = self.divergences(event, ORDERS, adjacency)
         failure = max(failure_of(path) for path in paths(event, adjacency))
         failed = one_plus_exp(epsilon) * failure
-        return min(1.0, delta_from_renyi(ORDERS, costs, epsilon) + failed)
+        return min(1.0, _delta_from_renyi(ORDERS, costs, epsilon) + failed)
