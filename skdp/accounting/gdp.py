@@ -149,7 +149,18 @@ class GDPAccountant(Accountant[float]):
         return math.sqrt(found)
 
     def mu(self, event: Event, adjacency: Adjacency) -> float:
-        """Return the Gaussian-DP parameter of ``event``; UnknownCost names the accountant."""
+        """Return the Gaussian-DP parameter of ``event``.
+
+        Returns
+        -------
+        float
+            inf without noise.
+
+        Raises
+        ------
+        UnknownCost
+            If there is no theorem for ``event``; the message names the accountant.
+        """
         return self.require(event, adjacency)
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:

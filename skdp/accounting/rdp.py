@@ -335,7 +335,24 @@ class RDPAccountant(Accountant[object]):
         return [renyi_total(path, adjacency, few) for path in paths(event, adjacency)]
 
     def divergences(self, event: Event, orders: Array, adjacency: Adjacency) -> Array:
-        """Return the Renyi divergence of ``event`` at each order, with the costliest blocks."""
+        """Return the Renyi divergence of ``event`` at each order, with the costliest blocks.
+
+        Parameters
+        ----------
+        event : Event
+        orders : array of shape (n_orders,), above 1
+        adjacency : Adjacency
+
+        Returns
+        -------
+        array of shape (n_orders,)
+            inf at orders where no finite bound is known.
+
+        Raises
+        ------
+        UnknownCost
+            If there is no theorem for ``event``; the message names the accountant.
+        """
         self.require(event, adjacency)
         totals = [renyi_total(path, adjacency, orders) for path in paths(event, adjacency)]
         return np.asarray(np.max(totals, axis=0))

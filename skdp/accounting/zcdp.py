@@ -143,7 +143,18 @@ class ZCDPAccountant(Accountant[float]):
         )
 
     def rho(self, event: Event, adjacency: Adjacency) -> float:
-        """Return the zCDP parameter of ``event``; UnknownCost names the accountant."""
+        """Return the zCDP parameter of ``event``.
+
+        Returns
+        -------
+        float
+            inf without noise.
+
+        Raises
+        ------
+        UnknownCost
+            If there is no theorem for ``event``; the message names the accountant.
+        """
         return self.require(event, adjacency)
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
