@@ -1,19 +1,19 @@
-"""Numbers: the types of arrays, what counts as a number, what a message shows of a value."""
+"""Types of arrays, checks of numbers, and the text that a message shows of a value."""
 
 import math
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from numbers import Integral, Number, Real
 from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-AnyArray = NDArray[Any]  # of any type of numbers
+AnyArray = NDArray[Any]  # of numbers of any type; no narrower type admits arithmetic
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-# A clipping norm, and what is computed from it and a row, keeps float64's precision in between.
+# Between these bounds, products of a clipping norm with a row keep the precision of float64.
 LEAST_CLIP_NORM, LARGEST_CLIP_NORM = 1e-100, 1e100
 LEAST_BOUND, LARGEST_BOUND = 1e-50, 1e50  # of rows, targets and coefficients, for the same reason
 
@@ -60,3 +60,11 @@ def require(name: str, value: object, allowed: str, is_valid: bool) -> None:
     """Raise ValueError, "<name> must <allowed>; got <value>.", unless ``is_valid``."""
     if not is_valid:
         raise ValueError(f"{name} must {allowed}; got {shown(value)}.")
+
+
+def store_float(owner: object, name: str, allowed: str, is_valid: Callable[[float], bool]) -> None:
+    """Turn a field of a frozen dataclass into a float; ValueError unless ``is_valid`` of it."""
+    value = getattr(owner, name)
+    is_allowed = isinstance(value, Real) and is_valid(float(value))
+    require(f"{type(owner).__name__}: {name}", value, allowed, is_allowed)
+    object.__setattr__(owner, name, float(value))

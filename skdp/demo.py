@@ -20,6 +20,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skdp._numbers import AnyArray
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import DPLogisticRegression, DPRidge, NoiseWarning
 
@@ -45,7 +46,7 @@ class Experiment:
 
     data: str
     measure: str
-    load: Callable[[], tuple[Any, Any]]
+    load: Callable[[], tuple[AnyArray, AnyArray]]
     private: Callable[[float], Any]
     reference: Callable[[], Any]
     constant: Callable[[], Any]
@@ -184,13 +185,13 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(line.rstrip() for line in printed)
 
 
-def _range(scores: Sequence[float]) -> Any:
-    """Return what the middle 80 per cent of the scores lie between.
+def _range(scores: Sequence[float]) -> list[float]:
+    """Return the bounds of the middle 80 per cent of the scores.
 
     At small budgets a fit now and then finds the range of targets wrong by far; its R² has no
     lower limit, and would be most of a mean.
     """
-    return np.quantile(scores, (0.1, 0.9))
+    return [float(bound) for bound in np.quantile(scores, (0.1, 0.9))]
 
 
 def _legend(results: Sequence[Result]) -> str:

@@ -15,11 +15,14 @@ from skdp.accounting.objective import ObjectivePerturbationAccountant, objective
 from skdp.accounting.pld import PLDAccountant
 from skdp.accounting.pure import PureDPAccountant
 from skdp.accounting.rdp import RDPAccountant
-from skdp.accounting.registry import model_card_section, registry_entry
 from skdp.accounting.release_lines import ReleaseRecord
 from skdp.accounting.selection import SelectionAccountant, selection_delta, selection_epsilon
 from skdp.accounting.shuffle import ShuffleAccountant
-from skdp.accounting.statement import PrivacyStatement, compose_statements
+from skdp.accounting.statement import (
+    PrivacyStatement,
+    compose_statements,
+    model_card_section,
+)
 from skdp.accounting.zcdp import ZCDPAccountant, zcdp_delta, zcdp_epsilon, zcdp_rho
 
 __all__ = [
@@ -49,7 +52,6 @@ __all__ = [
     "model_card_section",
     "objective_delta",
     "price",
-    "registry_entry",
     "selection_delta",
     "selection_epsilon",
     "supporting_accountants",

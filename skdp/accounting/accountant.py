@@ -1,34 +1,35 @@
-"""The base class of accountants, the searches that they share, and the registry of their names."""
+"""Base class of accountants, the searches that they share, and the registry of their names."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from scipy.optimize import brentq
 
 from skdp._numbers import shown
 from skdp.accounting.events.base import Adjacency, Event
 
-_REGISTRY: dict[str, Accountant] = {}
+_REGISTRY: dict[str, Accountant[object]] = {}
+Result = TypeVar("Result", covariant=True)
 
 # Largest argument of exp; the range of float64 ends at exp(709.78).
 MAX_EXPONENT = 700.0
 
 
-class UnknownCost(ValueError):  # noqa: N818 - an answer, not only an error
+class UnknownCost(ValueError):  # noqa: N818 - a result as much as an error
     """No available theorem covers this event under this adjacency; the message names both."""
 
 
-class Accountant(ABC):
+class Accountant(ABC, Generic[Result]):
     """Pure functions from an event to its cost; every figure is a proved upper bound.
 
     Attributes
     ----------
     name : str
-        The name by which users ask for it.
+        The name by which users choose it.
     rank : int or None
         Position in the order in which "auto" tries accountants; None if "auto" never does.
     is_tight : bool
@@ -50,22 +51,34 @@ class Accountant(ABC):
     delta_precision: ClassVar[float] = 1e-9
 
     @abstractmethod
-    def examine(self, event: Event, adjacency: Adjacency) -> Any:
+    def examine(self, event: Event, adjacency: Adjacency) -> Result:
         """Raise `UnknownCost`, with the reason, if no theorem applies.
 
         The value returned is for the accountant's own use.
         """
 
     def why_unsupported(self, event: Event, adjacency: Adjacency) -> str | None:
-        """Return why this accountant has no theorem for ``event``, or None if it has one."""
+        """Return the reason why this accountant has no theorem for ``event``.
+
+        Returns
+        -------
+        str or None
+            None if it has one.
+        """
         try:
             self.examine(event, adjacency)
         except UnknownCost as refusal:
             return str(refusal)
         return None
 
-    def require(self, event: Event, adjacency: Adjacency) -> Any:
-        """Return the result of `examine`; a refusal is prefixed with the accountant's name."""
+    def require(self, event: Event, adjacency: Adjacency) -> Result:
+        """Return the result of `examine`; a refusal is prefixed with the accountant's name.
+
+        Raises
+        ------
+        UnknownCost
+            If there is no theorem for ``event``.
+        """
         try:
             return self.examine(event, adjacency)
         except UnknownCost as refusal:
@@ -73,12 +86,48 @@ class Accountant(ABC):
 
     @abstractmethod
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        """Return an epsilon such that ``event`` is (epsilon, delta)-DP; inf if there is none."""
+        """Return an epsilon such that ``event`` is (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        event : Event
+        delta : float
+            In [0, 1).
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+            inf where no finite epsilon holds.
+
+        Raises
+        ------
+        UnknownCost
+            If there is no theorem for ``event``.
+        """
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
         """Return a delta such that ``event`` is (epsilon, delta)-DP.
 
-        Found by bisection on `epsilon`; accountants that know the whole privacy curve override it.
+        Computed by bisection on `epsilon`; accountants with a formula of the privacy curve override
+        it.
+
+        Parameters
+        ----------
+        event : Event
+        epsilon : float
+            At least 0.
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+            In [0, 1].
+
+        Raises
+        ------
+        UnknownCost
+            If there is no theorem for ``event``.
         """
         self.require(event, adjacency)
 
@@ -96,18 +145,35 @@ class Accountant(ABC):
     def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
         """Return nearly the least factor such that ``event.scaled(factor)`` is (epsilon, delta)-DP.
 
-        The cost falls as the factor grows; the search brackets the answer and returns the private
+        The cost falls as the factor grows; the search brackets the factor and returns the private
         end of the bracket. Accountants with a closed form override this.
+
+        Parameters
+        ----------
+        event : Event
+        epsilon, delta : float
+            The budget: finite and above 0, and in [0, 1).
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+            At least 0.
+
+        Raises
+        ------
+        UnknownCost
+            If there is no theorem for ``event``, or no amount of noise meets the budget.
         """
 
-        def spent(factor: float) -> float:
+        def cost_of(factor: float) -> float:
             return self.epsilon(event.scaled(factor), delta, adjacency)
 
-        return least_factor(spent, epsilon, who=self.name, delta=delta, tolerance=self.tolerance)
+        return least_factor(cost_of, epsilon, who=self.name, delta=delta, tolerance=self.tolerance)
 
 
 def least_factor(
-    spent: Callable[[float], float],
+    cost_of: Callable[[float], float],
     epsilon: float,
     *,
     who: str,
@@ -115,15 +181,15 @@ def least_factor(
     guess: float = 1.0,
     tolerance: float = Accountant.tolerance,
 ) -> float:
-    """Return a factor with ``spent(factor) <= epsilon``, at most slightly above the least one.
+    """Return a factor with ``cost_of(factor) <= epsilon``, at most slightly above the least one.
 
-    ``spent`` must fall as the factor grows. The search works on the logarithms of both, where costs
-    are nearly straight lines, and starts at ``guess``, which is returned if noise does not affect
-    the cost.
+    ``cost_of`` must fall as the factor grows. The search works on the logarithms of both, where
+    costs are nearly straight lines, and starts at ``guess``, which is returned if noise does not
+    affect the cost.
     """
 
     def excess(log_factor: float) -> float:
-        cost = spent(math.exp(log_factor))
+        cost = cost_of(math.exp(log_factor))
         return math.log(min(max(cost, 1e-300), 1e300)) - math.log(epsilon)
 
     near = math.log(guess)
@@ -135,13 +201,13 @@ def least_factor(
         near, far = far, far + step
         if far > 64:
             raise UnknownCost(
-                f"accountant {who!r} finds no amount of noise that meets "
-                f"epsilon={epsilon:g}, delta={delta:g} for this plan."
+                f"accountant {who!r}: no amount of noise meets epsilon={epsilon:g}, "
+                f"delta={delta:g} for this plan."
             )
         if far < -64:
             return guess  # noise does not affect the cost
     root = float(brentq(excess, min(near, far), max(near, far), xtol=tolerance))
-    while spent(math.exp(root)) > epsilon:
+    while cost_of(math.exp(root)) > epsilon:
         root += tolerance
     return math.exp(root)
 
@@ -162,7 +228,10 @@ def one_plus_exp(epsilon: float) -> float:
     return 1 + math.exp(min(epsilon, MAX_EXPONENT))
 
 
-def register(accountant: type[Accountant]) -> type[Accountant]:
+Registered = TypeVar("Registered", bound=Accountant[object])
+
+
+def register(accountant: type[Registered]) -> type[Registered]:
     """Make an accountant available by its name (class decorator)."""
     if accountant.name in _REGISTRY:
         raise ValueError(f"an accountant named {accountant.name!r} is registered already.")
@@ -171,12 +240,23 @@ def register(accountant: type[Accountant]) -> type[Accountant]:
 
 
 def available_accountants() -> dict[str, str]:
-    """Return the names of the registered accountants, each with a one-line description."""
+    """Return the names of the registered accountants, each with a one-line description.
+
+    Returns
+    -------
+    dict of str
+    """
     return {name: (item.__doc__ or "").splitlines()[0] for name, item in sorted(_REGISTRY.items())}
 
 
-def candidates(name: str) -> tuple[Accountant, ...]:
-    """Return the accountant called ``name``; for "auto" all that have a rank, in that order."""
+def candidates(name: str) -> tuple[Accountant[object], ...]:
+    """Return the accountant called ``name``; for "auto" all that have a rank, in that order.
+
+    Raises
+    ------
+    ValueError
+        If there is no accountant of this name.
+    """
     if isinstance(name, str) and name == "auto":
         ranked = [(item.rank, item) for item in _REGISTRY.values() if item.rank is not None]
         return tuple(item for _, item in sorted(ranked, key=lambda pair: pair[0]))

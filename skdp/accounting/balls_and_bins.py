@@ -11,9 +11,7 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.accounting.accountant import Accountant, UnknownCost, register
-from skdp.accounting.events.base import Adjacency, Composed, Event
-from skdp.accounting.events.blocks import BallsAndBins, OnBlock
-from skdp.accounting.events.mechanisms import Gaussian
+from skdp.accounting.events import Adjacency, BallsAndBins, Composed, Event, Gaussian, OnBlock
 from skdp.accounting.pairs import Pair
 from skdp.accounting.plan import EventCounts, by_block, counts_of, joint_mu, paths
 from skdp.accounting.pld import PLDAccountant, dominating_pair
@@ -22,7 +20,6 @@ from skdp.accounting.pld import PLDAccountant, dominating_pair
 # to the noise multiplier. It adds about 1 % to epsilon; the time is inversely proportional to its
 # square.
 _STEP = 0.05
-_TAIL = 1e-15  # mass at either end that is counted as infinite loss
 
 
 @dataclass(frozen=True)
@@ -93,8 +90,10 @@ def _losses(sigma: float, n_bins: int, forward: bool) -> _Losses:
 
     distribution = gaussian_allocation_directional_pld(
         params=PrivacyParams(sigma=sigma, num_steps=n_bins),
+        # The mass of either tail is counted as infinite loss.
         config=AllocationSchemeConfig(
-            loss_discretization=_STEP / max(1.0, sigma), tail_truncation=_TAIL
+            loss_discretization=_STEP / max(1.0, sigma),
+            tail_truncation=1e-15,  # counted as infinite loss
         ),
         direction=Direction.REMOVE if forward else Direction.ADD,
     )

@@ -4,13 +4,22 @@ import math
 from dataclasses import dataclass
 
 from skdp.accounting.accountant import Accountant, UnknownCost, candidates
-from skdp.accounting.events.base import Adjacency, Composed, Event, walk
-from skdp.accounting.events.blocks import OnBlock
+from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, walk
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A noise factor, the epsilon it guarantees, and the accountant that certifies it."""
+    """A noise factor, the epsilon it guarantees, and the accountant that certifies it.
+
+    Attributes
+    ----------
+    scale : float
+        Factor of the noise of the plan; 0 for none, where epsilon is infinite.
+    epsilon : float
+        The certified figure, at most the requested one.
+    accountant : str
+        "none" where nothing has to be certified.
+    """
 
     scale: float
     epsilon: float
@@ -19,20 +28,34 @@ class Calibration:
 
 def supporting_accountants(
     event: Event, adjacency: Adjacency, accountant: str = "auto"
-) -> list[Accountant]:
-    """Return those of the accountants called ``accountant`` that have a theorem for ``event``.
+) -> list[Accountant[object]]:
+    """Return the accountants of a name that have a theorem for ``event``.
 
     "auto" tries the accountants in the order of their ranks. After the first one that is tight for
     the plan it tries only special accountants of events that the plan contains. So the choice
     depends on the plan alone, never on the speed of the machine, and slow accountants are tried
     only where no quick one is tight.
 
+    Parameters
+    ----------
+    event : Event
+    adjacency : Adjacency
+    accountant : str, default="auto"
+        A registered name, or "auto".
+
+    Returns
+    -------
+    list of Accountant
+        At least one.
+
     Raises
     ------
     UnknownCost
         If there is none; the message lists the reasons of all that are meant for such plans.
+    ValueError
+        If there is no accountant of this name.
     """
-    supporting: list[Accountant] = []
+    supporting: list[Accountant[object]] = []
     reasons: dict[str, list[str]] = {}
     tried = candidates(accountant)
     parts = [part for item, _ in event.flattened() for part, _ in walk(item, (Composed, OnBlock))]
@@ -81,6 +104,15 @@ def price(
     ------
     UnknownCost
         If no accountant supports the plan.
+    ValueError
+        If there is no accountant of this name.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Adjacency, Gaussian, price
+    >>> epsilon, accountant = price(Gaussian(5.0), 1e-6, Adjacency.ZERO_OUT)
+    >>> round(epsilon, 3), accountant
+    (0.834, 'gdp')
     """
     supporting = supporting_accountants(event, adjacency, accountant)
     costs = [(item.epsilon(event, delta, adjacency), item.name) for item in supporting]
@@ -109,10 +141,16 @@ def calibrate(
     accountant : str, default="auto"
         A registered name, or "auto" for the one which needs the least noise.
 
+    Returns
+    -------
+    Calibration
+
     Raises
     ------
     UnknownCost
         If no accountant supports the plan, or no amount of noise meets the budget.
+    ValueError
+        If there is no accountant of this name.
 
     Examples
     --------

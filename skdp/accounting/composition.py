@@ -147,7 +147,7 @@ def delta_of(
         return loss_distribution.infinity_mass_of(pairs)
     count = sum(times for _, times in pairs)
     tail = 1e-30
-    for _ in range(2):  # the first bounds tell where to cut the tail for the second
+    for _ in range(2):  # the first bounds decide where to cut the tail for the second
         sketch = [(loss_distribution.sketch_atoms(pair, tail), times) for pair, times in coarse]
         bounds = {
             side: _aim_at_epsilon(_seen_from(sketch, side), epsilon).bound for side in _sides(pairs)
@@ -202,7 +202,7 @@ def _aim_at_delta(sketch: loss_distribution.AtomList, log_delta: float) -> _Aim:
     """Tilt under which the mean loss is about the epsilon at delta, and the Chernoff bound on it.
 
     At its mean under a tilt t a sum with variance v has a divergence of about the Chernoff bound
-    over ``t (1+t) sqrt(2 pi v)`` (saddle point). For bounded losses, this asks for far less tilt
+    over ``t (1+t) sqrt(2 pi v)`` (saddle point). For bounded losses, this needs far less tilt
     than the best Chernoff bound does; where single large losses dominate, for more.
     """
     left = -math.expm1(

@@ -6,8 +6,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from skdp.accounting.accountant import Accountant, UnknownCost, register
-from skdp.accounting.events.base import Adjacency, Event
-from skdp.accounting.events.mechanisms import Gaussian
+from skdp.accounting.events import Adjacency, Event, Gaussian
 from skdp.accounting.plan import paths, squared_mu
 
 # Relative amount by which results are moved towards the private side. It covers the error of the
@@ -125,7 +124,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 @register
-class GDPAccountant(Accountant):
+class GDPAccountant(Accountant[float]):
     """Exact for full-batch Gaussian releases of any noise schedule, also on disjoint blocks.
 
     The composition is exactly mu-GDP with ``mu**2 = sum (sensitivity_t / sigma_t)**2``
@@ -150,8 +149,19 @@ class GDPAccountant(Accountant):
         return math.sqrt(largest)
 
     def mu(self, event: Event, adjacency: Adjacency) -> float:
-        """Return the Gaussian-DP parameter of ``event``; UnknownCost names the accountant."""
-        return float(self.require(event, adjacency))
+        """Return the Gaussian-DP parameter of ``event``.
+
+        Returns
+        -------
+        float
+            inf without noise.
+
+        Raises
+        ------
+        UnknownCost
+            If there is no theorem for ``event``; the message names the accountant.
+        """
+        return self.require(event, adjacency)
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
         return gaussian_epsilon(self.mu(event, adjacency), delta)

@@ -8,8 +8,7 @@ from scipy.optimize import minimize_scalar
 
 from skdp.accounting.accountant import Accountant, UnknownCost, register
 from skdp.accounting.composition import Pairs, delta_of, epsilon_of
-from skdp.accounting.events.base import Adjacency, Event
-from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace
+from skdp.accounting.events import Adjacency, ApproximateDP, Event, Gaussian, Laplace
 from skdp.accounting.events.sampling import Sampled
 from skdp.accounting.gdp import gaussian_epsilon
 from skdp.accounting.pairs import ResponsePair, amplified
@@ -93,7 +92,7 @@ def advanced_epsilon(guarantees: Guarantees, slack: float) -> float:
 
 
 @register
-class AdvancedCompositionAccountant(Accountant):
+class AdvancedCompositionAccountant(Accountant[object]):
     """Extended advanced composition of (epsilon_i, delta_i), for comparison with papers.
 
     Delta is divided between the parts that need some and the slack of the theorem; all of these
@@ -124,7 +123,7 @@ def _advanced(path: EventCounts, delta: float, adjacency: Adjacency) -> float:
         return math.inf
 
     def composed(share: float) -> float:
-        """Epsilon where the parts that need delta get ``share`` of what is left."""
+        """Epsilon where the parts that need delta get ``share`` of the rest of delta."""
         each = -math.expm1(math.log1p(-share * left) / n_needing) if needing else 0.0
         parts = _guarantees(path, each, adjacency)
         return advanced_epsilon(parts, max(delta - _total_delta(parts), 0.0))
@@ -138,7 +137,7 @@ def _advanced(path: EventCounts, delta: float, adjacency: Adjacency) -> float:
 
 
 @register
-class OptimalCompositionAccountant(Accountant):
+class OptimalCompositionAccountant(Accountant[object]):
     """Optimal composition of (epsilon_i, delta_i) where nothing else is known of the parts.
 
     Exact for heterogeneous pairs: the privacy loss of the randomised responses of Kairouz, Oh and
@@ -153,8 +152,8 @@ class OptimalCompositionAccountant(Accountant):
             for part in path:
                 if needs_delta(part, adjacency):
                     raise UnknownCost(
-                        f"{type(part).__name__} has a whole privacy curve, not one (epsilon, "
-                        "delta); use 'pld'."
+                        f"{type(part).__name__} has a privacy curve, not one (epsilon, delta); "
+                        "use 'pld'."
                     )
         return None
 

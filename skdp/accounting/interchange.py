@@ -2,14 +2,15 @@
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, cast
 
 from skdp.accounting import events
-from skdp.accounting.events.base import Event
-from skdp.accounting.events.blocks import Partition
+from skdp.accounting.events import Event, Partition
 
-# What a file may name: nothing else is ever constructed from one.
-_KNOWN: dict[str, type[Any]] = {
+Plain = str | float | bool | None | list["Plain"] | dict[str, "Plain"]
+
+# The types that a file may name: nothing else is ever constructed from one.
+_KNOWN: dict[str, type[object]] = {
     name: cls
     for name in events.__all__
     if isinstance(cls := getattr(events, name), type)
@@ -17,7 +18,7 @@ _KNOWN: dict[str, type[Any]] = {
 }
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Plain:
     """Return an event, or a part of one, as dicts, lists, numbers and text.
 
     Numbers that are not finite become text, as JSON has none.
@@ -29,17 +30,11 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    return value
+    return cast(Plain, value)
 
 
-def number(value: Any) -> Any:
-    """Return a number that :func:`plain` may have turned to text; other values as they are."""
-    is_text = isinstance(value, str) and value in ("inf", "-inf", "nan")
-    return float(value) if is_text else value
-
-
-def from_plain(value: Any) -> Any:
-    """Return what :func:`plain` was given; lists become tuples.
+def from_plain(value: object) -> Any:  # of a type that the file names
+    """Return the value that :func:`plain` turned into ``value``; lists become tuples.
 
     Raises
     ------
@@ -49,7 +44,7 @@ def from_plain(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(from_plain(item) for item in value)
     if not isinstance(value, dict):
-        return number(value)
+        return float(value) if value in ("inf", "-inf", "nan") else value
     fields = dict(value)
     name = fields.pop("type", None)
     if name not in _KNOWN:
@@ -57,4 +52,4 @@ def from_plain(value: Any) -> Any:
     try:
         return _KNOWN[name](**{key: from_plain(item) for key, item in fields.items()})
     except TypeError:
-        raise ValueError(f"a privacy statement holds a {name} with other fields.") from None
+        raise ValueError(f"a privacy statement has a {name} with other fields.") from None

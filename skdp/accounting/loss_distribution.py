@@ -253,7 +253,7 @@ def _window(parts: list[tuple[_TiltedAtoms, int]], step: float) -> tuple[int, in
                 best, trial = gap, trial * factor
         return max(best, 0.0)
 
-    # Start with the best push for a normal law, then search downhill by powers of 2.
+    # Start with the best push for a normal distribution, then search downhill by powers of 2.
     push = math.sqrt(2 * _WRAP_EXPONENT) / max(math.sqrt(variance), step)
     start = math.floor((mean - least_distance(-push)) / step)
     stop = math.ceil((mean + least_distance(push)) / step) + 1

@@ -20,11 +20,11 @@ _PLD, _RDP = PLDAccountant(), RDPAccountant()
 # In the order of preference.
 _SPECIALISTS = SelectionAccountant(), ShuffleAccountant(), ObjectivePerturbationAccountant(), _RDP
 # An event, its number of occurrences, and the accountant that certifies a point of its curve.
-Special = tuple[Event, int, Accountant]
+Special = tuple[Event, int, Accountant[object]]
 
 
 @register
-class MixedAccountant(Accountant):
+class MixedAccountant(Accountant[object]):
     """Plans with selections, shuffled passes or perturbed objectives beside other events.
 
     An event that only a special accountant supports enters as one (epsilon_i, delta_i) that this

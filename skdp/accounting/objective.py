@@ -5,13 +5,12 @@ import math
 from scipy.special import log_ndtr
 
 from skdp.accounting.accountant import Accountant, UnknownCost, bisect, one_plus_exp, register
-from skdp.accounting.events.base import Adjacency, Event
-from skdp.accounting.events.mechanisms import ObjectivePerturbed
+from skdp.accounting.events import Adjacency, Event, ObjectivePerturbed
 from skdp.accounting.plan import only_event
 
 # Shares of epsilon that are tried for the minimiser; the rest is for the noise on the answer. Each
 # gives a valid delta, and the least one is taken. Dense near 1, as that noise needs little.
-SHARES = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
+_SHARES = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 
 
 def objective_delta(noise_multiplier: float, ratio: float, epsilon: float) -> float:
@@ -32,10 +31,12 @@ def objective_delta(noise_multiplier: float, ratio: float, epsilon: float) -> fl
     ratio : float
         Curvature of one record's loss over the strength of the regularisation, in (0, 1).
     epsilon : float
+        At least 0.
 
     Returns
     -------
     float
+        In [0, 1].
 
     Examples
     --------
@@ -77,13 +78,13 @@ def _zero_out_delta(event: ObjectivePerturbed, epsilon: float) -> float:
     least = min(
         objective_delta(event.noise_multiplier, event.ratio, share * epsilon)
         + _gaussian_profile(event.output_noise, (1 - share) * epsilon)
-        for share in SHARES
+        for share in _SHARES
     )
     return min(1.0, least + event.failure * one_plus_exp(epsilon))
 
 
 @register
-class ObjectivePerturbationAccountant(Accountant):
+class ObjectivePerturbationAccountant(Accountant[ObjectivePerturbed]):
     """Objective perturbation of generalised linear models (Redberg, Koskela, Wang 2023, Thm 3.1).
 
     Under replace-one, one record is removed and another one added: group privacy for two turns
@@ -113,8 +114,8 @@ class ObjectivePerturbationAccountant(Accountant):
 
         if not suffices(30.0):
             raise UnknownCost(
-                f"accountant {self.name!r} finds no amount of noise that meets "
-                f"epsilon={epsilon:g}, delta={delta:g} for this plan: the curvature of a record, "
+                f"accountant {self.name!r}: no amount of noise meets epsilon={epsilon:g}, "
+                f"delta={delta:g} for this plan: the curvature of a record, "
                 "next to the regularisation, costs too much by itself."
             )
         return math.exp(bisect(suffices, -30.0, 30.0, halvings=36))  # to a width of 1e-9

@@ -125,7 +125,7 @@ def _costs_no_less(first: EventCounts, second: EventCounts) -> bool:
     """Whether every event of ``second`` has an event of its own in ``first`` that costs no less.
 
     Less noise of the same kind costs no less: further noise can be added to the answer afterwards
-    (Gaussian and Laplace laws are divisible by the same law with less noise).
+    (Gaussian and Laplace distributions are sums of one with less noise and another variable).
     """
     if set(second) <= set(first):
         return all(first[event] >= count for event, count in second.items())
@@ -156,7 +156,7 @@ def joint_mu(counts: EventCounts, adjacency: Adjacency) -> float | None:
 
 
 def sampled_counts(event: Sampled, adjacency: Adjacency) -> EventCounts:
-    """Count what is done to one sample; UnknownCost if no sampling theorem can apply to it."""
+    """Count the events on one sample; UnknownCost if no sampling theorem can apply to them."""
     counts = counts_of(event.event)
     if isinstance(event, FixedSizeSampled) and adjacency is Adjacency.ZERO_OUT:
         raise UnknownCost(
@@ -167,7 +167,7 @@ def sampled_counts(event: Sampled, adjacency: Adjacency) -> EventCounts:
         for part in counts:
             if not isinstance(part, (Gaussian, Laplace)):
                 raise UnknownCost(
-                    "a guarantee under replace_one says nothing of a record left out of the "
+                    "a guarantee under replace_one does not cover a record left out of the "
                     f"sample, so PoissonSampled of {type(part).__name__} has no theorem under "
                     "replace_one."
                 )

@@ -100,7 +100,7 @@ def _(event: Sampled, adjacency: Adjacency) -> Pair | None:
 
 
 def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | None:
-    """Pair of what is done to one sample: several Gaussian sums, or one other answer."""
+    """Pair of the releases about one sample: several Gaussian sums, or one other answer."""
     mu = joint_mu(counts, adjacency)
     if mu is not None:
         return None if math.isinf(mu) else GaussianPair(mu)
@@ -118,7 +118,7 @@ def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | N
 
 
 @register
-class PLDAccountant(Accountant):
+class PLDAccountant(Accountant[object]):
     """Fast Fourier transform of privacy losses: tight for sampled, Laplace and mixed plans.
 
     Each event is replaced by its dominating pair, and each pair by its connect-the-dots
@@ -186,8 +186,8 @@ class PLDAccountant(Accountant):
         self.require(event, adjacency)
         if 0 < delta < LEAST_DELTA:
             raise UnknownCost(
-                f"accountant {self.name!r} cannot tell a delta of {delta:g} from 0; choose at "
-                f"least {LEAST_DELTA:g}, or 0 for pure differential privacy."
+                f"accountant {self.name!r} cannot distinguish a delta of {delta:g} from 0; choose "
+                f"at least {LEAST_DELTA:g}, or 0 for pure differential privacy."
             )
         return max(
             _path_epsilon(tuple(path.items()), delta, adjacency, resolution)

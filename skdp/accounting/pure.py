@@ -4,8 +4,7 @@ import math
 from functools import singledispatch
 
 from skdp.accounting.accountant import Accountant, UnknownCost, register
-from skdp.accounting.events.base import Adjacency, Event
-from skdp.accounting.events.mechanisms import ApproximateDP, Laplace
+from skdp.accounting.events import Adjacency, ApproximateDP, Event, Laplace
 from skdp.accounting.events.sampling import Sampled
 from skdp.accounting.pairs import amplified
 from skdp.accounting.plan import EventCounts, paths, sampled_counts
@@ -49,7 +48,7 @@ def pure_total(counts: EventCounts, adjacency: Adjacency) -> float:
 
 
 @register
-class PureDPAccountant(Accountant):
+class PureDPAccountant(Accountant[float]):
     """Sum of epsilons: the only one for delta = 0, loose for long plans with delta > 0."""
 
     name = "pure"
@@ -59,7 +58,7 @@ class PureDPAccountant(Accountant):
         return max(pure_total(path, adjacency) for path in paths(event, adjacency))
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        return float(self.require(event, adjacency))
+        return self.require(event, adjacency)
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
         total = self.require(event, adjacency)

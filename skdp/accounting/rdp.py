@@ -4,7 +4,8 @@ Looser than privacy-loss distributions, but it supports selections and perturbed
 """
 
 import math
-from functools import singledispatch
+from collections.abc import Callable
+from functools import cache, lru_cache, singledispatch
 
 import numpy as np
 from scipy.special import gammaln, log_ndtr, logsumexp
@@ -79,20 +80,24 @@ def poisson_renyi(orders: Array, mu: float, rate: float) -> Array:
     In both, terms of first order, whose sum is 0, are left out, so that small divergences keep
     their relative precision.
     """
-    costs = np.full_like(orders, math.inf)
-    if math.isinf(mu):
-        return costs
-    for index, order in enumerate(orders):
-        if order > LARGEST_SAMPLED_ORDER:
-            continue
-        if float(order).is_integer():
+
+    def log_moment(order: float) -> float:
+        if order.is_integer():
             log_excess = _binomial_excess(int(order), mu, rate)
         elif order * max(mu, 1.0) < 1e4:
-            log_excess = _quadrature_excess(float(order), mu, rate)
+            log_excess = _quadrature_excess(order, mu, rate)
         else:
-            continue
-        costs[index] = np.logaddexp(0.0, log_excess) / (order - 1)
-    return costs
+            return math.inf
+        return float(np.logaddexp(0.0, log_excess))
+
+    return _from_moments(orders, mu, log_moment)
+
+
+def _from_moments(orders: Array, mu: float, log_moment: Callable[[float], float]) -> Array:
+    """Divergences of a sampled mechanism by the logarithms of moments; inf at large orders."""
+    largest = 0 if math.isinf(mu) else LARGEST_SAMPLED_ORDER
+    moments = [log_moment(order) if order <= largest else math.inf for order in orders.tolist()]
+    return np.asarray(np.array(moments) / (orders - 1))
 
 
 def objective_renyi(
@@ -104,8 +109,8 @@ def objective_renyi(
     ``v = (n_changes / noise_multiplier)**2`` (Redberg, Koskela and Wang 2023, arXiv:2401.00583, Thm
     3.2, with ``-log(1 - ratio)`` in place of the first term).
 
-    Proof. Let P be the law of the minimiser w with a record ``l(x'w)`` and Q that without it, in
-    any order. Each w belongs to one b, ``b_P(w)`` and ``b_Q(w) = b_P(w) + g(w)`` with
+    Proof. Let P be the distribution of the minimiser w with a record ``l(x'w)`` and Q that without
+    it, in any order. Each w belongs to one b, ``b_P(w)`` and ``b_Q(w) = b_P(w) + g(w)`` with
     ``g(w) = l'(x'w) x``, ``|g| <= L``. By the change of variables ``p(w)`` is the Gaussian density
     of ``b_P(w)`` times the determinant of the Hessian, which the record changes by a factor
     ``1 + u'A^-1 u`` for ``u u'`` its own Hessian and A that of the rest: at most ``1 + ratio``, and
@@ -114,7 +119,7 @@ def objective_renyi(
         log(p(w) / q(w)) <= log(1 + ratio) + (2 |b_P.g| + L**2) / (2 sigma**2),
 
     and ``|b_P.g| <= L |b_P.x| / |x|``. Under P the vector ``b_P`` is Gaussian and x is fixed: the
-    last bound is ``sigma**2 |X|`` with X of law N(0, v), and ``E exp((a - 1) |X|)`` is
+    last bound is ``sigma**2 |X|`` with X ~ N(0, v), and ``E exp((a - 1) |X|)`` is
     ``2 exp((a - 1)**2 v / 2) Phi((a - 1) sqrt(v))``. Where one record is replaced by another, g is
     the difference of two such gradients; by Cauchy and Schwarz the same holds with twice L, and the
     determinants differ by a factor of ``1 + ratio`` at most, once more.
@@ -173,30 +178,25 @@ def without_replacement_renyi(orders: Array, mu: float, rate: float) -> Array:
     Wang, Balle, Kasiviswanathan 2019 (arXiv:1808.00087), Thm 27 at integer orders, and the
     convexity of the log moment (Cor. 10) in between.
     """
-    costs = np.full_like(orders, math.inf)
-    if math.isinf(mu):
-        return costs
-    sharp = _even_central_moments(mu, _SHARP_ORDER + 2)
-    moments: dict[int, float] = {1: 0.0}
 
-    def moment(order: int) -> float:
-        if order not in moments:
-            moments[order] = _without_replacement_moment(order, mu, rate, sharp)
-        return moments[order]
+    @cache
+    def at_integer(order: int) -> float:
+        return _without_replacement_moment(order, mu, rate)
 
-    for index, order in enumerate(orders):
-        if order > LARGEST_SAMPLED_ORDER:
-            continue
+    def log_moment(order: float) -> float:
         below, above = math.floor(order), math.ceil(order)
-        share = float(order) - below
-        log_moment = (
-            moment(below) if share == 0 else ((1 - share) * moment(below) + share * moment(above))
-        )
-        costs[index] = log_moment / (order - 1)
-    return costs
+        share = order - below
+        if share == 0:
+            return at_integer(below)
+        return (1 - share) * at_integer(below) + share * at_integer(above)
+
+    return _from_moments(orders, mu, log_moment)
 
 
-def _without_replacement_moment(order: int, mu: float, rate: float, sharp: Array) -> float:
+def _without_replacement_moment(order: int, mu: float, rate: float) -> float:
+    if order == 1:
+        return 0.0
+    sharp = _even_central_moments(mu, _SHARP_ORDER + 2)
     k = np.arange(2.0, order + 1)
     terms = math.log(2) + k * (k - 1) * mu**2 / 2
     # The term k = 2 is at most 4 (exp(mu**2) - 1) as well as 2 exp(mu**2).
@@ -209,6 +209,7 @@ def _without_replacement_moment(order: int, mu: float, rate: float, sharp: Array
     return float(np.logaddexp(0.0, logsumexp(terms)))
 
 
+@lru_cache(maxsize=8)
 def _even_central_moments(mu: float, largest: int) -> Array:
     """``log E (exp(mu x - mu**2/2) - 1)**k`` for x ~ N(0, 1) and even k, at index k.
 
@@ -312,7 +313,7 @@ def epsilon_from_renyi(orders: Array, costs: Array, delta: float) -> float:
     return max(0.0, float(np.min(bounds)))
 
 
-def delta_from_renyi(orders: Array, costs: Array, epsilon: float) -> float:
+def _delta_from_renyi(orders: Array, costs: Array, epsilon: float) -> float:
     """Least delta over the orders (the same proposition)."""
     finite = np.isfinite(costs)
     if not finite.any():
@@ -323,7 +324,7 @@ def delta_from_renyi(orders: Array, costs: Array, epsilon: float) -> float:
 
 
 @register
-class RDPAccountant(Accountant):
+class RDPAccountant(Accountant[object]):
     """Renyi divergences at many real orders, with the tight conversion; fast but loose."""
 
     name = "rdp"
@@ -334,7 +335,24 @@ class RDPAccountant(Accountant):
         return [renyi_total(path, adjacency, few) for path in paths(event, adjacency)]
 
     def divergences(self, event: Event, orders: Array, adjacency: Adjacency) -> Array:
-        """Return the Renyi divergence of ``event`` at each order, with the costliest blocks."""
+        """Return the Renyi divergence of ``event`` at each order, with the costliest blocks.
+
+        Parameters
+        ----------
+        event : Event
+        orders : array of shape (n_orders,), above 1
+        adjacency : Adjacency
+
+        Returns
+        -------
+        array of shape (n_orders,)
+            inf at orders where no finite bound is known.
+
+        Raises
+        ------
+        UnknownCost
+            If there is no theorem for ``event``; the message names the accountant.
+        """
         self.require(event, adjacency)
         totals = [renyi_total(path, adjacency, orders) for path in paths(event, adjacency)]
         return np.asarray(np.max(totals, axis=0))
@@ -356,4 +374,4 @@ class RDPAccountant(Accountant):
         costs = self.divergences(event, ORDERS, adjacency)
         failure = max(failure_of(path) for path in paths(event, adjacency))
         failed = one_plus_exp(epsilon) * failure
-        return min(1.0, delta_from_renyi(ORDERS, costs, epsilon) + failed)
+        return min(1.0, _delta_from_renyi(ORDERS, costs, epsilon) + failed)

@@ -17,19 +17,19 @@ NOT_ADDED = "Answers on disjoint blocks do not add up: a row pays for those it i
 
 @dataclass(frozen=True)
 class ReleaseRecord:
-    """A run of equal releases: what was released, how many times, and with how much noise.
+    """A run of equal releases: their kind, their number and their noise.
 
     Attributes
     ----------
     kind : str
-        What was summed, such as "gradient".
+        The statistic, such as "gradient".
     count : int
         Number of consecutive releases.
     noise_multiplier : float
-        Noise standard deviation over the most that one record can contribute; nan for releases
+        Noise standard deviation over the bound on one record's contribution; nan for releases
         that have no single figure.
     event : Event
-        What an accountant prices: one of the ``count`` releases.
+        One of the ``count`` releases, for an accountant.
     """
 
     kind: str

@@ -8,8 +8,7 @@ from scipy.special import ndtr
 
 from skdp._numbers import Array
 from skdp.accounting.accountant import Accountant, UnknownCost, register
-from skdp.accounting.events.base import Adjacency, Composed, Event
-from skdp.accounting.events.sampling import Selected
+from skdp.accounting.events import Adjacency, Composed, Event, Selected
 from skdp.accounting.gdp import GDPAccountant, gaussian_delta, gaussian_epsilon
 from skdp.accounting.pairs import Pair, ResponsePair
 from skdp.accounting.plan import counts_of, only_event, paths
@@ -100,6 +99,11 @@ def selection_epsilon(mu: float, mean_runs: float, delta: float, shape: float = 
     -------
     float
 
+    Raises
+    ------
+    ValueError
+        If the mean is not above 1, or the shape negative.
+
     Examples
     --------
     >>> from skdp.accounting import gaussian_mu, selection_epsilon
@@ -115,38 +119,57 @@ def selection_epsilon(mu: float, mean_runs: float, delta: float, shape: float = 
 
 
 def selection_delta(mu: float, mean_runs: float, epsilon: float, shape: float = 1.0) -> float:
-    """Delta of the best of a random number of mu-Gaussian-DP runs; see `selection_epsilon`."""
+    """Delta of the best of a random number of mu-Gaussian-DP runs; see `selection_epsilon`.
+
+    Parameters
+    ----------
+    mu, mean_runs, shape : float
+        As there.
+    epsilon : float
+        At least 0.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the mean is not above 1, or the shape negative.
+
+    Examples
+    --------
+    >>> from skdp.accounting import gaussian_mu, selection_delta
+    >>> 0 < selection_delta(gaussian_mu(1.0, 1e-5), mean_runs=10, epsilon=1.6254) < 1.001e-5
+    True
+    """
     if mu == 0:
         return 0.0
     if math.isinf(mu):
         return 1.0
     shift = selection_shift(mu, Selected(Composed(), mean_runs, shape).gamma, shape)
-    if epsilon < shift:
-        return 1.0
-    return min(1.0, mean_runs * gaussian_delta(mu, epsilon - shift))
+    return 1.0 if epsilon < shift else min(1.0, mean_runs * gaussian_delta(mu, epsilon - shift))
 
 
 @register
-class SelectionAccountant(Accountant):
+class SelectionAccountant(Accountant[tuple[Selected, float]]):
     """Profile bound for the best of a random number of Gaussian-DP runs; tighter than "rdp"."""
 
     name = "selection"
     rank = 25
     special = (Selected,)
 
-    def examine(self, event: Event, adjacency: Adjacency) -> Selected:
+    def examine(self, event: Event, adjacency: Adjacency) -> tuple[Selected, float]:
+        """Return the selection and the Gaussian-DP parameter of one run."""
         met = paths(event, adjacency)  # a selection among runs on one part of the rows, too
         event = Composed(tuple(met[0].items())) if len(met) == 1 else event
         part = only_event(event, Selected, "selection")
-        GDPAccountant().examine(part.event, adjacency)
-        return part
+        return part, GDPAccountant().examine(part.event, adjacency)
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        part = self.require(event, adjacency)
-        mu = GDPAccountant().mu(part.event, adjacency)
+        part, mu = self.require(event, adjacency)
         return selection_epsilon(mu, part.mean_runs, delta, part.shape)
 
     def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        part = self.require(event, adjacency)
-        mu = GDPAccountant().mu(part.event, adjacency)
+        part, mu = self.require(event, adjacency)
         return selection_delta(mu, part.mean_runs, epsilon, part.shape)

@@ -10,8 +10,7 @@ from scipy.stats import binom
 
 from skdp._numbers import Array, Indices
 from skdp.accounting.accountant import MAX_EXPONENT, Accountant, register
-from skdp.accounting.events.base import Adjacency, Event
-from skdp.accounting.events.sampling import Shuffled
+from skdp.accounting.events import Adjacency, Event, Shuffled
 from skdp.accounting.guarantees import guarantee, needs_delta
 from skdp.accounting.plan import only_event
 
@@ -65,7 +64,7 @@ def clone_delta(n: int, local_epsilon: float, epsilon: float) -> float:
 
 
 def approximate_delta(n: int, local_epsilon: float, local_delta: float, epsilon: float) -> float:
-    """Return what a ``local_delta`` of each of ``n`` randomisers adds to delta (same paper)."""
+    """Return the increase of delta by the ``local_delta`` of ``n`` randomisers (same paper)."""
     if epsilon > MAX_EXPONENT:
         return math.inf if local_delta > 0 else 0.0
     return (math.exp(epsilon) + 1) * (1 + math.exp(-local_epsilon) / 2) * n * local_delta
@@ -119,10 +118,10 @@ def _at_least(threshold: Array, clones: Indices) -> Array:
 
 
 @register
-class ShuffleAccountant(Accountant):
+class ShuffleAccountant(Accountant[Shuffled]):
     """Amplification by hiding among clones, for one pass of local randomisers.
 
-    Feldman, McMillan, Talwar 2021, by the exact sum of `clone_delta`; for randomisers with a whole
+    Feldman, McMillan, Talwar 2021, by the exact sum of `clone_delta`; for randomisers with a
     privacy curve, the best point (local epsilon, local delta) on it. Never more than the cost of
     one randomiser: each record is used once (parallel composition).
     """

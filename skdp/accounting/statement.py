@@ -2,20 +2,42 @@
 
 import html
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Self
 
+from skdp._numbers import require
 from skdp.accounting.accountant import UnknownCost
 from skdp.accounting.calibration import price, supporting_accountants
-from skdp.accounting.events.base import Adjacency, Composed, Event, walk
-from skdp.accounting.events.blocks import OnBlock
+from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, walk
 from skdp.accounting.gdp import GDPAccountant
-from skdp.accounting.interchange import from_plain, number, plain
-from skdp.accounting.registry import registry_entry
+from skdp.accounting.interchange import Plain, from_plain, plain
 from skdp.accounting.release_lines import NOT_ADDED, ReleaseRecord, release_lines
 
-gaussian_dp = GDPAccountant()
+_ADJACENCY = {
+    "zero_out": "bounded: a record is replaced by a null record; the number of records is public",
+    "replace_one": "bounded: a record is replaced by any other; the number of records is public",
+    "label": "bounded: the target of a record is replaced by any other; all else is public",
+}
+_NOISE = {
+    "system": "operating system's cryptographic source",
+    "seeded": "seeded generator: the noise can be removed by whoever knows the seed",
+    "none": "no noise was added",
+}
+# Beginnings of the assumptions that state which facts about the rows are public.
+_ROWS = ("One record", "The number of", "That no value", "That weights")
+_DEFENCES = {
+    "floating_point": (
+        "Sums are rounded to a grid, integer multiples of which are added as noise: exact samples "
+        "of rounded continuous noise. Rounding errors of sums are bounded, and charged."
+    ),
+    "timing": (
+        "Out of scope: how long a fit takes may depend on rows and noise. Do not let others time "
+        "single fits."
+    ),
+    "other_side_channels": "Out of scope: memory use, caches, swap files, crash dumps.",
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +64,7 @@ class PrivacyStatement:
         Number of rows of the fit, which is public; None for several fits on different numbers, and
         with groups, where it is private.
     expectations : tuple of str, default=()
-        Of a plan: what is expected of the fit, from public facts alone.
+        Of a plan: the expected accuracy of the fit, by public facts alone.
     unit : {"row", "group"}, default="row"
         Unit of privacy: whom the guarantee protects. A row, or a group: all rows with one label.
     n_groups : int or None, default=None
@@ -73,11 +95,11 @@ class PrivacyStatement:
     def mu(self) -> float | None:
         """Gaussian-DP parameter of all releases; None where no theorem gives them one.
 
-        It says more than one pair (epsilon, delta), and figures of several fits on the same rows
-        compose to the root of the sum of their squares.
+        It implies every pair (epsilon, delta) of the releases, and figures of several fits on the
+        same rows compose to the root of the sum of their squares.
         """
         try:
-            return gaussian_dp.mu(self.event, Adjacency.parse(self.adjacency, labels=True))
+            return GDPAccountant().mu(self.event, Adjacency.parse(self.adjacency, labels=True))
         except UnknownCost:
             return None
 
@@ -93,9 +115,15 @@ class PrivacyStatement:
         -------
         float
             inf where the releases meet no finite epsilon.
+
+        Raises
+        ------
+        ValueError
+            If delta is not in [0, 1).
+        UnknownCost
+            If no accountant supports the releases together.
         """
-        if not 0 <= delta < 1:
-            raise ValueError(f"epsilon_at: delta must lie in [0, 1); got {delta!r}.")
+        require("epsilon_at: delta", delta, "lie in [0, 1)", 0 <= delta < 1)
         return price(self.event, delta, Adjacency.parse(self.adjacency, labels=True))[0]
 
     def delta_at(self, epsilon: float) -> float:
@@ -109,43 +137,121 @@ class PrivacyStatement:
         Returns
         -------
         float
+            In [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If epsilon is negative.
+        UnknownCost
+            If no accountant supports the releases together.
         """
-        if not epsilon >= 0:
-            raise ValueError(f"delta_at: epsilon must be at least 0; got {epsilon!r}.")
+        require("delta_at: epsilon", epsilon, "be at least 0", epsilon >= 0)
         adjacency = Adjacency.parse(self.adjacency, labels=True)
         supporting = supporting_accountants(self.event, adjacency)
         return min(item.delta(self.event, epsilon, adjacency) for item in supporting)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the statement as plain Python objects, ready for JSON (inf becomes "inf")."""
+    def to_dict(self) -> dict[str, Plain]:
+        """Return the statement as plain Python objects, ready for JSON (inf becomes "inf").
+
+        Returns
+        -------
+        dict
+            The attributes by their names, and "mu".
+        """
         return {
             **{item.name: plain(getattr(self, item.name)) for item in fields(self)},
-            "mu": None if self.mu is None else plain(self.mu),
+            "mu": plain(self.mu),
             "releases": [
-                {
-                    "kind": record.kind,
-                    "count": record.count,
-                    "noise_multiplier": plain(record.noise_multiplier),
-                    "event": plain(record.event),
-                }
+                {name: plain(value) for name, value in vars(record).items()}
                 for record in self.releases
             ],
         }
 
-    def to_registry(self) -> dict[str, Any]:
-        """Return an entry for a public registry of deployments, as plain Python objects.
+    def to_registry(self) -> dict[str, Plain]:
+        """Return an entry for a registry of deployments of differential privacy.
 
-        Fields that only the deployer knows are None: fill them in. See
-        `skdp.accounting.registry_entry`.
+        The fields are those that such registries require (Dwork, Kohli, Mulligan 2019,
+        "Differential privacy in practice: expose your epsilons!"; Nanayakkara, Ghazi, Vadhan 2025,
+        arXiv:2509.13509): who is protected, what is not, mechanisms, composition, tuning and
+        preprocessing, and implementation. Fields under "deployment" are None where only the
+        deployer knows: fill them in.
+
+        Returns
+        -------
+        dict
+            Plain Python objects, ready for JSON.
         """
-        lines = [vars(line).copy() for line in release_lines(self.releases)]
-        return registry_entry(self.to_dict(), lines)
+        public = [text for text in self.assumptions if text.startswith(_ROWS)]
+        return {
+            "deployment": {
+                "name": None,
+                "deployer": None,
+                "data_product": "linear model: coefficients and intercept",
+                "data_source": None,
+                "intended_use": None,
+                "release_date": None,
+                "contact": None,
+            },
+            "model": {"trust": "central", "access": "non-interactive: one fit"},
+            "guarantee": {
+                "flavor": self._flavor,
+                "epsilon": plain(self.epsilon),
+                "delta": self.delta,
+                "mu": plain(self.mu),
+            },
+            "unit_of_privacy": {
+                "unit": self._one_unit,
+                "adjacency": _ADJACENCY[self.adjacency],
+                "stated": [text for text in public if text.startswith(_ROWS[0])],
+            },
+            "unprotected_quantities": list(public),
+            "mechanisms": [
+                {
+                    "statistic": line.what,
+                    "count": line.count,
+                    "rows": line.rows or "all",
+                    "noise_multiplier": line.noise,
+                }
+                for line in release_lines(self.releases)
+            ],
+            "composition": {
+                "accountant": self.accountant,
+                "scope": "one fit; other uses of the same rows have to be added",
+            },
+            "tuning_and_preprocessing": [text for text in self.assumptions if text not in public],
+            "post_processing": "everything after the listed releases",
+            "implementation": {
+                "library": "skdp",
+                "randomness": _NOISE[self.noise_source],
+                **_DEFENCES,
+            },
+        }
+
+    @property
+    def _flavor(self) -> str:
+        if math.isinf(self.epsilon):
+            return "none"
+        if self.delta == 0:
+            return "pure differential privacy"
+        gaussian = "" if self.mu is None else " and Gaussian"
+        return f"approximate{gaussian} differential privacy"
+
+    @property
+    def _one_unit(self) -> str:
+        """Name of the unit of privacy, with the number of units if it is public."""
+        if self.unit == "row" and self.n_rows is None:
+            return "one row of the training data"
+        n_units = self.n_rows if self.unit == "row" else self.n_groups
+        if n_units is None:
+            return "one group of rows of the training data"
+        return f"one of {n_units} {self.unit}s"
 
     @classmethod
     def from_dict(cls, stated: Mapping[str, Any]) -> Self:
         """Return the statement that `to_dict` turned into plain objects.
 
-        It is what somebody wrote down: whether a model keeps to it, it cannot tell.
+        It is not compared with a model, so it proves nothing about one.
 
         Parameters
         ----------
@@ -160,31 +266,53 @@ class PrivacyStatement:
         ValueError
             If an entry is missing, or an event is not known.
         """
-        needed = [item.name for item in fields(cls) if item.default is MISSING]
-        missing = [name for name in needed if name not in stated]
+        missing = [
+            item.name for item in fields(cls) if item.default is MISSING and item.name not in stated
+        ]
         if missing:
             raise ValueError(f"PrivacyStatement.from_dict: {', '.join(missing)} is missing.")
+        values = {
+            item.name: from_plain(stated[item.name])
+            for item in fields(cls)
+            if item.name in stated and item.name != "releases"
+        }
         releases = tuple(
-            ReleaseRecord(
-                record["kind"],
-                record["count"],
-                number(record["noise_multiplier"]),
-                from_plain(record["event"]),
-            )
+            ReleaseRecord(*(from_plain(record[item.name]) for item in fields(ReleaseRecord)))
             for record in stated["releases"]
         )
-        texts = {name: tuple(stated.get(name, ())) for name in ("assumptions", "expectations")}
-        names = [item.name for item in fields(cls) if item.name in stated]
-        known = {name: number(stated[name]) for name in names if name not in texts}
-        return cls(**known | texts | {"releases": releases})
+        return cls(**values, releases=releases)
 
     def to_json(self, **options: Any) -> str:
-        """Return the statement as JSON text; ``options`` are those of `json.dumps`."""
+        """Return the statement as JSON text.
+
+        Parameters
+        ----------
+        **options
+            Those of `json.dumps`, such as ``indent``.
+
+        Returns
+        -------
+        str
+        """
         return json.dumps(self.to_dict(), allow_nan=False, **options)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the statement in JSON text, as `to_json` writes it."""
+        """Return the statement in JSON text, as `to_json` writes it.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        PrivacyStatement
+
+        Raises
+        ------
+        ValueError
+            If the text is not JSON, an entry is missing, or an event is not known.
+        """
         return cls.from_dict(json.loads(text))
 
     @property
@@ -230,6 +358,47 @@ class PrivacyStatement:
         )
 
 
+def model_card_section(statement: PrivacyStatement) -> dict[str, str]:
+    """Return the section "Privacy" of a model card: title and text in Markdown.
+
+    Parameters
+    ----------
+    statement : PrivacyStatement
+
+    Returns
+    -------
+    dict of str
+        One item; with skops it goes into a card by ``card.add(**model_card_section(statement))``.
+
+    Examples
+    --------
+    >>> from skdp import DPRidge
+    >>> from skdp.accounting import model_card_section
+    >>> section = model_card_section(DPRidge().plan(1000, 5))
+    >>> print(section["Privacy"].splitlines()[0])
+    The model is (1, 1e-06)-differentially private, Gaussian DP with mu = 0.236704.
+    """
+    mu = "" if statement.mu is None else f", Gaussian DP with mu = {statement.mu:.6g}"
+    lines = release_lines(statement.releases)
+    text = [
+        f"The model is ({statement.epsilon:.6g}, {statement.delta:.6g})-differentially "
+        f"private{mu}.",
+        "",
+        f"Unit of privacy: {statement._one_unit}; {_ADJACENCY[statement.adjacency]}. Accountant: "
+        f"{statement.accountant}. Randomness: {_NOISE[statement.noise_source]}.",
+        "",
+        "| release | count | rows | noise multiplier |",
+        "|---|---|---|---|",
+        *(f"| {one.what} | {one.count} | {one.rows or 'all'} | {one.noise} |" for one in lines),
+        "",
+        "Assumed, and not paid for:",
+        "",
+        *(f"- {assumption}" for assumption in statement.assumptions),
+        "",
+    ]
+    return {"Privacy": "\n".join(text)}
+
+
 def compose_statements(
     statements: Sequence[PrivacyStatement], delta: float, accountant: str = "auto"
 ) -> PrivacyStatement:
@@ -239,21 +408,26 @@ def compose_statements(
     ----------
     statements : sequence of PrivacyStatement
         At least one. The releases of a later fit may depend on the answers of earlier ones. Each
-        fit draws its own batches and blocks, so those of different fits are told apart, and its own
+        fit draws its own batches and blocks, so those of different fits are distinct, and its own
         noise: the total does not hold for fits that were given the same seed.
     delta : float
         In [0, 1): the delta at which the total is stated.
     accountant : str, default="auto"
         Accountant that computes the total: "auto" for the least certified epsilon, or a name.
 
+    Returns
+    -------
+    PrivacyStatement
+
     Raises
     ------
     ValueError
-        If the fits state different adjacencies or units of privacy: such guarantees do not add up
-        to one.
+        If the fits state different adjacencies or units of privacy (such guarantees do not add up
+        to one), or delta is not in [0, 1).
+    UnknownCost
+        If no accountant supports all releases together.
     """
-    if not 0 <= delta < 1:
-        raise ValueError(f"total_privacy: delta must lie in [0, 1); got {delta!r}.")
+    require("total_privacy: delta", delta, "lie in [0, 1)", 0 <= delta < 1)
     relations = {statement.adjacency for statement in statements}
     if len(relations) > 1:
         raise ValueError(
@@ -319,7 +493,7 @@ def _in_later_epochs(event: Event, shift: int) -> Event:
 
     Every fit numbers its epochs from 0 and draws its own divisions of the rows. Where fits are
     composed, their partitions must not be taken for each other: a record may lie in the costliest
-    block of each. A division that fits share, by name, stays what it is.
+    block of each. A division that fits share, by name, keeps its number.
     """
     moved = event.with_inner(lambda part: _in_later_epochs(part, shift))
     if isinstance(moved, OnBlock) and not moved.partition.shared:

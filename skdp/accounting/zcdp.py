@@ -5,8 +5,7 @@ import math
 from scipy.optimize import brentq, minimize_scalar
 
 from skdp.accounting.accountant import Accountant, UnknownCost, register
-from skdp.accounting.events.base import Adjacency, Event
-from skdp.accounting.events.mechanisms import Gaussian
+from skdp.accounting.events import Adjacency, Event, Gaussian
 from skdp.accounting.plan import paths
 from skdp.accounting.pure import pure_epsilon
 
@@ -128,7 +127,7 @@ def _rho(event: Event, adjacency: Adjacency) -> float:
 
 
 @register
-class ZCDPAccountant(Accountant):
+class ZCDPAccountant(Accountant[float]):
     """Sum of rho with the tight conversion: a figure to report, never the least one.
 
     "auto" does not try it: for one Gaussian release it needs 6 to 11 % more noise than "gdp", which
@@ -144,8 +143,19 @@ class ZCDPAccountant(Accountant):
         )
 
     def rho(self, event: Event, adjacency: Adjacency) -> float:
-        """Return the zCDP parameter of ``event``; UnknownCost names the accountant."""
-        return float(self.require(event, adjacency))
+        """Return the zCDP parameter of ``event``.
+
+        Returns
+        -------
+        float
+            inf without noise.
+
+        Raises
+        ------
+        UnknownCost
+            If there is no theorem for ``event``; the message names the accountant.
+        """
+        return self.require(event, adjacency)
 
     def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
         return zcdp_epsilon(self.rho(event, adjacency), delta)

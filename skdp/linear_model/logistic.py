@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import log_expit, log_softmax
 from sklearn import linear_model
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -264,10 +264,9 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         -------
         array of shape (n_samples, n_classes)
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
+        scores = self._linear_predictor(X)
+        mean = self._loss(scores.shape[1]).mean
+        return np.hstack([mean(-scores), mean(scores)]) if scores.shape[1] == 1 else mean(scores)
 
     @on_partitions
     def predict_log_proba(self, X: Any) -> Array:

@@ -68,6 +68,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         if return_std:
             return inference.mean_response(self, X)
         scores = self._linear_predictor(X)
+        scores = self._loss(scores.shape[1]).mean(scores)
         if self.prediction_range_ is not None and not self.linear_predictions:
             scores = np.clip(scores, *self.prediction_range_)
         return scores[:, 0] if self.coef_.ndim == 1 else scores

@@ -9,10 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._numbers import Array
+from skdp._numbers import Array, store_float
 from skdp.objective.penalties import Penalty, as_floats
-
-LEAST_SIZE, LARGEST_SIZE = 1e-300, 1e300  # of a set: parts of a smaller one have no precision left
 
 
 class Constraint(ABC):
@@ -67,7 +65,7 @@ class Constraint(ABC):
 
 @dataclass(frozen=True)
 class Unconstrained(Constraint):
-    """The whole space.
+    """All vectors.
 
     Examples
     --------
@@ -92,7 +90,23 @@ class Unconstrained(Constraint):
 
 
 @dataclass(frozen=True)
-class L2Ball(Constraint):
+class _Ball(Constraint):
+    """All vectors of norm at most ``radius``, in the norm of the subclass."""
+
+    radius: float
+    composes_with_threshold = True
+    symmetric = True
+    bounded = True
+
+    def __post_init__(self) -> None:
+        _check_magnitude(self, "radius")
+
+    def diameter(self, n_coefficients: int) -> float:
+        return 2.0 * self.radius if n_coefficients else 0.0
+
+
+@dataclass(frozen=True)
+class L2Ball(_Ball):
     """``|w|_2 <= radius``: for a matrix, its Frobenius norm.
 
     It composes with a soft threshold: projecting multiplies by a positive number, which leaves
@@ -103,22 +117,16 @@ class L2Ball(Constraint):
     radius : float
         Positive, from 1e-300 to 1e300.
 
+    Raises
+    ------
+    ValueError
+        If the radius is not.
+
     Examples
     --------
     >>> L2Ball(1.0).project([3.0, 4.0]).round(3).tolist()
     [0.6, 0.8]
     """
-
-    radius: float
-    composes_with_threshold = True
-    symmetric = True
-    bounded = True
-
-    def __post_init__(self) -> None:
-        _check_size(self, "radius")
-
-    def diameter(self, n_coefficients: int) -> float:
-        return 2.0 * self.radius if n_coefficients else 0.0
 
     def project(self, w: ArrayLike) -> Array:
         w = as_floats(w)
@@ -135,7 +143,7 @@ class L2Ball(Constraint):
 
 
 @dataclass(frozen=True)
-class L1Ball(Constraint):
+class L1Ball(_Ball):
     """``sum |w_i| <= radius``: for a matrix, the sum over all its entries.
 
     Projected by sorting (Duchi et al. 2008): a soft threshold at the level that meets the radius,
@@ -146,29 +154,23 @@ class L1Ball(Constraint):
     radius : float
         Positive, from 1e-300 to 1e300.
 
+    Raises
+    ------
+    ValueError
+        If the radius is not.
+
     Examples
     --------
     >>> L1Ball(1.0).project([2.0, -1.5, 0.1]).tolist()
     [0.75, -0.25, 0.0]
     """
 
-    radius: float
-    composes_with_threshold = True
-    symmetric = True
-    bounded = True
-
-    def __post_init__(self) -> None:
-        _check_size(self, "radius")
-
-    def diameter(self, n_coefficients: int) -> float:
-        return 2.0 * self.radius if n_coefficients else 0.0
-
     def project(self, w: ArrayLike) -> Array:
         w = as_floats(w)
         if self.contains(w, tol=0):
             return w.copy()
-        sizes = _to_simplex(np.abs(w), self.radius)
-        return np.where(w < 0, -sizes, sizes).astype(w.dtype)
+        magnitudes = _to_simplex(np.abs(w), self.radius)
+        return np.where(w < 0, -magnitudes, magnitudes).astype(w.dtype)
 
     def contains(self, w: ArrayLike, tol: float = 1e-9) -> bool:
         with np.errstate(over="ignore"):
@@ -180,7 +182,7 @@ class L1Ball(Constraint):
 class Box(Constraint):
     """``low <= w_i <= high`` for every coefficient.
 
-    It composes with a soft threshold, whether or not it holds 0: on an interval the minimiser of
+    It composes with a soft threshold, with 0 inside or not: on an interval the minimiser of
     a convex function of one variable is its unconstrained minimiser, cut to the interval.
 
     Parameters
@@ -200,8 +202,8 @@ class Box(Constraint):
 
     def __post_init__(self) -> None:
         low, high = self.low, self.high
-        numbers = all(isinstance(end, Real) for end in (low, high))
-        if not (numbers and low <= high and low < math.inf and high > -math.inf):
+        are_numbers = all(isinstance(end, Real) for end in (low, high))
+        if not (are_numbers and low <= high and low < math.inf and high > -math.inf):
             raise ValueError(
                 "Box: low and high must be numbers with low <= high, not both the same infinity; "
                 f"got low={low!r}, high={high!r}."
@@ -254,7 +256,7 @@ class Simplex(Constraint):
     bounded = True
 
     def __post_init__(self) -> None:
-        _check_size(self, "total")
+        _check_magnitude(self, "total")
 
     def diameter(self, n_coefficients: int) -> float:
         return math.sqrt(2.0) * self.total if n_coefficients > 1 else 0.0
@@ -271,15 +273,10 @@ class Simplex(Constraint):
         return bool((w >= -slack).all() and abs(w.sum() - self.total) <= slack)
 
 
-def _check_size(constraint: L2Ball | L1Ball | Simplex, what: str) -> None:
-    given = getattr(constraint, what)
-    if not (isinstance(given, Real) and LEAST_SIZE <= float(given) <= LARGEST_SIZE):
-        who = type(constraint).__name__
-        raise ValueError(
-            f"{who}: {what} must be from {LEAST_SIZE:g} to {LARGEST_SIZE:g}, positive and finite; "
-            f"got {given!r}."
-        )
-    object.__setattr__(constraint, what, float(given))
+def _check_magnitude(constraint: Constraint, name: str) -> None:
+    # Parts of a smaller set have no precision left.
+    allowed = "be from 1e-300 to 1e+300, positive and finite"
+    store_float(constraint, name, allowed, lambda value: 1e-300 <= value <= 1e300)
 
 
 def _scaled_norm(w: Array) -> tuple[float, float]:
@@ -293,7 +290,7 @@ def _scaled_norm(w: Array) -> tuple[float, float]:
 def _to_simplex(w: Array, total: float) -> Array:
     """Nearest nonnegative array of sum ``total``: ``max(w - level, 0)`` for one level."""
     # The level lies less than `total` below the largest entry, so measure from there in units of
-    # `total` and drop what is lower: otherwise large entries swallow the total.
+    # `total` and drop what is lower: otherwise the total vanishes next to large entries.
     w = w.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         depths = np.maximum((w - w.max()) / total, -1.0)

@@ -3,16 +3,18 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from numbers import Integral
+from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 
-from skdp._numbers import AnyArray
+from skdp._numbers import AnyArray, require, store_float
 
-Float = TypeVar("Float", bound=np.floating[Any])
+Float = TypeVar("Float", np.float32, np.float64)
 TargetKind = Literal["real", "label"]
+Link = Literal["identity", "logit"]
 
 SQUARED, LOGISTIC, HUBER = 0, 1, 2  # codes of formulas: compiled loops take numbers alone
 
@@ -25,7 +27,7 @@ class ResidualKernel(NamedTuple):
     code : int
         ``SQUARED``, ``LOGISTIC`` or ``HUBER``.
     bound : float
-        What ``HUBER`` cuts residuals to.
+        Magnitude that ``HUBER`` clips residuals to.
     """
 
     code: int
@@ -36,8 +38,8 @@ class Loss(ABC):
     """Loss of one record as a function of its K margins: convex, and the same for every record.
 
     The gradient of a record in the parameter is the outer product of its row and its *residual*,
-    the derivative of the loss in the margins. What is declared here holds for every margin and
-    every valid target, hence is public.
+    the derivative of the loss in the margins. Declarations hold for every margin and every valid
+    target, hence are public.
 
     Attributes
     ----------
@@ -46,6 +48,9 @@ class Loss(ABC):
     targets : {"real", "label"}
         Kind of targets. "real": any number, in a unit of its own, which scaling standardises.
         "label": the code of a class.
+    link : {"identity", "logit"}
+        The function that takes the mean of a target, given its row, to the margins: `mean` is its
+        inverse. Of several classes it is the multinomial logit.
     smooth : bool
         Twice differentiable everywhere.
     quadratic : bool
@@ -57,11 +62,12 @@ class Loss(ABC):
         Supremum of the largest eigenvalue of one record's Hessian in the margins (where there is
         one). The mean loss over rows of norm at most R is ``curvature * R**2``-smooth.
     kernel_code : int or None
-        Which formula of compiled loops is the residual; None for none of them.
+        Formula of compiled loops that computes the residual; None if there is none.
     """
 
     name: ClassVar[str]
     targets: ClassVar[TargetKind]
+    link: ClassVar[Link]
     smooth: ClassVar[bool]
     quadratic: ClassVar[bool] = False
     separable: ClassVar[bool]
@@ -91,6 +97,30 @@ class Loss(ABC):
         """Number of margins of a record, K; None if any will do."""
         return None
 
+    @property
+    def value_at_zero(self) -> float | None:
+        """Loss of a record whose margins are 0; None if it depends on the target."""
+        return None
+
+    @property
+    def residual_at_zero(self) -> float | None:
+        """L2 norm of the residual of a record whose margins are 0; None if targets change it."""
+        return None
+
+    def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
+        """Return the mean of targets that the margins predict, by the inverse of the link.
+
+        Parameters
+        ----------
+        margins : array of shape (n, K), float32 or float64
+
+        Returns
+        -------
+        array of shape (n, K)
+            For labels the probability of each class, with one margin that of class 1.
+        """
+        return margins
+
     def residual(
         self, margins: NDArray[Float], targets: AnyArray, out: NDArray[Float] | None = None
     ) -> NDArray[Float]:
@@ -103,7 +133,7 @@ class Loss(ABC):
         ----------
         margins : array of shape (n, K), float32 or float64
         targets : array, first axis n
-            Of the shape that the loss's class says, and valid: the values are not checked here.
+            Of the shape that the class of the loss states, and valid: values are not checked here.
         out : array of shape (n, K), the type of ``margins``, optional
             Where to write; may be ``margins`` itself.
 
@@ -137,7 +167,7 @@ class Loss(ABC):
     def residual_of_one(self, margin: float, target: float) -> float:
         """Return the derivative of one record's loss in its one margin, in float64.
 
-        For passes that take a record at a time. inf or nan are returned, not warned of.
+        For passes that take a record at a time. inf or nan are returned without a warning.
         """
         with np.errstate(invalid="ignore"):
             margins = np.array([[margin]])
@@ -202,10 +232,10 @@ class Loss(ABC):
 
     def _check_shapes(self, margins: AnyArray, targets: AnyArray) -> None:
         # Broadcasting (n,) against (n, 1) would silently mix the records.
-        wanted = self.n_outputs
-        if margins.ndim != 2 or (wanted is not None and margins.shape[1] != wanted):
+        size = self.n_outputs
+        if margins.ndim != 2 or (size is not None and margins.shape[1] != size):
             raise ValueError(
-                f"{self.name}: margins must have shape (n, {wanted or 'K'}); got {margins.shape}."
+                f"{self.name}: margins must have shape (n, {size or 'K'}); got {margins.shape}."
             )
         if targets.shape != self._target_shape(margins):
             raise ValueError(
@@ -229,6 +259,7 @@ class SquaredError(Loss):
 
     name: ClassVar[str] = "squared_error"
     targets: ClassVar[TargetKind] = "real"
+    link: ClassVar[Link] = "identity"
     smooth: ClassVar[bool] = True
     quadratic: ClassVar[bool] = True
     separable: ClassVar[bool] = True
@@ -265,12 +296,18 @@ class Logistic(Loss):
 
     name: ClassVar[str] = "logistic"
     targets: ClassVar[TargetKind] = "label"
+    link: ClassVar[Link] = "logit"
     smooth: ClassVar[bool] = True
     separable: ClassVar[bool] = True
     curvature: ClassVar[float] = 0.25
     residual_bound = 1.0
     n_outputs = 1
+    value_at_zero = math.log(2)
+    residual_at_zero = 0.5
     kernel_code: ClassVar[int] = LOGISTIC
+
+    def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
+        return np.asarray(expit(margins))
 
     def residual_of_one(self, margin: float, target: float) -> float:
         if margin < -709.0:  # where exp would overflow the quotient is 0 to the last bit but one
@@ -320,20 +357,32 @@ class Multinomial(Loss):
     n_classes: int
     name: ClassVar[str] = "multinomial"
     targets: ClassVar[TargetKind] = "label"
+    link: ClassVar[Link] = "logit"
     smooth: ClassVar[bool] = True
     separable: ClassVar[bool] = False
     curvature: ClassVar[float] = 0.5
     residual_bound = math.sqrt(2.0)
 
     def __post_init__(self) -> None:
-        given: Any = self.n_classes
-        if not (isinstance(given, Integral) and int(given) >= 2):
-            raise ValueError(f"Multinomial: n_classes must be an integer >= 2; got {given!r}.")
-        object.__setattr__(self, "n_classes", int(given))
+        n_classes: object = self.n_classes
+        is_allowed = isinstance(n_classes, Integral) and int(n_classes) >= 2
+        require("Multinomial: n_classes", n_classes, "be an integer >= 2", is_allowed)
+        object.__setattr__(self, "n_classes", int(self.n_classes))
 
     @property
     def n_outputs(self) -> int:
         return self.n_classes
+
+    @property
+    def value_at_zero(self) -> float:
+        return math.log(self.n_classes)
+
+    @property
+    def residual_at_zero(self) -> float:
+        return math.sqrt(1 - 1 / self.n_classes)
+
+    def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
+        return np.asarray(softmax(margins, axis=1))
 
     def _target_shape(self, margins: AnyArray) -> tuple[int, ...]:
         return margins.shape[:1]
@@ -343,7 +392,7 @@ class Multinomial(Loss):
     ) -> NDArray[Float]:
         with np.errstate(over="ignore", invalid="ignore"):
             p = _softmax(margins)
-            # The variance of what the margins move by, over the classes.
+            # The variance over the classes of the movements of their margins.
             mean = np.sum(p * along.T, axis=0)
             return np.asarray(np.sum(p * (along.T - mean) ** 2, axis=0))
 
@@ -379,9 +428,9 @@ class Huber(Loss):
     """Squared error near the target, absolute error beyond ``threshold``; targets (n, K).
 
     With ``r = m - y`` the loss of an output is ``r**2 / 2`` where ``|r| <= threshold`` and
-    ``threshold * (|r| - threshold / 2)`` elsewhere; outputs are summed. The residual is ``r`` cut
-    to ``[-threshold, threshold]``, in floating point too. There is no second derivative at the
-    threshold.
+    ``threshold * (|r| - threshold / 2)`` elsewhere; outputs are summed. The residual is ``r``
+    clipped to ``[-threshold, threshold]``, in floating point too. There is no second derivative
+    at the threshold.
 
     Parameters
     ----------
@@ -398,16 +447,14 @@ class Huber(Loss):
     threshold: float = 1.35
     name: ClassVar[str] = "huber"
     targets: ClassVar[TargetKind] = "real"
+    link: ClassVar[Link] = "identity"
     smooth: ClassVar[bool] = False
     separable: ClassVar[bool] = True
     curvature: ClassVar[float] = 1.0
     kernel_code: ClassVar[int] = HUBER
 
     def __post_init__(self) -> None:
-        given: Any = self.threshold
-        if not (isinstance(given, Real) and 0 < float(given) < math.inf):
-            raise ValueError(f"Huber: threshold must be positive and finite; got {given!r}.")
-        object.__setattr__(self, "threshold", float(given))
+        store_float(self, "threshold", "be positive and finite", lambda value: 0 < value < math.inf)
 
     @property
     def residual_bound(self) -> float:
@@ -417,7 +464,7 @@ class Huber(Loss):
         return min(max(margin - target, -self.threshold), self.threshold)
 
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
-        np.subtract(margins, targets, out=out)  # if it overflows, the cut mends it
+        np.subtract(margins, targets, out=out)  # clipping makes an overflow finite
         limit = margins.dtype.type(self.threshold)
         if float(limit) > self.threshold:
             # Rounded up to float32 it would exceed the declared bound.
@@ -425,6 +472,6 @@ class Huber(Loss):
         np.clip(out, -limit, limit, out=out)
 
     def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        size = np.abs(margins - targets)
-        near = np.minimum(size, self.threshold)
-        return np.asarray((near * (size - near / 2)).sum(axis=1))
+        error = np.abs(margins - targets)
+        near = np.minimum(error, self.threshold)
+        return np.asarray((near * (error - near / 2)).sum(axis=1))

@@ -3,13 +3,12 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from numbers import Real
-from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._numbers import Array
+from skdp._numbers import Array, store_float
 
 
 class Penalty(ABC):
@@ -39,16 +38,20 @@ class Penalty(ABC):
         """Whether the prox is a soft threshold followed by a multiplication, as for L1."""
         return False
 
-    def for_targets(self, sizes: tuple[float, ...]) -> "Penalty":
-        """Return the penalty where targets, and coefficients with them, are divided by sizes.
+    def for_targets(self, scales: tuple[float, ...]) -> "Penalty":
+        """Return the penalty where targets, and coefficients with them, are divided by scales.
 
-        The mean squared error is divided by the square of the size, so a penalty that is quadratic
-        in the coefficients stays as it is, and one that is linear is divided by the size.
+        The mean squared error is divided by the square of the scale, so a penalty that is quadratic
+        in the coefficients stays as it is, and one that is linear is divided by the scale.
 
         Parameters
         ----------
-        sizes : tuple of float
+        scales : tuple of float
             Positive, one for each column of the parameter.
+
+        Returns
+        -------
+        Penalty
         """
         return self
 
@@ -69,6 +72,11 @@ class Penalty(ABC):
         Returns
         -------
         array of the shape of ``w``, new
+
+        Raises
+        ------
+        ValueError
+            If the step is negative or not finite.
         """
 
     def gradient(self, w: ArrayLike) -> Array:
@@ -79,8 +87,61 @@ class Penalty(ABC):
         )
 
 
+class _Net(Penalty):
+    """``l1_strength * |w|_1 + strong_convexity / 2 * |w|_2**2``, both at least 0.
+
+    The prox is the soft threshold at ``l1_strength * step``, then the division by
+    ``1 + strong_convexity * step``.
+    """
+
+    units: tuple[float, ...] = ()
+
+    @property
+    def l1_strength(self) -> float:
+        """Factor of ``|w|_1``."""
+        return 0.0
+
+    @property
+    def smooth(self) -> bool:
+        return self.l1_strength == 0
+
+    @property
+    def prox_scales(self) -> bool:
+        return self.l1_strength == 0
+
+    @property
+    def prox_thresholds(self) -> bool:
+        return True
+
+    def value(self, w: ArrayLike) -> float:
+        w, l1, l2 = np.asarray(w, dtype=np.float64), self.l1_strength, self.strong_convexity
+        with np.errstate(over="ignore"):
+            magnitudes = np.abs(w) / np.array(self.units) if self.units else np.abs(w)
+            absolute, square = float(magnitudes.sum()), float(np.square(w).sum())
+        return (l1 * absolute if l1 else 0.0) + (l2 / 2 * square if l2 else 0.0)  # not 0 * inf
+
+    def prox(self, w: ArrayLike, step: float) -> Array:
+        if not 0 <= step < math.inf:
+            raise ValueError(f"{self}: the prox's step must be finite and >= 0; got {step!r}.")
+        moved, threshold = as_floats(w).copy(), self.l1_strength * step
+        with np.errstate(over="ignore"):  # a threshold beyond the type's range sets all to 0
+            if self.l1_strength:
+                limits = threshold / np.array(self.units) if self.units else np.array(threshold)
+                limits = limits.astype(moved.dtype)
+                moved -= np.clip(moved, -limits, limits)
+            if self.strong_convexity:
+                moved /= moved.dtype.type(1.0 + self.strong_convexity * step)
+        return moved
+
+    def gradient(self, w: ArrayLike) -> Array:
+        if not self.smooth:
+            return super().gradient(w)
+        w = as_floats(w)
+        return np.asarray(self.strong_convexity * w) if self.strong_convexity else np.zeros_like(w)
+
+
 @dataclass(frozen=True)
-class NoPenalty(Penalty):
+class NoPenalty(_Net):
     """The zero function.
 
     Examples
@@ -89,23 +150,21 @@ class NoPenalty(Penalty):
     [1.0, -2.0]
     """
 
-    smooth = True
     strong_convexity = 0.0
-    prox_scales = True
-
-    def value(self, w: ArrayLike) -> float:
-        return 0.0
-
-    def prox(self, w: ArrayLike, step: float) -> Array:
-        _check_step(self, step)
-        return as_floats(w).copy()
-
-    def gradient(self, w: ArrayLike) -> Array:
-        return np.zeros_like(as_floats(w))
 
 
 @dataclass(frozen=True)
-class L2(Penalty):
+class _Strength(_Net):
+    """A penalty with a factor, which is checked."""
+
+    strength: float
+
+    def __post_init__(self) -> None:
+        store_float(self, "strength", "be finite and >= 0", lambda value: 0 <= value < math.inf)
+
+
+@dataclass(frozen=True)
+class L2(_Strength):
     """``strength / 2 * |w|_2**2``; the prox divides by ``1 + strength * step``.
 
     Parameters
@@ -113,36 +172,24 @@ class L2(Penalty):
     strength : float
         Finite and >= 0. A penalty ``lambda |w|**2`` without the half is ``L2(2 * lambda)``.
 
+    Raises
+    ------
+    ValueError
+        If the strength is negative or not finite.
+
     Examples
     --------
     >>> L2(2.0).prox([3.0, -6.0], step=1.0).tolist()
     [1.0, -2.0]
     """
 
-    strength: float
-    smooth = True
-    prox_scales = True
-
-    def __post_init__(self) -> None:
-        _check_strength(self)
-
     @property
     def strong_convexity(self) -> float:
         return self.strength
 
-    def value(self, w: ArrayLike) -> float:
-        return _half_square(w, self.strength)
-
-    def prox(self, w: ArrayLike, step: float) -> Array:
-        _check_step(self, step)
-        return _divide(as_floats(w), 1.0 + self.strength * step)
-
-    def gradient(self, w: ArrayLike) -> Array:
-        return np.asarray(self.strength * as_floats(w))
-
 
 @dataclass(frozen=True)
-class L1(Penalty):
+class L1(_Strength):
     """``strength * |w|_1``; the prox is a soft threshold at ``strength * step``.
 
     Parameters
@@ -150,8 +197,13 @@ class L1(Penalty):
     strength : float
         Finite and >= 0.
     units : tuple of float, default=()
-        Sizes of the targets, by which the strength is divided, one for each column of the
+        Scales of the targets, by which the strength is divided, one for each column of the
         parameter; the last axis of an array has as many entries. Empty means 1.
+
+    Raises
+    ------
+    ValueError
+        If the strength is negative or not finite.
 
     Examples
     --------
@@ -159,38 +211,19 @@ class L1(Penalty):
     [2.5, 0.0]
     """
 
-    strength: float
     units: tuple[float, ...] = field(default=(), repr=False)
     strong_convexity = 0.0
-    prox_thresholds = True
-
-    def __post_init__(self) -> None:
-        _check_strength(self)
 
     @property
-    def smooth(self) -> bool:
-        return self.strength == 0
+    def l1_strength(self) -> float:
+        return self.strength
 
-    @property
-    def prox_scales(self) -> bool:
-        return self.strength == 0
-
-    def value(self, w: ArrayLike) -> float:
-        return _absolute(w, self.strength, self.units)
-
-    def for_targets(self, sizes: tuple[float, ...]) -> Penalty:
-        return replace(self, units=sizes)
-
-    def prox(self, w: ArrayLike, step: float) -> Array:
-        _check_step(self, step)
-        return _soft_threshold(as_floats(w), self.strength * step, self.units)
-
-    def gradient(self, w: ArrayLike) -> Array:
-        return np.zeros_like(as_floats(w)) if self.smooth else super().gradient(w)
+    def for_targets(self, scales: tuple[float, ...]) -> Self:
+        return replace(self, units=scales)
 
 
 @dataclass(frozen=True)
-class ElasticNet(Penalty):
+class ElasticNet(_Strength):
     """``strength * (l1_ratio * |w|_1 + (1 - l1_ratio) / 2 * |w|_2**2)``.
 
     The prox is the soft threshold at ``strength * l1_ratio * step``, then the division by
@@ -203,7 +236,12 @@ class ElasticNet(Penalty):
     l1_ratio : float
         In [0, 1]; 0 is the L2 penalty (and smooth), 1 the L1 penalty.
     units : tuple of float, default=()
-        Sizes of the targets, by which the strength of the L1 part is divided; see `L1`.
+        Scales of the targets, by which the strength of the L1 part is divided; see `L1`.
+
+    Raises
+    ------
+    ValueError
+        If the strength is negative or not finite, or the ratio is not in [0, 1].
 
     Examples
     --------
@@ -211,94 +249,26 @@ class ElasticNet(Penalty):
     [1.0, 0.0]
     """
 
-    strength: float
     l1_ratio: float
     units: tuple[float, ...] = field(default=(), repr=False)
-    prox_thresholds = True
 
     def __post_init__(self) -> None:
-        _check_strength(self)
-        given: Any = self.l1_ratio
-        if not (isinstance(given, Real) and 0 <= float(given) <= 1):
-            raise ValueError(f"ElasticNet: l1_ratio must lie in [0, 1]; got {given!r}.")
-        object.__setattr__(self, "l1_ratio", float(given))
+        super().__post_init__()
+        store_float(self, "l1_ratio", "lie in [0, 1]", lambda value: 0 <= value <= 1)
 
     @property
     def l1_strength(self) -> float:
-        """Factor of ``|w|_1``."""
         return self.strength * self.l1_ratio
 
     @property
     def strong_convexity(self) -> float:
         return self.strength * (1.0 - self.l1_ratio)
 
-    @property
-    def smooth(self) -> bool:
-        return self.l1_strength == 0
-
-    @property
-    def prox_scales(self) -> bool:
-        return self.l1_strength == 0
-
-    def value(self, w: ArrayLike) -> float:
-        absolute = _absolute(w, self.l1_strength, self.units)
-        return absolute + _half_square(w, self.strong_convexity)
-
-    def for_targets(self, sizes: tuple[float, ...]) -> Penalty:
-        return replace(self, units=sizes)
-
-    def prox(self, w: ArrayLike, step: float) -> Array:
-        _check_step(self, step)
-        thresholded = _soft_threshold(as_floats(w), self.l1_strength * step, self.units)
-        return _divide(thresholded, 1.0 + self.strong_convexity * step)
-
-    def gradient(self, w: ArrayLike) -> Array:
-        if not self.smooth:
-            return super().gradient(w)
-        return np.asarray(self.strong_convexity * as_floats(w))
-
-
-def _check_strength(penalty: L1 | L2 | ElasticNet) -> None:
-    given: Any = penalty.strength
-    if not (isinstance(given, Real) and 0 <= float(given) < math.inf):
-        raise ValueError(
-            f"{type(penalty).__name__}: strength must be finite and >= 0; got {given!r}."
-        )
-    object.__setattr__(penalty, "strength", float(given))
-
-
-def _check_step(penalty: Penalty, step: float) -> None:
-    if not 0 <= step < math.inf:
-        raise ValueError(f"{penalty}: the prox's step must be finite and >= 0; got {step!r}.")
+    def for_targets(self, scales: tuple[float, ...]) -> Self:
+        return replace(self, units=scales)
 
 
 def as_floats(w: ArrayLike) -> Array:
     """Return ``w`` as an array of float32 if it is one, else of float64."""
     array = np.asarray(w)
     return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
-
-
-def _absolute(w: ArrayLike, strength: float, units: tuple[float, ...] = ()) -> float:
-    with np.errstate(over="ignore"):
-        sizes = np.abs(np.asarray(w, dtype=np.float64))
-        total = float((sizes / np.array(units) if units else sizes).sum())
-    return strength * total if strength else 0.0  # not 0 * inf
-
-
-def _half_square(w: ArrayLike, strength: float) -> float:
-    with np.errstate(over="ignore"):
-        total = float(np.square(np.asarray(w, dtype=np.float64)).sum())
-    return strength / 2 * total if strength else 0.0
-
-
-def _soft_threshold(w: Array, threshold: float, units: tuple[float, ...] = ()) -> Array:
-    with np.errstate(over="ignore"):  # a threshold beyond the type's range sets all to 0
-        limit: Any = w.dtype.type(threshold)
-        if units:
-            limit = (threshold / np.array(units)).astype(w.dtype)
-    return np.asarray(w - np.clip(w, -limit, limit))
-
-
-def _divide(w: Array, divisor: float) -> Array:
-    with np.errstate(over="ignore"):
-        return np.asarray(w / w.dtype.type(divisor))

@@ -21,11 +21,11 @@ CAPABILITIES: Mapping[str, str] = MappingProxyType(
         "strongly_convex": "a penalty that is strongly convex in the coefficients",
         "unconstrained": "no constraint on the coefficients",
         "bounded_set": "a constraint set of finite diameter",
-        "symmetric_set": "a constraint set that holds -w whenever it holds w",
+        "symmetric_set": "a constraint set that contains -w whenever it contains w",
         "no_intercept": "no intercept, so that penalty and constraint act on every parameter",
     }
 )
-"""The words in which a solver declares its needs, and their meaning in an error message."""
+"""Names by which solvers declare their needs, and the meaning of each in an error message."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class Problem:
     Attributes
     ----------
     provides : frozenset of str
-        What a solver may rely on; the keys of ``CAPABILITIES`` that hold for this problem:
+        The keys of ``CAPABILITIES`` that hold for this problem, on which a solver may rely:
 
         * of the loss ``smooth_loss``, ``quadratic_loss``, ``separable_loss`` (every loss but the
           multinomial), ``bounded_residual``;
         * of the penalty ``smooth_penalty``, ``strongly_convex``;
         * of the set ``unconstrained``, ``bounded_set``, ``symmetric_set``;
-        * of the parameter ``no_intercept``. What is said of penalty and set concerns the
-          coefficients; a solver whose theory needs it of every parameter needs this name too.
+        * of the parameter ``no_intercept``. Properties of penalty and set concern the
+          coefficients; a solver whose theory needs them of every parameter needs this name too.
 
     Raises
     ------
@@ -127,7 +127,7 @@ class Problem:
         return self.penalty.value(self._coefficients(w))
 
     def penalty_gradient(self, w: Array) -> Array:
-        """Gradient of a smooth penalty, of shape (p, K); 0 in the intercept."""
+        """Gradient of the penalty, of shape (p, K), 0 in the intercept; ValueError without one."""
         return self._with_intercept(self.penalty.gradient(self._coefficients(w)), w, 0.0)
 
     def project(self, w: Array) -> Array:

@@ -128,7 +128,7 @@ def test_two_relations_do_not_share_a_word():
 def test_deltas_too_small_to_resolve_are_refused():
     """Once such a delta took a noise multiplier of 1e10."""
     sampled = Composed(((PoissonSampled(0.01, G), 50),))
-    with pytest.raises(UnknownCost, match="cannot tell a delta of 1e-295 from 0"):
+    with pytest.raises(UnknownCost, match="cannot distinguish a delta of 1e-295 from 0"):
         calibrate(sampled, 1.0, 1e-295, ZERO_OUT)
     found = calibrate(sampled, 1.0, 1e-270, ZERO_OUT)
     assert found.epsilon == pytest.approx(1.0, rel=1e-3)

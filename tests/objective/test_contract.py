@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from skdp import objective
 from skdp.objective import Constraint, Loss, Penalty
+from skdp.objective.losses import TargetKind
 
 
 def _concrete(base):
-    found = [c for c in base.__subclasses__() if c.__module__.startswith("skdp.")]
-    return set(found).union(*[_concrete(c) for c in found]) if found else set()
+    classes = [c for c in base.__subclasses__() if c.__module__.startswith("skdp.")]
+    return {c for c in classes if not c.__name__.startswith("_")}.union(*map(_concrete, classes))
 
 
 @pytest.mark.parametrize(
@@ -37,9 +39,9 @@ def _check_value_object(case):
             setattr(case, name, 1.0)
 
 
-def test_a_loss_states_the_kind_of_its_targets(loss):
-    has_classes = isinstance(loss, objective.Logistic | objective.Multinomial)
-    assert loss.targets == ("label" if has_classes else "real")
+def test_a_loss_of_labels_states_its_number_of_outputs(loss):
+    assert loss.targets in get_args(TargetKind)
+    assert (loss.n_outputs is not None) == (loss.targets == "label")
 
 
 def test_a_loss_is_a_value(loss):

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import huber as scipy_huber
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, mean_squared_error
 
+from skdp import DPRidge, PrivacyWarning
 from skdp.objective import Huber, Logistic, Multinomial, SquaredError
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -24,11 +25,10 @@ def _n_outputs(loss, otherwise=3):
 
 def _targets(loss, n, rng, size=3.0):
     """Valid targets, the discrete ones spread evenly."""
-    if isinstance(loss, Multinomial):
-        return np.arange(n) % loss.n_classes
-    if isinstance(loss, Logistic):
-        return (np.arange(n) % 2).astype(float)[:, None]
-    return size * rng.standard_normal((n, _n_outputs(loss)))
+    if loss.targets == "real":
+        return size * rng.standard_normal((n, _n_outputs(loss)))
+    codes = np.arange(n) % max(2, _n_outputs(loss))
+    return codes[:, None].astype(float) if loss.separable else codes
 
 
 def _margins(loss, n, rng, size=3.0):
@@ -83,26 +83,32 @@ def test_the_value_is_convex_and_not_negative(loss, rng):
 # ---- known values
 
 
-def test_logistic_agrees_with_scikit_learn(rng):
-    m, y = _margins(Logistic(), 200, rng), _targets(Logistic(), 200, rng)
-    p = 1 / (1 + np.exp(-m))
-    assert Logistic().value(m, y).mean() == pytest.approx(log_loss(y[:, 0], p[:, 0]), rel=1e-12)
-    np.testing.assert_allclose(Logistic().residual(m, y), p - y, atol=1e-15)
+# Half the deviance of each record, or the loss, by others.
+KNOWN = {
+    "squared_error": lambda loss, m, y: (
+        mean_squared_error(y.T, m.T, multioutput="raw_values") * 1.5
+    ),
+    "logistic": lambda loss, m, y: [
+        log_loss(*pair, labels=[0, 1]) for pair in _chances(loss, m, y)
+    ],
+    "multinomial": lambda loss, m, y: [
+        log_loss(*pair, labels=np.arange(loss.n_classes)) for pair in _chances(loss, m, y)
+    ],
+    "huber": lambda loss, m, y: scipy_huber(loss.threshold, m - y).sum(axis=1),
+}
 
 
-def test_multinomial_agrees_with_scikit_learn(rng):
-    loss = Multinomial(5)
+def _chances(loss, m, y):
+    """Pairs of one label and the probabilities that numpy computes for it."""
+    odds = np.exp(m if m.shape[1] > 1 else np.hstack([np.zeros_like(m), m]))
+    return zip(y.reshape(-1, 1), (odds / odds.sum(axis=1, keepdims=True))[:, None], strict=True)
+
+
+def test_values_agree_with_scikit_learn_and_scipy(loss, rng):
     m, y = _margins(loss, 200, rng), _targets(loss, 200, rng)
-    p = np.exp(m) / np.exp(m).sum(axis=1, keepdims=True)
-    expected = log_loss(y, p / p.sum(axis=1, keepdims=True), labels=np.arange(5))
-    assert loss.value(m, y).mean() == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_allclose(loss.residual(m, y), p - np.eye(5)[y], atol=1e-15)
-
-
-def test_huber_agrees_with_scipy(rng):
-    m, y = _margins(Huber(0.8), 200, rng), _targets(Huber(0.8), 200, rng)
-    expected = scipy_huber(0.8, m - y).sum(axis=1)
-    np.testing.assert_allclose(Huber(0.8).value(m, y), expected, rtol=1e-13)
+    np.testing.assert_allclose(
+        loss.value(m, y), KNOWN[loss.name](loss, m, y), rtol=1e-12, atol=1e-15
+    )
 
 
 def test_squared_error_is_half_the_square():
@@ -130,24 +136,92 @@ def test_small_losses_keep_their_digits():
     np.testing.assert_allclose(Logistic().value(m, y), np.exp(-50.0), rtol=1e-12)
 
 
-# ---- what is declared
+# ---- declarations
 
 
-def test_names_are_the_registered_ones(cases):
-    names = {loss.name for loss in cases["loss"]}
-    assert names == {"squared_error", "logistic", "multinomial", "huber"}
+def test_the_mean_is_the_inverse_of_the_link(loss, rng):
+    m = _margins(loss, 60, rng)
+    mean = loss.mean(m)
+    assert mean.shape == m.shape
+    assert loss.mean(m.astype(np.float32)).dtype == np.float32
+    if loss.link == "identity":
+        assert (mean == m).all()
+    else:
+        others = 1 - mean if m.shape[1] == 1 else np.exp(np.log(mean).mean(axis=1, keepdims=True))
+        centred = m if m.shape[1] == 1 else m - m.mean(axis=1, keepdims=True)
+        np.testing.assert_allclose(np.log(mean / others), centred, atol=1e-9)
+    hostile = loss.mean(np.full((2, m.shape[1]), 1e308) * [[1], [-1]])
+    assert np.isfinite(hostile).all()
+    assert (loss.link == "logit") == (loss.targets == "label")
+
+
+def test_the_residual_of_a_smooth_loss_is_the_mean_minus_the_target(loss, rng):
+    if loss.smooth:
+        m, y = _margins(loss, 60, rng), _targets(loss, 60, rng)
+        targets = np.eye(m.shape[1])[y] if y.ndim == 1 else y
+        np.testing.assert_allclose(loss.residual(m, y), loss.mean(m) - targets, atol=1e-14)
+
+
+def test_predictions_apply_the_inverse_of_the_link(rng):
+    class DoubledError(SquaredError):
+        def mean(self, margins):
+            return 2 * margins
+
+    class Model(DPRidge):
+        def _loss(self, n_outputs):
+            return DoubledError()
+
+    X = rng.standard_normal((50, 2))
+    with pytest.warns(PrivacyWarning, match="no noise"):
+        model = Model(epsilon=np.inf, linear_predictions=True).fit(X, X[:, 0])
+    np.testing.assert_allclose(model.predict(X), 2 * (X @ model.coef_ + model.intercept_))
+
+
+def test_declarations_at_zero(loss, rng):
+    y = _targets(loss, 60, rng)
+    m = np.zeros((60, _n_outputs(loss)))
+    lengths = np.linalg.norm(loss.residual(m, y), axis=1)
+    for declared, values in (
+        (loss.value_at_zero, loss.value(m, y)),
+        (loss.residual_at_zero, lengths),
+    ):
+        if declared is None:
+            assert np.ptp(values) > 0.01
+        else:
+            np.testing.assert_allclose(values, declared, rtol=1e-14)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e4])
+def test_real_targets_have_any_unit_and_origin(loss, unit, rng):
+    if loss.targets == "real":
+        m, y = _margins(loss, 60, rng), _targets(loss, 60, rng)
+        other = Huber(loss.threshold * unit) if loss.name == "huber" else loss
+        moved = [unit * (part + 7.0) for part in (m, y)]
+        exact = unit * loss.residual(m, y)
+        np.testing.assert_allclose(other.residual(*moved), exact, rtol=1e-9, atol=1e-12 * unit)
+        np.testing.assert_allclose(other.value(*moved), unit**2 * loss.value(m, y), rtol=1e-9)
+
+
+def test_labels_have_no_order(loss, rng):
+    if loss.targets == "label":
+        m, y = _margins(loss, 60, rng), _targets(loss, 60, rng)
+        exchanged = (-m, 1 - y) if m.shape[1] == 1 else (m[:, ::-1], m.shape[1] - 1 - y)
+        np.testing.assert_allclose(loss.value(*exchanged), loss.value(m, y), rtol=1e-13)
+
+
+def test_a_name_belongs_to_one_loss(cases):
+    assert len({(loss.name, type(loss)) for loss in cases["loss"]}) == len(KNOWN)
 
 
 def test_declared_constants():
     table = {
-        SquaredError(): (1.0, None, True, True, True, None),
-        Logistic(): (0.25, 1.0, True, False, True, 1),
-        Multinomial(7): (0.5, 2**0.5, True, False, False, 7),
-        Huber(2.5): (1.0, 2.5, False, False, True, None),
+        SquaredError(): (1.0, None, None),
+        Logistic(): (0.25, 1.0, 1),
+        Multinomial(7): (0.5, 2**0.5, 7),
+        Huber(2.5): (1.0, 2.5, None),
     }
     for loss, declared in table.items():
-        found = loss.curvature, loss.residual_bound, loss.smooth, loss.quadratic, loss.separable
-        assert (*found, loss.n_outputs) == declared
+        assert (loss.curvature, loss.residual_bound, loss.n_outputs) == declared
 
 
 @quick
@@ -196,7 +270,7 @@ def test_the_curvature_is_reached(loss):
     k, h = _n_outputs(loss), 1e-4
     m, step = np.full((1, k), -60.0), np.zeros((1, k))
     m[0, :2], step[0, :2] = 0.0, [h, -h][:k]
-    y = np.array([0]) if isinstance(loss, Multinomial) else np.zeros((1, k))
+    y = _targets(loss, 1, np.random.default_rng(0), size=0.0)
     moved = np.linalg.norm(loss.residual(m + step, y) - loss.residual(m - step, y))
     assert moved / np.linalg.norm(2 * step) == pytest.approx(loss.curvature, rel=1e-6)
 
@@ -220,7 +294,7 @@ def test_smooth_means_no_jump_of_the_second_derivative(loss):
     grid, h = np.arange(-8, 8, 1e-3), 1e-3
     m = np.zeros((grid.size, _n_outputs(loss)))
     m[:, 0] = grid
-    y = np.zeros(grid.size, int) if isinstance(loss, Multinomial) else np.zeros_like(m)
+    y = np.repeat(_targets(loss, 1, np.random.default_rng(0), size=0.0), grid.size, axis=0)
     second = np.diff(loss.residual(m, y)[:, 0]) / h
     assert (np.abs(np.diff(second)).max() < 0.01) == loss.smooth
 
@@ -301,7 +375,7 @@ def test_out_may_be_the_margins(loss, dtype, order, rng):
 
 def test_no_records_at_all(loss):
     m = np.empty((0, _n_outputs(loss)))
-    y = np.empty(0, int) if isinstance(loss, Multinomial) else m
+    y = _targets(loss, 0, np.random.default_rng(0))
     assert loss.residual(m, y).shape == m.shape
     assert loss.value(m, y).shape == (0,)
 

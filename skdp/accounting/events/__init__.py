@@ -1,4 +1,4 @@
-"""Privacy events: what was done to the rows, as data without rows or noise.
+"""Privacy events: the releases of a plan, as data without rows or noise.
 
 An event describes a release in units that do not depend on its scale: noise is measured against
 the *contribution bound*, the most that one record can add to the released sum. The cost of an event
@@ -12,7 +12,6 @@ from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, 
 from skdp.accounting.events.sampling import FixedSizeSampled, PoissonSampled, Selected, Shuffled
 
 __all__ = [
-    "EXTERNAL_EVENTS",
     "LABEL",
     "Adjacency",
     "ApproximateDP",
@@ -33,15 +32,3 @@ __all__ = [
     "Wrapper",
     "walk",
 ]
-
-EXTERNAL_EVENTS: dict[type[Event], str] = {
-    ApproximateDP: (
-        "For plans of your own, with mechanisms of other libraries. The accountant 'mixed' also "
-        "uses it, for one point of a privacy curve."
-    ),
-    BallsAndBins: (
-        "Releases emit `OnBlock` events of a partition with allocation=True; the accountant "
-        "'balls_and_bins' turns them into this event. For plans of your own, too."
-    ),
-}
-"""Events that no release of this package emits, with the reason why they exist."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Self
+from typing import Self
 
 from skdp._numbers import shown
 
@@ -29,12 +29,25 @@ class Adjacency(StrEnum):
 
     @classmethod
     def parse(cls, value: object, labels: bool = False) -> Adjacency:
-        """Return the relation with the name ``value``; raise ValueError for any other value.
+        """Return the relation with the name ``value``.
 
-        With ``labels``, "label" is a name, too: the target of one record is replaced by any other,
-        and all else is public. Its neighbours are neighbours under ``replace_one``, whose prices
-        hold for it (Ghazi, Golowich, Kumar, Manurangsi and Zhang 2021, "Deep learning with label
-        differential privacy", Def. 1.2).
+        Parameters
+        ----------
+        value : str
+        labels : bool, default=False
+            Whether "label" is a name, too: the target of one record is replaced by any other, and
+            all else is public. Its neighbours are neighbours under ``replace_one``, whose prices
+            are valid for it (Ghazi, Golowich, Kumar, Manurangsi and Zhang 2021, "Deep learning with
+            label differential privacy", Def. 1.2).
+
+        Returns
+        -------
+        Adjacency
+
+        Raises
+        ------
+        ValueError
+            If ``value`` is no such name.
         """
         if isinstance(value, str) and value in [member.value for member in cls]:
             return cls(value)
@@ -50,8 +63,8 @@ class Adjacency(StrEnum):
 class Event:
     """Base class of all events, which are frozen, hashable and comparable.
 
-    An event is a *mechanism*, which is one noisy answer; a `Wrapper`, which says to which rows, or
-    how many times, the event inside it was applied; or a sequence, `Composed`.
+    An event is a *mechanism*, which is one noisy answer; a `Wrapper`, which states to which rows,
+    or how many times, the event inside it was applied; or a sequence, `Composed`.
     """
 
     def inner(self) -> Parts:
@@ -62,15 +75,43 @@ class Event:
         return ()
 
     def with_inner(self, change: Callable[[Event], Event]) -> Self:
-        """Return the same event with each of its `inner` events passed through ``change``."""
+        """Return the same event with each of its `inner` events passed through ``change``.
+
+        Parameters
+        ----------
+        change : callable (Event) -> Event
+
+        Returns
+        -------
+        Event
+        """
         return self
 
     def with_noise(self, change: NoiseChange) -> Self:
-        """Return the same event with every noise multiplier passed through ``change``."""
+        """Return the same event with every noise multiplier passed through ``change``.
+
+        Parameters
+        ----------
+        change : callable (float) -> float
+
+        Returns
+        -------
+        Event
+        """
         return self.with_inner(lambda event: event.with_noise(change))
 
     def scaled(self, factor: float) -> Self:
-        """Return the same event with ``factor`` times the noise."""
+        """Return the same event with ``factor`` times the noise.
+
+        Parameters
+        ----------
+        factor : float
+            At least 0.
+
+        Returns
+        -------
+        Event
+        """
         return self.with_noise(lambda noise_multiplier: factor * noise_multiplier)
 
     def flattened(self) -> Iterator[tuple[Event, int]]:
@@ -96,15 +137,14 @@ class Wrapper(Event):
 
     @property
     def n_answers(self) -> int:
-        """How many times the event inside is answered."""
+        """Number of times that the event inside is answered."""
         return 1
 
     def inner(self) -> Parts:
         return ((self.event, self.n_answers),)
 
     def with_inner(self, change: Callable[[Event], Event]) -> Self:
-        fields: dict[str, Any] = {"event": change(self.event)}
-        return replace(self, **fields)
+        return replace(self, event=change(self.event))  # type: ignore[call-arg]  # of subclasses
 
 
 @dataclass(frozen=True)
@@ -113,6 +153,16 @@ class Composed(Event):
 
     Meaning: adaptive sequential composition of ``parts``, given as pairs (event, count).
     ``Composed()`` is the event in which nothing happened; it costs nothing.
+
+    Parameters
+    ----------
+    parts : tuple of (Event, int), default=()
+        Events with their numbers of occurrences, in order.
+
+    Raises
+    ------
+    ValueError
+        If a part is no pair of an event and a number of at least 1.
     """
 
     parts: Parts = ()
@@ -126,7 +176,16 @@ class Composed(Event):
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Composed:
-        """Compose single events, merging runs of equal ones."""
+        """Compose single events, merging runs of equal ones.
+
+        Parameters
+        ----------
+        events : iterable of Event
+
+        Returns
+        -------
+        Composed
+        """
         parts: list[tuple[Event, int]] = []
         for event in events:
             if parts and parts[-1][0] == event:
@@ -156,7 +215,12 @@ def walk(
     ----------
     event : Event
     into : type or tuple of types, default=Event
-        Types of the events to look into; with `Composed` samples, blocks and passes stay whole.
+        Types of the events to look into; with `Composed` samples, blocks and passes are not opened.
+
+    Yields
+    ------
+    event : Event
+    count : int
     """
     yield event, 1
     if isinstance(event, into):

@@ -1,4 +1,4 @@
-"""Events on disjoint blocks of the rows."""
+"""Events on disjoint blocks of the rows, and the partitions into such blocks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,11 +23,16 @@ class Partition:
         bins), the draws stay secret, and empty blocks are answered like any other.
     cuts : tuple of int or None, default=None
         Where blocks of unequal size begin and end, as n_blocks + 1 positions in the order of the
-        rows; block i is ``[cuts[i], cuts[i + 1])``. Divisions that differ in nothing else are told
-        apart by their cuts. None for blocks of equal size.
+        rows; block i is ``[cuts[i], cuts[i + 1])``. Divisions that differ in nothing else
+        differ by their cuts. None for blocks of equal size.
     shared : str, default=""
         Name of a division that several fits share, such as a hold-out: fits that are composed name
         the very same one by it. Divisions without a name are a fit's own.
+
+    Raises
+    ------
+    ValueError
+        If there is no block, or the number of cuts is another.
     """
 
     epoch: int
@@ -49,8 +54,20 @@ class OnBlock(Wrapper):
     Meaning: ``event`` is applied to the rows whose numbers lie in block ``block``. A record lies in
     one block of the partition only, so the costs of *different* blocks of the *same* partition do
     not add: their maximum is charged (parallel composition, McSherry 2009, Thm 4; valid here
-    because both relations keep row numbers in place). Asking the same block again adds up. A
-    block may itself be divided: ``event`` may be on a block of a division of this block's rows.
+    because both relations keep row numbers in place). Releases on the same block add up. A block
+    may itself be divided: ``event`` may be on a block of a division of this block's rows.
+
+    Parameters
+    ----------
+    partition : Partition
+    block : int
+        In [0, n_blocks).
+    event : Event
+
+    Raises
+    ------
+    ValueError
+        If the partition has no such block.
     """
 
     partition: Partition
@@ -83,6 +100,11 @@ class DisjointPass(Wrapper):
         Number of blocks.
     event : Event
         The answer on one block. Where the noise varies between blocks, the one with the least.
+
+    Raises
+    ------
+    ValueError
+        If there is no block.
     """
 
     n_steps: int
@@ -114,8 +136,14 @@ class BallsAndBins(Wrapper):
     Parameters
     ----------
     n_bins : int
+        At least 1.
     event : Gaussian
         The answer on one bin. Where the noise varies between bins, the one with the least.
+
+    Raises
+    ------
+    ValueError
+        If there is no bin.
     """
 
     n_bins: int

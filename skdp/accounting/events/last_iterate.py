@@ -1,4 +1,4 @@
-"""Many noisy steps on all rows of which only the last point is released, and what that costs."""
+"""Noisy steps on all rows of which only the last point is released, and their privacy cost."""
 
 import functools
 import math
@@ -45,6 +45,11 @@ def last_iterate_factor(n_steps: int, contraction: float, reach: float = math.in
     -------
     float
         ``mu / mu_1``, the least of these; from 1 to ``sqrt(n_steps)``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
 
     Examples
     --------
@@ -104,6 +109,11 @@ class HiddenIterates(Wrapper):
     reach : float, default=inf
         Diameter of the set that holds every point, in units of C; inf if there is none. The map
         from points must be 1-Lipschitz.
+
+    Raises
+    ------
+    ValueError
+        If the event is not Gaussian, or a number is out of its range.
     """
 
     event: Gaussian

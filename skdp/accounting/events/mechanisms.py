@@ -51,6 +51,11 @@ class Gaussian(_AdditiveNoise):
     spread : float, default=2.0
         Largest distance between two contributions, in units of the bound. 2 for vectors that may
         point anywhere; 1 for counts; sqrt(2) for Gram matrices.
+
+    Raises
+    ------
+    ValueError
+        If a field is out of its range.
     """
 
     def __post_init__(self) -> None:
@@ -80,6 +85,11 @@ class Laplace(_AdditiveNoise):
         Largest L1 distance between two contributions, in units of the bound: 2 for vectors, 1 for
         counts. Values in between hold for L2 distances (sqrt(2) for Gram matrices); they would be
         wrong for L1 and are refused.
+
+    Raises
+    ------
+    ValueError
+        If a field is out of its range.
     """
 
     def __post_init__(self) -> None:
@@ -113,6 +123,11 @@ class ObjectivePerturbed(Event):
     failure : float
         Probability that b is so long that something else is released; in [0, 1). It must not
         depend on the rows.
+
+    Raises
+    ------
+    ValueError
+        If a field is out of its range.
     """
 
     noise_multiplier: float
@@ -151,6 +166,11 @@ class ApproximateDP(Event):
         At least 0.
     delta : float, default=0.0
         In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If a field is out of its range.
     """
 
     epsilon: float

@@ -32,6 +32,11 @@ class PoissonSampled(Wrapper):
     rate : float
         In [0, 1].
     event : Event
+
+    Raises
+    ------
+    ValueError
+        If the rate is out of its range.
     """
 
     rate: float
@@ -58,6 +63,11 @@ class FixedSizeSampled(Wrapper):
     sample_size, n_rows : int
         ``0 <= sample_size <= n_rows``, ``n_rows >= 1``, both public.
     event : Event
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range.
     """
 
     sample_size: int
@@ -100,7 +110,12 @@ class Shuffled(Wrapper):
     n : int
         Number of records, each of which is used exactly once.
     event : Gaussian, Laplace or ApproximateDP
-        The local randomiser: what is done to one record.
+        The local randomiser: the release about one record.
+
+    Raises
+    ------
+    ValueError
+        If n is less than 1, or the event is a sequence.
     """
 
     n: int
@@ -134,6 +149,11 @@ class Selected(Wrapper):
     shape : float, default=1.0
         ``eta >= 0``. 1 is the geometric distribution; 0 the logarithmic one, which is slightly
         cheaper but far more often makes a single run.
+
+    Raises
+    ------
+    ValueError
+        If the mean or the shape is out of its range.
     """
 
     event: Event

@@ -8,7 +8,7 @@ from scipy import linalg
 
 from skdp._numbers import Array
 from skdp.accounting import ObjectivePerturbed
-from skdp.objective import Logistic
+from skdp.objective.losses import LOGISTIC
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
@@ -109,7 +109,8 @@ class PerturbedMinimum(base.Release):
     def event(self, context: base.PublicContext) -> ObjectivePerturbed:
         """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
         loss, public = context.problem.loss, context.public
-        if not isinstance(loss, Logistic) or public.n_outputs != 1:
+        # Bounds on rounding errors are those of this formula.
+        if loss.kernel is None or loss.kernel.code != LOGISTIC or public.n_outputs != 1:
             raise ValueError(
                 f"PerturbedMinimum is for the logistic loss; got {loss.name!r} with "
                 f"{public.n_outputs} output(s). Nothing was released."

@@ -252,9 +252,9 @@ class Whitened(Solver):
 
     def _cap(self, at_zero: bool, problem: Problem) -> float:
         """Return the cap on residuals, which is less where all margins are zero."""
-        if not at_zero or problem.loss.targets != "label":
-            return float(self.residual_bound)
-        return min(float(self.residual_bound), _first_residual(problem) * (1 + 1e-6))
+        first = problem.loss.residual_at_zero if at_zero else None
+        cap = float(self.residual_bound)
+        return cap if first is None else min(cap, first * (1 + 1e-6))
 
 
 def _known_gram(public: Public, moments: Moments) -> Array:
@@ -277,9 +277,3 @@ def _typical_curvature(public: Public, problem: Problem) -> float:
         return largest
     n_outputs = public.n_outputs
     return max(2 * (n_outputs - 1) / n_outputs**2, largest / STABLE_RATIO)
-
-
-def _first_residual(problem: Problem) -> float:
-    """Return the norm of a classifier's residual at margins of zero."""
-    n_outputs = problem.loss.n_outputs or 1
-    return 0.5 if n_outputs == 1 else math.sqrt(1 - 1 / n_outputs)

@@ -189,6 +189,16 @@ def test_the_search_ends_where_a_product_overflows():
     np.testing.assert_allclose(counting._minimum(rows, context, b), edge, atol=1e-6)
 
 
+def test_a_loss_with_a_formula_of_its_own_is_refused():
+    class SteeperError(Logistic):
+        def residual_of_one(self, margin, target):
+            return 2 * super().residual_of_one(margin, target)
+
+    assert PerturbedMinimum(2.0, 3.0).event(context_for(Logistic(), 70)).ratio < 1
+    with pytest.raises(ValueError, match="is for the logistic loss"):
+        PerturbedMinimum(2.0, 3.0).event(context_for(SteeperError(), 70))
+
+
 def test_rows_without_a_bound_are_refused():
     with pytest.raises(ValueError, match="have no bound"):
         PerturbedMinimum(2.0, 3.0).event(context_for(Logistic(), 70, row_bound=None))

@@ -321,9 +321,5 @@ def starting_loss(public: Public, problem: Problem) -> float:
     logistic losses without weights; for others, targets are assumed to have unit size, or a quarter
     of the declared bound.
     """
-    n_outputs = public.n_outputs
-    if not problem.loss.separable:
-        return math.log(n_outputs)
-    if problem.loss.name == "logistic":
-        return n_outputs * math.log(2)
-    return n_outputs * defaults.target_unit(public) ** 2 / 2
+    value = problem.loss.value_at_zero
+    return public.n_outputs * defaults.target_unit(public) ** 2 / 2 if value is None else value
