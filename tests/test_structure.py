@@ -9,10 +9,10 @@ import pytest
 import structure
 
 LIMITS = {
-    "files": 211,
-    "code lines": 24_300,
-    "uses of Any": 796,
-    "numeric constants": 352,
+    "files": 210,
+    "code lines": 24_230,
+    "uses of Any": 773,
+    "numeric constants": 350,
     "imports, % of code": 9.5,
     "longest internal parameter list": 13,
 }
