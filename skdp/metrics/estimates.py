@@ -1,4 +1,4 @@
-"""From noisy tables and means to scores: nothing here sees a row.
+"""Estimate scores from noisy tables and means; nothing here sees a row.
 
 Standard errors of sampling are those of so many independent records. A record that is a group of
 rows adds the mean of what its rows add, whose variance is at most the mean of theirs (Jensen). So
@@ -8,12 +8,12 @@ group are all alike, too large where they differ.
 
 import itertools
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import expit
 
-from skdp._numbers import Array
+from skdp._numbers import AnyArray, Array
 from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix
 from skdp.stages.scores import (
     FINE_CELLS,
@@ -53,11 +53,6 @@ def mean_loss(
     noise = (bound * mean.std / 2) ** 2
     sampling = bound * math.sqrt(variance / n_records)
     return Score(name, value, 1.0, (noise, 0.0, 0.0), sampling, (0.0, bound), sign)
-
-
-def accuracy_of_mean(name: str, mean: NoisyMean, n_records: int) -> Score:
-    """Return accuracy from the mean of +1 for right and -1 for wrong predictions."""
-    return mean_loss(name, mean, None, 1.0, n_records)
 
 
 def r2(name: str, means: R2Means, influence: NoisyMean, n_records: int) -> Score:
@@ -107,17 +102,10 @@ def _ratio(
     return Score(name, numerator, denominator, noise, sampling, limits)
 
 
-def _with_public_denominator(name: str, score: Score, n_records: int) -> Score:
-    """Return a score with the public number of records in place of its noisy denominator."""
-    noise = score.noise[0] / n_records**2, 0.0, 0.0
-    return Score(name, score.numerator / n_records, 1.0, noise, score.sampling_std, score.limits)
-
-
-def confusion(name: str, table: NoisyTable, classes: Any) -> ScoreMatrix:
+def confusion(name: str, table: NoisyTable, classes: AnyArray) -> ScoreMatrix:
     """Return the confusion matrix from the table of (true, predicted) classes."""
-    size = len(classes)
-    std = table.std * math.sqrt(1 - 1 / size**2)
-    return ScoreMatrix(name, table.counts.reshape(size, size).copy(), std, np.array(classes))
+    std = table.std * math.sqrt(1 - 1 / table.counts.size)
+    return ScoreMatrix(name, table.counts.copy(), std, np.array(classes))
 
 
 def by_class(table: NoisyTable, n_classes: int) -> NoisyTable:
@@ -126,8 +114,8 @@ def by_class(table: NoisyTable, n_classes: int) -> NoisyTable:
     return NoisyTable(counts, table.std, table.edges)
 
 
-def right_cells(table: NoisyTable) -> Array:
-    """Return which cells of a table by class hold rows that were predicted right."""
+def _correct_cells(table: NoisyTable) -> Array:
+    """Return which cells of a table by class count rows that were predicted right."""
     n_classes, n_cells = table.counts.shape
     if n_cells == n_classes:  # of a confusion matrix; of two classes, right or wrong comes as one
         return np.eye(n_classes)
@@ -136,20 +124,21 @@ def right_cells(table: NoisyTable) -> Array:
     return right
 
 
-def accuracy(name: str, table: NoisyTable, right: Array, n_records: int) -> Score:
-    """Return the share of the rows in right cells."""
-    return _with_public_denominator(
-        name, _ratio(name, table, right, np.ones_like(right)), n_records
-    )
+def accuracy(name: str, table: NoisyTable, n_records: int) -> Score:
+    """Return the share of the rows that were predicted right, their number being public."""
+    correct = _correct_cells(table)
+    score = _ratio(name, table, correct, np.ones_like(correct))
+    noise = score.noise[0] / n_records**2, 0.0, 0.0
+    return Score(name, score.numerator / n_records, 1.0, noise, score.sampling_std, score.limits)
 
 
-def balanced_accuracy(name: str, table: NoisyTable, right: Array) -> Score:
+def balanced_accuracy(name: str, table: NoisyTable) -> Score:
     """Return the mean over classes of the share of right rows, as one ratio.
 
     With ``a_k`` of ``A_k`` rows right, it is h / d with d the product of all ``A_k``; only relative
     changes count, so d is taken for 1: ``dh = sum (da_k + (r - r_k / K) K dA_k) / (K A_k)``.
     """
-    size = len(table.counts)
+    size, right = len(table.counts), _correct_cells(table)
     rows, hits = table.counts.sum(axis=1), (right * table.counts).sum(axis=1)
     if not (rows > 0).all():
         return Score(name, math.nan, 0.0, (0.0, 0.0, 0.0), 0.0, UNIT)
@@ -213,7 +202,7 @@ def roc_auc(name: str, table: NoisyTable) -> Score:
     return Score(name, numerator, denominator, noise, sampling, UNIT)
 
 
-def roc_curve(name: str, table: NoisyTable, as_thresholds: Any) -> ScoreCurve:
+def roc_curve(name: str, table: NoisyTable, as_thresholds: Callable[[Array], Array]) -> ScoreCurve:
     """Return false and true positive rates for each threshold, from the highest down."""
     n_bins = table.counts.shape[1]
     x: list[Score] = []

@@ -12,7 +12,7 @@ from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.preparation import Prepared
-from skdp.metrics import facts, questions
+from skdp.metrics import requests, row_statistics
 from skdp.metrics.dataset import Dataset, read_dataset
 from skdp.metrics.scores import Scores
 from skdp.objective import Problem, SquaredError
@@ -33,7 +33,7 @@ def evaluate(
     accountant: str = "auto",
     budget: Any = None,
     target_range: tuple[float, float] | None = None,
-    log_loss_bound: float = questions.LOG_LOSS_BOUND,
+    log_loss_bound: float = requests.LOG_LOSS_BOUND,
     noise_source: str = "system",
     random_state: Any = None,
 ) -> Scores:
@@ -160,7 +160,7 @@ class PrivateScorer(PrivateEstimator):
         accountant: str = "auto",
         budget: Any = None,
         target_range: Any = None,
-        log_loss_bound: float = questions.LOG_LOSS_BOUND,
+        log_loss_bound: float = requests.LOG_LOSS_BOUND,
         noise_source: str = "system",
         random_state: Any = None,
     ) -> None:
@@ -178,41 +178,40 @@ class PrivateScorer(PrivateEstimator):
 
     @property
     def _who(self) -> str:
-        return facts.WHO
+        return row_statistics.WHO
 
     def fit(
         self, X: Any, y: Any, sample_weight: Array | None = None, *, groups: Any = None
     ) -> Self:
         """Score the model; rows whose weight is 0 are null records, all others count as one."""
-        names, unit = self._check_parameters(), parts.unit_of(groups)
+        metrics, unit = self._check_parameters(), parts.unit_of(groups)
         part = parts.part_of(X, y, sample_weight, groups, unit=unit)
-        scored = read_dataset(facts.WHO, X, y, groups, sample_weight=sample_weight)
+        scored = read_dataset(row_statistics.WHO, X, y, groups, sample_weight=sample_weight)
         labels = scored.groups
         is_grouped = labels is not None
         with (
             refusals.without_sizes("evaluate", is_grouped),
             refusals.without_row_counts(is_grouped),
         ):
-            question = self._question(names, scored)
-            array = question.facts.array
-        prepared = self._prepare(question, scored.n_records, unit)
+            request = self._request(metrics, scored)
+        prepared = self._prepare(request, scored.n_records, unit)
 
         def rows(spread: Map) -> MemorySource:
             nothing = np.zeros((scored.n_rows, 1))
             codes = None if labels is None else labels.codes
             source = grouping.rows_in_memory(
-                array, nothing, sample_weight, None, 0.0, spread, codes
+                request.statistics, nothing, sample_weight, None, 0.0, spread, codes
             )
             source.reserve(transformed=False)
             return source
 
-        assumptions = self._score_assumptions(prepared.public, question)
+        assumptions = self._score_assumptions(prepared.public, request)
         solution, statement = self._carry_out(prepared, assumptions, rows, part)
         self.privacy_ = statement
-        self.scores_ = Scores(question.scores(dict(solution.found)), statement)
+        self.scores_ = Scores(request.scores(solution.found), statement)
         return self
 
-    # ------------------------------------------------------------------ before any row is asked
+    # ------------------------------------------------------------------ before any row is read
 
     def check_terms(self) -> None:
         """Refuse what can be refused without a fitted model."""
@@ -226,26 +225,26 @@ class PrivateScorer(PrivateEstimator):
                 f"log_loss_bound must lie between 1 and 50; got {shown(self.log_loss_bound)}."
             )
 
-    def _check_parameters(self) -> questions.Metrics:
-        """Refuse what can be refused without rows; return the metrics that are asked for."""
+    def _check_parameters(self) -> requests.Metrics:
+        """Refuse what can be refused without rows; return the metrics."""
         self.check_terms()
-        kind = facts.kind_of(self.model)
+        kind = row_statistics.kind_of(self.model)
         if kind == "regressor":
-            facts.target_range(self.model, self.target_range)
-            return questions.metrics_of(kind, self.metrics, 1)
-        return questions.metrics_of(kind, self.metrics, len(self.model.classes_))
+            row_statistics.target_range(self.model, self.target_range)
+            return requests.metrics_by_name(kind, self.metrics, 1)
+        return requests.metrics_by_name(kind, self.metrics, len(self.model.classes_))
 
-    def _question(self, names: questions.Metrics, rows: Dataset) -> questions.Question:
-        if facts.kind_of(self.model) == "regressor":
-            ends = facts.target_range(self.model, self.target_range)
-            return questions.of_regressor(self.model, names, rows, ends)
+    def _request(self, metrics: requests.Metrics, data: Dataset) -> requests.ScoreRequest:
+        if row_statistics.kind_of(self.model) == "regressor":
+            target_range = row_statistics.target_range(self.model, self.target_range)
+            return requests.request_for_regressor(self.model, metrics, data, target_range)
         bound = float(self.log_loss_bound)
-        return questions.of_classifier(self.model, names, rows, bound)
+        return requests.request_for_classifier(self.model, metrics, data, bound)
 
-    def _prepare(self, question: questions.Question, n_records: int, unit: str) -> Prepared:
+    def _prepare(self, request: requests.ScoreRequest, n_records: int, unit: str) -> Prepared:
         public = Public(
             n_rows=n_records,
-            n_features=len(question.facts.columns),
+            n_features=request.statistics.shape[1],
             n_outputs=1,
             adjacency=Adjacency.parse(self.adjacency),
             epsilon=float(self.epsilon),
@@ -254,15 +253,15 @@ class PrivateScorer(PrivateEstimator):
             unit=unit,
         )
         problem = Problem(SquaredError(), fit_intercept=False)
-        stages = (question.stage,)
+        stages = (request.stage,)
         plan = make_plan(stages, public, problem, self.accountant)
         return Prepared(public, problem, stages, plan)
 
-    def _score_assumptions(self, public: Public, question: questions.Question) -> tuple[str, ...]:
+    def _score_assumptions(self, public: Public, request: requests.ScoreRequest) -> tuple[str, ...]:
         return (
             *unit_assumptions(public.n_rows, public.unit, "a score"),
             "The model is public, or private by itself; it predicts every row by itself, whatever "
             "the others are, and fails on none.",
-            *question.assumptions,
+            *request.assumptions,
             *noise_assumptions(self.noise_source, self.epsilon),
         )

@@ -12,7 +12,7 @@ from skdp import accounting
 from skdp._numbers import is_integer, is_real, require
 from skdp.fitting import parameters, parts
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
-from skdp.metrics import Score, Scores, questions
+from skdp.metrics import Score, Scores, requests
 from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import candidates, row_checks
@@ -145,7 +145,7 @@ def dp_cross_validate(
     row_checks.check_rows(WHO, [ready], data)
     n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1
     n_outputs = 1 if labels is None else len(labels)
-    questions.metrics_of(kind, metrics, n_outputs)
+    requests.metrics_by_name(kind, metrics, n_outputs)
     sizes = [n_records * (i + 1) // cv - n_records * i // cv for i in range(cv)]
     for size in set(sizes):
         shape = n_records - size, n_features, n_outputs

@@ -18,20 +18,15 @@ from skdp.fitting import parameters, parts
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.metrics.questions import METRICS
+from skdp.metrics.requests import METRICS
 from skdp.model_selection import candidates, row_checks
 from skdp.model_selection.holdout import random_split, scored_records
 from skdp.oracle import NoiseSource
 
 POOL = 100  # candidates that are drawn from distributions, before any row is read
-SCORED = {  # metrics of which more is better
-    kind: sorted(
-        name
-        for name, (what, sign) in known.items()
-        if what not in ("confusion_matrix", "roc_curve", "calibration_curve")
-        and (sign < 0 or (f"neg_{name}" not in known and name != "brier_score_loss"))
-    )
-    for kind, known in METRICS.items()
+SCORING = {
+    kind: sorted(name for name, metric in metrics.items() if metric.greater_is_better)
+    for kind, metrics in METRICS.items()
 }
 
 
@@ -308,9 +303,9 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         kind = "classifier" if is_classifier(self.estimator) else "regressor"
         default = "accuracy" if kind == "classifier" else "r2"
         metric = default if self.scoring is None else self.scoring
-        if not isinstance(metric, str) or metric not in SCORED[kind]:
+        if not isinstance(metric, str) or metric not in SCORING[kind]:
             raise ValueError(
-                f"scoring must be None or one of {', '.join(SCORED[kind])}; got {shown(metric)}."
+                f"scoring must be None or one of {', '.join(SCORING[kind])}; got {shown(metric)}."
             )
         return metric
 

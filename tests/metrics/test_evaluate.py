@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 
 import skdp
 from skdp.metrics import Score, evaluate
-from skdp.metrics.questions import METRICS
+from skdp.metrics.requests import METRICS
 from skdp.oracle import Oracle
 
 TWO = list(METRICS["classifier"])

@@ -12,9 +12,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from grouped import group_neighbours, grouped_data
 from replays import data_for, each_row_once, neighbours
 from skdp.accounting import Adjacency
-from skdp.metrics import dataset, facts
+from skdp.metrics import dataset, row_statistics
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.metrics.questions import METRICS
+from skdp.metrics.requests import METRICS
 from skdp.oracle import TableCounts, UnitSum
 from skdp.oracle.sources.groups import Groups
 from skdp.stages import scores as stage
@@ -194,7 +194,9 @@ def mutant_records_counted_in_two_cells(monkeypatch):
 
 def mutant_losses_without_a_bound(monkeypatch):
     monkeypatch.setattr(
-        facts, "log_losses", lambda found, classes, bound: -np.log(found[range(60), classes])
+        row_statistics,
+        "log_losses",
+        lambda found, classes, bound: -np.log(found[range(60), classes]),
     )
     monkeypatch.setattr(
         UnitSum, "total", lambda self, rows, context: rows.records.X[:, [self.column]].sum(axis=0)
@@ -248,7 +250,7 @@ def test_weights_from_exact_means_are_caught(replay, leak, rng, monkeypatch):
 
 def test_a_model_whose_warnings_pass_is_caught(replay, leak, rng, monkeypatch):
     monkeypatch.setattr(
-        facts, "predictions", lambda model, method, rows: getattr(model, method)(rows.X)
+        row_statistics, "predictions", lambda model, method, rows: getattr(model, method)(rows.X)
     )
     with pytest.raises(leak, match="warnings"):
         check_a_talking_model(replay, Adjacency.REPLACE_ONE, rng)

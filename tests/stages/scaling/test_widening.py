@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 import skdp
 from replays import HOSTILE_ROWS, HOSTILE_TARGETS, data_for, differing, solvers_for
 from skdp.accounting import Adjacency
-from skdp.metrics.facts import target_range
+from skdp.metrics.row_statistics import target_range
 from skdp.objective import L2, Problem, SquaredError
 from skdp.oracle import Columns, Oracle, Public, Scaling, Solution, TailSum, noise_source
 from skdp.oracle.ledger import AdmitAll, Ledger

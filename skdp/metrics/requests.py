@@ -1,0 +1,428 @@
+"""Request the statistics of rows that metrics need, and estimate scores from the noisy answers.
+
+A score is a function and a line of `METRICS`; a statistic of rows that no other score needs is a
+line of `CLASSIFIER_STATISTICS` or `REGRESSOR_STATISTICS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skdp._numbers import AnyArray, Array, shown
+from skdp.metrics import estimates, row_statistics
+from skdp.metrics.dataset import Dataset
+from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows
+from skdp.metrics.scores import AnyScore
+from skdp.stages.scores import R2Means, ScoreStage
+
+# A predicted probability of the true class below exp(-6) = 0.0025 counts as that. A choice of ours:
+# a larger bound needs more noise, a smaller one hides more of what a model gets very wrong.
+LOG_LOSS_BOUND = 6.0
+# Part of the budget of a mean loss that its square gets, which standard errors of sampling need.
+# For R2 it is the mean square of what a row adds to it; that makes its noise 4 per cent larger.
+SQUARE = 0.1
+RANKED = ("roc_auc", "roc_curve", "calibration_curve")
+R2_STATISTICS = ("squared_error", "targets", "squared targets")  # R2 follows from their means
+
+
+# ---------------------------------------------------------------- scores from answers
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Noisy answers, and the public facts by which scores follow from them. There are no rows.
+
+    Attributes
+    ----------
+    by_statistic : dict of str to NoisyMean or NoisyTable
+    n_records : int
+    bounds : dict of str to float
+        Largest value of each loss.
+    classes : array of shape (n_classes,)
+    thresholds : callable
+        From edges between ranking scores to thresholds in the unit of the model.
+    """
+
+    by_statistic: Mapping[str, Any]
+    n_records: int
+    bounds: Mapping[str, float]
+    classes: AnyArray
+    thresholds: Callable[[Array], Array]
+
+
+Estimate: TypeAlias = "Callable[[str, Metric, Answers], AnyScore]"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric, under a name of scikit-learn's.
+
+    Attributes
+    ----------
+    quantity : str
+        What is estimated; "log_loss" and "neg_log_loss" share it.
+    estimate : callable
+        Returns the score from its name, the metric and the answers.
+    sign : {1, -1}, default=1
+        -1 for losses under names like "neg_log_loss".
+    is_number : bool, default=True
+    """
+
+    quantity: str
+    estimate: Estimate
+    sign: int = 1
+    is_number: bool = True
+
+    @property
+    def greater_is_better(self) -> bool:
+        """Whether it is a single number of which more is better."""
+        return self.is_number and (self.sign < 0 or self.estimate is not _mean_loss)
+
+
+Metrics: TypeAlias = Mapping[str, Metric]
+
+
+def _from(statistic: str, estimate: Callable[[str, Any], AnyScore]) -> Estimate:
+    """Return the estimate of a score that follows from one answer alone."""
+    return lambda name, _, answers: estimate(name, answers.by_statistic[statistic])
+
+
+def _accuracy(name: str, _: Metric, answers: Answers) -> AnyScore:
+    if "correct" in answers.by_statistic:
+        mean = answers.by_statistic["correct"]
+        return estimates.mean_loss(name, mean, None, 1.0, answers.n_records)
+    return estimates.accuracy(name, answers.by_statistic["classes"], answers.n_records)
+
+
+def _confusion_matrix(name: str, _: Metric, answers: Answers) -> AnyScore:
+    return estimates.confusion(name, answers.by_statistic["classes"], answers.classes)
+
+
+def _mean_loss(name: str, metric: Metric, answers: Answers) -> AnyScore:
+    # The square of an absolute error is a squared error.
+    loss, means = metric.quantity, answers.by_statistic
+    square = means["squared_error" if loss == "absolute_error" else f"{loss} squared"]
+    bound = answers.bounds[loss]
+    return estimates.mean_loss(name, means[loss], square, bound, answers.n_records, metric.sign)
+
+
+def _r2(name: str, _: Metric, answers: Answers) -> AnyScore:
+    means = R2Means(*(answers.by_statistic[one] for one in R2_STATISTICS))
+    return estimates.r2(name, means, answers.by_statistic["influence"], answers.n_records)
+
+
+def _roc_curve(name: str, _: Metric, answers: Answers) -> AnyScore:
+    return estimates.roc_curve(name, answers.by_statistic["ranking"], answers.thresholds)
+
+
+OF_SECOND_CLASS = _from("classes", estimates.of_second_class)
+METRICS: dict[str, Metrics] = {
+    "classifier": {
+        "accuracy": Metric("accuracy", _accuracy),
+        "balanced_accuracy": Metric(
+            "balanced_accuracy", _from("classes", estimates.balanced_accuracy)
+        ),
+        "confusion_matrix": Metric("confusion_matrix", _confusion_matrix, is_number=False),
+        "log_loss": Metric("log_loss", _mean_loss),
+        "neg_log_loss": Metric("log_loss", _mean_loss, -1),
+        "precision": Metric("precision", OF_SECOND_CLASS),
+        "recall": Metric("recall", OF_SECOND_CLASS),
+        "f1": Metric("f1", OF_SECOND_CLASS),
+        "brier_score_loss": Metric("brier", _mean_loss),
+        "neg_brier_score": Metric("brier", _mean_loss, -1),
+        "roc_auc": Metric("roc_auc", _from("ranking", estimates.roc_auc)),
+        "roc_curve": Metric("roc_curve", _roc_curve, is_number=False),
+        "calibration_curve": Metric(
+            "calibration_curve", _from("ranking", estimates.calibration_curve), is_number=False
+        ),
+    },
+    "regressor": {
+        "r2": Metric("r2", _r2),
+        "mean_squared_error": Metric("squared_error", _mean_loss),
+        "neg_mean_squared_error": Metric("squared_error", _mean_loss, -1),
+        "mean_absolute_error": Metric("absolute_error", _mean_loss),
+        "neg_mean_absolute_error": Metric("absolute_error", _mean_loss, -1),
+    },
+}
+OF_TWO_CLASSES = ("precision", "recall", "f1", "brier", *RANKED)
+
+
+def metrics_by_name(kind: str, names: str | Iterable[str] | None, n_classes: int) -> Metrics:
+    """Return the metrics of these names.
+
+    Parameters
+    ----------
+    kind : {"classifier", "regressor"}
+    names : str, iterable of str or None
+        None for "accuracy" or "r2".
+    n_classes : int
+        Of a classifier.
+
+    Returns
+    -------
+    dict of str to Metric
+
+    Raises
+    ------
+    ValueError
+        If there is none, one is not known, or one is for two classes and there are others.
+    """
+    if names is None:
+        names = "accuracy" if kind == "classifier" else "r2"
+    names = [names] if isinstance(names, str) else list(names)
+    known = METRICS[kind]
+    unknown = [name for name in names if not isinstance(name, str) or name not in known]
+    if unknown or not names:
+        raise ValueError(
+            f"evaluate: metrics of a {kind} must be among {_quoted(sorted(known))}; got "
+            f"{shown(unknown[0]) if unknown else 'none'}. Nothing was released."
+        )
+    refused = [name for name in dict.fromkeys(names) if known[name].quantity in OF_TWO_CLASSES]
+    if n_classes != 2 and refused:
+        raise ValueError(
+            f"evaluate: {_quoted(refused)} is for two classes; this model has {n_classes}. Nothing "
+            "was released."
+        )
+    return {name: known[name] for name in names}
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+# ---------------------------------------------------------------- statistics of rows
+
+
+@dataclass(frozen=True)
+class RowStatistic:
+    """A bounded number of each row, released as a mean or as counts in a table.
+
+    Attributes
+    ----------
+    name : str
+    values : callable or None
+        Returns the numbers of all rows, in [-1, 1] for a mean; None if they follow from others.
+    weights : dict of str to float
+        Part of the budget, next to other statistics, by the quantity that needs this one.
+    n_cells : int or None, default=None
+        Of a table, if the numbers are those of its cells.
+    """
+
+    name: str
+    values: Callable[[Any], AnyArray] | None
+    weights: Mapping[str, float]
+    n_cells: int | None = None
+
+
+def _mean_and_square(loss: str, values: Callable[[Any], Array]) -> tuple[RowStatistic, ...]:
+    """Return the statistics of a loss in [0, 1]: the loss and its square, moved to [-1, 1]."""
+    return (
+        RowStatistic(loss, lambda rows: 2 * values(rows) - 1, {loss: 1 - SQUARE}),
+        RowStatistic(f"{loss} squared", lambda rows: 2 * values(rows) ** 2 - 1, {loss: SQUARE}),
+    )
+
+
+# Noise is drawn in this order.
+CLASSIFIER_STATISTICS = (
+    *_mean_and_square("brier", lambda rows: rows.brier_losses),
+    *_mean_and_square("log_loss", lambda rows: rows.log_losses),
+    RowStatistic("ranking", lambda rows: rows.ranking_scores, dict.fromkeys(RANKED, 1.0)),
+    RowStatistic("class", lambda rows: rows.classes, dict.fromkeys(RANKED, 0.0)),
+)
+REGRESSOR_STATISTICS = (
+    RowStatistic(
+        "squared_error",
+        lambda rows: 2 * rows.residuals**2 - 1,
+        {"r2": 1 - SQUARE, "squared_error": 1 - SQUARE},
+    ),
+    RowStatistic(
+        "squared_error squared",
+        lambda rows: 2 * rows.residuals**4 - 1,
+        {"squared_error": SQUARE},
+    ),
+    RowStatistic(
+        "absolute_error",
+        lambda rows: 2 * np.abs(rows.residuals) - 1,
+        {"absolute_error": 1 - SQUARE},
+    ),
+    RowStatistic(
+        "squared_error", lambda rows: 2 * rows.residuals**2 - 1, {"absolute_error": SQUARE}
+    ),
+    RowStatistic("targets", lambda rows: rows.targets, {"r2": SQUARE}),
+    RowStatistic("squared targets", lambda rows: 2 * rows.targets**2 - 1, {"r2": 2 * SQUARE}),
+    RowStatistic("influence", None, {"r2": SQUARE}),
+)
+OF_LABELS = ("accuracy", "balanced_accuracy", "confusion_matrix", "precision", "recall", "f1")
+
+
+def _label_statistic(quantities: set[str], n_classes: int) -> RowStatistic:
+    """Return the least informative statistic from which all metrics of predicted labels follow."""
+    weights = dict.fromkeys(OF_LABELS, 1.0)
+    if quantities & set(OF_LABELS) == {"accuracy"}:
+        return RowStatistic("correct", lambda rows: np.where(rows.is_correct, 1.0, -1.0), weights)
+    if n_classes == 2 or "confusion_matrix" in quantities:
+        return RowStatistic(
+            "classes", lambda rows: n_classes * rows.classes + rows.predicted, weights, n_classes**2
+        )
+    return RowStatistic(
+        "classes", lambda rows: 2 * rows.classes + rows.is_correct, weights, 2 * n_classes
+    )
+
+
+# ---------------------------------------------------------------- requests
+
+
+@dataclass(frozen=True)
+class ScoreRequest:
+    """A request for the scores of a model.
+
+    Attributes
+    ----------
+    statistics : array of shape (n_rows, n_statistics)
+    stage : ScoreStage
+    assumptions : tuple of str
+    scores : callable
+        Returns the scores, by name, from what the stage released.
+    """
+
+    statistics: Array
+    stage: ScoreStage
+    assumptions: tuple[str, ...]
+    scores: Callable[[Mapping[str, Any]], dict[str, AnyScore]]
+
+
+def request_for_classifier(
+    model: BaseEstimator, metrics: Metrics, data: Dataset, log_loss_bound: float
+) -> ScoreRequest:
+    """Return the request for scores of a classifier.
+
+    Parameters
+    ----------
+    model : fitted classifier
+    metrics : dict of str to Metric
+    data : Dataset
+    log_loss_bound : float
+
+    Returns
+    -------
+    ScoreRequest
+
+    Raises
+    ------
+    ValueError
+        If the labels or the model's predictions are refused.
+    """
+    quantities = {metric.quantity for metric in metrics.values()}
+    rows = ClassifiedRows(model, data, log_loss_bound, "calibration_curve" in quantities)
+    statistics = (_label_statistic(quantities, rows.n_classes), *CLASSIFIER_STATISTICS)
+    assumptions: tuple[str, ...] = (
+        "The classes of the model are public, and that every label is one of them: other "
+        "labels are refused.",
+    )
+    if "log_loss" in quantities:
+        assumptions += (f"Log losses above {log_loss_bound:g} count as that.",)
+    bounds = {"log_loss": log_loss_bound, "brier": 1.0}
+    return _request(metrics, statistics, rows, assumptions, bounds)
+
+
+def request_for_regressor(
+    model: BaseEstimator, metrics: Metrics, data: Dataset, target_range: tuple[float, float]
+) -> ScoreRequest:
+    """Return the request for scores of a regressor, targets being clipped to a range.
+
+    Parameters
+    ----------
+    model : fitted regressor
+    metrics, data
+        As for `request_for_classifier`.
+    target_range : tuple (low, high)
+
+    Returns
+    -------
+    ScoreRequest
+
+    Raises
+    ------
+    ValueError
+        If the targets or the model's predictions are refused.
+    """
+    low, high = target_range
+    half = (high - low) / 2
+    assumptions = (
+        f"Targets and predictions were cut to [{low:g}, {high:g}], and residuals to "
+        f"{half:g}; the range is public, or follows from private answers in the model.",
+    )
+    rows = PredictedRows(model, data, target_range)
+    bounds = {"squared_error": half**2, "absolute_error": half}
+    return _request(metrics, REGRESSOR_STATISTICS, rows, assumptions, bounds)
+
+
+def _request(
+    metrics: Metrics,
+    statistics: tuple[RowStatistic, ...],
+    rows: ClassifiedRows | PredictedRows,
+    assumptions: tuple[str, ...],
+    bounds: Mapping[str, float],
+) -> ScoreRequest:
+    """Return the request for those statistics that the metrics need."""
+    quantities = {metric.quantity for metric in metrics.values()}
+    columns: dict[str, Array] = {}
+    weights: dict[str, float] = {}
+    n_cells: dict[str, int | None] = {}
+    for one in statistics:
+        if quantities.isdisjoint(one.weights):
+            continue
+        weight = max(one.weights[quantity] for quantity in quantities & one.weights.keys())
+        weights[one.name] = max(weight, weights.get(one.name, 0.0))
+        if one.values is not None and one.name not in columns:
+            columns[one.name] = np.asarray(one.values(rows), dtype=np.float64)
+            n_cells[one.name] = one.n_cells
+    numbers = {name: number for number, name in enumerate(columns)}
+    n_records, model = rows.n_records, rows.model
+    classes = rows.labels if isinstance(rows, ClassifiedRows) else np.empty(0)
+
+    def scores(released: Mapping[str, Any]) -> dict[str, AnyScore]:
+        by_statistic = dict(released)
+        for name, number in numbers.items():
+            for kind in ("mean", "table"):
+                if f"{kind} {number}" in released:
+                    by_statistic[name] = released[f"{kind} {number}"]
+        if "classes" in by_statistic:
+            by_statistic["classes"] = estimates.by_class(by_statistic["classes"], len(classes))
+        answers = Answers(
+            by_statistic,
+            n_records,
+            bounds,
+            classes,
+            lambda edges: row_statistics.threshold_values(edges, model),
+        )
+        return {name: metric.estimate(name, metric, answers) for name, metric in metrics.items()}
+
+    stage = _stage(weights, numbers, n_cells)
+    return ScoreRequest(np.column_stack([*columns.values()]), stage, assumptions, scores)
+
+
+def _stage(
+    weights: Mapping[str, float], numbers: Mapping[str, int], n_cells: Mapping[str, int | None]
+) -> ScoreStage:
+    """Return the stage that releases statistics, each with its part of the budget."""
+    total = sum(weights.values())
+    shares = {name: weight / total for name, weight in weights.items() if weight > 0}
+    ranking = influence = None
+    if "ranking" in shares:
+        ranking = numbers["ranking"], numbers["class"], shares.pop("ranking")
+    if "influence" in shares:
+        squares, targets, target_squares = (numbers[name] for name in R2_STATISTICS)
+        influence = (squares, targets, target_squares), shares.pop("influence")
+    tables = {name: cells for name in shares if (cells := n_cells[name]) is not None}
+    return ScoreStage(
+        tuple((numbers[name], shares[name]) for name in shares if name not in tables),
+        tuple((numbers[name], cells, shares[name]) for name, cells in tables.items()),
+        ranking,
+        influence,
+    )
