@@ -31,7 +31,6 @@ from benchmarks.registry import Unavailable, modules
 from benchmarks.table import mean_and_error
 from skdp import accounting
 from skdp.model_selection import DPSearchCV
-from skdp.model_selection.candidates import Terms
 
 DATA = ("breast_cancer", "diabetes", "adult", "bank", "california_housing", "diamonds")
 EPSILONS = (0.3, 1.0, 3.0)
@@ -49,18 +48,18 @@ def both(X):
 
 class ByRenyi(DPSearchCV):
     def _priced(self, n_records, unit="row"):
-        terms, statement = super()._priced(n_records, unit)
+        run_budget, statement = super()._priced(n_records, unit)
         event = accounting.Selected(accounting.Gaussian(1.0, spread=1.0), float(self.n_candidates))
         relation = accounting.Adjacency.parse(self.adjacency)
         scale = accounting.calibrate(event, self.epsilon, self.delta, relation, "rdp").scale
-        return Terms(1 / scale, terms.delta, terms.adjacency, terms.noise_source), statement
+        return replace(run_budget, mu=1 / scale), statement
 
 
 class ThirdOfEpsilon(DPSearchCV):
     def _priced(self, n_records, unit="row"):
-        terms, statement = super()._priced(n_records, unit)
+        run_budget, statement = super()._priced(n_records, unit)
         mu = accounting.gaussian_mu(self.epsilon / 3, self.delta)
-        return Terms(mu, terms.delta, terms.adjacency, terms.noise_source), statement
+        return replace(run_budget, mu=mu), statement
 
 
 SEARCHES = {"DPSearchCV": DPSearchCV, "by Renyi DP": ByRenyi, "a third of epsilon": ThirdOfEpsilon}

@@ -3,15 +3,19 @@
 import math
 from collections.abc import Callable, Iterable, Sized
 from numbers import Integral, Number, Real
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 AnyArray = NDArray[Any]  # of numbers of any type; no narrower type admits arithmetic
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+# Arguments of users: rows, data frames included, and seeds.
+MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
+Seed: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 
 # Between these bounds, products of a clipping norm with a row keep the precision of float64.
 LEAST_CLIP_NORM, LARGEST_CLIP_NORM = 1e-100, 1e100

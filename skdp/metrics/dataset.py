@@ -42,6 +42,12 @@ class Dataset:
         """Number of rows or, where there are some, of groups; public."""
         return self.n_rows if self.groups is None else self.groups.n_groups
 
+    @property
+    def n_features(self) -> int:
+        """Number of columns; public."""
+        shape = np.shape(self.X)
+        return int(shape[1]) if len(shape) == 2 else 1
+
     def subset(self, numbers: Indices) -> dict[str, Any]:
         """Return some rows as arguments of ``fit``, by name; groups by number."""
         arrays = {"X": self.X, "y": self.y}

@@ -213,7 +213,7 @@ class PrivateScorer(PrivateEstimator):
 
     # ------------------------------------------------------------------ before any row is read
 
-    def check_terms(self) -> None:
+    def check_before_fit(self) -> None:
         """Refuse what can be refused without a fitted model."""
         self._check_shared_parameters()
         if self.delta == 0 and not math.isinf(self.epsilon):
@@ -227,7 +227,7 @@ class PrivateScorer(PrivateEstimator):
 
     def _check_parameters(self) -> requests.Metrics:
         """Refuse what can be refused without rows; return the metrics."""
-        self.check_terms()
+        self.check_before_fit()
         kind = row_statistics.kind_of(self.model)
         if kind == "regressor":
             row_statistics.target_range(self.model, self.target_range)

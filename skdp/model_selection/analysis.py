@@ -152,7 +152,7 @@ class Analysis:
             for name, share in asked
         )
         for step in steps:
-            self._terms(step).epsilon()  # refuses what no fit can be given
+            self._run_budget(step).epsilon()  # refuses what no fit can be given
         return steps
 
     def _mu(self, share: float, factor: float) -> float:
@@ -182,10 +182,10 @@ class Analysis:
         relation = accounting.Adjacency.parse(self.budget.adjacency)
         return accounting.price(event, self.budget.delta, relation)[0]
 
-    def _terms(self, step: Step) -> candidates.Terms:
+    def _run_budget(self, step: Step) -> candidates.RunBudget:
         """Return what a fit or score of a step gets."""
         mu = accounting.gaussian_mu(step.epsilon, self.budget.delta) if step.epsilon else 0.0
-        return candidates.Terms(mu, self.budget.delta, self.budget.adjacency, "system")
+        return candidates.RunBudget(mu, self.budget.delta, self.budget.adjacency, "system")
 
     def _next(self, name: str) -> Step:
         """Return a step that is still to come, or refuse it."""
@@ -275,7 +275,7 @@ class Analysis:
             A fitted clone.
         """
         step = self._next("fit")
-        found = candidates.prepared_candidate("Analysis", model, {}, self._terms(step), None)
+        found = candidates.prepared_candidate("Analysis", model, {}, self._run_budget(step), None)
         fits = candidates.private_fits("Analysis", found)
         for fit in fits:
             fit.set_params(budget=self.budget)
@@ -300,13 +300,13 @@ class Analysis:
         """
         step = self._next("score")
         assert self._holdout is not None
-        terms = {
+        options |= {
             "epsilon": step.epsilon,
             "delta": self.budget.delta,
             "adjacency": self.budget.adjacency,
             "budget": self.budget,
         }
-        scores = self._holdout.evaluate(model, metrics, **{**options, **terms})
+        scores = self._holdout.evaluate(model, metrics, **options)
         self._done(step, scores.privacy_)
         return scores
 

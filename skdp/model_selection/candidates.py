@@ -1,4 +1,4 @@
-"""Candidates of a private search: what may be one, and the budget that each of its fits gets."""
+"""Check the candidates of a private search, and give each of its fits a budget."""
 
 import math
 import warnings
@@ -6,22 +6,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn import config_context
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp import accounting
+from skdp._numbers import MatrixLike
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
-from skdp.fitting.estimator import (
-    PrivateEstimator,
-)
+from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.labels import sorted_labels
 from skdp.fitting.parameters import warn_about_label_set
 from skdp.linear_model.base import DPLinearModel
 from skdp.model_selection.total import any_part_reads_rows, may_be_sparse, why_columns_read_rows
+from skdp.oracle import NoiseSource
 
 # Relative to mu squared: runs are planned for so much less than they are priced at, so that
 # rounding in the plans of several fits has room.
@@ -40,7 +41,7 @@ TOO_SMALL = (
 
 
 @dataclass(frozen=True)
-class Terms:
+class RunBudget:
     """What every run of a search gets.
 
     Attributes
@@ -75,6 +76,16 @@ class Terms:
                 return found
         raise ValueError(TOO_SMALL.format(self.delta))
 
+    def parameters(self, n_fits: int = 1) -> dict[str, Any]:
+        """Return the parameters of each of ``n_fits`` private fits, or of a scorer, in a run."""
+        return {
+            "epsilon": self.epsilon(n_fits),
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "accountant": "gdp",
+            "noise_source": self.noise_source,
+        }
+
 
 @dataclass(frozen=True)
 class Run:
@@ -82,7 +93,7 @@ class Run:
 
     score: float
     coin: int
-    estimator: Any
+    estimator: BaseEstimator
     number: int
 
     def beats(self, other: "Run | None") -> bool:
@@ -98,7 +109,7 @@ def priced_search(
     noise_source: str,
     n_records: int,
     unit: str = "row",
-) -> tuple[Terms, accounting.PrivacyStatement]:
+) -> tuple[RunBudget, accounting.PrivacyStatement]:
     """Return what each run of a search gets, and the statement of the whole.
 
     A run draws a candidate, fits it on one part and scores it on the other: a record meets one of
@@ -135,7 +146,7 @@ def priced_search(
         noise_source="none" if found.scale == 0 else noise_source,
         **record_counts(n_records, unit),
     )
-    return Terms(mu, delta, str(relation), noise_source), statement
+    return RunBudget(mu, delta, str(relation), noise_source), statement
 
 
 def record_counts(n_records: int, unit: str) -> dict[str, Any]:
@@ -143,7 +154,7 @@ def record_counts(n_records: int, unit: str) -> dict[str, Any]:
     return {"unit": unit, "n_rows" if unit == "row" else "n_groups": n_records}
 
 
-def private_fits(who: str, estimator: Any, is_sparse: bool = False) -> list[Any]:
+def private_fits(who: str, estimator: BaseEstimator, is_sparse: bool = False) -> list[Any]:
     """Return the private estimators in a candidate, or raise ValueError if it is none.
 
     A candidate is an estimator of skdp, or a pipeline of steps that learn nothing from rows, or
@@ -187,9 +198,13 @@ def last_step(pipeline: Pipeline) -> Any:
 
 
 def prepared_candidate(
-    who: str, estimator: Any, parameters: dict[str, Any], terms: Terms, classes: Any
+    who: str,
+    estimator: BaseEstimator,
+    parameters: dict[str, Any],
+    run_budget: RunBudget,
+    classes: Any,
 ) -> Any:
-    """Return a candidate whose private fits keep to the terms of a run.
+    """Return a candidate whose private fits keep to the budget of a run.
 
     Raises
     ------
@@ -210,14 +225,10 @@ def prepared_candidate(
                 f"{who}: {type(fit).__name__} has a budget of its own, which would count each fit. "
                 f"Give it to {who}. Nothing was released."
             )
-        given: dict[str, Any] = {
-            "epsilon": terms.epsilon(len(fits)),
-            "delta": terms.delta,
-            "adjacency": terms.adjacency,
-            "accountant": "gdp",
-            "noise_source": terms.noise_source,
+        given = {
+            **run_budget.parameters(len(fits)),
             # A seed of its own follows before each run; noise of the system takes none.
-            "random_state": None if terms.noise_source == "system" else 0,
+            "random_state": None if run_budget.noise_source == "system" else 0,
         }
         known = fit.get_params(deep=False)
         if classes is not None and "classes" in known and fit.classes is None:
@@ -234,7 +245,9 @@ def prepared_candidate(
     return without_callbacks(candidate.set_params(**alone))
 
 
-def fitted(who: str, model: Any, X: Any, y: Any, groups: Any = None) -> Any:
+def fitted(
+    who: str, model: BaseEstimator, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None = None
+) -> Any:
     """Fit a model, all private fits in it on the same groups, if any, and return it.
 
     A pipeline hands them to each of these, whether scikit-learn's metadata routing is on or off.
@@ -248,7 +261,7 @@ def fitted(who: str, model: Any, X: Any, y: Any, groups: Any = None) -> Any:
         return model.fit(X, y, **dict.fromkeys(_group_arguments(model), groups))
 
 
-def require_takes_groups(who: str, model: Any) -> None:
+def require_takes_groups(who: str, model: BaseEstimator) -> None:
     """Raise ValueError unless every private fit in a model can protect groups."""
     fits = private_fits(who, model) if isinstance(model, Pipeline) else [model]
     for fit in fits:
@@ -270,7 +283,7 @@ def _group_arguments(pipeline: Pipeline) -> list[str]:
     return found
 
 
-def public_labels(who: str, estimator: Any, y: Any, epsilon: float) -> Any:
+def public_labels(who: str, estimator: BaseEstimator, y: Any, epsilon: float) -> Any:
     """Return the sorted labels for a classifier, declared or read from y; None for a regressor."""
     if not is_classifier(estimator):
         return None
@@ -289,13 +302,13 @@ def public_labels(who: str, estimator: Any, y: Any, epsilon: float) -> Any:
 
 def check_price(
     who: str,
-    candidate: Any,
-    terms: Terms,
+    candidate: BaseEstimator,
+    run_budget: RunBudget,
     shape: tuple[int, int, int],
     has_range: bool,
     unit: str = "row",
 ) -> None:
-    """Raise ValueError unless every fit of a candidate is Gaussian DP with the terms' parameter.
+    """Raise ValueError unless every fit of a candidate is Gaussian DP with a run's parameter.
 
     Accountants are asked without rows, before anything is charged. Where steps before a fit change
     the number of columns, its price does not depend on that number.
@@ -305,7 +318,7 @@ def check_price(
     who : str
         For messages.
     candidate : estimator
-    terms : Terms
+    run_budget : RunBudget
     shape : tuple (n_records, n_features, n_outputs)
     has_range : bool
         Whether the range of targets is declared, for scores of regressors.
@@ -315,9 +328,9 @@ def check_price(
     counted = {} if unit == "row" else {"n_groups": shape[0]}
     if counted:
         require_takes_groups(who, candidate)
-    if np.isinf(terms.mu):
+    if np.isinf(run_budget.mu):
         return
-    exact, adjacency = accounting.GDPAccountant(), accounting.Adjacency.parse(terms.adjacency)
+    exact, adjacency = accounting.GDPAccountant(), accounting.Adjacency.parse(run_budget.adjacency)
     total = 0.0
     fits = private_fits(who, candidate)
     for fit in fits:
@@ -333,7 +346,7 @@ def check_price(
                 "Nothing was released."
             ) from reason
         total += mu**2
-    if total > terms.mu**2 * (1 + MARGIN):
+    if total > run_budget.mu**2 * (1 + MARGIN):
         raise ValueError(f"{who}: a candidate costs more than a run may. Nothing was released.")
     last = fits[-1]
     if is_regressor(last) and not has_range and not last._knows_target_range(*shape):
@@ -344,15 +357,20 @@ def check_price(
         )
 
 
-def forget_seeds(who: str, estimator: Any) -> None:
+def forget_seeds(who: str, estimator: BaseEstimator) -> None:
     """Take the seeds of its noise out of a fitted candidate: they would take the noise off it."""
     for fit in private_fits(who, estimator):
         if fit.noise_source == "seeded":
             fit.set_params(random_state=0)
 
 
-def new_seeds(candidate: Any, seeds: Any) -> None:
+def new_seeds(candidate: BaseEstimator, draws: NoiseSource) -> None:
     """Give every private fit in a candidate a seed of its own, for noise that is seeded."""
     for fit in private_fits("", candidate):
         if fit.noise_source == "seeded":
-            fit.set_params(random_state=int(seeds()))
+            fit.set_params(random_state=new_seed(draws))
+
+
+def new_seed(draws: NoiseSource) -> int:
+    """Draw a seed."""
+    return int(draws.integers(2**31, 1)[0])

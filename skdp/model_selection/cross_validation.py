@@ -1,22 +1,25 @@
-"""Private cross-validation, with its honest price: each row is in all fits but one."""
+"""Cross-validate privately; each row is in all fits but one, and is charged for them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
 
 from skdp import accounting
-from skdp._numbers import is_integer, is_real, require
+from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require
 from skdp.fitting import parameters, parts
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
+from skdp.fitting.budget import PrivacyBudget
 from skdp.metrics import Score, Scores, requests
-from skdp.metrics.dataset import read_dataset
+from skdp.metrics.dataset import Dataset, read_dataset
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import candidates, row_checks
 from skdp.model_selection.holdout import random_split
+from skdp.oracle import NoiseSource
 
 WHO = "dp_cross_validate"
 
@@ -38,7 +41,7 @@ class CrossValidation:
 
     scores: Mapping[str, Score]
     folds: tuple[Scores, ...]
-    estimators: tuple[Any, ...]
+    estimators: tuple[BaseEstimator, ...]
     privacy_: accounting.PrivacyStatement
 
     def __getitem__(self, name: str) -> Score:
@@ -51,21 +54,21 @@ class CrossValidation:
 
 
 def dp_cross_validate(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    metrics: Any = None,
+    estimator: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    metrics: str | Iterable[str] | None = None,
     *,
     cv: int = 5,
     epsilon: float = 1.0,
     delta: float = 1e-6,
     score_share: float = 0.1,
     adjacency: str = "zero_out",
-    budget: Any = None,
-    target_range: Any = None,
+    budget: PrivacyBudget | None = None,
+    target_range: tuple[float, float] | None = None,
     noise_source: str = "system",
-    random_state: Any = None,
-    groups: Any = None,
+    random_state: Seed = None,
+    groups: ArrayLike | None = None,
 ) -> CrossValidation:
     """Cross-validate a private estimator with private scores.
 
@@ -115,9 +118,9 @@ def dp_cross_validate(
     >>> from skdp.model_selection import dp_cross_validate
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = DPLogisticRegression(classes=[0, 1])
-    >>> found = dp_cross_validate(model, X, y, "accuracy", epsilon=3.0)
-    >>> low, high = found["accuracy"].interval(0.95)
-    >>> found.privacy_.epsilon <= 3.0
+    >>> result = dp_cross_validate(model, X, y, "accuracy", epsilon=3.0)
+    >>> low, high = result["accuracy"].interval(0.95)
+    >>> result.privacy_.epsilon <= 3.0
     True
     """
     parameters.check_budget(epsilon, delta)
@@ -125,97 +128,110 @@ def dp_cross_validate(
     fine = is_real(score_share) and 0 < score_share < 1
     require("score_share", score_share, "lie between 0 and 1", fine)
     require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
+    # 1. Plan: the budget of each fit and each score, and the price of all; refuse what has to be.
     unit = parts.unit_of(groups)
     part = parts.part_of(X, y, groups, unit=unit)
     data = read_dataset(WHO, X, y, groups)
-    n_records = data.n_records
-    require("cv", cv, f"be at most the number of {unit}s, {n_records}", cv <= n_records)
-    # 1. What each fit and each score gets, and what they cost together.
+    is_valid = cv <= data.n_records
+    require("cv", cv, f"be at most the number of {unit}s, {data.n_records}", is_valid)
     relation = accounting.Adjacency.parse(adjacency)
     mu = accounting.gaussian_mu(epsilon, delta) * math.sqrt(1 - candidates.MARGIN)
-    of_fit = candidates.Terms(
-        mu * math.sqrt((1 - score_share) / (cv - 1)), delta, str(relation), noise_source
+    fit_budget, score_budget = (
+        candidates.RunBudget(mu * math.sqrt(share), delta, str(relation), noise_source)
+        for share in ((1 - score_share) / (cv - 1), score_share)
     )
-    of_score = candidates.Terms(mu * math.sqrt(score_share), delta, str(relation), noise_source)
-    statement = _statement(int(cv), of_fit, of_score, n_records, unit, epsilon)
-    # 2. The fits and scores, checked.
-    kind = "classifier" if is_classifier(estimator) else "regressor"
+    statement = _statement(int(cv), fit_budget, score_budget, data.n_records, unit, epsilon)
     labels = candidates.public_labels(WHO, estimator, data.y, epsilon)
-    ready = candidates.prepared_candidate(WHO, estimator, {}, of_fit, labels)
-    row_checks.check_rows(WHO, [ready], data)
-    n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1
+    model = candidates.prepared_candidate(WHO, estimator, {}, fit_budget, labels)
     n_outputs = 1 if labels is None else len(labels)
+    kind = "regressor" if labels is None else "classifier"
+    row_checks.check_rows(WHO, [model], data)
     requests.metrics_by_name(kind, metrics, n_outputs)
-    sizes = [n_records * (i + 1) // cv - n_records * i // cv for i in range(cv)]
-    for size in set(sizes):
-        shape = n_records - size, n_features, n_outputs
-        candidates.check_price(WHO, ready, of_fit, shape, target_range is not None, unit)
+    for size in set(_fold_sizes(data.n_records, cv)):
+        shape = data.n_records - size, data.n_features, n_outputs
+        candidates.check_price(WHO, model, fit_budget, shape, target_range is not None, unit)
     scorer = PrivateScorer(
-        ready,
+        model,
         metrics,
-        epsilon=of_score.epsilon(),
-        delta=delta,
-        adjacency=str(relation),
-        accountant="gdp",
+        **score_budget.parameters(),
         budget=budget,
         target_range=target_range,
-        noise_source=noise_source,
         random_state=random_state,
     )
-    scorer.check_terms()
-    drawn_from = scorer._charge_as_a_whole(parts.statement_on_part(statement, part), WHO)
-    # 3. One fold after the other.
-    numbers = random_split(sizes, drawn_from, data.groups)
+    scorer.check_before_fit()
+    statement = parts.statement_on_part(statement, part)
+    # 2. Charge, and run.
+    draws = scorer._charge_as_a_whole(statement, WHO)
+    with parts.charged_as_a_whole(unit):
+        models, folds = _run(scorer, data, int(cv), draws)
+    return _aggregate(models, folds, statement)
 
-    def seeds() -> int:
-        return int(drawn_from.integers(2**31, 1)[0])
 
-    models: list[Any] = []
-    folds: list[Any] = []
+def _fold_sizes(n_records: int, cv: int) -> list[int]:
+    return [n_records * (i + 1) // cv - n_records * i // cv for i in range(cv)]
+
+
+def _run(
+    scorer: PrivateScorer, data: Dataset, cv: int, draws: NoiseSource
+) -> tuple[list[BaseEstimator], list[Scores]]:
+    """Fit and score one fold after the other; RuntimeError if that fails."""
+    numbers = random_split(_fold_sizes(data.n_records, cv), draws, data.groups)
+    models: list[BaseEstimator] = []
+    folds: list[Scores] = []
     try:
-        with parts.charged_as_a_whole(unit):
-            for fold in range(cv):
-                others = np.concatenate([rows for i, rows in enumerate(numbers) if i != fold])
-                model = clone(ready)
-                candidates.new_seeds(model, seeds)
-                candidates.fitted(WHO, model, **data.subset(others))
-                judge = clone(scorer).set_params(model=model, budget=None)
-                if noise_source == "seeded":
-                    judge.set_params(random_state=seeds())
-                folds.append(judge.fit(**data.subset(numbers[fold])).scores_)
-                models.append(model)
+        for fold, scored in enumerate(numbers):
+            others = np.concatenate([rows for i, rows in enumerate(numbers) if i != fold])
+            model = clone(scorer.model)
+            candidates.new_seeds(model, draws)
+            candidates.fitted(WHO, model, **data.subset(others))
+            judge = clone(scorer).set_params(model=model, budget=None)
+            if scorer.noise_source == "seeded":
+                judge.set_params(random_state=candidates.new_seed(draws))
+            folds.append(judge.fit(**data.subset(scored)).scores_)
+            models.append(model)
     except Exception as reason:  # its message may quote a cell, or say that nothing was charged
         raise RuntimeError(
             f"{WHO}: a fit or a score failed with {type(reason).__name__}. The budget of this "
             "cross-validation is spent. Fit the estimator by itself, to see why."
         ) from None
-    placed = parts.statement_on_part(statement, part)
+    return models, folds
+
+
+def _aggregate(
+    models: list[BaseEstimator], folds: list[Scores], statement: accounting.PrivacyStatement
+) -> CrossValidation:
+    """Return the models with the statement of the whole, and the means of scores over folds."""
     for model in models:
         candidates.forget_seeds(WHO, model)
         for fit in candidates.private_fits(WHO, model):
-            fit.privacy_ = placed
-    scores = {name: _mean([fold[name] for fold in folds]) for name in folds[0]}
-    found = {name: score for name, score in scores.items() if score is not None}
-    return CrossValidation(found, tuple(folds), tuple(models), placed)
+            fit.privacy_ = statement
+    means = {}
+    for name, first in folds[0].items():
+        if isinstance(first, Score):
+            means[name] = _mean([fold[name] for fold in folds], first)
+    return CrossValidation(means, tuple(folds), tuple(models), statement)
 
 
 def _statement(
     cv: int,
-    of_fit: candidates.Terms,
-    of_score: candidates.Terms,
+    fit_budget: candidates.RunBudget,
+    score_budget: candidates.RunBudget,
     n_records: int,
     unit: str,
     epsilon: float,
 ) -> accounting.PrivacyStatement:
-    """Return the price: what a record meets, which is all fits but one and one score."""
-    relation = accounting.Adjacency.parse(of_fit.adjacency)
+    """Return the price: that of all fits but one and one score, in which a record takes part."""
+    relation = accounting.Adjacency.parse(fit_budget.adjacency)
     records = []
-    for kind, count, terms in (("fit without a fold", cv - 1, of_fit), ("scores", 1, of_score)):
-        noise = 0.0 if math.isinf(terms.mu) else 1 / terms.mu
+    for kind, count, run_budget in (
+        ("fit without a fold", cv - 1, fit_budget),
+        ("scores", 1, score_budget),
+    ):
+        noise = 0.0 if math.isinf(run_budget.mu) else 1 / run_budget.mu
         event = accounting.Gaussian(noise, spread=1.0)
         records.append(accounting.ReleaseRecord(kind, count, noise, event))
     whole = accounting.Composed(tuple((record.event, record.count) for record in records))
-    spent, accountant = accounting.price(whole, of_fit.delta, relation)
+    spent, accountant = accounting.price(whole, fit_budget.delta, relation)
     assumptions = (
         *unit_assumptions(n_records, unit, "each model and each score"),
         "The number of columns is public, and so are the labels.",
@@ -223,25 +239,22 @@ def _statement(
         f"the {cv} fits and in one of the scores: these are listed.",
         "Every step before the estimator that is not private learns nothing from rows. That no fit "
         f"and no score fails on these {unit}s is public: a failure is told.",
-        *noise_assumptions(of_fit.noise_source, epsilon),
+        *noise_assumptions(fit_budget.noise_source, epsilon),
     )
     return accounting.PrivacyStatement(
         epsilon=spent,
-        delta=of_fit.delta,
+        delta=fit_budget.delta,
         adjacency=str(relation),
         accountant=accountant,
         releases=tuple(records),
         assumptions=assumptions,
-        noise_source="none" if math.isinf(epsilon) else of_fit.noise_source,
+        noise_source="none" if math.isinf(epsilon) else fit_budget.noise_source,
         **candidates.record_counts(n_records, unit),
     )
 
 
-def _mean(scores: list[Any]) -> Score | None:
-    """Return the mean of a score over folds; None for matrices and curves."""
-    first = scores[0]
-    if not isinstance(first, Score):
-        return None
+def _mean(scores: list[Any], first: Score) -> Score:
+    """Return the mean of a score over folds."""
     size = len(scores)
     value = first.sign * sum(score.value for score in scores) / size
     noise = sum(score.noise_std**2 for score in scores) / size**2

@@ -195,27 +195,26 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         data = read_dataset(who, X, y, groups)
         n_records = data.n_records
         n_scored = scored_records(self.holdout, n_records, unit)
-        n_features = int(np.shape(X)[1]) if len(np.shape(X)) == 2 else 1
         # 1. Candidates, each of them priced; the statement of the whole.
         pool = self._pool()
-        terms, statement = self._priced(n_records, unit)
+        run_budget, statement = self._priced(n_records, unit)
         labels = candidates.public_labels(who, self.estimator, data.y, self.epsilon)
         ready = [
-            candidates.prepared_candidate(who, self.estimator, entry, terms, labels)
+            candidates.prepared_candidate(who, self.estimator, entry, run_budget, labels)
             for entry in pool
         ]
         row_checks.check_rows(who, ready, data)
-        shape = n_records - n_scored, n_features, 1 if labels is None else len(labels)
+        shape = n_records - n_scored, data.n_features, 1 if labels is None else len(labels)
         for candidate in ready:
             has_range = self.target_range is not None
-            candidates.check_price(who, candidate, terms, shape, has_range, unit)
+            candidates.check_price(who, candidate, run_budget, shape, has_range, unit)
         # 2. One charge for all; then the runs.
         statement = parts.statement_on_part(statement, part)
         drawn_from = self._charge_as_a_whole(statement)
         numbers = random_split([n_records - n_scored, n_scored], drawn_from, data.groups)
         with parts.charged_as_a_whole(unit):
             best = self._best_of_runs(
-                lambda: [data.subset(n) for n in numbers], ready, terms, metric, drawn_from
+                lambda: [data.subset(n) for n in numbers], ready, run_budget, metric, drawn_from
             )
         # 3. The best one, and nothing of the others.
         if best.estimator is None:
@@ -229,14 +228,14 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         candidates.forget_seeds(who, self.best_estimator_)
         for fit in candidates.private_fits(who, self.best_estimator_):
             fit.privacy_ = self.privacy_
-        self.n_features_in_ = n_features
+        self.n_features_in_ = data.n_features
         return self
 
     def _best_of_runs(
         self,
         sides: Callable[[], list[dict[str, Any]]],
         ready: list[Any],
-        terms: candidates.Terms,
+        run_budget: candidates.RunBudget,
         metric: str,
         drawn_from: NoiseSource,
     ) -> candidates.Run:
@@ -246,7 +245,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             warnings.simplefilter("ignore")
             for number in drawn_from.runs(len(ready), int(self.n_candidates)):
                 # Rows of its own: a step may write into them, which later runs would tell.
-                run = self._run(ready, number, sides(), terms, metric, drawn_from)
+                run = self._run(ready, number, sides(), run_budget, metric, drawn_from)
                 best = run if run.beats(best) else best
         assert best is not None  # there is one run at least
         return best
@@ -256,28 +255,20 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         ready: list[Any],
         number: int,
         sides: list[dict[str, Any]],
-        terms: candidates.Terms,
+        run_budget: candidates.RunBudget,
         metric: str,
         drawn_from: NoiseSource,
     ) -> candidates.Run:
         """Fit and score a candidate; one that fails is the worst."""
-
-        def seeds() -> int:
-            return int(drawn_from.integers(2**31, 1)[0])
-
         coin = int(drawn_from.integers(2**62, 1)[0])
         candidate = clone(ready[number])
-        candidates.new_seeds(candidate, seeds)
+        candidates.new_seeds(candidate, drawn_from)
         scorer = PrivateScorer(
             candidate,
             [metric],
-            epsilon=terms.epsilon(),
-            delta=terms.delta,
-            adjacency=self.adjacency,
-            accountant="gdp",
+            **run_budget.parameters(),
             target_range=self.target_range,
-            noise_source=self.noise_source,
-            random_state=seeds(),
+            random_state=candidates.new_seed(drawn_from),
         )
         try:
             candidates.fitted(type(self).__name__, candidate, **sides[0])
@@ -349,10 +340,10 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     def _priced(
         self, n_records: int, unit: str = "row"
-    ) -> tuple[candidates.Terms, accounting.PrivacyStatement]:
+    ) -> tuple[candidates.RunBudget, accounting.PrivacyStatement]:
         """Return what each run gets, and the statement of the whole."""
-        terms = float(self.epsilon), float(self.delta), self.adjacency, self.noise_source
-        return candidates.priced_search(int(self.n_candidates), *terms, n_records, unit)
+        given = float(self.epsilon), float(self.delta), self.adjacency, self.noise_source
+        return candidates.priced_search(int(self.n_candidates), *given, n_records, unit)
 
     # ------------------------------------------------------------------ what the best one does
 

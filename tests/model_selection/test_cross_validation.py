@@ -85,8 +85,8 @@ def test_price_and_rows(regression, monkeypatch):
 
 
 def mutant_each_fit_gets_the_whole_budget(monkeypatch):
-    terms = cross_validation.candidates.Terms
-    monkeypatch.setattr(terms, "epsilon", lambda self, n_fits=1: 1.0)
+    run_budget = cross_validation.candidates.RunBudget
+    monkeypatch.setattr(run_budget, "epsilon", lambda self, n_fits=1: 1.0)
 
 
 def mutant_folds_overlap(monkeypatch):

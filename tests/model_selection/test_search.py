@@ -78,8 +78,8 @@ def test_a_search_is_charged_once(regression, adjacency):
         assert "1 x best of several fits, noise" in str(found.privacy_)
         with pytest.raises(skdp.PrivacyBudgetError, match="nothing was released"):
             DPSearchCV(RIDGE(), GRID, epsilon=1.5, adjacency=str(adjacency)).fit(*regression)
-    terms, statement = candidates.priced_search(7, 1.0, 1e-6, str(adjacency), "system", 400)
-    assert selection_epsilon(terms.mu, 7, 1e-6) == pytest.approx(1.0, rel=1e-4)
+    run_budget, statement = candidates.priced_search(7, 1.0, 1e-6, str(adjacency), "system", 400)
+    assert selection_epsilon(run_budget.mu, 7, 1e-6) == pytest.approx(1.0, rel=1e-4)
     assert statement.epsilon_at(1e-6) == pytest.approx(statement.epsilon)
 
 
@@ -201,17 +201,17 @@ def test_a_run_that_fails_is_the_worst(regression, monkeypatch):
 def test_the_number_of_runs_is_geometric(regression, monkeypatch):
     numbers = []
 
-    def run(self, ready, number, sides, terms, metric, drawn_from):
+    def run(self, ready, number, sides, run_budget, metric, drawn_from):
         numbers[-1] += 1
         return candidates.Run(0.0, 0, ready[number], number)
 
     monkeypatch.setattr(DPSearchCV, "_run", run)
     monkeypatch.setattr(candidates, "check_price", lambda *arguments: None)
     tool = DPSearchCV(RIDGE(), GRID, n_candidates=4)
-    terms, _ = tool._priced(400)
+    run_budget, _ = tool._priced(400)
     for _ in range(4000):
         numbers.append(0)
-        tool._best_of_runs(lambda: [{}, {}], [RIDGE()], terms, "r2", SYSTEM)
+        tool._best_of_runs(lambda: [{}, {}], [RIDGE()], run_budget, "r2", SYSTEM)
     counts = np.bincount(np.minimum(numbers, 15), minlength=16)[1:]
     law = stats.geom(0.25).pmf(np.arange(1, 16))
     law[-1] = 1 - law[:-1].sum()

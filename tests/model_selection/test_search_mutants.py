@@ -24,7 +24,7 @@ def after_runs(monkeypatch, data, script):
     """State of a search whose runs end as a script says."""
     ends, left = iter(script), [len(script)]
 
-    def run(self, ready, number, sides, terms, metric, drawn_from):
+    def run(self, ready, number, sides, run_budget, metric, drawn_from):
         score, alpha = next(ends)
         model = RIDGE(alpha)
         model.coef_, model.intercept_ = np.full(5, alpha), 0.0
@@ -76,14 +76,14 @@ def check_runs_keep_to_their_price(monkeypatch, data):
 
     with monkeypatch.context() as patch:
         tool = seeded(n_candidates=5, seed=4)
-        terms, _ = tool._priced(len(y))
+        run_budget, _ = tool._priced(len(y))
         patch.setattr(candidates, "check_price", lambda *arguments: None)  # asks for plans, too
         patch.setattr(Plan, "statement", stated)
         patch.setattr(DPLinearModel, "_fit", fitted)
         patch.setattr(PrivateScorer, "fit", scored)
         tool.fit(X, y)
     assert len(costs) == len(rows["fit"]) + len(rows["score"]) >= 2
-    assert max(costs) <= terms.mu * (1 + 1e-12), "a run costs more than was charged"
+    assert max(costs) <= run_budget.mu * (1 + 1e-12), "a run costs more than was charged"
     for one in rows["fit"]:
         for other in rows["score"]:
             assert not np.isin(one, other).any(), "parts overlap"
@@ -115,14 +115,14 @@ def test_nothing_printed_or_cached_counts_the_runs(regression, tmp_path, capsys,
 
 def test_a_candidate_that_costs_more_than_a_run_may_is_refused():
     """What the search sets should never cost more; that is looked at all the same."""
-    terms, _ = candidates.priced_search(7, 1.0, 1e-6, "zero_out", "system", 400)
+    run_budget, _ = candidates.priced_search(7, 1.0, 1e-6, "zero_out", "system", 400)
     for factor, refused in ((1.0, False), (1.001, True)):
-        model = RIDGE(epsilon=factor * terms.epsilon(), delta=1e-6, accountant="gdp")
+        model = RIDGE(epsilon=factor * run_budget.epsilon(), delta=1e-6, accountant="gdp")
         if refused:
             with pytest.raises(ValueError, match="costs more than a run may"):
-                candidates.check_price("DPSearchCV", model, terms, (320, 5, 1), False)
+                candidates.check_price("DPSearchCV", model, run_budget, (320, 5, 1), False)
         else:
-            candidates.check_price("DPSearchCV", model, terms, (320, 5, 1), False)
+            candidates.check_price("DPSearchCV", model, run_budget, (320, 5, 1), False)
 
 
 def test_ties_are_settled_by_coins(regression, monkeypatch):
@@ -203,7 +203,7 @@ def mutant_parts_overlap_by_one_row(monkeypatch):
 
 
 def mutant_fits_at_the_whole_budget(monkeypatch):
-    monkeypatch.setattr(candidates.Terms, "epsilon", lambda self, n_fits=1: 1.0)
+    monkeypatch.setattr(candidates.RunBudget, "epsilon", lambda self, n_fits=1: 1.0)
 
 
 LEFT = [
