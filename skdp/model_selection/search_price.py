@@ -1,4 +1,4 @@
-"""What a plain search of scikit-learn around a private estimator cost, from public facts."""
+"""Price a plain search of scikit-learn around a private estimator, from public facts."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,18 +6,24 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.model_selection import BaseCrossValidator, GridSearchCV, RandomizedSearchCV, check_cv
 
 from skdp.accounting import PrivacyStatement, ReleaseRecord, compose_statements
 from skdp.fitting.parameters import PrivacyWarning
-from skdp.model_selection.searched import Shape, Unwrapped, require_as_fitted, rounds_of
-from skdp.model_selection.trainings import (
-    READ_LABELS,
+from skdp.model_selection.fitted_search import (
+    SPLITTERS_BY_LABELS,
     Membership,
+    PrivateFit,
+    Round,
+    Shape,
+    Splits,
     memberships_among,
     memberships_of,
     memberships_of_groups,
+    require_as_fitted,
+    rounds_of,
     row_numbers,
     trainings_of_groups,
 )
@@ -50,15 +56,15 @@ SEEDED = (
 
 
 def privacy_of(
-    search: Any,
+    search: BaseEstimator | Mapping[str, Any],
     *,
     delta: float | None = None,
     n_samples: int | None = None,
     n_features: int | Sequence[int] | None = None,
     n_outputs: int | None = None,
-    splits: Iterable[tuple[Any, Any]] | None = None,
+    splits: Iterable[tuple[ArrayLike, ArrayLike]] | None = None,
     n_groups: int | None = None,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
 ) -> PrivacyStatement:
     """Return what the fits of a plain search or cross-validation cost together.
 
@@ -128,62 +134,72 @@ def privacy_of(
 
 
 def _of_search(
-    search: Any, shape: Shape, delta: float | None, splits: list[Any] | None, groups: Any
+    search: BaseEstimator,
+    shape: Shape,
+    delta: float | None,
+    splits: Splits | None,
+    groups: ArrayLike | None,
 ) -> PrivacyStatement:
-    # 1. Which trainings one record takes part in, and which rounds there were.
-    assumed = require_as_fitted(search)
-    splitter = _splitter(search, shape.n_samples, splits)
+    unchecked = require_as_fitted(search)
+    splitter = _splitter(search, shape.n_records, splits)
     if shape.unit == "row":
-        memberships = memberships_of(splitter, shape.n_samples)
+        memberships = memberships_of(splitter, shape.n_records)
     else:
         _refuse_parts_of_groups(search)
-        memberships = memberships_of_groups(splitter, shape.n_samples, groups)
-    rounds, reading = rounds_of(search, shape)
+        memberships = memberships_of_groups(splitter, shape.n_records, groups)
+    rounds = rounds_of(search, shape)
+    fits = [candidate for one in rounds for candidate in one.candidates]
     if delta is None:
-        delta = _common(delta for item in rounds for delta in item.deltas)
-    # 2. The releases that touch it, for each membership; the most expensive one is the price.
-    refitted = hasattr(search, "best_estimator_")
-    search_rounds = rounds[:-1] if refitted else rounds
-    sizes = {size for membership in memberships for size in membership}
+        delta = _common(delta for fit in fits for delta in fit.deltas)
+    refitted = rounds.pop() if hasattr(search, "best_estimator_") else None
     plans = {
-        size: [plan for item in search_rounds for parts in item.plans(size) for plan in parts]
-        for size in sizes
+        size: [plan for one in rounds for parts in one.plans(size, shape) for plan in parts]
+        for size in {size for membership in memberships for size in membership}
     }
     # Any candidate may be the one that is refitted: the most expensive total counts.
-    last = rounds[-1].plans(shape.n_samples) if refitted else []
-    refits = [[*parts] for parts in last] or [[]]
+    refits = [] if refitted is None else refitted.plans(shape.n_records, shape)
     total, membership = max(
-        (_most_expensive(memberships, plans, refit, delta) for refit in refits),
-        key=lambda found: found[0].epsilon,
+        (_most_expensive(memberships, plans, refit, delta) for refit in refits or [()]),
+        key=lambda priced: priced[0].epsilon,
     )
-    # 3. What this rests on.
-    n_trained = sum(
-        len(item.models) if item.chosen is None else item.chosen for item in search_rounds
-    )
+    assumptions = _assumptions(search, rounds, membership, splitter, shape.unit, unchecked)
+    return _statement(total, assumptions, fits)
+
+
+def _assumptions(
+    search: BaseEstimator,
+    rounds: list[Round],
+    membership: Membership,
+    splitter: BaseCrossValidator | Splits,
+    unit: str,
+    unchecked: tuple[str, ...],
+) -> list[str]:
+    """Return what the price of a search rests on."""
+    n_trained = sum(one.n_trained for one in rounds)
     assumptions = [
         SCORES,
         f"{n_trained} candidates were trained on {search.n_splits_} splits each; a record takes "
         f"part in at most {membership.total()} of those trainings.",
         "The refit on all rows is counted as that of the candidate that makes the total largest, "
         "since scores chose it."
-        if refitted
+        if hasattr(search, "best_estimator_")
         else "There was no refit.",
+        *unchecked,
     ]
-    assumptions += assumed
-    if any(item.chosen for item in search_rounds):
+    if any(one.n_chosen for one in rounds):
         assumptions.append(
             "Later rounds are counted as of all candidates that scores might have chosen."
         )
-    if type(splitter) in READ_LABELS:
+    if type(splitter) in SPLITTERS_BY_LABELS:
         assumptions.append(_warned(LABELS.format(type(splitter).__name__)))
     else:
-        assumptions.append(f"The splits are public: {shape.unit} numbers alone decide on them.")
-    if shape.unit == "group" and not isinstance(splitter, Sequence):
+        assumptions.append(f"The splits are public: {unit} numbers alone decide on them.")
+    if unit == "group" and not isinstance(splitter, Sequence):
         assumptions.append(SORTED)
-    return _finished(total, assumptions, reading)
+    return assumptions
 
 
-def _refuse_parts_of_groups(search: Any) -> None:
+def _refuse_parts_of_groups(search: BaseEstimator) -> None:
     """Raise ValueError for a halving search that trained on some of the rows of groups."""
     if getattr(search, "resource", None) == "n_samples":
         raise ValueError(
@@ -194,67 +210,65 @@ def _refuse_parts_of_groups(search: Any) -> None:
 
 
 def _of_cross_validation(
-    results: Mapping[str, Any], delta: float | None, groups: Any
+    results: Mapping[str, Any], delta: float | None, groups: ArrayLike | None
 ) -> PrivacyStatement:
     if "estimator" not in results:
         raise ValueError(
             "privacy_of: this result of cross_validate holds no fitted models. Pass "
             "return_estimator=True to it (and return_indices=True, for a lower price)."
         )
-    found = [Unwrapped.of(estimator) for estimator in results["estimator"]]
-    if not all(hasattr(item.model, "privacy_") for item in found):
+    fits = [PrivateFit.of(estimator) for estimator in results["estimator"]]
+    if not all(hasattr(fit.model, "privacy_") for fit in fits):
         raise ValueError("privacy_of: some of these fits failed, so what they cost is not known.")
-    # Private steps before the estimator meet the same rows.
-    statements = [[item.model.privacy_, *item.statements_before] for item in found]
-    assumptions = [SCORES]
-    of_groups = found[0].model.privacy_.unit == "group"
-    if "indices" in results and not (of_groups and groups is None):
+    # Private steps before the estimator read the same rows.
+    statements = [[fit.model.privacy_, *fit.statements_before] for fit in fits]
+    is_grouped = fits[0].model.privacy_.unit == "group"
+    if "indices" in results and not (is_grouped and groups is None):
         trains, tests = results["indices"]["train"], results["indices"]["test"]
-        n_samples = 1 + max(int(np.max(rows)) for rows in (*trains, *tests))
-        if of_groups:
+        if is_grouped:
             numbers = trainings_of_groups(trains, groups)
-            n_samples = 1 + max(int(one.max()) for one in numbers)
+            n_records = 1 + max(int(one.max()) for one in numbers)
         else:
-            numbers = [row_numbers(train, n_samples) for train in trains]
-        memberships = memberships_among(numbers, range(len(found)), n_samples)
-        assumptions.append(TAKEN)
+            n_records = 1 + max(int(np.max(rows)) for rows in (*trains, *tests))
+            numbers = [row_numbers(train, n_records) for train in trains]
+        memberships = memberships_among(numbers, range(len(fits)), n_records)
+        splits = TAKEN
     else:
-        memberships = [Membership(range(len(found)))]
-        assumptions.append(
+        memberships = [Membership(range(len(fits)))]
+        splits = (
             "Which records each training used is not known, so that each is counted in all of "
-            "them; cross_validate(..., return_indices=True) tells, with groups if the fits got "
+            "them; cross_validate(..., return_indices=True) shows it, with groups if the fits got "
             f"them. {TAKEN}"
         )
     if delta is None:
-        delta = _common(item.delta for met in statements for item in met if item.releases)
-    total, membership = _most_expensive(memberships, dict(enumerate(statements)), [], delta)
-    assumptions.append(
-        f"A record takes part in at most {membership.total()} of {len(found)} trainings."
-    )
-    reading = dict.fromkeys(step for item in found for step in item.steps_that_read_rows)
-    return _finished(total, assumptions, tuple(reading))
+        delta = _common(one.delta for of_fit in statements for one in of_fit if one.releases)
+    total, membership = _most_expensive(memberships, dict(enumerate(statements)), (), delta)
+    taking_part = f"A record takes part in at most {membership.total()} of {len(fits)} trainings."
+    return _statement(total, [SCORES, splits, taking_part], fits)
 
 
 def _most_expensive(
     memberships: list[Membership],
     plans: Mapping[int, list[PrivacyStatement]],
-    always: list[PrivacyStatement],
+    refit: tuple[PrivacyStatement, ...],
     delta: float,
 ) -> tuple[PrivacyStatement, Membership]:
-    """Return the largest price of a membership: its trainings, and what every record meets."""
+    """Return the largest price of a membership: of its trainings and the refit."""
     priced = []
     order: dict[tuple[ReleaseRecord, ...], int] = {}
     for membership in memberships:
         met = [plan for kind, times in membership.items() for plan in plans[kind] * times]
-        met = sorted(met + always, key=lambda plan: order.setdefault(plan.releases, len(order)))
+        met = sorted([*met, *refit], key=lambda plan: order.setdefault(plan.releases, len(order)))
         if met:
             priced.append((compose_statements(met, delta), membership))
     return max(priced, key=lambda pair: pair[0].epsilon)
 
 
-def _finished(
-    total: PrivacyStatement, assumptions: list[str], reading: tuple[str, ...]
+def _statement(
+    total: PrivacyStatement, assumptions: list[str], fits: list[PrivateFit]
 ) -> PrivacyStatement:
+    """Return the total with its assumptions."""
+    reading = dict.fromkeys(step for fit in fits for step in fit.steps_that_read_rows)
     if reading:
         assumptions.append(
             f"Steps before the estimator are fitted on the rows: {', '.join(reading)}. That is NOT "
@@ -267,11 +281,13 @@ def _finished(
 
 
 def _warned(sentence: str) -> str:
-    warnings.warn(f"privacy_of: {sentence}", PrivacyWarning, stacklevel=4)
+    warnings.warn(f"privacy_of: {sentence}", PrivacyWarning, stacklevel=5)
     return sentence
 
 
-def _splitter(search: Any, n_samples: int, splits: list[Any] | None) -> Any:
+def _splitter(
+    search: BaseEstimator, n_records: int, splits: Splits | None
+) -> BaseCrossValidator | Splits:
     """Return the splitter of a search, or the list of its splits; as many as the search made."""
     if splits is None and isinstance(search.cv, Sequence):
         splits = list(search.cv)
@@ -282,7 +298,7 @@ def _splitter(search: Any, n_samples: int, splits: list[Any] | None) -> Any:
         )
     if splits is None:
         splitter = check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))
-        n_splits = splitter.get_n_splits(np.zeros((n_samples, 1)), None, np.arange(n_samples))
+        n_splits = splitter.get_n_splits(np.zeros((n_records, 1)), None, np.arange(n_records))
         if n_splits != search.n_splits_:
             raise ValueError(
                 f"privacy_of: cv of this {type(search).__name__} was changed after the fit: it "
@@ -297,9 +313,9 @@ def _splitter(search: Any, n_samples: int, splits: list[Any] | None) -> Any:
 
 
 def _common(deltas: Iterable[float]) -> float:
-    found = sorted(set(deltas))
-    if len(found) > 1:
+    distinct = sorted(set(deltas))
+    if len(distinct) > 1:
         raise ValueError(
-            f"privacy_of: the fits have different deltas ({found}); pass the delta of the total."
+            f"privacy_of: the fits have different deltas ({distinct}); pass the delta of the total."
         )
-    return found[0]
+    return distinct[0]

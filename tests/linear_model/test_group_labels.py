@@ -19,7 +19,7 @@ from sklearn.model_selection import GroupKFold
 import skdp
 from skdp.fitting.grouping import number_labels
 from skdp.model_selection import DPHoldout, dp_train_test_split
-from skdp.model_selection.trainings import memberships_of_groups
+from skdp.model_selection.fitted_search import memberships_of_groups
 from skdp.preprocessing import DPStandardScaler
 
 SECRET = "Ada Lovelace"

@@ -17,7 +17,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 
 import skdp
-from skdp.model_selection import trainings
+from skdp.model_selection import fitted_search
 from skdp.preprocessing import DPStandardScaler
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -100,7 +100,7 @@ def test_splits_that_follow_from_the_number_of_groups(rng, cv):
         tuple(sorted(len(set(groups[train])) for train in trains if group in groups[train]))
         for group in range(9)
     }
-    found = trainings.memberships_of_groups(cv, 9)
+    found = fitted_search.memberships_of_groups(cv, 9)
     counted = {tuple(sorted(membership.elements())) for membership in found}
     assert counted <= expected
     assert max(map(sum, counted)) == max(map(sum, expected))
@@ -116,7 +116,7 @@ def test_a_search_that_leaves_each_group_out(panel):
 
 
 def test_a_shuffle_that_nobody_can_repeat_counts_every_training():
-    found = trainings.memberships_of_groups(GroupShuffleSplit(3), 10)
+    found = fitted_search.memberships_of_groups(GroupShuffleSplit(3), 10)
     assert [list(membership.elements()) for membership in found] == [[8, 8, 8]]
 
 

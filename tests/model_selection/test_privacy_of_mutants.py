@@ -16,7 +16,7 @@ from sklearn.model_selection import (
 
 import skdp
 from composition import DELTA, together
-from skdp.model_selection import search_price, searched
+from skdp.model_selection import fitted_search, search_price
 
 RIDGE = partial(skdp.DPRidge, scaling="none", solver="gd")
 
@@ -70,30 +70,34 @@ def one_split(patch):
     patch.setattr(search_price, "memberships_of", lambda cv, n: [Counter({300: 1})])
 
 
+class EmptyRound(fitted_search.Round):
+    def plans(self, n_train, shape):
+        return []
+
+
 def refit_forgotten(patch):
-    rounds_of = searched.rounds_of
+    rounds_of = fitted_search.rounds_of
 
     def forgetful(search, shape):
-        rounds, reading = rounds_of(search, shape)
-        rounds[-1] = searched.Round((), (), 1, 1.0, None, ())
-        return rounds, reading
+        rounds = rounds_of(search, shape)
+        return [*rounds[:-1], EmptyRound(())]
 
     patch.setattr(search_price, "rounds_of", forgetful)
 
 
 def one_candidate(patch):
-    plans = searched.Round.plans
-    patch.setattr(searched.Round, "plans", lambda self, n: plans(self, n)[:1])
+    plans = fitted_search.Round.plans
+    patch.setattr(fitted_search.Round, "plans", lambda *of_round: plans(*of_round)[:1])
 
 
 def refit_of_the_first(patch):
     patch.setattr(
-        searched.Round,
+        fitted_search.Round,
         "plans",
-        lambda self, n: [
-            (model.plan(n, columns),)
-            for model, columns in zip(self.models, self.n_features, strict=True)
-        ][: self.chosen],
+        lambda self, n, shape: [
+            (candidate.model.plan(n, columns),)
+            for candidate, columns in zip(self.candidates, shape.n_features, strict=True)
+        ][: self.n_chosen],
     )
 
 

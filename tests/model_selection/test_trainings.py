@@ -19,7 +19,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from skdp.model_selection.trainings import memberships_of
+from skdp.model_selection.fitted_search import memberships_of
 
 
 @pytest.mark.parametrize(
