@@ -1,4 +1,4 @@
-"""Black-box audits: what many fits with and without a worst-case record, or one, give away."""
+"""Bound epsilon and mu from below, by fits with and without worst-case records."""
 
 import math
 import warnings
@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse as scipy_sparse
 from scipy.special import ndtr
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 
-from skdp._numbers import AnyArray, Array
+from skdp._numbers import Array, Mask, MatrixLike
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.audit import bounds
 from skdp.audit.canary_report import CanaryReport, Claim
-from skdp.audit.neighbours import labels_of
+from skdp.audit.neighbours import dense_copy, labels_of
 from skdp.audit.replaying import audited_clone, relation_of, takes_weights
 from skdp.model_selection import total_privacy
 
@@ -24,13 +23,13 @@ LONG, FAR = 1e3, 1e6  # a worst-case record: longer than rows are kept to, with 
 LIGHT = 1e-200  # weight of the other records of made-up data: they add nothing
 DIRECTION_SHARE = 0.15  # of the fits, from which the direction is learned; they are not counted
 
-Score = Callable[[Any], ArrayLike]
+Score = Callable[[BaseEstimator], ArrayLike]
 
 
 def canaries(
-    estimator: Any,
-    X: Any = None,
-    y: Any = None,
+    estimator: BaseEstimator,
+    X: MatrixLike | None = None,
+    y: ArrayLike | None = None,
     *,
     record: tuple[ArrayLike, Any] | None = None,
     score: Score | None = None,
@@ -76,8 +75,8 @@ def canaries(
     --------
     >>> from skdp import DPLinearRegression, audit
     >>> model = DPLinearRegression(solver="gd", max_iter=1, scaling="none", epsilon=4)
-    >>> found = audit.canaries(model, n_fits=400)
-    >>> 0 < found.mu_lower < found.claim.mu
+    >>> report = audit.canaries(model, n_fits=400)
+    >>> 0 < report.mu_lower < report.claim.mu
     True
     """
     if n_fits < 100 or not 0.5 < confidence < 1:
@@ -94,31 +93,23 @@ def canaries(
     for coin in coins:
         model = _fitted(plain, data[coin])
         vectors.append(np.asarray(score(model), dtype=np.float64).ravel())
-    claim = _claim(model)
     outputs, is_in = np.array(vectors), coins == 1
-    # 1. The direction that tells the two apart best, and how well it does: from fits that do not
-    #    count afterwards.
-    n_learn = int(DIRECTION_SHARE * n_fits)
+    # The direction that separates the two best, and how well it does, come from fits that do not
+    # count afterwards.
+    n_learn, error = int(DIRECTION_SHARE * n_fits), 1 - confidence
     direction, middle, distance = _direction(outputs[:n_learn], is_in[:n_learn])
-    scores = (outputs[n_learn:] - middle) @ direction
-    # 2. Bounds from the others.
-    there = is_in[n_learn:]
-    error = 1 - confidence
-    wrong = int(((scores > 0) != there).sum())
-    return CanaryReport(
-        type(estimator).__name__,
-        claim,
-        _epsilon(scores, there, distance, claim.delta, error),
+    scores, is_in = (outputs[n_learn:] - middle) @ direction, is_in[n_learn:]
+    wrong = int(((scores > 0) != is_in).sum())
+    claim = _claim(model)
+    lower = (
+        bounds.epsilon_from_scores(scores, is_in, distance, claim.delta, error),
         bounds.mu_from_errors(wrong, len(scores), error),
-        confidence,
-        len(scores),
-        scores[there],
-        scores[~there],
     )
+    return _report(estimator, claim, lower, confidence, len(scores), (scores, is_in))
 
 
 def canaries_in_one_fit(
-    estimator: Any,
+    estimator: BaseEstimator,
     *,
     n_canaries: int = 1000,
     confidence: float = 0.999,
@@ -170,23 +161,32 @@ def canaries_in_one_fit(
         given = int((~coins[low]).sum() + coins[high].sum()), n_guesses, n_canaries
         epsilon_lower = max(epsilon_lower, bounds.one_run_epsilon(*given, claim.delta, error))
         mu_lower = max(mu_lower, bounds.one_run_mu(*given, error))
-    return CanaryReport(
-        type(estimator).__name__,
-        claim,
-        epsilon_lower,
-        mu_lower,
-        confidence,
-        1,
-        values[coins],
-        values[~coins],
-    )
+    lower = epsilon_lower, mu_lower
+    return _report(estimator, claim, lower, confidence, 1, (values, coins))
+
+
+def _report(
+    estimator: BaseEstimator,
+    claim: Claim,
+    lower: tuple[float, float],
+    confidence: float,
+    n_fits: int,
+    scores: tuple[Array, Mask],
+) -> CanaryReport:
+    """Return the report on bounds of epsilon and mu; ``scores`` come with who was in."""
+    values, is_in = scores
+    name = type(estimator).__name__
+    return CanaryReport(name, claim, *lower, confidence, n_fits, values[is_in], values[~is_in])
 
 
 # ---------------------------------------------------------------------- data and fits
 
 
 def _data(
-    estimator: Any, X: Any, y: Any, record: tuple[ArrayLike, Any] | None
+    estimator: BaseEstimator,
+    X: MatrixLike | None,
+    y: ArrayLike | None,
+    record: tuple[ArrayLike, Any] | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is fitted without, and with, the record."""
     relation = relation_of(estimator)
@@ -195,8 +195,7 @@ def _data(
     if made_up:
         X = np.zeros((N_ROWS, N_FEATURES))
         y = np.resize(np.asarray(targets), N_ROWS) if is_classifier(estimator) else np.zeros(N_ROWS)
-    X = np.array(X.toarray() if scipy_sparse.issparse(X) else X, dtype=np.float64)
-    y = np.array(y)
+    X, y = dense_copy(X), np.array(y)
     weighted = takes_weights(estimator, X, y)
     if record is None:
         row = np.zeros(X.shape[1])
@@ -219,7 +218,7 @@ def _data(
     return other, there
 
 
-def _targets(estimator: Any, y: Any) -> tuple[Any, Any]:
+def _targets(estimator: BaseEstimator, y: ArrayLike | None) -> tuple[Any, Any]:
     """Return the target that the record has under replace-one elsewhere, and its own."""
     if is_classifier(estimator):
         labels = labels_of(estimator, [0, 1] if y is None else y)
@@ -227,18 +226,18 @@ def _targets(estimator: Any, y: Any) -> tuple[Any, Any]:
     return -FAR, FAR
 
 
-def _fitted(estimator: Any, data: dict[str, Any]) -> Any:
+def _fitted(estimator: BaseEstimator, data: dict[str, Any]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that so few rows cannot teach a model anything
         return clone(estimator).fit(**data)
 
 
-def _parameters(model: Any) -> Array:
+def _parameters(model: BaseEstimator) -> Array:
     """Return all coefficients and intercepts."""
     return np.concatenate([np.ravel(model.coef_), np.ravel(model.intercept_)])
 
 
-def statement_of(model: Any) -> PrivacyStatement:
+def statement_of(model: BaseEstimator) -> PrivacyStatement:
     """Return the statement of a fitted model, or the total of the private ones inside it."""
     statement: PrivacyStatement | None = getattr(model, "privacy_", None)
     if statement is None:
@@ -248,12 +247,12 @@ def statement_of(model: Any) -> PrivacyStatement:
     return statement
 
 
-def _claim(model: Any) -> Claim:
+def _claim(model: BaseEstimator) -> Claim:
     statement = statement_of(model)
     return Claim(statement.epsilon, statement.delta, statement.mu, statement.adjacency)
 
 
-def _require_fresh_noise(estimator: Any) -> None:
+def _require_fresh_noise(estimator: BaseEstimator) -> None:
     parameters = estimator.get_params()
     for name, value in parameters.items():
         if name.rpartition("__")[2] == "noise_source" and value == "seeded":
@@ -268,7 +267,7 @@ def _require_fresh_noise(estimator: Any) -> None:
 # ---------------------------------------------------------------------- guesses
 
 
-def _direction(vectors: Array, is_in: AnyArray) -> tuple[Array, Array, float]:
+def _direction(vectors: Array, is_in: Mask) -> tuple[Array, Array, float]:
     """Return Fisher's direction, the middle between the means, and the distance along it.
 
     The direction has unit variance in the fits.
@@ -283,45 +282,6 @@ def _direction(vectors: Array, is_in: AnyArray) -> tuple[Array, Array, float]:
     length = math.sqrt(max(float(direction @ covariance @ direction), 1e-300))
     direction = direction / length
     return direction, (means[0] + means[1]) / 2, float(difference @ direction)
-
-
-def _epsilon(scores: Array, there: AnyArray, distance: float, delta: float, error: float) -> float:
-    """Clopper-Pearson bound on epsilon, at the threshold that promises most.
-
-    The threshold, and the side, follow from the distance that was found in other fits, as if the
-    scores were normal.
-    """
-    n_in, n_out = int(there.sum()), int((~there).sum())
-    best, chosen = 0.0, (0.0, 1.0)
-    for threshold in np.linspace(-3.0, 3.0, 25):
-        for side in (1.0, -1.0):
-            hits = float(ndtr(distance / 2 - threshold))
-            alarms = float(ndtr(-distance / 2 - threshold))
-            n_hit, n_alarm = (n_in, n_out) if side > 0 else (n_out, n_in)
-            bound = _from_counts(
-                round(hits * n_hit), n_hit, round(alarms * n_alarm), n_alarm, delta, error
-            )
-            if bound > best:
-                best, chosen = bound, (float(threshold), side)
-    threshold, side = chosen
-    guessed = side * scores > threshold
-    positive = there if side > 0 else ~there
-    return _from_counts(
-        int((guessed & positive).sum()),
-        int(positive.sum()),
-        int((guessed & ~positive).sum()),
-        int((~positive).sum()),
-        delta,
-        error,
-    )
-
-
-def _from_counts(
-    hits: int, n_positive: int, alarms: int, n_negative: int, delta: float, error: float
-) -> float:
-    lower = bounds.clopper_pearson(hits, n_positive, error / 2)[0]
-    upper = bounds.clopper_pearson(alarms, n_negative, error / 2)[1]
-    return bounds.epsilon_from_rates(lower, upper, delta)
 
 
 def _numbers_of_guesses(n_canaries: int, claim: Claim, error: float) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-from skdp._numbers import Array
+from skdp._numbers import Array, Mask
 from skdp.accounting import gaussian_epsilon
 
 LARGEST_EPSILON = 200.0  # of one-run bounds; beyond, guesses are right with certainty
@@ -48,6 +48,54 @@ def epsilon_from_rates(true_positives: float, false_positives: float, delta: flo
     if true_positives - delta <= false_positives:
         return 0.0
     return math.log((true_positives - delta) / false_positives) if false_positives > 0 else math.inf
+
+
+def epsilon_from_scores(
+    scores: Array, is_in: Mask, distance: float, delta: float, error: float
+) -> float:
+    """Return a Clopper-Pearson bound on epsilon, at the threshold that promises most.
+
+    The threshold, and the side, follow from the distance that other fits showed, as if the scores
+    were normal.
+
+    Parameters
+    ----------
+    scores : array of shape (n_fits,)
+    is_in : array of bool of shape (n_fits,)
+        Whether the record was in each fit.
+    distance : float
+        Between the means of the scores with and without it, in standard deviations.
+    delta : float
+    error : float
+        Probability with which the bound may be wrong.
+
+    Returns
+    -------
+    float
+    """
+    n_in, n_out = int(is_in.sum()), int((~is_in).sum())
+    best, chosen = 0.0, (0.0, 1.0)
+    for threshold in np.linspace(-3.0, 3.0, 25):
+        for side in (1.0, -1.0):
+            tpr, fpr = (float(ndtr(sign * distance / 2 - threshold)) for sign in (1, -1))
+            n_hit, n_alarm = (n_in, n_out) if side > 0 else (n_out, n_in)
+            counts = round(tpr * n_hit), n_hit, round(fpr * n_alarm), n_alarm
+            bound = _epsilon_from_counts(*counts, delta, error)
+            if bound > best:
+                best, chosen = bound, (float(threshold), side)
+    threshold, side = chosen
+    guessed, positive = side * scores > threshold, is_in if side > 0 else ~is_in
+    hits, alarms = int((guessed & positive).sum()), int((guessed & ~positive).sum())
+    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+    return _epsilon_from_counts(hits, n_positive, alarms, n_negative, delta, error)
+
+
+def _epsilon_from_counts(
+    hits: int, n_positive: int, alarms: int, n_negative: int, delta: float, error: float
+) -> float:
+    lower = clopper_pearson(hits, n_positive, error / 2)[0]
+    upper = clopper_pearson(alarms, n_negative, error / 2)[1]
+    return epsilon_from_rates(lower, upper, delta)
 
 
 def mu_from_errors(errors: int, guesses: int, error: float) -> float:

@@ -1,5 +1,8 @@
-"""Neighbouring data sets that differ in one hostile record, and made-up data to put it in."""
+"""Make neighbouring data sets that differ in one hostile record."""
 
+from __future__ import annotations
+
+import copy
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse as scipy_sparse
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import get_tags
 
-from skdp._numbers import AnyArray
+from skdp._numbers import AnyArray, Array, MatrixLike
 from skdp.accounting import LABEL, Adjacency
 from skdp.fitting.grouping import label_column, number_labels
 
@@ -20,11 +23,12 @@ LARGE = 1 << 10, 1 << 7  # the same, for numbers enough that compiled loops pass
 
 # A record of one of these lengths, in every column, or of their mixtures, has broken something
 # somewhere: overflow, underflow, clipping of zero, rounding.
+LONG = 1e5
 LENGTHS = {
     "null": 0.0,
     "negative zero": -0.0,
-    "long": 1e5,
-    "long, turned around": -1e5,
+    "long": LONG,
+    "long, turned around": -LONG,
     "overflowing": 1e300,
     "underflowing": 1e-170,
     "subnormal": 5e-324,
@@ -33,6 +37,7 @@ TARGETS = (-1e300, -3.0, 0.0, 1e-310, 1e12)
 WEIGHTS = (1.0, 1e6, 1e300, 5e-324)
 CLASS_WEIGHT = 1e10  # of a class, whose product with the largest weight overflows
 SIZES = (1, 2, 40)  # numbers of rows that a group has in place of its own
+LARGEST_SINGLE = 1e30  # entry of a sparse row in single precision
 PARTS = (1e30, 1e17)  # an entry of a sparse row in two parts, plus and minus this
 
 
@@ -59,7 +64,9 @@ class NeighbouringPair:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-def made_up_data(estimator: Any, shape: tuple[int, int] = SMALL) -> tuple[AnyArray, AnyArray]:
+def made_up_data(
+    estimator: BaseEstimator, shape: tuple[int, int] = SMALL
+) -> tuple[AnyArray, AnyArray]:
     """Return rows and targets of an estimator's task, drawn from a fixed seed."""
     rng = np.random.default_rng(20)
     X = rng.standard_normal(shape)
@@ -70,7 +77,13 @@ def made_up_data(estimator: Any, shape: tuple[int, int] = SMALL) -> tuple[AnyArr
     return X, X @ slopes + 0.1 * rng.standard_normal(len(X))
 
 
-def labels_of(estimator: Any, y: ArrayLike) -> list[Any]:
+def dense_copy(X: MatrixLike) -> Array:
+    """Return rows as a dense array of their own."""
+    rows: Any = X
+    return np.array(rows.toarray() if scipy_sparse.issparse(rows) else rows, dtype=np.float64)
+
+
+def labels_of(estimator: BaseEstimator, y: ArrayLike) -> list[Any]:
     """Return the classes that records may have: those declared, else those in y."""
     for name, value in estimator.get_params().items():
         if name.rpartition("__")[2] == "classes" and value is not None:
@@ -78,18 +91,18 @@ def labels_of(estimator: Any, y: ArrayLike) -> list[Any]:
     return list(np.unique(np.asarray(y)))
 
 
-def large_pair(estimator: Any, relation: Adjacency, weighted: bool) -> NeighbouringPair:
+def large_pair(estimator: BaseEstimator, relation: Adjacency, weighted: bool) -> NeighbouringPair:
     """Return a pair of made-up data large enough for compiled loops."""
     X, y = made_up_data(estimator, LARGE)
     relation = relation if weighted else Adjacency.REPLACE_ONE
-    make = _Maker(estimator, X, y, relation, None, weighted)
-    return make.pair("long record among many", 7, np.full(X.shape[1], 1e5), make.targets()[-1])
+    maker = _PairMaker(estimator, X, y, relation, None, weighted)
+    return maker.pair("long record among many", 7, maker._long, maker.targets()[-1])
 
 
 def hostile_pairs(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike | None,
     adjacency: Adjacency,
     groups: ArrayLike | None = None,
     weighted: bool = True,
@@ -116,89 +129,118 @@ def hostile_pairs(
     thorough : bool, default=False
         Every record with every target and weight, in place of each in turn.
     """
-    dense = np.asarray(X.toarray() if scipy_sparse.issparse(X) else X, dtype=np.float64)
+    dense = dense_copy(X)
     targets = None if y is None else np.asarray(y)
     relation = adjacency if weighted else Adjacency.REPLACE_ONE
-    make = _Maker(estimator, dense, targets, relation, groups, weighted)
-    values = make.targets()
-    # 1. Extreme records.
-    rows = {name: np.full(dense.shape[1], length) for name, length in LENGTHS.items()}
-    rows["overflowing, signs mixed"] = 1e308 * (-1.0) ** np.arange(dense.shape[1])
-    rows["of all sizes"] = np.resize([1e200, 1e-200, 0.0, 1.0], dense.shape[1])
-    for turn, (name, row) in enumerate(rows.items()):
-        for shift, value in enumerate(values):
-            weights = WEIGHTS if thorough else (WEIGHTS[(turn + shift) % len(WEIGHTS)],)
-            if thorough or shift == turn % len(values):
-                for weight in weights:
-                    place = (turn + shift) % len(dense)
-                    yield make.pair(f"{name} record", place, row, value, weight)
-    # 2. A duplicate of another record, and one that is opposite to it.
-    for name, sign in (("duplicate", 1.0), ("opposite", -1.0)):
-        yield make.pair(f"{name} record", 0, sign * dense[-1], values[-1])
-    # 3. A record against its opposite, and against zeros, where records are exchanged.
-    long, zeros = rows["long"], np.zeros(dense.shape[1])
-    if relation is Adjacency.REPLACE_ONE:
-        yield make.pair(
-            "long record for its opposite", 4, long, values[-1], 1.0, (-long, values[0])
-        )
-        yield make.pair("long record, other target", 4, long, values[-1], 1.0, (long, values[0]))
-        yield make.pair(
-            "long record for its opposite, same target", 4, long, values[0], 1.0, (-long, values[0])
-        )
-        yield make.pair("long record for zeros", 4, long, values[-1], 1.0, (zeros, values[0]))
-    # 4. All records in one direction, where sums are largest, and a record alone in its column.
-    tiled = np.tile(1e3 * dense[:1], (len(dense), 1))
-    aligned = _Maker(estimator, tiled, targets, relation, groups, weighted)
-    for value in values[-2:]:
-        yield aligned.pair("aligned records", 1, 1e5 * dense[0], value, 1.0, (zeros, value))
-    others, alone = dense.copy(), zeros.copy()
-    others[:, -1], alone[-1] = 0.0, 1e5
-    isolated = _Maker(estimator, others, targets, relation, groups, weighted)
-    yield isolated.pair("record alone in its column", 1, alone, values[-1])
-    # 5. Heavy and light records of common size.
-    if weighted:
-        for turn, weight in enumerate(WEIGHTS):
-            value = values[turn % len(values)]
-            yield make.pair(f"record of weight {weight:g}", 2, 3 * dense[1], value, weight)
-    # 6. A heavy record in a heavy class.
-    names = [n for n in estimator.get_params() if n.rpartition("__")[2] == "class_weight"]
-    if names and is_classifier(estimator):
-        by_class = {value: CLASS_WEIGHT if value == values[-1] else 1.0 for value in values}
-        heavy = make.pair("heavy record in a heavy class", 2, dense[1], values[-1], max(WEIGHTS))
-        yield replace(heavy, parameters=dict.fromkeys(names, by_class))
-    # 7. Groups of another number of rows.
-    if groups is not None and getattr(estimator, "adjacency", None) != LABEL:
-        for turn, size in enumerate(SIZES):
-            yield make.resized(f"group of {size} long records", turn, size, long, values[-1])
-    # 8. Sparse rows, in single precision and with entries in parts.
-    if get_tags(estimator).input_tags.sparse:
-        for name in ("null", "long", "overflowing"):
-            row = np.clip(rows[name], -1e30, 1e30)
-            sparse = make.pair(f"sparse {name} record", 3, row, values[0])
-            yield NeighbouringPair(
-                sparse.name, _in_csr(sparse.data), _in_csr(sparse.neighbour), relation
-            )
-        for part in PARTS:
-            yield make.in_parts(part, 3)
+    maker = _PairMaker(estimator, dense, targets, relation, groups, weighted, thorough)
+    for pairs_of in HOSTILE_RECORDS:
+        yield from pairs_of(maker)
 
 
-class _Maker:
-    """Puts hostile records into data."""
+class _PairMaker:
+    """Makes pairs of data sets that differ in a hostile record."""
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: BaseEstimator,
         X: AnyArray,
         y: AnyArray | None,
         relation: Adjacency,
-        groups: Any,
+        groups: ArrayLike | None,
         weighted: bool,
+        thorough: bool = False,
     ) -> None:
         self._estimator, self._X, self._y = estimator, X, y
-        self._relation, self._weighted = relation, weighted
+        self._relation, self._weighted, self._thorough = relation, weighted, thorough
         self._groups = None if groups is None else label_column("audit", groups)
         self._units = None if groups is None else number_labels("audit", groups)[0]
         self._takes_y = "y" in inspect.signature(estimator.fit).parameters and y is not None
+        self._long, self._zeros = np.full(X.shape[1], LONG), np.zeros(X.shape[1])
+
+    # ------------------------------------------------------------------ kinds of records
+
+    def extreme(self) -> Iterator[NeighbouringPair]:
+        """Yield records of extreme lengths, each with some or all targets and weights."""
+        targets, n_columns = self.targets(), self._X.shape[1]
+        rows = {name: np.full(n_columns, length) for name, length in LENGTHS.items()}
+        rows["overflowing, signs mixed"] = 1e308 * (-1.0) ** np.arange(n_columns)
+        rows["of all sizes"] = np.resize([1e200, 1e-200, 0.0, 1.0], n_columns)
+        for turn, (name, row) in enumerate(rows.items()):
+            for shift, target in enumerate(targets):
+                if not self._thorough and shift != turn % len(targets):
+                    continue
+                weights = WEIGHTS if self._thorough else (WEIGHTS[(turn + shift) % len(WEIGHTS)],)
+                for weight in weights:
+                    place = (turn + shift) % len(self._X)
+                    yield self.pair(f"{name} record", place, row, target, weight)
+
+    def copies(self) -> Iterator[NeighbouringPair]:
+        """Yield a duplicate of another record, and one that is opposite to it."""
+        for name, sign in (("duplicate", 1.0), ("opposite", -1.0)):
+            yield self.pair(f"{name} record", 0, sign * self._X[-1], self.targets()[-1])
+
+    def exchanged(self) -> Iterator[NeighbouringPair]:
+        """Yield a record for its opposite, and for zeros, where records are exchanged."""
+        first, *_, last = [*self.targets(), *self.targets()]
+        if self._relation is Adjacency.REPLACE_ONE:
+            for name, target, other in (
+                ("long record for its opposite", last, -self._long),
+                ("long record, other target", last, self._long),
+                ("long record for its opposite, same target", first, -self._long),
+                ("long record for zeros", last, self._zeros),
+            ):
+                yield self.pair(name, 4, self._long, target, instead=(other, first))
+
+    def aligned(self) -> Iterator[NeighbouringPair]:
+        """Yield a record in the direction of all others, where sums are largest."""
+        others = self._among(np.tile(1e3 * self._X[:1], (len(self._X), 1)))
+        for target in self.targets()[-2:]:
+            row, instead = LONG * self._X[0], (self._zeros, target)
+            yield others.pair("aligned records", 1, row, target, instead=instead)
+
+    def isolated(self) -> Iterator[NeighbouringPair]:
+        """Yield a record that is alone in its column."""
+        X, row = self._X.copy(), self._zeros.copy()
+        X[:, -1], row[-1] = 0.0, LONG
+        yield self._among(X).pair("record alone in its column", 1, row, self.targets()[-1])
+
+    def weighty(self) -> Iterator[NeighbouringPair]:
+        """Yield heavy and light records of common size, and a heavy one in a heavy class."""
+        targets = self.targets()
+        for turn, weight in enumerate(WEIGHTS if self._weighted else ()):
+            name, target = f"record of weight {weight:g}", targets[turn % len(targets)]
+            yield self.pair(name, 2, 3 * self._X[1], target, weight)
+        names = [n for n in self._estimator.get_params() if n.rpartition("__")[2] == "class_weight"]
+        if names and is_classifier(self._estimator):
+            by_class = {one: CLASS_WEIGHT if one == targets[-1] else 1.0 for one in targets}
+            name = "heavy record in a heavy class"
+            heavy = self.pair(name, 2, self._X[1], targets[-1], max(WEIGHTS))
+            yield replace(heavy, parameters=dict.fromkeys(names, by_class))
+
+    def resized(self) -> Iterator[NeighbouringPair]:
+        """Yield groups of another number of rows."""
+        if self._groups is not None and getattr(self._estimator, "adjacency", None) != LABEL:
+            for place, size in enumerate(SIZES):
+                yield self._group_of(size, place, self._long, self.targets()[-1])
+
+    def sparse(self) -> Iterator[NeighbouringPair]:
+        """Yield sparse records, in single precision and with entries in parts."""
+        if get_tags(self._estimator).input_tags.sparse:
+            for name in ("null", "long", "overflowing"):
+                row = np.full(self._X.shape[1], min(LENGTHS[name], LARGEST_SINGLE))
+                pair = self.pair(f"sparse {name} record", 3, row, self.targets()[0])
+                data, neighbour = _in_csr(pair.data), _in_csr(pair.neighbour)
+                yield replace(pair, data=data, neighbour=neighbour)
+            for part in PARTS:
+                yield self._in_parts(part, 3)
+
+    def _among(self, X: AnyArray) -> _PairMaker:
+        """Return a maker of pairs among other records."""
+        other = copy.copy(self)
+        other._X = X
+        return other
+
+    # ------------------------------------------------------------------ pairs
 
     def targets(self) -> list[Any]:
         """Return the targets that records may have."""
@@ -208,17 +250,17 @@ class _Maker:
             return labels_of(self._estimator, self._y)
         if not np.issubdtype(self._y.dtype, np.integer):
             return list(TARGETS)
-        whole = np.iinfo(self._y.dtype)
-        return [min(max(int(value), whole.min), whole.max) for value in TARGETS]
+        limits = np.iinfo(self._y.dtype)
+        return [min(max(int(value), limits.min), limits.max) for value in TARGETS]
 
     def pair(
         self,
         name: str,
         place: int,
-        row: Any,
+        row: AnyArray,
         target: Any,
         weight: float = 1.0,
-        instead: tuple[Any, Any] | None = None,
+        instead: tuple[AnyArray, Any] | None = None,
     ) -> NeighbouringPair:
         """Return the pair that differs in the unit to which the record at ``place`` belongs.
 
@@ -247,7 +289,7 @@ class _Maker:
             return other
         return {**there, "y": other["y"]}
 
-    def resized(self, name: str, place: int, size: int, row: Any, target: Any) -> NeighbouringPair:
+    def _group_of(self, size: int, place: int, row: AnyArray, target: Any) -> NeighbouringPair:
         """Return the pair in which a group has ``size`` such records, or those that it had.
 
         The neighbour has one null record in its place where groups are left out.
@@ -268,9 +310,9 @@ class _Maker:
         if self._relation is Adjacency.ZERO_OUT:
             other = with_records(1)
             self._null(other, np.array([place]))
-        return NeighbouringPair(name, there, other, self._relation)
+        return NeighbouringPair(f"group of {size} long records", there, other, self._relation)
 
-    def in_parts(self, part: float, place: int) -> NeighbouringPair:
+    def _in_parts(self, part: float, place: int) -> NeighbouringPair:
         """Return a pair in which an entry is stored as ``part`` and minus that.
 
         It is small in a norm and large in a sum of parts.
@@ -307,5 +349,17 @@ class _Maker:
 
 
 def _in_csr(data: Mapping[str, Any]) -> dict[str, Any]:
-    clipped = np.clip(data["X"], -1e30, 1e30).astype(np.float32)
+    clipped = np.clip(data["X"], -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32)
     return {**data, "X": scipy_sparse.csr_array(clipped)}
+
+
+HOSTILE_RECORDS = (
+    _PairMaker.extreme,
+    _PairMaker.copies,
+    _PairMaker.exchanged,
+    _PairMaker.aligned,
+    _PairMaker.isolated,
+    _PairMaker.weighty,
+    _PairMaker.resized,
+    _PairMaker.sparse,
+)
