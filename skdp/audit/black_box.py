@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ def canaries(
     X: MatrixLike | None = None,
     y: ArrayLike | None = None,
     *,
-    record: tuple[ArrayLike, Any] | None = None,
+    record: tuple[ArrayLike, Hashable] | None = None,
     score: Score | None = None,
     n_fits: int = 4000,
     confidence: float = 0.999,
@@ -186,7 +186,7 @@ def _data(
     estimator: BaseEstimator,
     X: MatrixLike | None,
     y: ArrayLike | None,
-    record: tuple[ArrayLike, Any] | None,
+    record: tuple[ArrayLike, Hashable] | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is fitted without, and with, the record."""
     relation = relation_of(estimator)
@@ -226,7 +226,7 @@ def _targets(estimator: BaseEstimator, y: ArrayLike | None) -> tuple[Any, Any]:
     return -FAR, FAR
 
 
-def _fitted(estimator: BaseEstimator, data: dict[str, Any]) -> Any:
+def _fitted(estimator: BaseEstimator, data: dict[str, Any]) -> BaseEstimator:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that so few rows cannot teach a model anything
         return clone(estimator).fit(**data)

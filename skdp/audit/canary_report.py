@@ -1,15 +1,20 @@
 """Report on an audit with canaries, and a picture of its trade-off curve."""
 
+from __future__ import annotations
+
 import html
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from skdp._numbers import Array
 from skdp.accounting import gaussian_epsilon
 from skdp.audit import bounds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -99,13 +104,13 @@ class CanaryReport:
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the report, without scores, as plain Python objects, ready for JSON."""
         names = ("estimator", "epsilon_lower", "mu_lower", "epsilon_of_mu", "share", "n_fits")
         fields = {name: getattr(self, name) for name in (*names, "confidence", "ok")}
         return {**fields, "claim": vars(self.claim).copy()}
 
-    def plot(self, ax: Any = None) -> "TradeOffDisplay":
+    def plot(self, ax: Axes | None = None) -> TradeOffDisplay:
         """Draw the trade-off curve of the fits against the claim; needs matplotlib."""
         return TradeOffDisplay(self).plot(ax)
 
@@ -137,7 +142,7 @@ class TradeOffDisplay:
         alarms = 1 - np.searchsorted(np.sort(other), thresholds, side="right") / len(other)
         return alarms, missed
 
-    def plot(self, ax: Any = None) -> "TradeOffDisplay":
+    def plot(self, ax: Axes | None = None) -> TradeOffDisplay:
         """Draw into ``ax``, or into a new figure."""
         import matplotlib.pyplot as plt
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.accounting import Adjacency, PrivacyStatement, walk
+from skdp.accounting import Adjacency, Event, PrivacyStatement, walk
 from skdp.audit.randomness import Randomness
 from skdp.audit.recording import ROWS, SECRETS, ChargedRelease, Recording, ReplayMismatch
 
@@ -122,7 +122,7 @@ class ReplayReport:
             f"</tr></thead><tbody>{rows}</tbody></table>"
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the report as plain Python objects, ready for JSON."""
         return {
             "ok": self.ok,
@@ -143,7 +143,7 @@ class ReplayComparison:
         self._names: list[str] = []
         self._refused: list[str] = []
         self._randomness = Randomness()
-        self._priced: list[Any] = []
+        self._priced: list[PrivacyStatement] = []
 
     def compare(self, name: str, first: Recording, second: Recording, relation: Adjacency) -> None:
         """Compare a recording with its repetition on the neighbour.
@@ -292,7 +292,7 @@ def _differences(first: Recording, second: Recording, cause: str) -> Iterator[st
 def _as_charged(recording: Recording) -> Iterator[str]:
     """Yield releases with less noise than was charged, or that the statement does not list."""
     statement = getattr(recording.model, "privacy_", None)
-    listed: list[Any] = [charged.event for charged in recording.charged]
+    listed: list[Event] = [charged.event for charged in recording.charged]
     if statement is not None and len(recording.sources) == 1:
         if [one.kind for one in statement.releases] == ["adaptive"]:
             # A run that decides its noise on the way states the whole budget, and keeps to it.
@@ -314,7 +314,7 @@ def _as_charged(recording: Recording) -> Iterator[str]:
         yield from _noise_of(charged, event)
 
 
-def _noise_of(charged: ChargedRelease, event: Any) -> Iterator[str]:
+def _noise_of(charged: ChargedRelease, event: Event) -> Iterator[str]:
     """Yield what is wrong with the noise of a release for which an event is listed."""
     # A pass is one release of several answers; the order within it is its own affair.
     parts = [(part, n) for part, n in walk(event) if not part.inner()]

@@ -14,7 +14,7 @@ import numpy as np
 REDUCERS = ("__getstate__", "__reduce__", "__reduce_ex__")
 
 
-def as_bytes(value: Any) -> bytes | None:
+def as_bytes(value: object) -> bytes | None:
     """Return bytes that are equal for two objects only if they hold the same; None if unknown.
 
     They are a pickle in which attributes stand beside what the class chooses to pickle, an array
@@ -36,13 +36,13 @@ class _Contents:
 class _FullPickler(pickle.Pickler):
     """Pickles parts of objects that pickling leaves out; what it writes is not to be used."""
 
-    def reducer_override(self, value: Any) -> Any:
+    def reducer_override(self, value: object) -> Any:
         parts = _parts(value)
         # Parts are written as a state, once the object itself was noted, so that cycles end.
         return NotImplemented if parts is None else (_Contents, (), {"parts": parts})
 
 
-def _parts(value: Any) -> list[Any] | None:
+def _parts(value: object) -> list[object] | None:
     """Return what stands for an object; None if its pickle leaves nothing out."""
     kind = type(value)
     if isinstance(value, ModuleType):
@@ -74,7 +74,7 @@ def _parts(value: Any) -> list[Any] | None:
     return [kind, pickled, held]
 
 
-def _is_importable(value: Any) -> bool:
+def _is_importable(value: type | FunctionType) -> bool:
     target: Any = sys.modules.get(value.__module__)
     for name in value.__qualname__.split("."):
         target = getattr(target, name, None)

@@ -6,6 +6,7 @@ Put ``pytest_plugins = ["skdp.audit.fixtures"]`` into ``conftest.py``.
 from typing import Any, Protocol
 
 import pytest
+from sklearn.base import BaseEstimator
 
 from skdp.audit.comparing import ReplayReport
 from skdp.audit.replaying import replay
@@ -16,7 +17,7 @@ ADJACENCIES = ("zero_out", "replace_one")
 class AssertPrivate(Protocol):
     """Return a check of an estimator, which returns the report if it passes."""
 
-    def __call__(self, estimator: Any, *data: Any, **options: Any) -> ReplayReport: ...
+    def __call__(self, estimator: BaseEstimator, *data: Any, **options: Any) -> ReplayReport: ...
 
 
 @pytest.fixture(params=ADJACENCIES)
@@ -31,7 +32,7 @@ def assert_private(request: pytest.FixtureRequest) -> AssertPrivate:
             assert_private(DPRidge(solver=MySolver()))
     """
 
-    def check(estimator: Any, *data: Any, **options: Any) -> ReplayReport:
+    def check(estimator: BaseEstimator, *data: Any, **options: Any) -> ReplayReport:
         report = replay(estimator, *data, **{"adjacency": request.param, **options})
         assert report.ok, f"\n{report}"
         return report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from sklearn.utils import get_tags
 from skdp._numbers import AnyArray, Array, MatrixLike
 from skdp.accounting import LABEL, Adjacency
 from skdp.fitting.grouping import label_column, number_labels
+from skdp.oracle.sources.sparse_rows import AnyRows
 
 SMALL = 60, 4  # shape of made-up data: any will do
 LARGE = 1 << 10, 1 << 7  # the same, for numbers enough that compiled loops pass over them
@@ -58,10 +59,10 @@ class NeighbouringPair:
     """
 
     name: str
-    data: Mapping[str, Any]
-    neighbour: Mapping[str, Any]
+    data: Mapping[str, AnyRows]
+    neighbour: Mapping[str, AnyRows]
     relation: Adjacency
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
 
 def made_up_data(
@@ -83,7 +84,7 @@ def dense_copy(X: MatrixLike) -> Array:
     return np.array(rows.toarray() if scipy_sparse.issparse(rows) else rows, dtype=np.float64)
 
 
-def labels_of(estimator: BaseEstimator, y: ArrayLike) -> list[Any]:
+def labels_of(estimator: BaseEstimator, y: ArrayLike) -> list[Hashable]:
     """Return the classes that records may have: those declared, else those in y."""
     for name, value in estimator.get_params().items():
         if name.rpartition("__")[2] == "classes" and value is not None:
@@ -242,7 +243,7 @@ class _PairMaker:
 
     # ------------------------------------------------------------------ pairs
 
-    def targets(self) -> list[Any]:
+    def targets(self) -> list[Hashable]:
         """Return the targets that records may have."""
         if self._y is None:
             return [None]
@@ -258,9 +259,9 @@ class _PairMaker:
         name: str,
         place: int,
         row: AnyArray,
-        target: Any,
+        target: Hashable,
         weight: float = 1.0,
-        instead: tuple[AnyArray, Any] | None = None,
+        instead: tuple[AnyArray, Hashable] | None = None,
     ) -> NeighbouringPair:
         """Return the pair that differs in the unit to which the record at ``place`` belongs.
 
@@ -283,13 +284,13 @@ class _PairMaker:
                 other["y"][unit] = instead[1]
         return NeighbouringPair(name, there, self._allowed(other, there), self._relation)
 
-    def _allowed(self, other: dict[str, Any], there: dict[str, Any]) -> dict[str, Any]:
+    def _allowed(self, other: dict[str, AnyRows], there: dict[str, AnyRows]) -> dict[str, AnyRows]:
         """Return a neighbour in which targets alone differ, where they alone are protected."""
         if getattr(self._estimator, "adjacency", None) != LABEL:
             return other
         return {**there, "y": other["y"]}
 
-    def _group_of(self, size: int, place: int, row: AnyArray, target: Any) -> NeighbouringPair:
+    def _group_of(self, size: int, place: int, row: AnyArray, target: Hashable) -> NeighbouringPair:
         """Return the pair in which a group has ``size`` such records, or those that it had.
 
         The neighbour has one null record in its place where groups are left out.
@@ -300,7 +301,7 @@ class _PairMaker:
         kept = {key: np.delete(value, unit, axis=0) for key, value in plain.items()}
         new = {"X": row, "y": target, "sample_weight": 1.0, "groups": label}
 
-        def with_records(number: int) -> dict[str, Any]:
+        def with_records(number: int) -> dict[str, AnyRows]:
             return {
                 key: np.insert(value, [place] * number, new[key], axis=0)
                 for key, value in kept.items()
@@ -330,8 +331,8 @@ class _PairMaker:
         name = f"sparse entry in parts of {part:g}"
         return NeighbouringPair(name, hostile, self._allowed(other, hostile), self._relation)
 
-    def _plain(self) -> dict[str, Any]:
-        arguments: dict[str, Any] = {"X": self._X.copy()}
+    def _plain(self) -> dict[str, AnyRows]:
+        arguments: dict[str, AnyRows] = {"X": self._X.copy()}
         if self._takes_y and self._y is not None:
             arguments["y"] = self._y.copy()
         if self._weighted:
@@ -340,7 +341,7 @@ class _PairMaker:
             arguments["groups"] = self._groups.copy()
         return arguments
 
-    def _null(self, data: dict[str, Any], unit: AnyArray) -> None:
+    def _null(self, data: dict[str, AnyRows], unit: AnyArray) -> None:
         data["X"][unit] = 0.0
         if self._takes_y:
             data["y"][unit] = self.targets()[0] if is_classifier(self._estimator) else 0.0
@@ -348,7 +349,7 @@ class _PairMaker:
             data["sample_weight"][unit] = 0.0
 
 
-def _in_csr(data: Mapping[str, Any]) -> dict[str, Any]:
+def _in_csr(data: Mapping[str, AnyRows]) -> dict[str, AnyRows]:
     clipped = np.clip(data["X"], -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32)
     return {**data, "X": scipy_sparse.csr_array(clipped)}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, Indices
 from skdp.accounting import Adjacency, Event, Gaussian, Laplace, ObjectivePerturbed
@@ -323,7 +324,7 @@ class Recording:
         Passes over the rows while no release was being answered.
     """
 
-    model: Any
+    model: BaseEstimator
     sources: list[RecordingSource]
     messages: list[str]
     error: Exception | None
@@ -354,7 +355,7 @@ class Recording:
 
 
 def record(
-    model: Any,
+    model: BaseEstimator,
     fit: Mapping[str, Any],
     earlier: Recording | None = None,
     *,

@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
-from skdp._numbers import shown
+from skdp._numbers import MatrixLike, shown
 from skdp.accounting import LABEL, Adjacency
 from skdp.audit import neighbours as pairs
 from skdp.audit.comparing import ReplayComparison, ReplayReport
@@ -17,9 +16,9 @@ from skdp.audit.recording import RecordedRun, record
 
 
 def replay(
-    estimator: Any,
-    X: Any = None,
-    y: Any = None,
+    estimator: BaseEstimator,
+    X: MatrixLike | None = None,
+    y: ArrayLike | None = None,
     neighbours: Iterable[pairs.NeighbouringPair] | None = None,
     *,
     groups: ArrayLike | None = None,
@@ -108,11 +107,11 @@ def replay(
     return comparison.report(type(estimator).__name__)
 
 
-def audited_clone(estimator: Any, adjacency: str | None = None) -> Any:
+def audited_clone(estimator: BaseEstimator, adjacency: str | None = None) -> BaseEstimator:
     """Return a clone that charges no budget and states this adjacency."""
     plain = clone(estimator)
     parameters = plain.get_params()
-    changes: dict[str, Any] = {
+    changes: dict[str, object] = {
         name: None for name in parameters if name.rpartition("__")[2] == "budget"
     }
     if adjacency is not None:
@@ -128,7 +127,7 @@ def audited_clone(estimator: Any, adjacency: str | None = None) -> Any:
     return plain.set_params(**changes)
 
 
-def relation_of(estimator: Any) -> Adjacency:
+def relation_of(estimator: BaseEstimator) -> Adjacency:
     """Return the one adjacency that an estimator, or those inside it, state."""
     adjacencies = {
         value
@@ -143,7 +142,9 @@ def relation_of(estimator: Any) -> Adjacency:
     return Adjacency.parse(adjacencies.pop(), labels=True)
 
 
-def takes_weights(estimator: Any, X: Any, y: Any, groups: Any = None) -> bool:
+def takes_weights(
+    estimator: BaseEstimator, X: MatrixLike, y: ArrayLike | None, groups: ArrayLike | None = None
+) -> bool:
     """Whether ``fit`` takes weights, tried on the data; also imports what fits import at first."""
     data = {
         "X": X,

@@ -2,10 +2,11 @@
 
 import html
 from dataclasses import dataclass
-from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
+from skdp._numbers import MatrixLike
 from skdp.accounting import PrivacyStatement
 from skdp.audit.black_box import canaries, statement_of
 from skdp.audit.canary_report import CanaryReport
@@ -41,7 +42,7 @@ class AuditReport:
         """Whether neither audit raises an alarm."""
         return self.replay.ok and self.canaries.ok
 
-    def _parts(self) -> tuple[tuple[str, Any], ...]:
+    def _parts(self) -> tuple[tuple[str, PrivacyStatement | ReplayReport | CanaryReport], ...]:
         return (
             ("Statement", self.statement),
             ("Replay", self.replay),
@@ -66,16 +67,16 @@ class AuditReport:
             f"<body>{self._repr_html_()}</body></html>"
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the report as plain Python objects, ready for JSON."""
         parts = {title.lower(): part.to_dict() for title, part in self._parts()}
         return {"ok": self.ok, **parts, "scope": SCOPE}
 
 
 def report(
-    estimator: Any,
-    X: Any = None,
-    y: Any = None,
+    estimator: BaseEstimator,
+    X: MatrixLike | None = None,
+    y: ArrayLike | None = None,
     *,
     groups: ArrayLike | None = None,
     n_fits: int = 1000,

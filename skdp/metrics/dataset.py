@@ -1,14 +1,16 @@
 """X, y and groups as a user gives them, to be scored or split."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import AnyArray, Indices
+from skdp._numbers import AnyArray, Indices, MatrixLike
 from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.refusals import without_cells, without_row_counts
 from skdp.oracle.sources.groups import Groups
@@ -32,7 +34,7 @@ class Dataset:
     groups : GroupLabels or None
     """
 
-    X: Any
+    X: MatrixLike
     y: AnyArray
     n_rows: int
     groups: GroupLabels | None = None
@@ -55,7 +57,7 @@ class Dataset:
             arrays["groups"] = self.groups.codes
         return {name: rows_of(array, numbers) for name, array in arrays.items()}
 
-    def predicted_by(self, predict: Any) -> AnyArray:
+    def predicted_by(self, predict: Callable[[MatrixLike], AnyArray]) -> AnyArray:
         """Return ``predict(X)``, which has one answer for each row of X.
 
         A product of matrices may add up a row in another order for another place or another number
@@ -90,7 +92,13 @@ class Dataset:
         return found
 
 
-def read_dataset(who: str, X: Any, y: Any, groups: Any = None, **arrays: Any) -> Dataset:
+def read_dataset(
+    who: str,
+    X: MatrixLike,
+    y: ArrayLike,
+    groups: ArrayLike | None = None,
+    **arrays: ArrayLike | None,
+) -> Dataset:
     """Return the rows, y as a vector, and the groups that they belong to.
 
     Parameters

@@ -1,10 +1,16 @@
 """Pictures of private scores, in the form of scikit-learn's displays; they need matplotlib."""
 
-from typing import Any, Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from skdp.metrics.scores import ScoreCurve, ScoreMatrix, Scores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 AXES = {
     "roc_curve": ("False positive rate", "True positive rate"),
@@ -12,7 +18,7 @@ AXES = {
 }
 
 
-def _axes(ax: Any) -> Any:
+def _axes(ax: Axes | None) -> Axes:
     """Return the axes, or new ones."""
     if ax is not None:
         return ax
@@ -44,7 +50,9 @@ class ScoreCurveDisplay:
         self.level = level
 
     @classmethod
-    def from_scores(cls, scores: Scores, name: str = "roc_curve", *, ax: Any = None) -> Self:
+    def from_scores(
+        cls, scores: Scores, name: str = "roc_curve", *, ax: Axes | None = None
+    ) -> Self:
         """Draw a curve of `skdp.metrics.evaluate`.
 
         Parameters
@@ -62,7 +70,7 @@ class ScoreCurveDisplay:
             raise ValueError(f"{name!r} is no curve; ask evaluate for one of {list(AXES)}.")
         return cls(curve).plot(ax)
 
-    def plot(self, ax: Any = None, **options: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **options: Any) -> Self:
         """Draw the curve.
 
         Parameters
@@ -110,7 +118,7 @@ class ScoreMatrixDisplay:
         self.level = level
 
     @classmethod
-    def from_scores(cls, scores: Scores, *, ax: Any = None) -> Self:
+    def from_scores(cls, scores: Scores, *, ax: Axes | None = None) -> Self:
         """Draw the confusion matrix of `skdp.metrics.evaluate`.
 
         Parameters
@@ -126,7 +134,7 @@ class ScoreMatrixDisplay:
         assert isinstance(matrix, ScoreMatrix)
         return cls(matrix).plot(ax)
 
-    def plot(self, ax: Any = None, **options: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **options: Any) -> Self:
         """Draw the matrix.
 
         Parameters

@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, is_real, shown
+from skdp._numbers import Array, MatrixLike, Seed, is_real, shown
 from skdp.accounting import Adjacency
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
+from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.preparation import Prepared
 from skdp.metrics import requests, row_statistics
@@ -21,21 +24,21 @@ from skdp.oracle.sources.memory import Map, MemorySource
 
 
 def evaluate(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
     metrics: str | Iterable[str] | None = None,
     *,
     epsilon: float = 1.0,
     delta: float = 1e-6,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     adjacency: str = "zero_out",
     accountant: str = "auto",
-    budget: Any = None,
+    budget: PrivacyBudget | None = None,
     target_range: tuple[float, float] | None = None,
     log_loss_bound: float = requests.LOG_LOSS_BOUND,
     noise_source: str = "system",
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> Scores:
     """Score a fitted model on private rows, with noise.
 
@@ -151,18 +154,18 @@ class PrivateScorer(PrivateEstimator):
 
     def __init__(
         self,
-        model: Any,
-        metrics: Any = None,
+        model: BaseEstimator,
+        metrics: str | Iterable[str] | None = None,
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         adjacency: str = "zero_out",
         accountant: str = "auto",
-        budget: Any = None,
-        target_range: Any = None,
+        budget: PrivacyBudget | None = None,
+        target_range: tuple[float, float] | None = None,
         log_loss_bound: float = requests.LOG_LOSS_BOUND,
         noise_source: str = "system",
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.model = model
         self.metrics = metrics
@@ -181,7 +184,12 @@ class PrivateScorer(PrivateEstimator):
         return row_statistics.WHO
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Array | None = None, *, groups: Any = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: Array | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Score the model; rows whose weight is 0 are null records, all others count as one."""
         metrics, unit = self._check_parameters(), parts.unit_of(groups)

@@ -6,18 +6,17 @@ import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from skdp._numbers import Array, is_real, shown
+from skdp._numbers import AnyArray, Array, is_real, shown
 from skdp.accounting import PrivacyStatement
 
 OF = ("rows", "population")
 
 
-def normal_quantile(level: Any) -> float:
+def normal_quantile(level: float) -> float:
     """Return how many standard deviations an interval of this level takes on either side."""
     if not (is_real(level) and 0 < level < 1):
         raise ValueError(f"level must lie between 0 and 1, such as 0.95; got {shown(level)}.")
@@ -149,7 +148,7 @@ class ScoreMatrix:
     name: str
     counts: Array = field(repr=False)
     noise_std: float
-    classes: Any = field(repr=False)
+    classes: AnyArray = field(repr=False)
 
     @property
     def value(self) -> Array:

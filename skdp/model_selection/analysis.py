@@ -2,14 +2,15 @@
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Self, SupportsIndex
 
-from sklearn.base import clone
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
 
 from skdp import accounting
-from skdp._numbers import is_integer, is_real, require, shown
+from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require, shown
 from skdp.fitting import parameters
 from skdp.fitting.budget import PrivacyBudget, PrivacyBudgetError
 from skdp.metrics import Scores
@@ -129,7 +130,7 @@ class Analysis:
             [(name, given[name] / whole if name in given else 1.0) for name in names]
         )
         self._holdout: DPHoldout | None = None
-        self._rows: tuple[Any, Any, Any] | None = None
+        self._rows: tuple[MatrixLike, ArrayLike, ArrayLike | None] | None = None
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be pickled or copied: it holds rows and a budget."""
@@ -206,7 +207,14 @@ class Analysis:
 
     # ------------------------------------------------------------------ the steps
 
-    def split(self, X: Any, y: Any, random_state: Any = None, *, groups: Any = None) -> Self:
+    def split(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        random_state: Seed = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Split the rows, or the groups, at random; see `skdp.model_selection.DPHoldout`.
 
         Parameters
@@ -230,7 +238,7 @@ class Analysis:
         self._rows = X, y, groups
         return self
 
-    def _fitted(self, model: Any) -> Any:
+    def _fitted(self, model: BaseEstimator) -> BaseEstimator:
         if self._holdout is not None:
             return self._holdout.fit(model)
         assert self._rows is not None
@@ -261,7 +269,7 @@ class Analysis:
         self._done(step, found.privacy_)
         return found
 
-    def fit(self, model: Any) -> Any:
+    def fit(self, model: BaseEstimator) -> BaseEstimator:
         """Fit a model on the first part, at its epsilon of the plan.
 
         Parameters
@@ -284,7 +292,9 @@ class Analysis:
         self._done(step, accounting.compose_statements(statements, self.budget.delta))
         return found
 
-    def score(self, model: Any, metrics: Any = None, **options: Any) -> Scores:
+    def score(
+        self, model: BaseEstimator, metrics: str | Iterable[str] | None = None, **options: Any
+    ) -> Scores:
         """Score a model on the second part, at its epsilon of the plan.
 
         Parameters

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp import accounting
-from skdp._numbers import MatrixLike
+from skdp._numbers import AnyArray, MatrixLike
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
 from skdp.fitting.estimator import PrivateEstimator
@@ -154,7 +155,9 @@ def record_counts(n_records: int, unit: str) -> dict[str, Any]:
     return {"unit": unit, "n_rows" if unit == "row" else "n_groups": n_records}
 
 
-def private_fits(who: str, estimator: BaseEstimator, is_sparse: bool = False) -> list[Any]:
+def private_fits(
+    who: str, estimator: BaseEstimator, is_sparse: bool = False
+) -> list[PrivateEstimator]:
     """Return the private estimators in a candidate, or raise ValueError if it is none.
 
     A candidate is an estimator of skdp, or a pipeline of steps that learn nothing from rows, or
@@ -168,7 +171,7 @@ def private_fits(who: str, estimator: BaseEstimator, is_sparse: bool = False) ->
             f"{who}: estimator must be an estimator of skdp, or a Pipeline that ends in one; got "
             f"{type(estimator).__name__}. Nothing was released."
         )
-    found: list[Any] = []
+    found: list[PrivateEstimator] = []
     for name, step in estimator.steps:
         if isinstance(step, Pipeline) and isinstance(last_step(step), DPLinearModel):
             found += private_fits(who, step, is_sparse)
@@ -185,13 +188,13 @@ def private_fits(who: str, estimator: BaseEstimator, is_sparse: bool = False) ->
     return found
 
 
-def _reason(step: Any, is_sparse: bool) -> str:
+def _reason(step: BaseEstimator, is_sparse: bool) -> str:
     """Return what a refusal of a ColumnTransformer adds, if the reason is not one of its parts."""
     why = why_columns_read_rows(step, is_sparse) if isinstance(step, ColumnTransformer) else None
     return "" if why is None else f": {why}"
 
 
-def last_step(pipeline: Pipeline) -> Any:
+def last_step(pipeline: Pipeline) -> BaseEstimator:
     """Return the estimator at the end of a pipeline, of an inner one if that comes last."""
     last = pipeline.steps[-1][1]
     return last_step(last) if isinstance(last, Pipeline) else last
@@ -200,10 +203,10 @@ def last_step(pipeline: Pipeline) -> Any:
 def prepared_candidate(
     who: str,
     estimator: BaseEstimator,
-    parameters: dict[str, Any],
+    parameters: Mapping[str, object],
     run_budget: RunBudget,
-    classes: Any,
-) -> Any:
+    classes: AnyArray | None,
+) -> BaseEstimator:
     """Return a candidate whose private fits keep to the budget of a run.
 
     Raises
@@ -247,7 +250,7 @@ def prepared_candidate(
 
 def fitted(
     who: str, model: BaseEstimator, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None = None
-) -> Any:
+) -> BaseEstimator:
     """Fit a model, all private fits in it on the same groups, if any, and return it.
 
     A pipeline hands them to each of these, whether scikit-learn's metadata routing is on or off.
@@ -283,7 +286,9 @@ def _group_arguments(pipeline: Pipeline) -> list[str]:
     return found
 
 
-def public_labels(who: str, estimator: BaseEstimator, y: Any, epsilon: float) -> Any:
+def public_labels(
+    who: str, estimator: BaseEstimator, y: ArrayLike, epsilon: float
+) -> AnyArray | None:
     """Return the sorted labels for a classifier, declared or read from y; None for a regressor."""
     if not is_classifier(estimator):
         return None

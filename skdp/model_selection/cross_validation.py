@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +16,7 @@ from skdp.fitting.budget import PrivacyBudget
 from skdp.metrics import Score, Scores, requests
 from skdp.metrics.dataset import Dataset, read_dataset
 from skdp.metrics.evaluation import PrivateScorer
+from skdp.metrics.scores import AnyScore
 from skdp.model_selection import candidates, row_checks
 from skdp.model_selection.holdout import random_split
 from skdp.oracle import NoiseSource
@@ -205,10 +205,8 @@ def _aggregate(
         candidates.forget_seeds(WHO, model)
         for fit in candidates.private_fits(WHO, model):
             fit.privacy_ = statement
-    means = {}
-    for name, first in folds[0].items():
-        if isinstance(first, Score):
-            means[name] = _mean([fold[name] for fold in folds], first)
+    scores = {name: [fold[name] for fold in folds] for name in folds[0]}
+    means = {name: mean for name in scores if (mean := _mean(scores[name])) is not None}
     return CrossValidation(means, tuple(folds), tuple(models), statement)
 
 
@@ -253,10 +251,13 @@ def _statement(
     )
 
 
-def _mean(scores: list[Any], first: Score) -> Score:
-    """Return the mean of a score over folds."""
-    size = len(scores)
-    value = first.sign * sum(score.value for score in scores) / size
-    noise = sum(score.noise_std**2 for score in scores) / size**2
-    sampling = math.sqrt(sum(score.sampling_std**2 for score in scores)) / size
+def _mean(scores: list[AnyScore]) -> Score | None:
+    """Return the mean of a score over folds; None for matrices and curves."""
+    size, numbers = len(scores), [score for score in scores if isinstance(score, Score)]
+    if not numbers:
+        return None
+    first = numbers[0]
+    value = first.sign * sum(score.value for score in numbers) / size
+    noise = sum(score.noise_std**2 for score in numbers) / size**2
+    sampling = math.sqrt(sum(score.sampling_std**2 for score in numbers)) / size
     return Score(first.name, value, 1.0, (noise, 0.0, 0.0), sampling, first.limits, first.sign)

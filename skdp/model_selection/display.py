@@ -1,16 +1,22 @@
 """Score against epsilon, as a picture."""
 
+from __future__ import annotations
+
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from sklearn.base import clone
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import check_scoring
 
-from skdp._numbers import AnyArray, Array, require
+from skdp._numbers import AnyArray, Array, MatrixLike, require
 from skdp.accounting import PrivacyStatement
 from skdp.model_selection.total import total_privacy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class PrivacyUtilityDisplay:
@@ -50,8 +56,8 @@ class PrivacyUtilityDisplay:
 
     def __init__(
         self,
-        epsilons: Any,
-        scores: Any,
+        epsilons: ArrayLike,
+        scores: ArrayLike,
         score_name: str = "score",
         references: dict[str, float] | None = None,
         total: PrivacyStatement | None = None,
@@ -63,19 +69,19 @@ class PrivacyUtilityDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        X_test: Any,
-        y_test: Any,
+        estimator: BaseEstimator,
+        X: MatrixLike,
+        y: ArrayLike,
+        X_test: MatrixLike,
+        y_test: ArrayLike,
         *,
         epsilons: Sequence[float] = (0.1, 0.3, 1.0, 3.0, 10.0),
         n_repeats: int = 3,
         scoring: str | Callable[..., float] | None = None,
-        references: dict[str, Any] | None = None,
+        references: dict[str, BaseEstimator] | None = None,
         parameter: str = "epsilon",
         plot: bool = True,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Fit clones of an estimator at several budgets, score them, and draw the scores.
 
@@ -125,7 +131,7 @@ class PrivacyUtilityDisplay:
         display = cls(epsilons, scores, name, compared, total)
         return display.plot(ax=ax) if plot else display
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the mean score at each epsilon, and the range of the repeats.
 
         Parameters

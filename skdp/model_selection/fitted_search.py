@@ -6,7 +6,6 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import joblib
 import numpy as np
@@ -55,7 +54,7 @@ class PrivateFit:
 
     model: DPLinearModel
     path: str
-    before: tuple[tuple[str, Any], ...]
+    before: tuple[tuple[str, BaseEstimator], ...]
 
     @classmethod
     def of(cls, estimator: BaseEstimator) -> PrivateFit:
@@ -97,7 +96,7 @@ class PrivateFit:
         return {step.delta for step in (self.model, *before)}
 
     @property
-    def _private_before(self) -> list[Any]:
+    def _private_before(self) -> list[BaseEstimator]:
         return [step for _, step in self.before if _is_private(step)]
 
     def plan(self, n_records: int, n_features: int, shape: Shape) -> tuple[PrivacyStatement, ...]:
@@ -114,7 +113,7 @@ class PrivateFit:
         )
 
 
-def _is_private(step: Any) -> bool:
+def _is_private(step: BaseEstimator) -> bool:
     """Whether a step before the estimator states without rows what its fit costs."""
     return isinstance(step, OneToOneFeatureMixin) and callable(getattr(step, "plan", None))
 
@@ -193,7 +192,7 @@ def _unit(statement: PrivacyStatement, passed: str) -> str:
     return statement.unit
 
 
-def _first_round(search: BaseEstimator) -> list[dict[str, Any]]:
+def _first_round(search: BaseEstimator) -> list[dict[str, object]]:
     """Parameters of the candidates of the first round."""
     params = list(search.cv_results_["params"])
     return params[: list(search.cv_results_.get("iter", [0] * len(params))).count(0)]
@@ -213,10 +212,10 @@ def _known(name: str, given: int | None, refitted: int | None) -> int:
     return known
 
 
-def _varies_before(candidates: list[dict[str, Any]], path: str) -> bool:
+def _varies_before(candidates: list[dict[str, object]], path: str) -> bool:
     """Whether candidates differ in what comes before the estimator."""
     own = path.removesuffix("__")
-    seen: dict[str, Any] = {}
+    seen: dict[str, object] = {}
     for params in candidates:
         for name, value in params.items():
             if name.startswith(path) or name == own:
@@ -329,7 +328,7 @@ def require_as_fitted(search: BaseEstimator) -> tuple[str, ...]:
     return ()
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(one: object, other: object) -> bool:
     """Whether two values of a parameter are the same; of estimators only the classes count."""
     if isinstance(one, BaseEstimator):
         return type(one) is type(other)  # their parameters are compared by name

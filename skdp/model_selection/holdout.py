@@ -1,14 +1,17 @@
 """Random splits that are part of the accounting: fits on disjoint parts cost their maximum."""
 
 import math
+from collections.abc import Iterable
 from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import Indices, is_integer, is_real, shown
+from skdp._numbers import Indices, MatrixLike, Seed, is_integer, is_real, shown
 from skdp.fitting import parts
 from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.metrics import Scores, evaluate
@@ -16,7 +19,7 @@ from skdp.model_selection import candidates
 from skdp.oracle import NoiseSource, noise_source
 
 
-def scored_records(test_size: Any, n_records: int, unit: str = "row") -> int:
+def scored_records(test_size: float, n_records: int, unit: str = "row") -> int:
     """Return the number of records of the second part, rounded up as in scikit-learn."""
     count = test_size
     if is_real(test_size) and not is_integer(test_size) and 0 < test_size < 1:
@@ -52,7 +55,10 @@ def random_split(
 
 
 def dp_train_test_split(
-    *arrays: Any, test_size: float | int = 0.25, random_state: Any = None, groups: Any = None
+    *arrays: ArrayLike,
+    test_size: float | int = 0.25,
+    random_state: Seed = None,
+    groups: ArrayLike | None = None,
 ) -> list[Any]:
     """Split rows at random into two parts whose uses cost the maximum, not the sum.
 
@@ -104,7 +110,11 @@ def dp_train_test_split(
 
 
 def _split(
-    who: str, arrays: tuple[Any, ...], test_size: Any, random_state: Any, groups: Any
+    who: str,
+    arrays: tuple[Any, ...],
+    test_size: float,
+    random_state: Seed,
+    groups: ArrayLike | None,
 ) -> tuple[list[Any], list[Any], list[parts.Part], list[int]]:
     """Split arrays; ``groups``, if any, are the last of them.
 
@@ -182,12 +192,12 @@ class DPHoldout:
 
     def __init__(
         self,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: ArrayLike,
         *,
         test_size: float | int = 0.25,
-        random_state: Any = None,
-        groups: Any = None,
+        random_state: Seed = None,
+        groups: ArrayLike | None = None,
     ) -> None:
         arrays = (X, y) if groups is None else (X, y, groups)
         split = _split("DPHoldout", arrays, test_size, random_state, groups)
@@ -202,7 +212,7 @@ class DPHoldout:
         """Refuse to be pickled or copied: it holds rows, and copies of a part are no part."""
         raise TypeError("DPHoldout holds rows and cannot be pickled or copied; pickle models.")
 
-    def fit(self, model: Any) -> Any:
+    def fit(self, model: BaseEstimator) -> BaseEstimator:
         """Fit a model on the first part, and return it.
 
         Parameters
@@ -215,7 +225,9 @@ class DPHoldout:
                 "DPHoldout", model, self.X_train, self.y_train, self.groups_train
             )
 
-    def evaluate(self, model: Any, metrics: Any = None, **options: Any) -> Scores:
+    def evaluate(
+        self, model: BaseEstimator, metrics: str | Iterable[str] | None = None, **options: Any
+    ) -> Scores:
         """Score a fitted model on the second part; see `skdp.metrics.evaluate`.
 
         Parameters

@@ -2,17 +2,17 @@
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
 
 import joblib
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
+from skdp._numbers import AnyArray, MatrixLike
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.refusals import (
     NO_LABELS,
@@ -25,7 +25,7 @@ from skdp.metrics.dataset import Dataset
 from skdp.model_selection.candidates import last_step, private_fits
 
 
-def check_rows(who: str, ready: list[Any], rows: Dataset) -> None:
+def check_rows(who: str, ready: list[BaseEstimator], rows: Dataset) -> None:
     """Raise ValueError for rows that a candidate refuses, before the charge.
 
     The steps of a pipeline are carried out, as they learn nothing, up to the first that is private:
@@ -36,7 +36,7 @@ def check_rows(who: str, ready: list[Any], rows: Dataset) -> None:
         _check_rows(who, ready, rows.X, rows.y)
 
 
-def _check_rows(who: str, ready: list[Any], X: Any, y: Any) -> None:
+def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray) -> None:
     checked = set()
     for candidate in ready:
         private_fits(who, candidate, is_sparse=issparse(X))
@@ -65,7 +65,7 @@ def _check_rows(who: str, ready: list[Any], X: Any, y: Any) -> None:
             )
 
 
-def _steps(estimator: Any) -> Iterator[tuple[str, Any]]:
+def _steps(estimator: BaseEstimator) -> Iterator[tuple[str, BaseEstimator]]:
     """Yield the names and steps of a candidate, up to the first private one."""
     if not isinstance(estimator, Pipeline):
         yield type(estimator).__name__, estimator
@@ -79,7 +79,7 @@ def _steps(estimator: Any) -> Iterator[tuple[str, Any]]:
             return
 
 
-def _fingerprint(steps: list[Any]) -> Any:
+def _fingerprint(steps: list[BaseEstimator]) -> object:
     """Return a key that equal steps share; steps that cannot be pickled have one of their own.
 
     Which rows a model refuses depends on its type alone; which a preprocessor does, on its
@@ -92,7 +92,9 @@ def _fingerprint(steps: list[Any]) -> Any:
         return object()
 
 
-def _try_steps(who: str, steps: list[tuple[str, Any]], X: Any, y: Any) -> None:
+def _try_steps(
+    who: str, steps: list[tuple[str, BaseEstimator]], X: MatrixLike, y: AnyArray
+) -> None:
     n_rows = _num_samples(X)
     X = rows_of(X, np.arange(n_rows))  # a step may write into its input
     for name, step in steps:

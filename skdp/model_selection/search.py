@@ -2,19 +2,21 @@
 
 import math
 import warnings
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, clone, is_classifier
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import ParameterGrid, ParameterSampler
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import accounting
-from skdp._numbers import Array, is_integer, shown
+from skdp._numbers import AnyArray, Array, MatrixLike, Seed, is_integer, shown
 from skdp.fitting import parameters, parts
+from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer
@@ -29,13 +31,16 @@ SCORING = {
     for kind, metrics in METRICS.items()
 }
 
+Space: TypeAlias = Mapping[str, object]  # values, or distributions, of parameters by name
+Method = TypeVar("Method", bound=Callable[..., object])
 
-def _best_has(name: str) -> Callable[[Callable[..., Any]], Any]:
-    def check(search: Any) -> bool:
+
+def _best_has(name: str) -> Callable[[Method], Method]:
+    def check(search: BaseEstimator) -> bool:
         return hasattr(getattr(search, "best_estimator_", search.estimator), name)
 
-    found: Callable[[Callable[..., Any]], Any] = available_if(check)
-    return found
+    decorate: Callable[[Method], Method] = available_if(check)
+    return decorate
 
 
 class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
@@ -135,20 +140,20 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     def __init__(
         self,
-        estimator: Any,
-        param_grid: Any = None,
+        estimator: BaseEstimator,
+        param_grid: Space | Sequence[Space] | None = None,
         *,
-        param_distributions: Any = None,
+        param_distributions: Space | Sequence[Space] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         n_candidates: int = 10,
         scoring: str | None = None,
         holdout: float | int = 0.2,
         adjacency: str = "zero_out",
-        budget: Any = None,
-        target_range: Any = None,
+        budget: PrivacyBudget | None = None,
+        target_range: tuple[float, float] | None = None,
         noise_source: str = "system",
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -166,7 +171,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     # ------------------------------------------------------------------ fit
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:
         """Search, spending the budget.
 
         Parameters
@@ -234,7 +239,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def _best_of_runs(
         self,
         sides: Callable[[], list[dict[str, Any]]],
-        ready: list[Any],
+        ready: list[BaseEstimator],
         run_budget: candidates.RunBudget,
         metric: str,
         drawn_from: NoiseSource,
@@ -252,7 +257,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     def _run(
         self,
-        ready: list[Any],
+        ready: list[BaseEstimator],
         number: int,
         sides: list[dict[str, Any]],
         run_budget: candidates.RunBudget,
@@ -300,7 +305,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             )
         return metric
 
-    def _pool(self) -> list[dict[str, Any]]:
+    def _pool(self) -> list[dict[str, object]]:
         """Return the candidates, none of which depends on rows."""
         given = [self.param_grid is not None, self.param_distributions is not None]
         if sum(given) != 1:
@@ -348,35 +353,35 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     # ------------------------------------------------------------------ what the best one does
 
     @property
-    def classes_(self) -> Any:
+    def classes_(self) -> AnyArray:
         """Labels of the best classifier."""
-        return self._best().classes_
+        return np.asarray(self._best().classes_)
 
-    def _best(self) -> Any:
+    def _best(self) -> BaseEstimator:
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
     @_best_has("predict")
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: MatrixLike) -> Array:
         """Predict by the best estimator."""
         return np.asarray(self._best().predict(X))
 
     @_best_has("predict_proba")
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: MatrixLike) -> Array:
         """Predict probabilities by the best estimator."""
         return np.asarray(self._best().predict_proba(X))
 
     @_best_has("decision_function")
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: MatrixLike) -> Array:
         """Decision values of the best estimator."""
         return np.asarray(self._best().decision_function(X))
 
     @_best_has("score")
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: MatrixLike, y: ArrayLike) -> float:
         """Exact score of the best estimator, without privacy: for public rows only."""
         return float(self._best().score(X, y))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type

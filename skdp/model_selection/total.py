@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -71,7 +70,7 @@ SEEDED = (
 
 
 def total_privacy(
-    *models: Any, delta: float | None = None, accountant: str = "auto"
+    *models: BaseEstimator | PrivacyStatement, delta: float | None = None, accountant: str = "auto"
 ) -> PrivacyStatement:
     """Return what several fits on the same rows cost together.
 
@@ -151,7 +150,7 @@ def total_privacy(
     return replace(total, assumptions=(*assumptions, *total.assumptions))
 
 
-def reads_rows(step: Any) -> bool:
+def reads_rows(step: BaseEstimator) -> bool:
     """Whether fitting this non-private step of a pipeline takes something from the rows."""
     if not hasattr(step, "fit") or isinstance(step, type):
         return False
@@ -166,7 +165,7 @@ def reads_rows(step: Any) -> bool:
     return counts or isinstance(step.categories, str)
 
 
-def any_part_reads_rows(step: Any, is_sparse: bool = False) -> bool:
+def any_part_reads_rows(step: BaseEstimator, is_sparse: bool = False) -> bool:
     """Whether fitting a step or a part of it reads rows; choosing columns by name does not.
 
     Parameters
@@ -216,11 +215,11 @@ def why_columns_read_rows(columns: ColumnTransformer, is_sparse: bool = False) -
     return "its output is dense or sparse by the number of zeros; set sparse_threshold=0"
 
 
-def _transformers_of(columns: ColumnTransformer) -> list[Any]:
+def _transformers_of(columns: ColumnTransformer) -> list[BaseEstimator]:
     return [*(part for _, part, _ in columns.transformers), columns.remainder]
 
 
-def may_be_sparse(step: Any, is_sparse: bool) -> bool:
+def may_be_sparse(step: BaseEstimator, is_sparse: bool) -> bool:
     """Whether the output of a step may be sparse; that of an unknown one may."""
     if step is None or step == "passthrough" or isinstance(step, PrivateEstimator):
         return is_sparse
@@ -244,12 +243,12 @@ def may_be_sparse(step: Any, is_sparse: bool) -> bool:
     return type(step) is not OrdinalEncoder and (is_sparse or not reads_rows(step))
 
 
-def _has_one_entry_per_cell(step: Any) -> bool:
+def _has_one_entry_per_cell(step: BaseEstimator) -> bool:
     """Whether every cell becomes one entry: where unknown labels are refused, none is dropped."""
     return type(step) is OneHotEncoder and step.drop is None and step.handle_unknown == "error"
 
 
-def _has_zeros(step: Any) -> bool:
+def _has_zeros(step: BaseEstimator) -> bool:
     """Whether a step leaves zeros unstored in every row: one-hot columns of several categories."""
     if type(step) is not OneHotEncoder or isinstance(step.categories, str):
         return False
@@ -262,21 +261,22 @@ class _Collector:
     def __init__(self) -> None:
         self.statements: list[PrivacyStatement] = []
         self.uncovered: list[str] = []
-        self._seen: dict[int, Any] = {}
+        self._seen: dict[int, object] = {}
 
-    def visit(self, thing: Any) -> None:
+    def visit(self, thing: object) -> None:
         """Count the private models in an object, each of them once."""
         if id(thing) in self._seen:
             return
         self._seen[id(thing)] = thing
+        privacy = getattr(thing, "privacy_", None)
         if isinstance(thing, ColumnTransformer) and hasattr(thing, "transformers_"):
             why = why_columns_read_rows(thing)
             if why is not None:
                 self.uncovered.append(f"ColumnTransformer ({why})")
         if isinstance(thing, PrivacyStatement):
             self.statements.append(thing)
-        elif isinstance(getattr(thing, "privacy_", None), PrivacyStatement):
-            self.visit(thing.privacy_)  # once, where several steps share what was charged once
+        elif isinstance(privacy, PrivacyStatement):
+            self.visit(privacy)  # once, where several steps share what was charged once
         elif isinstance(thing, PrivateEstimator):
             return  # not fitted
         elif _is_estimator(thing) and _holds_private(thing):
@@ -293,7 +293,7 @@ class _Collector:
             for part in _parts(thing):
                 self.visit(part)
 
-    def _visit_meta(self, meta: Any) -> None:
+    def _visit_meta(self, meta: BaseEstimator) -> None:
         name = type(meta).__name__
         why = _why_not_private(meta)
         if why is not None:
@@ -313,7 +313,7 @@ class _Collector:
             self.visit(part)
 
 
-def _why_not_private(meta: Any) -> str | None:
+def _why_not_private(meta: BaseEstimator) -> str | None:
     """Say what an estimator does with rows that the prices of its fits do not cover."""
     name = type(meta).__name__
     if not _keeps_all_fits(meta):
@@ -325,13 +325,13 @@ def _why_not_private(meta: Any) -> str | None:
     return None
 
 
-def _keeps_all_fits(meta: Any) -> bool:
+def _keeps_all_fits(meta: BaseEstimator) -> bool:
     """Whether it is an estimator of scikit-learn that keeps every model which it fitted."""
     is_sklearn = type(meta).__module__.partition(".")[0] == "sklearn"
     return is_sklearn and type(meta).__name__ in KEEP_ALL_FITS
 
 
-def _why_uncounted(meta: Any) -> str | None:
+def _why_uncounted(meta: BaseEstimator) -> str | None:
     """Say why the cost of the private models in an estimator does not follow from what it holds."""
     name = type(meta).__name__
     if not _keeps_all_fits(meta):
@@ -343,28 +343,28 @@ def _why_uncounted(meta: Any) -> str | None:
     return None
 
 
-def _adjacencies(meta: Any) -> set[str]:
+def _adjacencies(meta: BaseEstimator) -> set[str]:
     """Return the adjacencies of the private estimators in one of scikit-learn's."""
     given = meta.get_params().items()
     return {str(value) for name, value in given if name.rpartition("__")[2] == "adjacency"}
 
 
-def _takes_weights(bagging: Any) -> bool:
+def _takes_weights(bagging: BaseEstimator) -> bool:
     """Whether members get weights instead of repeated rows; weights act before clipping."""
     return all(isinstance(member, PrivateEstimator) for member in bagging.estimators_)
 
 
-def _is_estimator(thing: Any) -> bool:
+def _is_estimator(thing: object) -> bool:
     return hasattr(thing, "fit") and hasattr(thing, "__dict__") and not isinstance(thing, type)
 
 
-def _holds_private(thing: Any) -> bool:
+def _holds_private(thing: object) -> bool:
     """Whether an object is, or holds at any depth, an estimator of skdp, fitted or not."""
     return any(isinstance(part, PrivateEstimator) for part in _everything_in(thing))
 
 
-def _everything_in(thing: Any) -> Iterator[Any]:
-    seen: dict[int, Any] = {}
+def _everything_in(thing: object) -> Iterator[object]:
+    seen: dict[int, object] = {}
     waiting = [thing]
     while waiting:
         part = waiting.pop()
@@ -375,7 +375,7 @@ def _everything_in(thing: Any) -> Iterator[Any]:
         waiting += _parts(part)
 
 
-def _parts(thing: Any) -> Iterable[Any]:
+def _parts(thing: object) -> Iterable[object]:
     """Objects that an estimator, a container or another object of scikit-learn is made of."""
     if isinstance(thing, Mapping):
         return list(thing.values())

@@ -1,16 +1,19 @@
 """From a raw data frame to numbers: categories, missing values and dates, on one ledger."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin, clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._numbers import AnyArray, Array, is_real, listed, require
+from skdp._numbers import AnyArray, Array, MatrixLike, Seed, is_real, listed, require
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting import parts, tables
 from skdp.fitting.assumptions import noise_assumptions
+from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.parameters import check_counts
 from skdp.fitting.preparation import Prepared
@@ -101,19 +104,19 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     def __init__(
         self,
-        categories: Mapping[Any, Sequence[Any]] | None = None,
+        categories: Mapping[Hashable, Sequence[object]] | None = None,
         *,
         impute: str = "constant",
-        fill_value: float | Mapping[Any, float] = 0.0,
-        missing: Any = "all",
+        fill_value: float | Mapping[Hashable, float] = 0.0,
+        missing: str | Sequence[Hashable] = "all",
         origin: str = "2000-01-01",
         epsilon: float = 1.0,
         delta: float = 1e-6,
         adjacency: str = "zero_out",
         accountant: str = "auto",
-        budget: Any = None,
+        budget: PrivacyBudget | None = None,
         noise_source: str = "system",
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.categories = categories
         self.impute = impute
@@ -128,7 +131,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self.noise_source = noise_source
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike | None = None) -> Self:
         """Settle how each column is read; with ``impute="median"``, spend the budget on medians.
 
         Parameters
@@ -185,7 +188,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self.kinds_, self.fill_values_ = kinds, fill
         return self
 
-    def _check_rows(self, X: Any) -> None:
+    def _check_rows(self, X: MatrixLike) -> None:
         """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""
         copy = clone(self)
         X, columns = copy._table(X, reset=True)
@@ -211,7 +214,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         texts = (*self._table_assumptions(n_samples, n_numbers), *prepared.stages[0].assumptions())
         return prepared.plan.statement(prepared.public, texts, self.noise_source)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: MatrixLike) -> Array:
         """Return the columns of numbers; see :meth:`get_feature_names_out`.
 
         Parameters
@@ -241,7 +244,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 blocks.append(missing.astype(float))
         return np.column_stack(blocks)
 
-    def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
+    def get_feature_names_out(self, input_features: object = None) -> AnyArray:
         """Return the names of the columns of the output.
 
         Parameters
@@ -268,13 +271,13 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     # ------------------------------------------------------------------ columns
 
-    def _table(self, X: Any, reset: bool) -> tuple[Any, list[Any]]:
+    def _table(self, X: MatrixLike, reset: bool) -> tuple[Any, list[Hashable]]:
         """Return the table, and the names of its columns or their numbers."""
         X = tables.as_table(type(self).__name__, X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X, list(getattr(self, "feature_names_in_", range(X.shape[1])))
 
-    def _kinds(self, X: Any, columns: list[Any]) -> dict[Any, str]:
+    def _kinds(self, X: Any, columns: list[Hashable]) -> dict[Hashable, str]:
         """Decide how each column is read, from its type and what was declared."""
         who, categories = type(self).__name__, dict(self.categories or {})
         marked = [] if isinstance(self.missing, str) else self.missing
@@ -308,7 +311,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                     )
         return kinds
 
-    def _numbers(self, X: Any, columns: list[Any], kinds: Mapping[Any, str]) -> Array:
+    def _numbers(self, X: Any, columns: list[Hashable], kinds: Mapping[Hashable, str]) -> Array:
         """Return the columns of numbers and dates as numbers, nan where one is missing."""
         who, columns_read, texts = type(self).__name__, [], []
         for place, name in enumerate(columns):
@@ -332,7 +335,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             raise ValueError(f"{who}: X holds infinity (inf). Nothing was released.")
         return table
 
-    def _marks(self, name: Any) -> bool:
+    def _marks(self, name: Hashable) -> bool:
         return isinstance(self.missing, str) or name in self.missing  # "all", or a list
 
     # ------------------------------------------------------------------ what a fit consists of
@@ -392,7 +395,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         noisy = self.impute == "median"
         return (*texts, *(noise_assumptions(self.noise_source, self.epsilon) if noisy else ()))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         tags.input_tags.allow_nan = True
