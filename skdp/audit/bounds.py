@@ -1,4 +1,4 @@
-"""Lower bounds on epsilon and mu from the guesses of an attack, and trade-off curves."""
+"""Bound epsilon and mu from below by the guesses of an attack; compute trade-off curves."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Report on an audit with canaries, and a picture of its trade-off curve."""
+"""Report an audit with canaries, and draw its trade-off curve."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Claim:
-    """What an estimator promises.
+    """Guarantee that an estimator states.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class CanaryReport:
-    """What canaries prove about a fit.
+    """Lower bounds that canaries prove for a fit.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class CanaryReport:
     n_fits : int
         Fits that were counted.
     scores_with, scores_without : array
-        What the fits with and without the record were told apart by; for a picture.
+        Scores that separate the fits with and without the record; for a picture.
     """
 
     estimator: str
@@ -158,7 +158,7 @@ class TradeOffDisplay:
         if claim.mu is not None:
             curve = bounds.gaussian_trade_off(grid, claim.mu)
             ax.plot(grid, curve, "k--", label=f"claim: mu {claim.mu:.3g}")
-        ax.plot(*self.curve(), label=f"found: mu at least {self.report.mu_lower:.3g}")
+        ax.plot(*self.curve(), label=f"measured: mu at least {self.report.mu_lower:.3g}")
         ax.set_xlabel("false positives")
         ax.set_ylabel("false negatives")
         ax.set_title(self.report.estimator)

@@ -24,7 +24,7 @@ class Finding:
     Attributes
     ----------
     pair : str
-        The hostile record on which it was found.
+        The hostile record on which it showed.
     text : str
         What it is.
     """
@@ -38,7 +38,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class ReplayedRelease:
-    """What replays saw of the releases at one place in the sequence.
+    """Movement of the statistics of the releases at one place in the sequence.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class ReplayComparison:
         elif not texts:
             self._refused.append(name)
         self.findings += [Finding(name, text) for text in texts]
-        # A seed that was asked for gives every fit the same noise, so one fit says it all.
+        # With a seed every fit has the same noise, so one fit suffices.
         if len(self._names) == 1 or _is_secure(first):
             self._randomness.add(first)
 

@@ -1,4 +1,4 @@
-"""Tests of what was drawn in all fits of a replay: size of noise, independence, membership."""
+"""Test the draws of all fits of a replay: size of noise, independence, membership."""
 
 import math
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from skdp._numbers import Array, Indices
 from skdp.accounting import FixedSizeSampled, PoissonSampled, walk
 from skdp.audit.recording import Answer, Recording
 
-# Standard errors beyond which noise that was drawn is not what it was said to be. A false alarm has
-# probability 1e-9, or less for Laplace noise, whose fourth moment is allowed for.
+# Standard errors beyond which noise that was drawn is not the noise that was charged. A false alarm
+# has probability 1e-9, or less for Laplace noise, whose fourth moment is allowed for.
 SURE = 6.0
 # Probability of a false alarm of all tests of independence in a replay together, and likewise of
 # all tests of membership: each test gets an equal part of it (Bonferroni).

@@ -35,7 +35,7 @@ class Answer:
     event : Event
         The mechanism.
     bound : float
-        What one record adds to the statistic at most, as the mechanism was told.
+        What one record adds to the statistic at most, as it was passed to the mechanism.
     std : float
         Standard deviation of the noise in each coordinate.
     """

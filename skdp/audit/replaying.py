@@ -1,4 +1,4 @@
-"""Replay: whatever a fit shows beyond its charged answers came from the rows on the side."""
+"""Replay fits on neighbours with forced answers; whatever else differs is a leak."""
 
 import math
 from collections.abc import Iterable
@@ -136,7 +136,7 @@ def relation_of(estimator: BaseEstimator) -> Adjacency:
     }
     if len(adjacencies) != 1:
         raise ValueError(
-            f"{type(estimator).__name__}: one adjacency is audited at a time; found "
+            f"{type(estimator).__name__}: one adjacency is audited at a time; got "
             f"{shown(sorted(map(str, adjacencies)))}. Give adjacency='zero_out' or 'replace_one'."
         )
     return Adjacency.parse(adjacencies.pop(), labels=True)

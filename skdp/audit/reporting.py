@@ -1,4 +1,4 @@
-"""Replay, canaries and the statement in one report."""
+"""Report a replay, canaries and the statement together."""
 
 import html
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Private scores of fitted models on private rows."""
+"""Score fitted models on private rows."""
 
 from skdp.metrics.displays import ScoreCurveDisplay, ScoreMatrixDisplay
 from skdp.metrics.evaluation import evaluate

@@ -1,4 +1,4 @@
-"""X, y and groups as a user gives them, to be scored or split."""
+"""Read X, y and groups that are to be scored or split."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -65,7 +65,7 @@ class Dataset:
         move those after it, so that one of them might end on the other side of a threshold. So
         rows are taken in calls whose sizes, and the place of a group in them, are public: the
         first rows of all groups, then the second ones, the last row of a group standing in for
-        those that it lacks. Rows beyond `ROUNDS` in a group have a call of their own.
+        those that are missing. Rows beyond `ROUNDS` in a group have a call of their own.
         """
         if self.groups is None:
             return np.asarray(predict(self.X))
@@ -78,18 +78,18 @@ class Dataset:
         ]
         for group in np.flatnonzero(sizes > ROUNDS):
             calls.append(groups.order[starts[group] + ROUNDS : groups.edges[group + 1]])
-        found: AnyArray | None = None
+        predicted: AnyArray | None = None
         for rows in calls:
             answer = np.asarray(predict(rows_of(X, rows)))
             if answer.shape[:1] != (len(rows),):
                 return answer  # which the caller refuses
-            if found is None:
-                found = np.empty((self.n_rows, *answer.shape[1:]), dtype=answer.dtype)
+            if predicted is None:
+                predicted = np.empty((self.n_rows, *answer.shape[1:]), dtype=answer.dtype)
             # Labels of other lengths, or numbers of another kind, need a wider type.
-            found = found.astype(np.result_type(found, answer), copy=False)
-            found[rows] = answer
-        assert found is not None
-        return found
+            predicted = predicted.astype(np.result_type(predicted, answer), copy=False)
+            predicted[rows] = answer
+        assert predicted is not None
+        return predicted
 
 
 def read_dataset(

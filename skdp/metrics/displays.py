@@ -1,4 +1,4 @@
-"""Pictures of private scores, in the form of scikit-learn's displays; they need matplotlib."""
+"""Draw private scores, in the form of scikit-learn's displays; this needs matplotlib."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ScoreCurveDisplay:
         """
         curve = scores[name]
         if not isinstance(curve, ScoreCurve):
-            raise ValueError(f"{name!r} is no curve; ask evaluate for one of {list(AXES)}.")
+            raise ValueError(f"{name!r} is no curve; request one of {list(AXES)}.")
         return cls(curve).plot(ax)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Self:

@@ -221,7 +221,7 @@ def calibration_curve(name: str, table: NoisyTable) -> ScoreCurve:
     """Return shares of positives among rows of like predicted probability, in ten bins or fewer."""
     n_bins = table.counts.shape[1]
     cuts = np.unique(np.linspace(0, n_bins, min(n_bins, MOST_CALIBRATION_BINS) + 1).astype(int))
-    ends = np.concatenate([[-math.inf], table.edges, [math.inf]])
+    bounds = np.concatenate([[-math.inf], table.edges, [math.inf]])
     step = 2 * LARGEST_LOG_ODDS / (FINE_CELLS - 2)
     middles = np.concatenate([FINE_EDGES, [LARGEST_LOG_ODDS + step]]) - step / 2
     assert table.fine is not None
@@ -231,8 +231,8 @@ def calibration_curve(name: str, table: NoisyTable) -> ScoreCurve:
         above, below = np.zeros_like(table.counts), np.zeros_like(table.counts)
         above[1, first:last] = 1.0
         below[:, first:last] = 1.0
-        inside = (middles > ends[first]) & (middles < ends[last])
+        inside = (middles > bounds[first]) & (middles < bounds[last])
         mean = float(np.average(expit(middles[inside]), weights=weights[inside]))
         x.append(Score(name, mean, 1.0, (0.0, 0.0, 0.0), 0.0, UNIT))
         y.append(_ratio(name, table, above, below))
-    return ScoreCurve(name, tuple(x), tuple(y), expit(ends[cuts[:-1]]))
+    return ScoreCurve(name, tuple(x), tuple(y), expit(bounds[cuts[:-1]]))

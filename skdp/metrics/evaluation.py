@@ -58,7 +58,7 @@ def evaluate(
         classes also "precision", "recall", "f1", "roc_auc", "roc_curve", "calibration_curve"
         and "neg_brier_score" (or "brier_score_loss"). For regressors "r2" (the default),
         "neg_mean_squared_error" and "neg_mean_absolute_error" (or without ``neg_``). The budget is
-        shared by all of them, so ask only for what you need.
+        shared by all of them, so request only those that you need.
     epsilon : float, default=1.0
         Privacy budget of all scores together; positive. inf adds no noise.
     delta : float, default=1e-6
@@ -70,15 +70,15 @@ def evaluate(
     adjacency : {"zero_out", "replace_one"}, default="zero_out"
         Neighbouring relation of the guarantee, as in `skdp.DPRidge`.
     accountant : str, default="auto"
-        Who prices the releases.
+        Accountant used to compute the privacy cost.
     budget : PrivacyBudget or None, default=None
         A budget that the scores share with fits.
     target_range : (low, high) or None, default=None
         Of regressors: range that targets and predictions are cut to, residuals to half its width.
         It must be chosen without looking at the targets. None takes the model's own: its
-        ``target_bound``, or the range that a private fit found, at most four sizes of the target on
-        either side: a fit that widened it for a long tail predicts beyond, and a wider range here
-        makes scores as much noisier.
+        ``target_bound``, or the range that a private fit estimated, at most four scales of the
+        target on either side: a fit that widened it for a long tail predicts beyond, and a wider
+        range here makes scores as much noisier.
     log_loss_bound : float, default=6.0
         Larger log losses count as this.
     noise_source : {"system", "seeded"}, default="system"
@@ -89,7 +89,7 @@ def evaluate(
     Returns
     -------
     Scores
-        By the names that were asked for; ``privacy_`` says what was released.
+        By the names in ``metrics``; ``privacy_`` lists the releases.
 
     Raises
     ------
@@ -100,13 +100,13 @@ def evaluate(
     -----
     Accuracy and mean losses are means with Gaussian noise. All that follows from predicted classes
     comes from one table of counts, and all that follows from the order of scores from another. The
-    latter has bins with about as many rows each, found by a first, finer table with a
+    latter has bins with about as many rows each, estimated from a first, finer table with a
     fifth of the budget; ties within a bin count one half.
 
     With ``groups``, standard errors of sampling (``sampling_std``, and intervals of the
     "population") are for another draw of as many groups. They take the rows of a group to be all
-    alike, and are too large where those differ. The model is asked in calls that hold a row of
-    each group, so that what it says of one group does not depend on the rows of others.
+    alike, and are too large where those differ. The model predicts in calls that hold a row of
+    each group, so that its predictions for one group do not depend on the rows of others.
 
     References
     ----------
@@ -144,7 +144,7 @@ def evaluate(
 
 
 class PrivateScorer(PrivateEstimator):
-    """What `evaluate` runs: a private fit whose result is scores. It explains the parameters.
+    """Private fit whose result is scores, run by `evaluate`, which explains the parameters.
 
     Attributes
     ----------

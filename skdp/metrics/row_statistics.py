@@ -185,7 +185,7 @@ def target_range(model: BaseEstimator, declared: object) -> tuple[float, float]:
     Raises
     ------
     ValueError
-        If none is declared and the model has found none privately.
+        If none is declared and the model has estimated none privately.
     """
     if declared is not None:
         try:
@@ -212,7 +212,7 @@ def target_range(model: BaseEstimator, declared: object) -> tuple[float, float]:
         return float(low[0]), float(high[0])
     raise ValueError(
         f"{WHO}: targets have to be cut to a range that is known without looking at them, and this "
-        f"{type(model).__name__} has found none privately, or is not fitted. Pass "
+        f"{type(model).__name__} has estimated none privately, or is not fitted. Pass "
         "target_range=(low, high), public figures of the targets' unit. Nothing was released."
     )
 

@@ -1,4 +1,4 @@
-"""Private scores: a value, and how far noise and the draw of the rows may have moved it."""
+"""Represent private scores with intervals for their noise and for the sampling of rows."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Score:
     def _ratios(
         self, above: float, both: float, below: float, square: float
     ) -> tuple[float, float]:
-        """Return ends of the ratios that the noise allows."""
+        """Return the least and the largest ratio that the noise allows."""
         first = self.denominator**2 - square * below
         if not (first > 0 and self.denominator > 0) or math.isnan(self.numerator):
             return -math.inf, math.inf
@@ -156,7 +156,7 @@ class ScoreMatrix:
         return np.asarray(np.maximum(self.counts, 0.0))
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return ends between which each exact count lies with this probability."""
+        """Return bounds between which each exact count lies with this probability."""
         reach = normal_quantile(level) * self.noise_std
         low, high = self.counts - reach, self.counts + reach
         return np.maximum(low, 0.0), np.maximum(high, 0.0)
@@ -177,7 +177,7 @@ class ScoreCurve:
         and shares of positives.
     thresholds : array
         Predicted probability (or decision value) from which on a row counts as positive, for each
-        point; or the lower ends of the bins.
+        point; or the lower edges of the bins.
     """
 
     name: str
@@ -195,9 +195,9 @@ class ScoreCurve:
         )
 
     def band(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return ends of the interval of each point's y."""
-        ends = np.array([point.interval(level) for point in self.y])
-        return ends[:, 0], ends[:, 1]
+        """Return the bounds of the interval of each point's y."""
+        bounds = np.array([point.interval(level) for point in self.y])
+        return bounds[:, 0], bounds[:, 1]
 
     def __str__(self) -> str:
         return f"{self.name} of {len(self.y)} points"

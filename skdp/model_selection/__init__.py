@@ -1,4 +1,4 @@
-"""Choose and judge: splits that are accounted for, what searches cost, score against budget."""
+"""Select and evaluate models privately; price plain searches and totals of fits."""
 
 from skdp.model_selection.analysis import Analysis
 from skdp.model_selection.cross_validation import CrossValidation, dp_cross_validate

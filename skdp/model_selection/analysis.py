@@ -1,4 +1,4 @@
-"""A whole analysis under one budget: split, search, fit, score, planned before any row is read."""
+"""Plan an analysis under one budget before any row is read: split, search, fit and score."""
 
 import html
 import math
@@ -58,7 +58,7 @@ class Analysis:
     delta : float
         In (0, 1).
     steps : sequence of {"search", "fit", "score"}, default=("fit", "score")
-        Without "fit" a search ends in the model that it found.
+        Without "fit" a search ends in the best model of the search.
     shares : dict of str to float or None, default=None
         How the steps on the first part share the budget; None for equal shares.
     n_candidates : int, default=10
@@ -138,19 +138,19 @@ class Analysis:
 
     # ------------------------------------------------------------------ the plan
 
-    def _planned(self, asked: list[tuple[str, float]]) -> tuple[Step, ...]:
+    def _planned(self, shares: list[tuple[str, float]]) -> tuple[Step, ...]:
         """Return the steps with their epsilons: as large as the price of the whole allows."""
         low, high = 0.0, 1.0
-        if self._price(asked, 1.0) <= self.budget.epsilon:
+        if self._price(shares, 1.0) <= self.budget.epsilon:
             low = 1.0
         while low < 1.0 and high - low > 1e-4:
             middle = (low + high) / 2
-            fits = self._price(asked, middle) <= self.budget.epsilon * (1 - ROOM)
+            fits = self._price(shares, middle) <= self.budget.epsilon * (1 - ROOM)
             low, high = (middle, high) if fits else (low, middle)
-        alone = 1.0 if "search" not in dict(asked) else 1 - ROOM
+        alone = 1.0 if "search" not in dict(shares) else 1 - ROOM
         steps = tuple(
             Step(name, self._epsilon(share, low if PARTS[name] == 0 else alone), share)
-            for name, share in asked
+            for name, share in shares
         )
         for step in steps:
             self._run_budget(step).epsilon()  # refuses what no fit can be given
@@ -163,10 +163,10 @@ class Analysis:
     def _epsilon(self, share: float, factor: float) -> float:
         return accounting.gaussian_epsilon(self._mu(share, factor), self.budget.delta)
 
-    def _price(self, asked: list[tuple[str, float]], factor: float) -> float:
+    def _price(self, shares: list[tuple[str, float]], factor: float) -> float:
         """Epsilon of the steps on the first part, which fit and search share."""
         events: list[tuple[accounting.Event, int]] = []
-        for name, share in asked:
+        for name, share in shares:
             if name == "fit":
                 answer = accounting.Gaussian(1 / self._mu(share, factor), spread=1.0)
                 events.append((answer, 1))
@@ -190,16 +190,16 @@ class Analysis:
 
     def _next(self, name: str) -> Step:
         """Return a step that is still to come, or refuse it."""
-        found = next((step for step in self.steps if step.name == name), None)
-        if found is None or found.spent is not None:
-            why = "is not in the plan" if found is None else "has been made already"
+        step = next((one for one in self.steps if one.name == name), None)
+        if step is None or step.spent is not None:
+            why = "is not in the plan" if step is None else "has been made already"
             raise PrivacyBudgetError(
                 f"Analysis: a {name} {why}; plan another analysis, with a budget of its own. "
                 "Nothing was released and nothing was charged."
             )
         if self._rows is None:
             raise ValueError("Analysis: call split(X, y) first.")
-        return found
+        return step
 
     def _done(self, step: Step, privacy: accounting.PrivacyStatement) -> None:
         made = replace(step, spent=privacy.epsilon)
@@ -258,16 +258,16 @@ class Analysis:
             A fitted clone.
         """
         step = self._next("search")
-        found: DPSearchCV = clone(search).set_params(
+        fitted: DPSearchCV = clone(search).set_params(
             epsilon=step.epsilon,
             delta=self.budget.delta,
             adjacency=self.budget.adjacency,
             n_candidates=self.n_candidates,
             budget=self.budget,
         )
-        self._fitted(found)
-        self._done(step, found.privacy_)
-        return found
+        self._fitted(fitted)
+        self._done(step, fitted.privacy_)
+        return fitted
 
     def fit(self, model: BaseEstimator) -> BaseEstimator:
         """Fit a model on the first part, at its epsilon of the plan.
@@ -283,14 +283,14 @@ class Analysis:
             A fitted clone.
         """
         step = self._next("fit")
-        found = candidates.prepared_candidate("Analysis", model, {}, self._run_budget(step), None)
-        fits = candidates.private_fits("Analysis", found)
+        fitted = candidates.prepared_candidate("Analysis", model, {}, self._run_budget(step), None)
+        fits = candidates.private_fits("Analysis", fitted)
         for fit in fits:
             fit.set_params(budget=self.budget)
-        self._fitted(found)
+        self._fitted(fitted)
         statements = [fit.privacy_ for fit in fits]
         self._done(step, accounting.compose_statements(statements, self.budget.delta))
-        return found
+        return fitted
 
     def score(
         self, model: BaseEstimator, metrics: str | Iterable[str] | None = None, **options: Any
@@ -320,7 +320,7 @@ class Analysis:
         self._done(step, scores.privacy_)
         return scores
 
-    # ------------------------------------------------------------------ who spent what
+    # ------------------------------------------------------------------ report
 
     def _lines(self) -> list[tuple[str, str, str, str]]:
         return [

@@ -43,7 +43,7 @@ TOO_SMALL = (
 
 @dataclass(frozen=True)
 class RunBudget:
-    """What every run of a search gets.
+    """Budget of every run of a search.
 
     Attributes
     ----------
@@ -65,16 +65,16 @@ class RunBudget:
         Raises
         ------
         ValueError
-            If no positive epsilon at this delta asks for so little: delta alone covers it.
+            If no positive epsilon at this delta costs as little: delta alone covers it.
         """
         if np.isinf(self.mu):
             return float("inf")
         each = self.mu / np.sqrt(n_fits)
-        whole = accounting.gaussian_epsilon(each, self.delta)
+        largest = accounting.gaussian_epsilon(each, self.delta)
         for room in ROUNDING:
-            found = whole * (1 - room)
-            if found > 0 and accounting.gaussian_mu(found, self.delta) <= each:
-                return found
+            epsilon = largest * (1 - room)
+            if epsilon > 0 and accounting.gaussian_mu(epsilon, self.delta) <= each:
+                return epsilon
         raise ValueError(TOO_SMALL.format(self.delta))
 
     def parameters(self, n_fits: int = 1) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class RunBudget:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run ends in; the coin settles ties."""
+    """Result of one run of a search; ties are broken at random, by the coin."""
 
     score: float
     coin: int
@@ -111,7 +111,7 @@ def priced_search(
     n_records: int,
     unit: str = "row",
 ) -> tuple[RunBudget, accounting.PrivacyStatement]:
-    """Return what each run of a search gets, and the statement of the whole.
+    """Return the budget of each run of a search, and the statement of the whole.
 
     A run draws a candidate, fits it on one part and scores it on the other: a record meets one of
     the two. Each of them is mu-Gaussian DP, hence so is the run; drawing the candidate at random
@@ -123,8 +123,8 @@ def priced_search(
     answer = accounting.Gaussian(1.0, spread=1.0)
     run = accounting.Composed(tuple((accounting.OnBlock(split, i, answer), 1) for i in (0, 1)))
     event = accounting.Selected(run, float(n_candidates))
-    found = accounting.calibrate(event, epsilon, delta, relation, "selection")
-    mu = math.sqrt(1 - MARGIN) / found.scale if found.scale > 0 else math.inf
+    calibrated = accounting.calibrate(event, epsilon, delta, relation, "selection")
+    mu = math.sqrt(1 - MARGIN) / calibrated.scale if calibrated.scale > 0 else math.inf
     assumptions = (
         *unit_assumptions(n_records, unit, "each model and each score"),
         "The number of columns is public, and so are the labels.",
@@ -136,15 +136,15 @@ def priced_search(
         "fails later counts as the worst.",
         *noise_assumptions(noise_source, epsilon),
     )
-    scaled = event.scaled(found.scale)
+    scaled = event.scaled(calibrated.scale)
     statement = accounting.PrivacyStatement(
-        epsilon=found.epsilon,
+        epsilon=calibrated.epsilon,
         delta=delta,
         adjacency=str(relation),
-        accountant=found.accountant,
-        releases=(accounting.ReleaseRecord("best of several fits", 1, found.scale, scaled),),
+        accountant=calibrated.accountant,
+        releases=(accounting.ReleaseRecord("best of several fits", 1, calibrated.scale, scaled),),
         assumptions=assumptions,
-        noise_source="none" if found.scale == 0 else noise_source,
+        noise_source="none" if calibrated.scale == 0 else noise_source,
         **record_counts(n_records, unit),
     )
     return RunBudget(mu, delta, str(relation), noise_source), statement
@@ -171,12 +171,12 @@ def private_fits(
             f"{who}: estimator must be an estimator of skdp, or a Pipeline that ends in one; got "
             f"{type(estimator).__name__}. Nothing was released."
         )
-    found: list[PrivateEstimator] = []
+    fits: list[PrivateEstimator] = []
     for name, step in estimator.steps:
         if isinstance(step, Pipeline) and isinstance(last_step(step), DPLinearModel):
-            found += private_fits(who, step, is_sparse)
+            fits += private_fits(who, step, is_sparse)
         elif isinstance(step, PrivateEstimator):
-            found.append(step)
+            fits.append(step)
         elif any_part_reads_rows(step, is_sparse):
             raise ValueError(
                 f"{who}: step {name!r} ({type(step).__name__}) learns from rows without privacy"
@@ -185,7 +185,7 @@ def private_fits(
                 "skdp.DPStandardScaler, or steps that learn nothing. Nothing was released."
             )
         is_sparse = may_be_sparse(step, is_sparse)
-    return found
+    return fits
 
 
 def _reason(step: BaseEstimator, is_sparse: bool) -> str:
@@ -277,13 +277,13 @@ def require_takes_groups(who: str, model: BaseEstimator) -> None:
 
 def _group_arguments(pipeline: Pipeline) -> list[str]:
     """Return the arguments by which a pipeline's fit hands groups to the private fits in it."""
-    found = []
+    names = []
     for name, step in pipeline.steps:
         if isinstance(step, Pipeline):
-            found += [f"{name}__{inner}" for inner in _group_arguments(step)]
+            names += [f"{name}__{inner}" for inner in _group_arguments(step)]
         elif isinstance(step, PrivateEstimator):
-            found.append(f"{name}__groups")
-    return found
+            names.append(f"{name}__groups")
+    return names
 
 
 def public_labels(
@@ -315,7 +315,7 @@ def check_price(
 ) -> None:
     """Raise ValueError unless every fit of a candidate is Gaussian DP with a run's parameter.
 
-    Accountants are asked without rows, before anything is charged. Where steps before a fit change
+    Prices are computed without rows, before anything is charged. Where steps before a fit change
     the number of columns, its price does not depend on that number.
 
     Parameters

@@ -236,7 +236,7 @@ def _statement(
         f"{unit.capitalize()}s were divided in {cv} folds at random. A {unit} is in {cv - 1} of "
         f"the {cv} fits and in one of the scores: these are listed.",
         "Every step before the estimator that is not private learns nothing from rows. That no fit "
-        f"and no score fails on these {unit}s is public: a failure is told.",
+        f"and no score fails on these {unit}s is public: a failure is reported.",
         *noise_assumptions(fit_budget.noise_source, epsilon),
     )
     return accounting.PrivacyStatement(

@@ -1,4 +1,4 @@
-"""Score against epsilon, as a picture."""
+"""Draw scores against epsilon."""
 
 from __future__ import annotations
 

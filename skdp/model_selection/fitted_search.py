@@ -1,4 +1,4 @@
-"""Read candidates, rounds and memberships off a search of scikit-learn, without its rows."""
+"""Read candidates, rounds and memberships off a search of scikit-learn, without rows."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Shape:
                 f"{len(params)} candidates (or one for all)."
             )
         if n_features is None or (np.ndim(n_features) == 0 and not varied):
-            # mypy: np.ndim does not tell it that this is no sequence.
+            # mypy: it cannot infer from np.ndim that this is no sequence.
             n_features = _known("n_features", n_features, columns)  # type: ignore[arg-type]
         declared = getattr(candidate.model, "classes", None) is not None
         number = n_samples if unit == "row" else n_groups
@@ -187,7 +187,7 @@ def _unit(statement: PrivacyStatement, passed: str) -> str:
         raise ValueError(
             "privacy_of: n_groups was passed, but the refitted model protects single rows: its fit "
             "got no groups. (Metadata reaches the fits of a search where routing is enabled and "
-            "the estimator asked for it: set_fit_request(groups=True).)"
+            "the estimator requests it: set_fit_request(groups=True).)"
         )
     return statement.unit
 

@@ -1,4 +1,4 @@
-"""Random splits that are part of the accounting: fits on disjoint parts cost their maximum."""
+"""Split rows at random into parts whose uses cost the maximum, not the sum."""
 
 import math
 from collections.abc import Iterable
@@ -139,7 +139,7 @@ def _split(
     sizes = [n_records - n_test, n_test]
     numbers = random_split(sizes, noise_source(random_state), labels)
     sides = parts.new_split(2, of=parts.part_of(*arrays, unit=unit))
-    found: list[list[Any]] = []
+    both: list[list[Any]] = []
     if isinstance(groups, list | tuple):  # NumPy might make other labels of them
         arrays = (*arrays[:-1], label_column(who, groups))
     for rows, side in zip(numbers, sides, strict=True):
@@ -148,8 +148,8 @@ def _split(
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)  # rows of the other part could be written into it
             parts.remember(array, side, unit)
-        found.append(taken)
-    return found[0], found[1], sides, sizes
+        both.append(taken)
+    return both[0], both[1], sides, sizes
 
 
 class DPHoldout:

@@ -1,4 +1,4 @@
-"""Whether candidates of a search can take the rows is checked before anything is charged."""
+"""Refuse rows that a candidate of a search cannot take, before anything is charged."""
 
 import warnings
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A private search: the best of a random number of fits by a private score, and nothing else."""
+"""Search privately: keep the best of a random number of fits by a private score alone."""
 
 import math
 import warnings
@@ -246,10 +246,10 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     ) -> candidates.Run:
         """Return the best of a geometric number of runs; nothing else of them is left."""
         best = None
-        with warnings.catch_warnings():  # they would tell which candidates were drawn
+        with warnings.catch_warnings():  # they would show which candidates were drawn
             warnings.simplefilter("ignore")
             for number in drawn_from.runs(len(ready), int(self.n_candidates)):
-                # Rows of its own: a step may write into them, which later runs would tell.
+                # Rows of its own: a step may write into them, which later runs would show.
                 run = self._run(ready, number, sides(), run_budget, metric, drawn_from)
                 best = run if run.beats(best) else best
         assert best is not None  # there is one run at least
@@ -278,7 +278,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         try:
             candidates.fitted(type(self).__name__, candidate, **sides[0])
             score = getattr(scorer.fit(**sides[1]).scores_[metric], "value", math.nan)
-        except Exception:  # the best run's answer alone is paid for: no failure is told
+        except Exception:  # the best run's answer alone is paid for: no failure is reported
             return candidates.Run(-math.inf, coin, None, number)
         score = -math.inf if np.isnan(score) else float(score)
         return candidates.Run(score, coin, candidate, number)

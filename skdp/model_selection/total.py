@@ -1,4 +1,4 @@
-"""What the private models inside fitted estimators cost together."""
+"""Add up the prices of the private models inside fitted estimators."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -79,7 +79,7 @@ def total_privacy(
     *models : fitted estimators or PrivacyStatement
         Private models and statements, and estimators of scikit-learn that hold private models and
         keep all that they fitted: pipelines, unions and column transformers, voting, bagging and
-        so on. Every private model found inside is counted.
+        so on. Every private model inside is counted.
     delta : float or None, default=None
         In [0, 1): the delta at which the total is stated; None for the one that all of the models
         state.
@@ -89,9 +89,9 @@ def total_privacy(
     Returns
     -------
     PrivacyStatement
-        Of all the releases in sequence; what a later fit asks may depend on what earlier ones
-        answered. ``assumptions`` name the steps that read rows without privacy: they are not part
-        of the total.
+        Of all the releases in sequence; the queries of a later fit may depend on the
+        answers to earlier ones. ``assumptions`` name the steps that read rows without privacy:
+        they are not part of the total.
 
     Raises
     ------
@@ -119,15 +119,15 @@ def total_privacy(
     statements: list[PrivacyStatement] = []
     uncovered: dict[str, None] = {}
     for model in models:
-        found = _Collector()
-        found.visit(model)
-        if not found.statements:
+        collector = _Collector()
+        collector.visit(model)
+        if not collector.statements:
             raise ValueError(
                 f"total_privacy: this {type(model).__name__} has no privacy statement; pass fitted "
                 "estimators of skdp, or pipelines and the like that hold some."
             )
-        statements += found.statements
-        uncovered |= dict.fromkeys(found.uncovered)
+        statements += collector.statements
+        uncovered |= dict.fromkeys(collector.uncovered)
     # A step that released nothing, such as a preprocessor with constants, states a delta of 0.
     costly = [statement for statement in statements if statement.releases]
     stated = {statement.delta for statement in costly or statements}
@@ -256,7 +256,7 @@ def _has_zeros(step: BaseEstimator) -> bool:
 
 
 class _Collector:
-    """What was found inside of a fitted estimator."""
+    """Collects the statements of private models inside a fitted estimator."""
 
     def __init__(self) -> None:
         self.statements: list[PrivacyStatement] = []
@@ -279,7 +279,7 @@ class _Collector:
             self.visit(privacy)  # once, where several steps share what was charged once
         elif isinstance(thing, PrivateEstimator):
             return  # not fitted
-        elif _is_estimator(thing) and _holds_private(thing):
+        elif _is_estimator(thing) and _contains_private(thing):
             self._visit_meta(thing)
         elif isinstance(thing, Pipeline | FeatureUnion | ColumnTransformer):
             for part in vars(thing).values():
@@ -358,7 +358,7 @@ def _is_estimator(thing: object) -> bool:
     return hasattr(thing, "fit") and hasattr(thing, "__dict__") and not isinstance(thing, type)
 
 
-def _holds_private(thing: object) -> bool:
+def _contains_private(thing: object) -> bool:
     """Whether an object is, or holds at any depth, an estimator of skdp, fitted or not."""
     return any(isinstance(part, PrivateEstimator) for part in _everything_in(thing))
 

@@ -1,4 +1,4 @@
-"""From a raw data frame to numbers: categories, missing values and dates, on one ledger."""
+"""Turn a raw data frame into numbers: categories, missing values and dates, on one ledger."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Self
@@ -33,18 +33,18 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     * All others are numbers. Missing numbers and dates are filled, and a column marks where.
 
     Nothing is learnt from the rows and no budget is spent, unless ``impute="median"``: then the
-    medians are found by noisy histograms, and ``fit`` is (epsilon, delta)-differentially private
-    for each row. In a `sklearn.pipeline.Pipeline` before an estimator of skdp,
+    medians are estimated from noisy histograms, and ``fit`` is (epsilon, delta)-differentially
+    private for each row. In a `sklearn.pipeline.Pipeline` before an estimator of skdp,
     `skdp.total_privacy` adds up what the steps cost.
 
     Parameters
     ----------
     categories : dict of column to list of labels, or None, default=None
-        Public labels of the columns of categories, from a code book, a form or a law. Labels that
-        were collected from the rows would tell, exactly, that a rare one is among them.
+        Public labels of the columns of categories, from a code book, a form or a statute. Labels
+        collected from the rows would reveal, exactly, that a rare one is among them.
     impute : {"constant", "median"}, default="constant"
         What missing numbers and dates become: ``fill_value``, which costs nothing, or the median of
-        the known values, found privately.
+        the known values, estimated privately.
     fill_value : float or dict of column to float, default=0.0
         Public numbers for ``impute="constant"``, and for columns of which hardly any value is
         known. Columns that a dict leaves out get 0. A number that is typical of its column serves
@@ -63,7 +63,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         Neighbouring data sets differ in one record, which is replaced by a null record or by any
         other.
     accountant : str, default="auto"
-        Who prices the plan.
+        Accountant used to compute the privacy cost.
     budget : PrivacyBudget or None, default=None
         A budget that this fit shares with others.
     noise_source : {"system", "seeded"}, default="system"

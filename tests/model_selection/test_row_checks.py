@@ -50,7 +50,7 @@ def test_steps_that_write_into_their_input_write_into_copies(frame):
     found = dp_cross_validate(pipeline, X, y, epsilon=20.0, delta=1e-6, **SEEDED)
     pd.testing.assert_frame_equal(X, before)
     assert found.scores["r2"].value > 0.8
-    assert any("a failure is told" in line for line in found.privacy_.assumptions)
+    assert any("a failure is reported" in line for line in found.privacy_.assumptions)
 
 
 def test_encoders_with_declared_categories(frame):
