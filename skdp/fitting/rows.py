@@ -139,8 +139,8 @@ class Arrays(Rows):
 
         data = None
         if self.y is not None:
-            seen, count = numeric_targets(y, targets.values), None if part else n_records
-            data = FitData(X, seen, model.adjacency == LABEL, count, self.sample_weight)
+            seen, labels_alone = numeric_targets(y, targets.values), model.adjacency == LABEL
+            data = FitData(X, seen, labels_alone, n_records, self.sample_weight, part)
         return Reading(
             n_records=n_records,
             n_features=X.shape[1],
