@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +11,15 @@ from skdp._numbers import Array, is_real, shown
 from skdp.accounting import Adjacency
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
-from skdp.fitting.estimator import PrivateEstimator
+from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.preparation import Prepared
+from skdp.fitting.rows import Reading, Rows
+from skdp.fitting.units import Targets
 from skdp.metrics import facts, questions
 from skdp.metrics.dataset import Dataset, read_dataset
 from skdp.metrics.scores import Scores
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Public, make_plan
+from skdp.oracle import Public, Solution, make_plan
 from skdp.oracle.sources.memory import Map, MemorySource
 
 
@@ -126,7 +129,7 @@ def evaluate(
     """
     scorer = PrivateScorer(
         model,
-        metrics,
+        metrics if metrics is None or isinstance(metrics, str) else list(metrics),
         epsilon=epsilon,
         delta=delta,
         adjacency=adjacency,
@@ -184,37 +187,11 @@ class PrivateScorer(PrivateEstimator):
         self, X: Any, y: Any, sample_weight: Array | None = None, *, groups: Any = None
     ) -> Self:
         """Score the model; rows whose weight is 0 are null records, all others count as one."""
-        names, unit = self._check_parameters(), parts.unit_of(groups)
-        part = parts.part_of(X, y, sample_weight, groups, unit=unit)
-        scored = read_dataset(facts.WHO, X, y, groups, sample_weight=sample_weight)
-        labels = scored.groups
-        is_grouped = labels is not None
-        with (
-            refusals.without_sizes("evaluate", is_grouped),
-            refusals.without_row_counts(is_grouped),
-        ):
-            question = self._question(names, scored)
-            array = question.facts.array
-        prepared = self._prepare(question, scored.n_records, unit)
-
-        def rows(spread: Map) -> MemorySource:
-            nothing = np.zeros((scored.n_rows, 1))
-            codes = None if labels is None else labels.codes
-            source = grouping.rows_in_memory(
-                array, nothing, sample_weight, None, 0.0, spread, codes
-            )
-            source.reserve(transformed=False)
-            return source
-
-        assumptions = self._score_assumptions(prepared.public, question)
-        solution, statement = self._carry_out(prepared, assumptions, rows, part)
-        self.privacy_ = statement
-        self.scores_ = Scores(question.scores(dict(solution.found)), statement)
-        return self
+        return self._fit(ScoredArrays(X, y, sample_weight, groups))
 
     # ------------------------------------------------------------------ before any row is asked
 
-    def check_terms(self) -> None:
+    def _check_terms(self) -> None:
         """Refuse what can be refused without a fitted model."""
         self._check_shared_parameters()
         if self.delta == 0 and not math.isinf(self.epsilon):
@@ -226,43 +203,111 @@ class PrivateScorer(PrivateEstimator):
                 f"log_loss_bound must lie between 1 and 50; got {shown(self.log_loss_bound)}."
             )
 
-    def _check_parameters(self) -> questions.Metrics:
-        """Refuse what can be refused without rows; return the metrics that are asked for."""
-        self.check_terms()
-        kind = facts.kind_of(self.model)
-        if kind == "regressor":
+    def _check_parameters(self) -> None:
+        """Refuse what can be refused without rows."""
+        self._check_terms()
+        if facts.kind_of(self.model) == "regressor":
             facts.target_range(self.model, self.target_range)
-            return questions.metrics_of(kind, self.metrics, 1)
-        return questions.metrics_of(kind, self.metrics, len(self.model.classes_))
+        self._metrics()
 
-    def _question(self, names: questions.Metrics, rows: Dataset) -> questions.Question:
+    def _metrics(self) -> questions.Metrics:
+        kind = facts.kind_of(self.model)
+        n_classes = 1 if kind == "regressor" else len(self.model.classes_)
+        return questions.metrics_of(kind, self.metrics, n_classes)
+
+    def _question(self, rows: Dataset) -> questions.Question:
         if facts.kind_of(self.model) == "regressor":
             ends = facts.target_range(self.model, self.target_range)
-            return questions.of_regressor(self.model, names, rows, ends)
+            return questions.of_regressor(self.model, self._metrics(), rows, ends)
         bound = float(self.log_loss_bound)
-        return questions.of_classifier(self.model, names, rows, bound)
+        return questions.of_classifier(self.model, self._metrics(), rows, bound)
 
-    def _prepare(self, question: questions.Question, n_records: int, unit: str) -> Prepared:
+    def _prepare_for(self, reading: Reading, *start: Any) -> Prepared:
+        assert isinstance(reading, ScoredReading)
         public = Public(
-            n_rows=n_records,
-            n_features=len(question.facts.columns),
+            n_rows=reading.n_records,
+            n_features=reading.n_features,
             n_outputs=1,
             adjacency=Adjacency.parse(self.adjacency),
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             has_intercept=False,
-            unit=unit,
+            unit="group" if reading.grouped else "row",
         )
         problem = Problem(SquaredError(), fit_intercept=False)
-        stages = (question.stage,)
+        stages = (reading.question.stage,)
         plan = make_plan(stages, public, problem, self.accountant)
         return Prepared(public, problem, stages, plan)
 
-    def _score_assumptions(self, public: Public, question: questions.Question) -> tuple[str, ...]:
+    def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
+        public = prepared.public
         return (
             *unit_assumptions(public.n_rows, public.unit, "a score"),
             "The model is public, or private by itself; it predicts every row by itself, whatever "
             "the others are, and fails on none.",
-            *question.assumptions,
+            *(text for stage in prepared.stages for text in stage.assumptions()),
             *noise_assumptions(self.noise_source, self.epsilon),
+        )
+
+    def _keep(self, solution: Solution, fit: Fit) -> None:
+        assert isinstance(fit.reading, ScoredReading)
+        self.privacy_ = fit.statement
+        self.scores_ = Scores(fit.reading.question.scores(dict(solution.found)), fit.statement)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredReading(Reading):
+    """Rows as a model's scores see them: facts about each, with the metrics that follow.
+
+    Attributes
+    ----------
+    question : Question
+        Holds rows; it ends with the fit.
+    """
+
+    question: questions.Question = field(kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredArrays(Rows):
+    """Rows in memory to score a model on; with labels of groups, a group is the unit of privacy.
+
+    Attributes
+    ----------
+    X, y, sample_weight, groups
+        As `PrivateScorer.fit` gets them.
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Array | None = None
+    groups: Any = None
+
+    def read(self, model: Any) -> ScoredReading:
+        given, unit = (self.X, self.y, self.sample_weight, self.groups), parts.unit_of(self.groups)
+        part = parts.part_of(*given, unit=unit)
+        scored = read_dataset(
+            facts.WHO, self.X, self.y, self.groups, sample_weight=self.sample_weight
+        )
+        codes = None if scored.groups is None else scored.groups.codes
+        grouped = codes is not None
+        with refusals.without_sizes(facts.WHO, grouped), refusals.without_row_counts(grouped):
+            question = model._question(scored)
+            array = question.facts.array
+        nothing = np.zeros((scored.n_rows, 1))
+
+        def make_source(public: Public, spread: Map) -> MemorySource:
+            weights = self.sample_weight
+            return grouping.rows_in_memory(array, nothing, weights, None, 0.0, spread, codes)
+
+        return ScoredReading(
+            n_records=scored.n_records,
+            n_features=array.shape[1],
+            targets=Targets(nothing, 1),
+            is_sparse=False,
+            weighted=False,
+            grouped=grouped,
+            make_source=make_source,
+            part=part,
+            question=question,
         )

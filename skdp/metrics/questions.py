@@ -96,14 +96,12 @@ class Question:
     ----------
     facts : Facts
     stage : ScoreStage
-    assumptions : tuple of str
     scores : callable
         From the answers, by name, to the scores, which hold no rows.
     """
 
     facts: facts.Facts
     stage: ScoreStage
-    assumptions: tuple[str, ...]
     scores: Callable[[dict[str, Any]], dict[str, AnyScore]]
 
 
@@ -148,7 +146,6 @@ def of_classifier(model: Any, names: Metrics, rows: Dataset, bound: float) -> Qu
         needed = "calibration_curve" in what
         asked.add("ranking", facts.ranking_scores(model, rows, needed), 1.0)
         asked.add("class", classes, 0.0)
-    stage = _stage(asked)
     bounds = {"log_loss": bound, "brier": 1.0}
 
     def scores(found: dict[str, Any]) -> dict[str, AnyScore]:
@@ -184,7 +181,7 @@ def of_classifier(model: Any, names: Metrics, rows: Dataset, bound: float) -> Qu
         "labels are refused.",
         *((f"Log losses above {bound:g} count as that.",) if "log_loss" in what else ()),
     )
-    return Question(asked, stage, said_so, scores)
+    return Question(asked, _stage(asked, said_so), scores)
 
 
 def of_regressor(model: Any, names: Metrics, rows: Dataset, ends: tuple[float, float]) -> Question:
@@ -215,7 +212,6 @@ def of_regressor(model: Any, names: Metrics, rows: Dataset, ends: tuple[float, f
         asked.add("targets", targets, SQUARE)
         asked.add("squared targets", 2 * targets**2 - 1, 2 * SQUARE)
         asked.weights["influence"] = SQUARE  # its fact follows from the answers on the others
-    stage = _stage(asked)
 
     def scores(found: dict[str, Any]) -> dict[str, AnyScore]:
         def answer(name: str) -> Any:
@@ -238,10 +234,10 @@ def of_regressor(model: Any, names: Metrics, rows: Dataset, ends: tuple[float, f
         f"Targets and predictions were cut to [{low:g}, {high:g}], and residuals to "
         f"{half:g}; the range is public, or follows from private answers in the model.",
     )
-    return Question(asked, stage, said_so, scores)
+    return Question(asked, _stage(asked, said_so), scores)
 
 
-def _stage(asked: facts.Facts) -> ScoreStage:
+def _stage(asked: facts.Facts, notes: tuple[str, ...]) -> ScoreStage:
     """Return the stage that asks for facts, each with its part of the budget."""
     whole = sum(asked.weights.values())
     shares = {name: weight / whole for name, weight in asked.weights.items() if weight > 0}
@@ -258,7 +254,7 @@ def _stage(asked: facts.Facts) -> ScoreStage:
             ranking = column, asked.number("class"), share
         else:
             means.append((column, share))
-    return ScoreStage(tuple(means), tuple(tables), ranking, influence)
+    return ScoreStage(tuple(means), tuple(tables), ranking, influence, notes=notes)
 
 
 def _of_table(

@@ -12,6 +12,7 @@ from skdp import accounting
 from skdp._numbers import is_integer, is_real, require
 from skdp.fitting import parameters, parts
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
+from skdp.fitting.estimator import charge_fit
 from skdp.metrics import Score, Scores, questions
 from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer
@@ -162,8 +163,8 @@ def dp_cross_validate(
         noise_source=noise_source,
         random_state=random_state,
     )
-    scorer.check_terms()
-    drawn_from = scorer._charge_as_a_whole(parts.statement_on_part(statement, part), WHO)
+    scorer._check_terms()
+    drawn_from = charge_fit(scorer, parts.statement_on_part(statement, part), who=WHO)
     # 3. One fold after the other.
     numbers = random_split(sizes, drawn_from, data.groups)
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
-from skdp.fitting.estimator import PrivateEstimator
+from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts, planned_records
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.rows import Arrays, Reading
@@ -146,15 +146,13 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         shape = reading.n_records, reading.n_features, reading.is_sparse
         return self._prepare(*shape, reading.names, reading.grouped)
 
-    def _keep(
-        self, solution: Solution, prepared: Prepared, targets: Targets, statement: PrivacyStatement
-    ) -> None:
+    def _keep(self, solution: Solution, fit: Fit) -> None:
         assert solution.scaling is not None
         assert solution.scaling.columns is not None
         columns = solution.scaling.columns
         self.low_, self.high_ = columns.low.copy(), columns.high.copy()
         self.mean_, self.scale_ = columns.centre.copy(), columns.size.copy()
-        self.privacy_ = statement
+        self.privacy_ = fit.statement
 
     def plan(
         self,
