@@ -133,7 +133,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
 
     # ------------------------------------------------------------------ the path of a fit
 
-    def _fit(self, rows: Rows, *start: Any) -> Self:
+    def _fit(self, rows: Rows, *start: object) -> Self:
         """Prepare, charge and run a fit on rows of any kind, and keep its results.
 
         Parameters
@@ -154,7 +154,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         fit.reading.keep_columns(self)
         return self
 
-    def _check_parameters(self) -> Any:
+    def _check_parameters(self) -> object:
         """Raise ValueError for parameters that are out of range or do not agree."""
         raise NotImplementedError
 
@@ -245,7 +245,7 @@ class Fit:
         return source
 
 
-def prepare_fit(model: PrivateEstimator, rows: Rows, *start: Any) -> Fit:
+def prepare_fit(model: PrivateEstimator, rows: Rows, *start: object) -> Fit:
     """Check parameters and rows, and settle the plan of a fit.
 
     Parameters

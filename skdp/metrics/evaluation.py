@@ -222,7 +222,7 @@ class PrivateScorer(PrivateEstimator):
         bound = float(self.log_loss_bound)
         return questions.of_classifier(self.model, self._metrics(), rows, bound)
 
-    def _prepare_for(self, reading: Reading, *start: Any) -> Prepared:
+    def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
         assert isinstance(reading, ScoredReading)
         public = Public(
             n_rows=reading.n_records,
@@ -278,10 +278,10 @@ class ScoredArrays(Rows):
         As `PrivateScorer.fit` gets them.
     """
 
-    X: Any
-    y: Any
+    X: object
+    y: object
     sample_weight: Array | None = None
-    groups: Any = None
+    groups: object = None
 
     def read(self, model: Any) -> ScoredReading:
         given, unit = (self.X, self.y, self.sample_weight, self.groups), parts.unit_of(self.groups)

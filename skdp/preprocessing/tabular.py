@@ -16,7 +16,7 @@ from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.refusals import public_refusal
-from skdp.fitting.rows import Reading, Rows
+from skdp.fitting.rows import Reading, Rows, require_taken
 from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, Solution, make_plan
@@ -149,6 +149,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             If a parameter or a column is refused. Nothing is released then.
         """
         self._check_parameters()
+        require_taken(type(self).__name__, X)
         part, (X, columns) = parts.part_of(X), self._table(X, reset=True)
         kinds = self._kinds(X, columns)
         names = [name for name in columns if kinds[name] != "category"]
@@ -351,12 +352,12 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             )
 
     def _constants(self, names: Sequence[Any]) -> Array:
-        """Return what missing values of these columns become where no median is found."""
+        """Return what missing values of these columns become where they have no median."""
         given = self.fill_value
         each = given if isinstance(given, Mapping) else dict.fromkeys(names, given)
         return np.array([float(each.get(name, 0.0)) for name in names])
 
-    def _prepare_for(self, reading: Reading, *start: Any) -> Prepared:
+    def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
         constants = self._constants(reading.names or ())
         return self._prepare(reading.n_records, reading.n_features, constants)
 
@@ -381,11 +382,11 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         return (*texts, *prepared.stages[0].assumptions())
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
-        found, names = solution.scaling, fit.reading.names
-        assert found is not None
-        assert found.columns is not None
+        scaling, names = solution.scaling, fit.reading.names
+        assert scaling is not None
+        assert scaling.columns is not None
         assert names is not None
-        self.fill_values_ = dict(zip(names, found.columns.centre.tolist(), strict=True))
+        self.fill_values_ = dict(zip(names, scaling.columns.centre.tolist(), strict=True))
         self.privacy_ = fit.statement
 
     def _table_assumptions(self, n_rows: int, n_features: int) -> tuple[str, ...]:
@@ -426,7 +427,7 @@ class NumberColumns(Rows):
     names: list[Any]
     part: parts.Part
 
-    def read(self, model: Any) -> Reading:
+    def read(self, model: object) -> Reading:
         n_rows, n_columns = self.numbers.shape
         nothing = np.zeros((n_rows, 1))
 
