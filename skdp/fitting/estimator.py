@@ -173,6 +173,12 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         """Store the results of a fit."""
         raise NotImplementedError
 
+    def _noise(self) -> tuple[NoiseSource, str | None]:
+        """Return the source of a fit's noise, and a fingerprint of its seed if it has one."""
+        if self.noise_source == "system":
+            return noise_source(None), None
+        return noise_source(self.random_state), seed_fingerprint(self.random_state)
+
     # ------------------------------------------------------------------ copies and pickles
 
     def __getstate__(self) -> dict[str, Any]:
@@ -214,6 +220,11 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         tags.input_tags.sparse = True
         tags.non_deterministic = self.noise_source == "system"
         return tags
+
+
+def is_private_model(estimator: object) -> bool:
+    """Whether this is a private estimator with targets, unlike a scaler or a search."""
+    return isinstance(estimator, PrivateEstimator) and estimator._protects_labels
 
 
 # ---------------------------------------------------------------- the path of a fit
@@ -308,9 +319,7 @@ def charge_fit(
     n_records = statement.n_rows or statement.n_groups or 1
     parameters.warn_about_budget(who, model.epsilon, model.delta, n_records)
     parameters.warn_about_seed(who, model.noise_source, model.epsilon)
-    is_seeded = model.noise_source == "seeded"
-    drawn_from = noise_source(model.random_state if is_seeded else None)
-    seed = seed_fingerprint(model.random_state) if is_seeded else None
+    drawn_from, seed = model._noise()
     if not parts.is_charged():
         charge(who, statement, model.budget, seed, vars(model).get(_FOREIGN_BUDGET), data)
     return drawn_from

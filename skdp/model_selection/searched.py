@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone, is_classifi
 from sklearn.pipeline import Pipeline
 
 from skdp.accounting import PrivacyStatement
-from skdp.linear_model.base import DPLinearModel
+from skdp.fitting.estimator import is_private_model
 from skdp.model_selection.total import reads_rows
 
 
@@ -22,7 +22,7 @@ class Unwrapped:
 
     Attributes
     ----------
-    model : DPLinearModel
+    model : PrivateEstimator
     path : str
         What the names of its parameters begin with in the pipeline.
     before : tuple of (name, step) pairs
@@ -40,7 +40,7 @@ class Unwrapped:
             before += estimator.steps[:-1]
             name, estimator = estimator.steps[-1]
             path += f"{name}__"
-        if not isinstance(estimator, DPLinearModel):
+        if not is_private_model(estimator):
             raise ValueError(
                 f"privacy_of: {type(estimator).__name__} is no estimator of skdp. What its fits "
                 "release is not known; the estimator of skdp must stand alone, or be the last step "
@@ -186,7 +186,7 @@ class Round:
 
     Attributes
     ----------
-    models : tuple of DPLinearModel
+    models : tuple of PrivateEstimator
     n_features : tuple of int
         Columns that reach each of them.
     n_outputs : int or None
