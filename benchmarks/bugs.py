@@ -377,18 +377,15 @@ def classes_from_rows(patch):
 
 @bug("a refusal that depends on a record")
 def refusal_of_a_record(patch):
-    original = path.PrivateEstimator._carry_out
+    original = path.Fit.open_source
 
-    def carry_out(self, prepared, assumptions, make_source, *given):
-        def checked(spread):
-            source = make_source(spread)
-            if np.abs(source.records.X).max() > 1e4:
-                raise ValueError("X holds outliers.")
-            return source
+    def checked(fit, spread):
+        source = original(fit, spread)
+        if np.abs(source.records.X).max() > 1e4:
+            raise ValueError("X holds outliers.")
+        return source
 
-        return original(self, prepared, assumptions, checked, *given)
-
-    patch.setattr(path.PrivateEstimator, "_carry_out", carry_out)
+    patch.setattr(path.Fit, "open_source", checked)
 
 
 def _set(**values):

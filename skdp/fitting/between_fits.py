@@ -18,6 +18,7 @@ from scipy import sparse
 
 from skdp._numbers import AnyArray
 from skdp.fitting.parameters import PrivacyWarning
+from skdp.fitting.parts import Part
 
 # Key of the fingerprints, new in each process, so that nobody can compare a guess with them.
 _SECRET = secrets.token_bytes(32)
@@ -59,17 +60,20 @@ class FitData:
         y as it was passed, if it holds numbers, and as the loss reads it.
     labels_alone : bool
         Whether the adjacency is "label".
-    n_records : int or None
-        Number of records; None for a part of a split that does not look at them.
+    n_records : int
+        Number of records.
     sample_weight : object
         As it was passed.
+    part : tuple of (Partition, int)
+        The part that the rows are of a random split, which does not look at them; () for all rows.
     """
 
     X: Any
     targets: tuple[AnyArray, ...]
     labels_alone: bool
-    n_records: int | None
+    n_records: int
     sample_weight: Any
+    part: Part
 
 
 class FitHistory:
@@ -78,9 +82,9 @@ class FitHistory:
     def __init__(self) -> None:
         self._targets: set[bytes] = set()  # keyed fingerprints
         self._lengths: set[int] = set()  # of these targets
-        self._n_records: set[int] = set()
-        self._last_weights: weakref.ref[Any] | None = None
-        self._n_weights = 0
+        self._n_records: set[tuple[Part, int]] = set()
+        self._last_weights: dict[Part, weakref.ref[Any]] = {}
+        self._weights_change = False
 
     def has_target_among(self, data: FitData) -> bool:
         """Return whether a column of X equals a target of an earlier fit, row by row.
@@ -104,19 +108,19 @@ class FitHistory:
                     if (column != column[0]).any():
                         self._targets.add(_fingerprint(np.arange(len(column)), column, len(column)))
                         self._lengths.add(len(column))
-        if data.n_records is not None:
-            self._n_records.add(data.n_records)
+        # A split explains what differs from part to part, not what differs within one.
+        self._n_records.add((data.part, data.n_records))
         weights = data.sample_weight
         if isinstance(weights, np.ndarray):
-            known = None if self._last_weights is None else self._last_weights()
-            self._n_weights += known is not weights
-            self._last_weights = weakref.ref(weights)
+            known = self._last_weights.get(data.part)
+            self._weights_change |= known is not None and known() is not weights
+            self._last_weights[data.part] = weakref.ref(weights)
 
     def warn(self) -> None:
         """Warn where the fits received what an operation on rows may have made between them."""
-        if len(self._n_records) > 1:
+        if len(self._n_records) > len({part for part, _ in self._n_records}):
             warnings.warn(SELECTED_RECORDS, PrivacyWarning, stacklevel=3)
-        if self._n_weights > 1:
+        if self._weights_change:
             warnings.warn(CHANGING_WEIGHTS, PrivacyWarning, stacklevel=3)
 
 

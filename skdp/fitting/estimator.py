@@ -1,6 +1,8 @@
-"""The one path that every private estimator takes: check, read, prepare, charge, run, keep."""
+"""The one path of every private fit (prepare, charge, run), and the base class that takes it."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,14 +34,7 @@ from skdp.fitting.noise_warning import warn_about_noise
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.refusals import refuse_tables, without_cells, without_sizes
 from skdp.fitting.rows import Reading, Rows
-from skdp.fitting.units import Targets
-from skdp.oracle import (
-    NoiseSource,
-    Solution,
-    compiled,
-    noise_source,
-    run,
-)
+from skdp.oracle import NoiseSource, Solution, compiled, noise_source, run
 from skdp.oracle.sources.base import Source
 from skdp.oracle.sources.block_sizes import row_parts
 from skdp.oracle.sources.memory import Map, row_threads
@@ -138,8 +133,8 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
 
     # ------------------------------------------------------------------ the path of a fit
 
-    def _fit(self, rows: Rows, *start: Any) -> Self:
-        """Check, prepare, charge and run a fit on rows of any kind, and keep its results.
+    def _fit(self, rows: Rows, *start: object) -> Self:
+        """Prepare, charge and run a fit on rows of any kind, and keep its results.
 
         Parameters
         ----------
@@ -147,27 +142,19 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         *start
             Where a solver starts, for those estimators that have one.
         """
-        # 1. All that can be refused without rows; then the rows themselves.
-        self._check_parameters()
-        reading = rows.read(self)
-        # 2. Public facts, the problem, the stages, and their plan.
-        prepared = self._prepare_for(reading, *start)
-        self._warn_before(prepared)
-
-        # 3. Charge the budgets that this fit shares, and run on the rows, once.
-        def make_source(spread: Map) -> Source:
-            source = reading.make_source(prepared.public, spread)
-            source.reserve(transformed=len(prepared.stages) > 1)
-            return source
-
-        assumptions, part, data = self._assumptions(prepared), reading.part, reading.data
-        solution, statement = self._carry_out(prepared, assumptions, make_source, part, data)
-        # 4. Keep the answers; rows, oracle and generators end here.
-        self._keep(solution, prepared, reading.targets, statement)
-        reading.keep_columns(self)
+        fit = prepare_fit(self, rows, *start)
+        public = fit.prepared.public
+        n_parts = len(row_parts(public.n_rows, public.n_features, 8, public.sparse))
+        with row_threads(n_parts) as spread, without_sizes(self._who, public.grouped):
+            source = fit.open_source(spread)
+            drawn_from = charge_fit(self, fit.statement, fit.reading.data)
+            solution = run_fit(self, fit, source, drawn_from)
+        # Rows, oracle and generators end here.
+        self._keep(solution, fit)
+        fit.reading.keep_columns(self)
         return self
 
-    def _check_parameters(self) -> Any:
+    def _check_parameters(self) -> object:
         """Raise ValueError for parameters that are out of range or do not agree."""
         raise NotImplementedError
 
@@ -182,93 +169,9 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         """Return the sentences of the statement on what is assumed."""
         raise NotImplementedError
 
-    def _keep(
-        self, solution: Solution, prepared: Prepared, targets: Targets, statement: PrivacyStatement
-    ) -> None:
+    def _keep(self, solution: Solution, fit: Fit) -> None:
         """Store the results of a fit."""
         raise NotImplementedError
-
-    @with_callbacks
-    def _carry_out(
-        self,
-        prepared: Prepared,
-        assumptions: tuple[str, ...],
-        make_source: Callable[[Map], Source],
-        part: parts.Part = (),
-        data: FitData | None = None,
-    ) -> tuple[Solution, PrivacyStatement]:
-        """Charge the budgets and run a prepared fit on its rows, once.
-
-        Parameters
-        ----------
-        prepared : Prepared
-        assumptions : tuple of str
-        make_source : callable
-            Returns the place where the rows live, from a ``map`` over threads. Whatever can fail
-            for its size fails in there, before the budget is charged.
-        part : tuple of (Partition, int)
-            The part of a random split, of the fit's own unit, that the rows are; () for all rows.
-        data : FitData or None, default=None
-            The rows in memory, for the budgets to compare with those of earlier fits.
-        """
-        who, public = self._who, prepared.public
-        parameters.warn_about_budget(who, self.epsilon, self.delta, public.n_rows)
-        parameters.warn_about_seed(who, self.noise_source, self.epsilon)
-        self._warn_and_report(prepared)
-        drawn_from, seed = self._noise()
-        statement = prepared.plan.statement(public, assumptions, self.noise_source)
-        parts.require_charged_unit(who, public.unit)
-        statement = parts.statement_on_part(statement, part)
-        solver = prepared.solver
-        long_passes = solver is not None and solver.has_long_passes(prepared.public_after)
-        compiled.prepare((public.n_rows, public.n_features), long_passes)
-        n_parts = len(row_parts(public.n_rows, public.n_features, 8, public.sparse))
-        with row_threads(n_parts) as spread, without_sizes(who, public.grouped):
-            source = make_source(spread)
-            if not parts.is_charged():
-                foreign = vars(self).get(_FOREIGN_BUDGET)
-                charge(who, statement, self.budget, seed, foreign, data)
-            # A scaler alone makes no choices of its own.
-            rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
-            plan, stages, problem = prepared.plan, prepared.stages, prepared.problem
-            progress = Progress.of(self, plan, statement)
-            on_release = None if progress is None else progress.released
-            solution = run(plan, stages, public, problem, source, drawn_from, rng, on_release)
-            parameters.warn_unless_converged(who, solution, public)
-            source.finish()
-            if progress is not None:
-                progress.ended()
-        return solution, statement
-
-    def _charge_as_a_whole(
-        self, statement: PrivacyStatement, who: str | None = None
-    ) -> NoiseSource:
-        """Charge the budgets for several fits together, and return the source of their noise.
-
-        ``who`` is what messages call it. The fits themselves go into a block of
-        `skdp.fitting.parts.charged_as_a_whole`.
-        """
-        who = who or self._who
-        n_records = statement.n_rows or statement.n_groups or 1
-        parameters.warn_about_budget(who, self.epsilon, statement.delta, n_records)
-        parameters.warn_about_seed(who, self.noise_source, self.epsilon)
-        drawn_from, seed = self._noise()
-        if not parts.is_charged():
-            charge(who, statement, self.budget, seed, vars(self).get(_FOREIGN_BUDGET))
-        return drawn_from
-
-    def _warn_and_report(self, prepared: Prepared) -> None:
-        """Say what a plan means before it is carried out."""
-        who = self._who
-        if prepared.solver is not None:
-            warn_about_noise(who, prepared.plan, prepared.public, prepared.problem)
-        if getattr(self, "verbose", 0):
-            statement = prepared.plan.statement(prepared.public, (), "system")
-            for line in release_lines(statement.releases, statement.unit):
-                print(
-                    f"[{who}] {line}, epsilon {statement.epsilon:.4g}, "
-                    f"accountant {statement.accountant}"
-                )
 
     def _noise(self) -> tuple[NoiseSource, str | None]:
         """Return the source of a fit's noise, and a fingerprint of its seed if it has one."""
@@ -317,3 +220,124 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         tags.input_tags.sparse = True
         tags.non_deterministic = self.noise_source == "system"
         return tags
+
+
+def is_private_model(estimator: object) -> bool:
+    """Whether this is a private estimator with targets, unlike a scaler or a search."""
+    return isinstance(estimator, PrivateEstimator) and estimator._protects_labels
+
+
+# ---------------------------------------------------------------- the path of a fit
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fit whose rows were checked and whose plan is settled; nothing has been charged.
+
+    Attributes
+    ----------
+    reading : Reading
+    prepared : Prepared
+    statement : PrivacyStatement
+        What the fit is charged for.
+    """
+
+    reading: Reading
+    prepared: Prepared
+    statement: PrivacyStatement
+
+    def open_source(self, spread: Map) -> Source:
+        """Return the source that the oracle gets, from a ``map`` over threads.
+
+        Whatever can fail for its size fails in here, before the charge.
+        """
+        source = self.reading.make_source(self.prepared.public, spread)
+        source.reserve(transformed=len(self.prepared.stages) > 1)
+        return source
+
+
+def prepare_fit(model: PrivateEstimator, rows: Rows, *start: object) -> Fit:
+    """Check parameters and rows, and settle the plan of a fit.
+
+    Parameters
+    ----------
+    model : PrivateEstimator
+    rows : Rows
+    *start
+        Where a solver starts, for those estimators that have one.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the rows are refused. Nothing is released or charged.
+    """
+    model._check_parameters()
+    reading = rows.read(model)
+    prepared = model._prepare_for(reading, *start)
+    model._warn_before(prepared)
+    public, solver, plan = prepared.public, prepared.solver, prepared.plan
+    if solver is not None:
+        warn_about_noise(model._who, plan, public, prepared.problem)
+    statement = plan.statement(public, model._assumptions(prepared), model.noise_source)
+    parts.require_charged_unit(model._who, public.unit)
+    if getattr(model, "verbose", 0):
+        for line in release_lines(statement.releases, statement.unit):
+            print(
+                f"[{model._who}] {line}, epsilon {statement.epsilon:.4g}, "
+                f"accountant {statement.accountant}"
+            )
+    has_long_passes = solver is not None and solver.has_long_passes(prepared.public_after)
+    compiled.prepare((public.n_rows, public.n_features), has_long_passes)
+    return Fit(reading, prepared, parts.statement_on_part(statement, reading.part))
+
+
+def charge_fit(
+    model: PrivateEstimator,
+    statement: PrivacyStatement,
+    data: FitData | None = None,
+    who: str | None = None,
+) -> NoiseSource:
+    """Charge the budgets that a fit shares, and return the source of its noise.
+
+    Parameters
+    ----------
+    model : PrivateEstimator
+    statement : PrivacyStatement
+        What is charged: a fit, or several of them together. Those go into a block of
+        `skdp.fitting.parts.charged_as_a_whole`, in which nothing is charged again.
+    data : FitData or None, default=None
+        The rows in memory, for the budgets to compare with those of earlier fits.
+    who : str or None, default=None
+        Name of the tool in messages; None for that of the estimator.
+
+    Raises
+    ------
+    PrivacyBudgetError
+        If a budget does not admit it. Nothing is released or charged.
+    """
+    who = who or model._who
+    n_records = statement.n_rows or statement.n_groups or 1
+    parameters.warn_about_budget(who, model.epsilon, model.delta, n_records)
+    parameters.warn_about_seed(who, model.noise_source, model.epsilon)
+    drawn_from, seed = model._noise()
+    if not parts.is_charged():
+        charge(who, statement, model.budget, seed, vars(model).get(_FOREIGN_BUDGET), data)
+    return drawn_from
+
+
+# The context of callbacks ends with it, whatever happens in it.
+@with_callbacks
+def run_fit(model: PrivateEstimator, fit: Fit, source: Source, drawn_from: NoiseSource) -> Solution:
+    """Run the stages of a fit that was charged on its rows, once."""
+    prepared = fit.prepared
+    plan, public, problem = prepared.plan, prepared.public, prepared.problem
+    # A fit without a solver makes no choices of its own.
+    rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
+    progress = Progress.of(model, plan, fit.statement)
+    on_release = None if progress is None else progress.released
+    solution = run(plan, prepared.stages, public, problem, source, drawn_from, rng, on_release)
+    parameters.warn_unless_converged(model._who, solution, public)
+    source.finish()
+    if progress is not None:
+        progress.ended()
+    return solution

@@ -7,7 +7,7 @@ facts about them with a function that makes their source. The path of a fit is t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -37,6 +37,95 @@ from skdp.oracle.sources.partitioned import (
 from skdp.oracle.sources.stream import Arrival, StreamSource
 
 SourceMaker = Callable[[Public, Map], Source]
+
+# ---------------------------------------------------------------- which tool takes which kind
+
+# What a user may pass as X, with labels of groups or weights beside it. Rows that arrive block by
+# block are declared by `fit_blocks`; which solvers and stages take them, these declare themselves.
+KINDS: Mapping[str, str] = {
+    "arrays": "rows in memory",
+    "groups": "groups of rows in memory",
+    "partitions": "rows in partitions: files, or a class of the user's",
+    "groups in partitions": "rows in partitions, with labels of groups",
+    "weights in partitions": "rows in partitions, with weights",
+    "dask": "collections of dask",
+    "groups in dask": "collections of dask, with labels of groups",
+    "weights in dask": "collections of dask, with weights",
+}
+
+_GROUPS = (
+    "{rows} takes no groups: rows come in partitions, each is summed where it is, and rows of one "
+    "group may lie in several of them. Fit on arrays in memory, or by fit_blocks(n_groups=...), "
+    "whose blocks contain whole groups."
+)
+_WEIGHTS = "rows in partitions take no sample_weight; use class_weight."
+_MEMORY = "{rows} is not supported, only rows in memory: "
+_FOLDS = _MEMORY + "folds take rows by number. DPRidge takes rows in partitions."
+_SCALER = _MEMORY + "the estimators of skdp take rows in partitions, and scale columns themselves."
+_TABLE = _MEMORY + "turn the columns of each partition into numbers by public rules beforehand."
+_SCORES = _MEMORY + "score the model on rows that fit into it, such as some of the partitions."
+_SPLITS = _MEMORY + "random splits take rows by number. Keep whole partitions for a test instead."
+_COMPUTED = _MEMORY + "random splits take rows by number. Pass X.compute() and y.compute()."
+
+
+def _in_partitions(partitions: str, dask: str | None) -> dict[str, str]:
+    """Return one reason for all rows in partitions, and one for dask's; None takes these."""
+    reasons = {kind: partitions for kind in KINDS if kind.endswith("partitions")}
+    return reasons | {kind: dask for kind in KINDS if dask is not None and kind.endswith("dask")}
+
+
+# By tool, the kinds that it does not take, each with the reason. Where collections of dask are
+# taken by a tool that takes no partitions, they are computed and are rows in memory then.
+NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
+    "fit": {
+        "groups in partitions": _GROUPS,
+        "groups in dask": _GROUPS,
+        "weights in partitions": _WEIGHTS,
+        "weights in dask": _WEIGHTS,
+    },
+    "DPRidgeCV": _in_partitions(_FOLDS, _FOLDS),
+    "DPStandardScaler": _in_partitions(_SCALER, None),
+    "DPTabularPreprocessor": _in_partitions(_TABLE, None),
+    "evaluate": _in_partitions(_SCORES, None),
+    "dp_train_test_split": _in_partitions(_SPLITS, None),
+    "DPHoldout": _in_partitions(_SPLITS, None),
+    "dp_cross_validate": _in_partitions(_SPLITS, _COMPUTED),
+    "DPSearchCV": _in_partitions(_SPLITS, _COMPUTED),
+}
+
+
+def kind_of_rows(X: object, sample_weight: object = None, groups: object = None) -> str:
+    """Return the kind, one of `KINDS`, of what a tool was given."""
+    beside = "groups" if groups is not None else "weights" if sample_weight is not None else ""
+    place = "dask" if is_dask(X) else "partitions" if isinstance(X, Partitions) else ""
+    if beside and place:
+        return f"{beside} in {place}"
+    return place or ("groups" if beside == "groups" else "arrays")
+
+
+def require_taken(who: str, X: object, sample_weight: object = None, groups: object = None) -> str:
+    """Return the kind of rows that a tool was given, if it takes them.
+
+    Parameters
+    ----------
+    who : str
+        The tool; one that `NOT_TAKEN` does not name is an estimator's ``fit``.
+    X, sample_weight, groups
+        As the tool gets them.
+
+    Raises
+    ------
+    ValueError
+        If it does not. Nothing is released or charged.
+    """
+    kind = kind_of_rows(X, sample_weight, groups)
+    reason = NOT_TAKEN.get(who, NOT_TAKEN["fit"]).get(kind)
+    if reason is not None:
+        raise ValueError(f"{who}: {reason.format(rows=type(X).__name__)} Nothing was released.")
+    return kind
+
+
+# ---------------------------------------------------------------- the kinds
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +228,8 @@ class Arrays(Rows):
 
         data = None
         if self.y is not None:
-            seen, count = numeric_targets(y, targets.values), None if part else n_records
-            data = FitData(X, seen, model.adjacency == LABEL, count, self.sample_weight)
+            seen, labels_alone = numeric_targets(y, targets.values), model.adjacency == LABEL
+            data = FitData(X, seen, labels_alone, n_records, self.sample_weight, part)
         return Reading(
             n_records=n_records,
             n_features=X.shape[1],
@@ -246,19 +335,10 @@ def rows_of(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
     Raises
     ------
     ValueError
-        If rows in partitions come with weights or groups. Nothing is released or charged.
+        If the estimator does not take rows of this kind. Nothing is released or charged.
     """
-    if not (isinstance(X, Partitions) or is_dask(X)):
+    if require_taken(who, X, sample_weight, groups) in ("arrays", "groups"):
         return Arrays(X, y, sample_weight, groups)
-    if groups is not None:
-        raise ValueError(
-            f"{who}: {type(X).__name__} takes no groups: rows come in partitions, each is "
-            "summed where it is, and rows of one group may lie in several of them. Fit on "
-            "arrays in memory, or by fit_blocks(n_groups=...), whose blocks contain whole "
-            "groups. Nothing was released."
-        )
-    if sample_weight is not None:
-        raise ValueError(f"{who}: rows in partitions take no sample_weight; use class_weight.")
     return PartitionedRows(as_partitions(who, X, y))
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import Array, listed, require, shown
 from skdp.accounting import LABEL, Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
-from skdp.fitting.estimator import PrivateEstimator
+from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.noise_warning import (
     expectations,
     inference_expectation,
@@ -173,10 +173,10 @@ class DPLinearModel(PrivateEstimator):
 
     def _warn_before(self, prepared: Prepared) -> None:
         who = type(self).__name__
-        warn_about_inference(who, prepared, stacklevel=5)
+        warn_about_inference(who, prepared, stacklevel=6)
         if prepared.public.streamed:
             warn_about_units(who, self.scaling, self.data_norm, prepared.problem)
-        warn_about_label_set(who, self._reads_label_set, self.epsilon, stacklevel=5)
+        warn_about_label_set(who, self._reads_label_set, self.epsilon, stacklevel=6)
 
     def fit_blocks(
         self,
@@ -277,16 +277,11 @@ class DPLinearModel(PrivateEstimator):
         """Return an estimator with the same parameters, on which arriving rows are checked."""
         return type(self)(**self.get_params(deep=False))
 
-    def _keep(
-        self,
-        solution: Solution,
-        prepared: Prepared,
-        targets: Targets,
-        statement: PrivacyStatement,
-    ) -> None:
+    def _keep(self, solution: Solution, fit: Fit) -> None:
         """Store what a fit found, in the user's units."""
         for name in [one for one in vars(self) if one.endswith("_") and not one.endswith("_in_")]:
             delattr(self, name)  # of an earlier fit
+        prepared, targets = fit.prepared, fit.reading.targets
         public, n_features = prepared.public, prepared.public.n_features
         coef, intercept = solution.coef[:n_features], np.zeros(targets.n_outputs)
         if public.has_intercept:
@@ -297,7 +292,7 @@ class DPLinearModel(PrivateEstimator):
             for name, value in stage.results(solution).items():
                 setattr(self, name, value)
         self.solver_ = clone(prepared.solver)
-        self.privacy_ = statement
+        self.privacy_ = fit.statement
 
     def coefficients(self) -> Any:
         """Return the coefficients as a table, largest effect first; it needs pandas.

@@ -26,10 +26,11 @@ class DPHuberRegressor(DPLinearRegressor):
     threshold : float, default=1.35
         Size of a residual beyond which the loss is linear (scikit-learn's ``epsilon``, which is the
         budget here), in units of ``scaling_.targets.size``, the size of the targets that
-        ``scaling`` estimates, or a quarter of ``target_bound``. Where targets are not standardised
-        and ``scaling_.targets`` is None (``scaling="none"``, ``fit_blocks``, or ``delta=0`` without
-        ``target_bound``), it is in the unit of the targets. scikit-learn's is in units of a scale
-        that it estimates from the residuals.
+        ``scaling`` estimates, or a quarter of ``target_bound``. Where ``scaling_`` or its
+        ``targets`` is None, targets are not standardised, and it is in the unit of the targets:
+        with ``scaling="none"``, which "auto" is with ``data_norm`` or a constraint; in
+        ``fit_blocks``; and with ``delta=0``, unless both ``bounds`` and ``target_bound`` are
+        declared. scikit-learn's is in units of a scale that it estimates from the residuals.
     alpha : float, default=0.0001
         Strength of the L2 penalty, at least 0, in scikit-learn's scale. The intercept is not
         penalised.

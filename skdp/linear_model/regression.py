@@ -9,9 +9,9 @@ from sklearn.base import RegressorMixin
 
 from skdp._numbers import AnyArray, Array
 from skdp.accounting import PrivacyStatement
+from skdp.fitting.estimator import Fit
 from skdp.fitting.parameters import check_strength
 from skdp.fitting.partitions import on_partitions
-from skdp.fitting.preparation import Prepared
 from skdp.fitting.rows import rows_of
 from skdp.fitting.units import Targets, range_of_targets
 from skdp.linear_model import inference
@@ -136,17 +136,10 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         else:
             self.intercept_ = float(intercept[0]) if one else intercept.copy()
 
-    def _keep(
-        self,
-        solution: Solution,
-        prepared: Prepared,
-        targets: Targets,
-        statement: PrivacyStatement,
-    ) -> None:
-        super()._keep(solution, prepared, targets, statement)
-        self.prediction_range_ = range_of_targets(
-            solution.scaling, self.target_bound, targets.n_outputs
-        )
+    def _keep(self, solution: Solution, fit: Fit) -> None:
+        super()._keep(solution, fit)
+        n_outputs = fit.reading.targets.n_outputs
+        self.prediction_range_ = range_of_targets(solution.scaling, self.target_bound, n_outputs)
 
     def _plain_twin(self) -> Any:
         return linear_model.LinearRegression(fit_intercept=self.fit_intercept)

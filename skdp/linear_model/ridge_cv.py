@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, is_integer, listed, require
-from skdp.accounting import PrivacyStatement
+from skdp.fitting.estimator import Fit
 from skdp.fitting.preparation import Prepared
-from skdp.fitting.units import Targets, in_raw_units
+from skdp.fitting.units import in_raw_units
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import Problem
@@ -187,14 +187,9 @@ class DPRidgeCV(DPLinearRegressor):
             alphas=tuple(self.alphas), n_folds=self.n_folds, column_sets=self.column_sets
         )
 
-    def _keep(
-        self,
-        solution: Solution,
-        prepared: Prepared,
-        targets: Targets,
-        statement: PrivacyStatement,
-    ) -> None:
-        super()._keep(solution, prepared, targets, statement)
+    def _keep(self, solution: Solution, fit: Fit) -> None:
+        super()._keep(solution, fit)
+        prepared, targets = fit.prepared, fit.reading.targets
         assert isinstance(prepared.solver, FoldMoments)
         found, n_features = solution.found, prepared.public.n_features
         targets_by = None if solution.scaling is None else solution.scaling.targets

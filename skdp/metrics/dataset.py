@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples
 from skdp._numbers import AnyArray, Indices, MatrixLike
 from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.refusals import without_cells, without_row_counts
+from skdp.fitting.rows import require_taken
 from skdp.oracle.sources.groups import Groups
 
 # Calls that predict one row of every group; any further rows of a group have a call of their own.
@@ -111,6 +112,7 @@ def read_dataset(
     **arrays
         What else has to have as many rows as there are labels.
     """
+    require_taken(who, X, groups=groups)
     if groups is not None:
         labels = GroupLabels(who, groups, X=X, y=y, **arrays)
         with without_row_counts(True):

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterable
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,13 +14,15 @@ from skdp.accounting import Adjacency
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.budget import PrivacyBudget
-from skdp.fitting.estimator import PrivateEstimator
+from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.preparation import Prepared
+from skdp.fitting.rows import Reading, Rows
+from skdp.fitting.units import Targets
 from skdp.metrics import requests, row_statistics
 from skdp.metrics.dataset import Dataset, read_dataset
 from skdp.metrics.scores import Scores
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Public, make_plan
+from skdp.oracle import Public, Solution, make_plan
 from skdp.oracle.sources.memory import Map, MemorySource
 
 
@@ -129,7 +132,7 @@ def evaluate(
     """
     scorer = PrivateScorer(
         model,
-        metrics,
+        metrics if metrics is None or isinstance(metrics, str) else list(metrics),
         epsilon=epsilon,
         delta=delta,
         adjacency=adjacency,
@@ -192,32 +195,7 @@ class PrivateScorer(PrivateEstimator):
         groups: ArrayLike | None = None,
     ) -> Self:
         """Score the model; rows whose weight is 0 are null records, all others count as one."""
-        metrics, unit = self._check_parameters(), parts.unit_of(groups)
-        part = parts.part_of(X, y, sample_weight, groups, unit=unit)
-        scored = read_dataset(row_statistics.WHO, X, y, groups, sample_weight=sample_weight)
-        labels = scored.groups
-        is_grouped = labels is not None
-        with (
-            refusals.without_sizes("evaluate", is_grouped),
-            refusals.without_row_counts(is_grouped),
-        ):
-            request = self._request(metrics, scored)
-        prepared = self._prepare(request, scored.n_records, unit)
-
-        def rows(spread: Map) -> MemorySource:
-            nothing = np.zeros((scored.n_rows, 1))
-            codes = None if labels is None else labels.codes
-            source = grouping.rows_in_memory(
-                request.statistics, nothing, sample_weight, None, 0.0, spread, codes
-            )
-            source.reserve(transformed=False)
-            return source
-
-        assumptions = self._score_assumptions(prepared.public, request)
-        solution, statement = self._carry_out(prepared, assumptions, rows, part)
-        self.privacy_ = statement
-        self.scores_ = Scores(request.scores(solution.found), statement)
-        return self
+        return self._fit(ScoredArrays(X, y, sample_weight, groups))
 
     # ------------------------------------------------------------------ before any row is read
 
@@ -233,43 +211,114 @@ class PrivateScorer(PrivateEstimator):
                 f"log_loss_bound must lie between 1 and 50; got {shown(self.log_loss_bound)}."
             )
 
-    def _check_parameters(self) -> requests.Metrics:
-        """Refuse what can be refused without rows; return the metrics."""
+    def _check_parameters(self) -> None:
+        """Refuse what can be refused without rows."""
         self.check_before_fit()
-        kind = row_statistics.kind_of(self.model)
-        if kind == "regressor":
+        if row_statistics.kind_of(self.model) == "regressor":
             row_statistics.target_range(self.model, self.target_range)
-            return requests.metrics_by_name(kind, self.metrics, 1)
-        return requests.metrics_by_name(kind, self.metrics, len(self.model.classes_))
+        self._metrics()
 
-    def _request(self, metrics: requests.Metrics, data: Dataset) -> requests.ScoreRequest:
+    def _metrics(self) -> requests.Metrics:
+        kind = row_statistics.kind_of(self.model)
+        n_classes = 1 if kind == "regressor" else len(self.model.classes_)
+        return requests.metrics_by_name(kind, self.metrics, n_classes)
+
+    def _request(self, data: Dataset) -> requests.ScoreRequest:
         if row_statistics.kind_of(self.model) == "regressor":
             target_range = row_statistics.target_range(self.model, self.target_range)
-            return requests.request_for_regressor(self.model, metrics, data, target_range)
+            return requests.request_for_regressor(self.model, self._metrics(), data, target_range)
         bound = float(self.log_loss_bound)
-        return requests.request_for_classifier(self.model, metrics, data, bound)
+        return requests.request_for_classifier(self.model, self._metrics(), data, bound)
 
-    def _prepare(self, request: requests.ScoreRequest, n_records: int, unit: str) -> Prepared:
+    def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
+        assert isinstance(reading, ScoredReading)
         public = Public(
-            n_rows=n_records,
-            n_features=request.statistics.shape[1],
+            n_rows=reading.n_records,
+            n_features=reading.n_features,
             n_outputs=1,
             adjacency=Adjacency.parse(self.adjacency),
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             has_intercept=False,
-            unit=unit,
+            unit="group" if reading.grouped else "row",
         )
         problem = Problem(SquaredError(), fit_intercept=False)
-        stages = (request.stage,)
+        stages = (reading.request.stage,)
         plan = make_plan(stages, public, problem, self.accountant)
         return Prepared(public, problem, stages, plan)
 
-    def _score_assumptions(self, public: Public, request: requests.ScoreRequest) -> tuple[str, ...]:
+    def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
+        public = prepared.public
         return (
             *unit_assumptions(public.n_rows, public.unit, "a score"),
             "The model is public, or private by itself; it predicts every row by itself, whatever "
             "the others are, and fails on none.",
-            *request.assumptions,
+            *(text for stage in prepared.stages for text in stage.assumptions()),
             *noise_assumptions(self.noise_source, self.epsilon),
+        )
+
+    def _keep(self, solution: Solution, fit: Fit) -> None:
+        assert isinstance(fit.reading, ScoredReading)
+        self.privacy_ = fit.statement
+        self.scores_ = Scores(fit.reading.request.scores(dict(solution.found)), fit.statement)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredReading(Reading):
+    """Rows read for the scores of a model: statistics of each, and the request for scores.
+
+    Attributes
+    ----------
+    request : ScoreRequest
+        Holds rows, and is dropped when the fit ends.
+    """
+
+    request: requests.ScoreRequest = field(kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredArrays(Rows):
+    """Rows in memory to score a model on; with labels of groups, a group is the unit of privacy.
+
+    Attributes
+    ----------
+    X, y, sample_weight, groups
+        As `PrivateScorer.fit` gets them.
+    """
+
+    X: MatrixLike
+    y: ArrayLike
+    sample_weight: Array | None = None
+    groups: ArrayLike | None = None
+
+    def read(self, model: PrivateScorer) -> ScoredReading:
+        given, unit = (self.X, self.y, self.sample_weight, self.groups), parts.unit_of(self.groups)
+        part = parts.part_of(*given, unit=unit)
+        scored = read_dataset(
+            row_statistics.WHO, self.X, self.y, self.groups, sample_weight=self.sample_weight
+        )
+        codes = None if scored.groups is None else scored.groups.codes
+        grouped = codes is not None
+        with (
+            refusals.without_sizes(row_statistics.WHO, grouped),
+            refusals.without_row_counts(grouped),
+        ):
+            request = model._request(scored)
+            array = request.statistics
+        nothing = np.zeros((scored.n_rows, 1))
+
+        def make_source(public: Public, spread: Map) -> MemorySource:
+            weights = self.sample_weight
+            return grouping.rows_in_memory(array, nothing, weights, None, 0.0, spread, codes)
+
+        return ScoredReading(
+            n_records=scored.n_records,
+            n_features=array.shape[1],
+            targets=Targets(nothing, 1),
+            is_sparse=False,
+            weighted=False,
+            grouped=grouped,
+            make_source=make_source,
+            part=part,
+            request=request,
         )

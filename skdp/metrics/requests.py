@@ -285,14 +285,12 @@ class ScoreRequest:
     ----------
     statistics : array of shape (n_rows, n_statistics)
     stage : ScoreStage
-    assumptions : tuple of str
     scores : callable
         Returns the scores, by name, from what the stage released.
     """
 
     statistics: Array
     stage: ScoreStage
-    assumptions: tuple[str, ...]
     scores: Callable[[Mapping[str, Any]], dict[str, AnyScore]]
 
 
@@ -403,12 +401,15 @@ def _request(
         )
         return {name: metric.estimate(name, metric, answers) for name, metric in metrics.items()}
 
-    stage = _stage(weights, numbers, n_cells)
-    return ScoreRequest(np.column_stack([*columns.values()]), stage, assumptions, scores)
+    stage = _stage(weights, numbers, n_cells, assumptions)
+    return ScoreRequest(np.column_stack([*columns.values()]), stage, scores)
 
 
 def _stage(
-    weights: Mapping[str, float], numbers: Mapping[str, int], n_cells: Mapping[str, int | None]
+    weights: Mapping[str, float],
+    numbers: Mapping[str, int],
+    n_cells: Mapping[str, int | None],
+    notes: tuple[str, ...],
 ) -> ScoreStage:
     """Return the stage that releases statistics, each with its part of the budget."""
     total = sum(weights.values())
@@ -425,4 +426,5 @@ def _stage(
         tuple((numbers[name], cells, shares[name]) for name, cells in tables.items()),
         ranking,
         influence,
+        notes=notes,
     )

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from skdp._numbers import AnyArray, Array, Indices, Mask, is_real, shown
 from skdp.fitting.labels import type_in_a_word
-from skdp.fitting.refusals import public_refusal
+from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
 from skdp.metrics.dataset import Dataset
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.scores import LARGEST_LOG_ODDS
@@ -76,12 +76,14 @@ def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
             f"{WHO}: {what} holds labels that are {type_in_a_word(labels)}; the classes of the "
             f"model are {type_in_a_word(classes)}. Nothing was released."
         )
-    places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
-    if not (classes[places] == labels).all():
-        raise public_refusal(
-            f"{WHO}: {what} holds a label that is none of the model's {len(classes)} classes. "
-            "Declare all classes when the model is fitted (classes=...). Nothing was released."
-        )
+    # A label runs code of its own when it is compared, and an error of that may quote the label.
+    with without_cells(WHO, what, otherwise=NO_LABELS):
+        places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
+        if not (classes[places] == labels).all():
+            raise public_refusal(
+                f"{WHO}: {what} holds a label that is none of the model's {len(classes)} classes. "
+                "Declare all classes when the model is fitted (classes=...). Nothing was released."
+            )
     return np.asarray(places, dtype=np.int64)
 
 

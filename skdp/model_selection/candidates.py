@@ -18,10 +18,9 @@ from skdp import accounting
 from skdp._numbers import AnyArray, MatrixLike
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
-from skdp.fitting.estimator import PrivateEstimator
+from skdp.fitting.estimator import PrivateEstimator, is_private_model
 from skdp.fitting.labels import sorted_labels
 from skdp.fitting.parameters import warn_about_label_set
-from skdp.linear_model.base import DPLinearModel
 from skdp.model_selection.total import any_part_reads_rows, may_be_sparse, why_columns_read_rows
 from skdp.oracle import NoiseSource
 
@@ -164,16 +163,16 @@ def private_fits(
     learn it privately, with an estimator of skdp at its end. ``is_sparse`` is whether X is sparse:
     a ColumnTransformer may decide by rows what type it returns.
     """
-    if isinstance(estimator, DPLinearModel):
+    if is_private_model(estimator):
         return [estimator]
-    if not (isinstance(estimator, Pipeline) and isinstance(last_step(estimator), DPLinearModel)):
+    if not (isinstance(estimator, Pipeline) and is_private_model(last_step(estimator))):
         raise ValueError(
             f"{who}: estimator must be an estimator of skdp, or a Pipeline that ends in one; got "
             f"{type(estimator).__name__}. Nothing was released."
         )
     fits: list[PrivateEstimator] = []
     for name, step in estimator.steps:
-        if isinstance(step, Pipeline) and isinstance(last_step(step), DPLinearModel):
+        if isinstance(step, Pipeline) and is_private_model(last_step(step)):
             fits += private_fits(who, step, is_sparse)
         elif isinstance(step, PrivateEstimator):
             fits.append(step)
@@ -342,7 +341,7 @@ def check_price(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                plan = fit.plan(*shape if isinstance(fit, DPLinearModel) else shape[:2], **counted)
+                plan = fit.plan(*shape if is_private_model(fit) else shape[:2], **counted)
             mu = exact.mu(plan.event, adjacency)
         except accounting.UnknownCost as reason:
             raise ValueError(

@@ -13,6 +13,7 @@ from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require
 from skdp.fitting import parameters, parts
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.budget import PrivacyBudget
+from skdp.fitting.estimator import charge_fit
 from skdp.metrics import Score, Scores, requests
 from skdp.metrics.dataset import Dataset, read_dataset
 from skdp.metrics.evaluation import PrivateScorer
@@ -159,9 +160,9 @@ def dp_cross_validate(
         random_state=random_state,
     )
     scorer.check_before_fit()
-    statement = parts.statement_on_part(statement, part)
     # 2. Charge, and run.
-    draws = scorer._charge_as_a_whole(statement, WHO)
+    statement = parts.statement_on_part(statement, part)
+    draws = charge_fit(scorer, statement, who=WHO)
     with parts.charged_as_a_whole(unit):
         models, folds = _run(scorer, data, int(cv), draws)
     return _aggregate(models, folds, statement)

@@ -32,9 +32,9 @@ from sklearn.pipeline import Pipeline
 
 from skdp._numbers import Indices, is_integer
 from skdp.accounting import PrivacyStatement
+from skdp.fitting.estimator import PrivateEstimator, is_private_model
 from skdp.fitting.grouping import number_labels
 from skdp.fitting.refusals import without_row_counts
-from skdp.linear_model.base import DPLinearModel
 from skdp.model_selection.total import reads_rows
 
 # ---------------------------------------------------------------- candidates
@@ -46,13 +46,13 @@ class PrivateFit:
 
     Attributes
     ----------
-    model : DPLinearModel
+    model : PrivateEstimator
     path : str
         Prefix of the names of its parameters in the pipeline.
     before : tuple of (name, step) pairs
     """
 
-    model: DPLinearModel
+    model: PrivateEstimator
     path: str
     before: tuple[tuple[str, BaseEstimator], ...]
 
@@ -64,7 +64,7 @@ class PrivateFit:
             before += estimator.steps[:-1]
             name, estimator = estimator.steps[-1]
             path += f"{name}__"
-        if not isinstance(estimator, DPLinearModel):
+        if not is_private_model(estimator):
             raise ValueError(
                 f"privacy_of: {type(estimator).__name__} is no estimator of skdp. What its fits "
                 "release is not known; the estimator of skdp must stand alone, or be the last step "

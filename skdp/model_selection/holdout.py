@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples
 from skdp._numbers import Indices, MatrixLike, Seed, is_integer, is_real, shown
 from skdp.fitting import parts
 from skdp.fitting.grouping import GroupLabels, label_column
+from skdp.fitting.rows import require_taken
 from skdp.metrics import Scores, evaluate
 from skdp.model_selection import candidates
 from skdp.oracle import NoiseSource, noise_source
@@ -127,6 +128,8 @@ def _split(
     """
     if len(arrays) <= (groups is not None):
         raise ValueError("at least one array is needed.")
+    for array in arrays:
+        require_taken(who, array, groups=groups)
     labels, unit = None, parts.unit_of(groups)
     if groups is None:
         check_consistent_length(*arrays)

@@ -13,14 +13,13 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, MatrixLike
-from skdp.fitting.estimator import PrivateEstimator
+from skdp.fitting.estimator import PrivateEstimator, is_private_model
 from skdp.fitting.refusals import (
     NO_LABELS,
     public_refusal,
     without_cells,
     without_row_counts,
 )
-from skdp.linear_model.base import DPLinearModel
 from skdp.metrics.dataset import Dataset
 from skdp.model_selection.candidates import last_step, private_fits
 
@@ -71,7 +70,7 @@ def _steps(estimator: BaseEstimator) -> Iterator[tuple[str, BaseEstimator]]:
         yield type(estimator).__name__, estimator
         return
     for name, step in estimator.steps:
-        if isinstance(step, Pipeline) and isinstance(last_step(step), DPLinearModel):
+        if isinstance(step, Pipeline) and is_private_model(last_step(step)):
             yield from _steps(step)
         elif step not in (None, "passthrough"):
             yield name, step
@@ -85,7 +84,7 @@ def _fingerprint(steps: list[BaseEstimator]) -> object:
     Which rows a model refuses depends on its type alone; which a preprocessor does, on its
     categories, too.
     """
-    steps = [type(one) if isinstance(one, DPLinearModel) else one for one in steps]
+    steps = [type(one) if is_private_model(one) else one for one in steps]
     try:
         return joblib.hash(steps)
     except Exception:  # whatever someone's step raises when it is pickled

@@ -17,7 +17,7 @@ from skdp import accounting
 from skdp._numbers import AnyArray, Array, MatrixLike, Seed, is_integer, shown
 from skdp.fitting import parameters, parts
 from skdp.fitting.budget import PrivacyBudget
-from skdp.fitting.estimator import PrivateEstimator
+from skdp.fitting.estimator import PrivateEstimator, charge_fit
 from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import METRICS
@@ -215,7 +215,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             candidates.check_price(who, candidate, run_budget, shape, has_range, unit)
         # 2. One charge for all; then the runs.
         statement = parts.statement_on_part(statement, part)
-        drawn_from = self._charge_as_a_whole(statement)
+        drawn_from = charge_fit(self, statement)
         numbers = random_split([n_records - n_scored, n_scored], drawn_from, data.groups)
         with parts.charged_as_a_whole(unit):
             best = self._best_of_runs(

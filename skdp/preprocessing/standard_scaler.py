@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
-from skdp.fitting.estimator import PrivateEstimator
+from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts, planned_records
 from skdp.fitting.preparation import Prepared
-from skdp.fitting.rows import Arrays, Reading
+from skdp.fitting.rows import Arrays, Reading, require_taken
 from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, Solution, make_plan
@@ -133,6 +133,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
+        require_taken(type(self).__name__, X, groups=groups)
         return self._fit(Arrays(X, groups=groups))
 
     def _read_rows(self, X: Any, y: Any) -> tuple[Any, AnyArray]:
@@ -142,19 +143,17 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
     def _read_targets(self, y: AnyArray, dtype: np.dtype[Any]) -> Targets:
         return Targets(y, 1)
 
-    def _prepare_for(self, reading: Reading, *start: Any) -> Prepared:
+    def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
         shape = reading.n_records, reading.n_features, reading.is_sparse
         return self._prepare(*shape, reading.names, reading.grouped)
 
-    def _keep(
-        self, solution: Solution, prepared: Prepared, targets: Targets, statement: PrivacyStatement
-    ) -> None:
+    def _keep(self, solution: Solution, fit: Fit) -> None:
         assert solution.scaling is not None
         assert solution.scaling.columns is not None
         columns = solution.scaling.columns
         self.low_, self.high_ = columns.low.copy(), columns.high.copy()
         self.mean_, self.scale_ = columns.centre.copy(), columns.size.copy()
-        self.privacy_ = statement
+        self.privacy_ = fit.statement
 
     def plan(
         self,

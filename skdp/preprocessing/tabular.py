@@ -1,6 +1,7 @@
 """Turn a raw data frame into numbers: categories, missing values and dates, on one ledger."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +15,14 @@ from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting import parts, tables
 from skdp.fitting.assumptions import noise_assumptions
 from skdp.fitting.budget import PrivacyBudget
-from skdp.fitting.estimator import PrivateEstimator
+from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.refusals import public_refusal
+from skdp.fitting.rows import Reading, Rows, require_taken
+from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Public, make_plan
+from skdp.oracle import Public, Solution, make_plan
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.stages.medians import MedianStage, without_missing
 
@@ -149,43 +152,26 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             If a parameter or a column is refused. Nothing is released then.
         """
         self._check_parameters()
+        require_taken(type(self).__name__, X)
         part, (X, columns) = parts.part_of(X), self._table(X, reset=True)
         kinds = self._kinds(X, columns)
-        numbers = [name for name in columns if kinds[name] != "category"]
-        table, given = self._numbers(X, columns, kinds), self.fill_value
-        each = given if isinstance(given, Mapping) else dict.fromkeys(numbers, given)
-        fill = {name: float(each.get(name, 0.0)) for name in numbers}
-        n_rows = len(table)
-        if self.impute == "median" and numbers:
-            prepared = self._prepare(n_rows, len(numbers), np.array([*fill.values()]))
-
-            def rows(spread: Map) -> MemorySource:
-                known = without_missing(table)
-                source = MemorySource.of(known, np.zeros((n_rows, 1)), constant=0.0, spread=spread)
-                source.reserve(transformed=False)
-                return source
-
-            texts = (
-                *self._table_assumptions(n_rows, len(columns)),
-                *prepared.stages[0].assumptions(),
-            )
-            solution, self.privacy_ = self._carry_out(prepared, texts, rows, part)
-            scaled = None if solution.scaling is None else solution.scaling.columns
-            assert scaled is not None
-            medians = scaled.centre.tolist()
-            fill = dict(zip(numbers, medians, strict=True))
+        names = [name for name in columns if kinds[name] != "category"]
+        table = self._numbers(X, columns, kinds)
+        if self.impute == "median" and names:
+            self._fit(NumberColumns(table, names, part))
         else:
+            self.fill_values_ = dict(zip(names, self._constants(names).tolist(), strict=True))
             self.privacy_ = PrivacyStatement(
                 epsilon=0.0,
                 delta=0.0,
                 adjacency=str(Adjacency.parse(self.adjacency)),
                 accountant="none",
                 releases=(),
-                assumptions=self._table_assumptions(n_rows, len(columns)),
+                assumptions=self._table_assumptions(len(table), len(columns)),
                 noise_source="system",
-                n_rows=n_rows,
+                n_rows=len(table),
             )
-        self.kinds_, self.fill_values_ = kinds, fill
+        self.kinds_ = kinds
         return self
 
     def _check_rows(self, X: MatrixLike) -> None:
@@ -368,6 +354,16 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 "impute='constant' costs nothing. Nothing was released."
             )
 
+    def _constants(self, names: Sequence[Any]) -> Array:
+        """Return what missing values of these columns become where they have no median."""
+        given = self.fill_value
+        each = given if isinstance(given, Mapping) else dict.fromkeys(names, given)
+        return np.array([float(each.get(name, 0.0)) for name in names])
+
+    def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
+        constants = self._constants(reading.names or ())
+        return self._prepare(reading.n_records, reading.n_features, constants)
+
     def _prepare(self, n_rows: int, n_numbers: int, constants: Array | None = None) -> Prepared:
         public = Public(
             n_rows=n_rows,
@@ -383,6 +379,18 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         return Prepared(
             public, problem, stages, make_plan(stages, public, problem, self.accountant)
         )
+
+    def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
+        texts = self._table_assumptions(prepared.public.n_rows, self.n_features_in_)
+        return (*texts, *prepared.stages[0].assumptions())
+
+    def _keep(self, solution: Solution, fit: Fit) -> None:
+        scaling, names = solution.scaling, fit.reading.names
+        assert scaling is not None
+        assert scaling.columns is not None
+        assert names is not None
+        self.fill_values_ = dict(zip(names, scaling.columns.centre.tolist(), strict=True))
+        self.privacy_ = fit.statement
 
     def _table_assumptions(self, n_rows: int, n_features: int) -> tuple[str, ...]:
         texts = [
@@ -402,3 +410,42 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumns(Rows):
+    """Columns of numbers that were read off a table.
+
+    Attributes
+    ----------
+    numbers : array of shape (n_rows, n_columns)
+        nan where one is missing.
+    names : list
+        Of the columns.
+    part : tuple of (Partition, int)
+        The part of a random split that the rows are.
+    """
+
+    numbers: Array
+    names: list[Any]
+    part: parts.Part
+
+    def read(self, model: object) -> Reading:
+        n_rows, n_columns = self.numbers.shape
+        nothing = np.zeros((n_rows, 1))
+
+        def make_source(public: Public, spread: Map) -> MemorySource:
+            known = without_missing(self.numbers)
+            return MemorySource.of(known, nothing, constant=0.0, spread=spread)
+
+        return Reading(
+            n_records=n_rows,
+            n_features=n_columns,
+            targets=Targets(nothing, 1),
+            is_sparse=False,
+            weighted=False,
+            grouped=False,
+            make_source=make_source,
+            names=self.names,
+            part=self.part,
+        )

@@ -102,6 +102,8 @@ class ScoreStage(Stage):
     influence : tuple of (columns, share) or None
         The facts of `R2Means`, which must be among the means: the mean square of what a row adds to
         the numerator of R2 is requested after them.
+    notes : tuple of str
+        The privacy statement's sentences on what the metrics assume.
     """
 
     means: tuple[tuple[int, float], ...] = ()
@@ -109,6 +111,10 @@ class ScoreStage(Stage):
     ranking: tuple[int, int, float] | None = None
     influence: tuple[tuple[int, int, int], float] | None = None
     share: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def assumptions(self) -> tuple[str, ...]:
+        return self.notes
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         n_rows = oracle.public.n_rows

@@ -20,7 +20,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 import skdp
 from skdp.fitting import budget as budgets
-from skdp.model_selection import dp_train_test_split
+from skdp.model_selection import DPHoldout, dp_train_test_split
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((400, 4))
@@ -176,6 +176,12 @@ def test_a_budget_warns_of_operations_it_does_not_count(name):
     assert not any(character.isdigit() for character in str(warning.message))
 
 
+def test_a_budget_warns_of_rows_selected_within_a_part():
+    """A split explains the sizes of its parts, not those of what is selected in one of them."""
+    with pytest.warns(skdp.PrivacyWarning, match=ROWS), skdp.PrivacyBudget(1e9, DELTA):
+        DPHoldout(X, THREE).fit(OneVsOneClassifier(LOGISTIC()))
+
+
 SAME_WEIGHTS = np.abs(X[:, 0])
 
 
@@ -190,11 +196,18 @@ def fit_part_and_all():
     skdp.DPRidge().fit(X, MARGINS[:, 0])
 
 
+def fit_both_parts_with_weights():
+    first, second, y, z, *weights = dp_train_test_split(X, MARGINS[:, 0], SAME_WEIGHTS)
+    skdp.DPRidge().fit(first, y, sample_weight=weights[0])
+    skdp.DPRidge().fit(second, z, sample_weight=weights[1])
+
+
 COUNTED = {
     "voting": lambda: VotingClassifier([("a", LOGISTIC()), ("b", LOGISTIC())]).fit(X, Y[:, 0]),
     "one versus rest": lambda: OneVsRestClassifier(LOGISTIC()).fit(X, THREE),
     "the same weights": fit_twice_with_the_same_weights,
     "a known part": fit_part_and_all,
+    "weights of both parts": fit_both_parts_with_weights,
 }
 
 

@@ -13,8 +13,7 @@ from sklearn.pipeline import make_pipeline
 import skdp
 from replays import ESTIMATORS, data_for, neighbours
 from skdp.accounting import Adjacency
-from skdp.fitting import callbacks
-from skdp.linear_model import base
+from skdp.fitting import callbacks, estimator
 from skdp.model_selection import DPSearchCV, dp_cross_validate
 from skdp.oracle import Oracle
 from skdp.solvers import available, get_solver
@@ -154,22 +153,16 @@ def mutant_tells_what_rows_hold(monkeypatch):
 
 
 def mutant_hangs_rows_on_the_estimator(monkeypatch):
-    original = base.DPLinearModel._carry_out
+    original = estimator.run_fit
 
-    def carry_out(self, *given):
-        source = given[2]
-
-        def kept(spread):
-            rows = source(spread)
-            self._rows = rows._records.X.copy()
-            return rows
-
+    def run_fit(model, fit, source, drawn_from):
+        model._rows = source._records.X.copy()
         try:
-            return original(self, given[0], given[1], kept, *given[3:])
+            return original(model, fit, source, drawn_from)
         finally:
-            del self._rows
+            del model._rows
 
-    monkeypatch.setattr(base.DPLinearModel, "_carry_out", carry_out)
+    monkeypatch.setattr(estimator, "run_fit", run_fit)
 
 
 MUTANTS = [mutant_tells_what_rows_hold, mutant_hangs_rows_on_the_estimator]

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import skdp
+from skdp.fitting.estimator import Fit
 
 pytest.importorskip("dask.dataframe", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="dask's distributed is not installed")
@@ -82,32 +83,29 @@ def test_a_filter_may_leave_partitions_empty(client):
         assert np.array_equal(answer, found.predict(FRAME.iloc[kept]))
 
 
-def test_a_worker_that_is_lost_costs_nothing_more(client):
+def test_a_worker_that_is_lost_costs_nothing_more(client, monkeypatch):
     """Its partitions are made again; noise is drawn once, here, for the sum of all."""
-    killed = []
+    killed, open_source = [], Fit.open_source
 
-    class Once(skdp.DPRidge):
-        def _carry_out(self, prepared, assumptions, make_source, *part):
-            def make(spread):
-                source = make_source(spread)
-                total = source._partitions.run
+    def opened(self, spread):
+        source = open_source(self, spread)
+        total = source._partitions.run
 
-                def run(task, spread):
-                    if not killed:
-                        killed.append(next(iter(client.run(os.getpid).values())))
-                        os.kill(killed[0], 9)
-                    return total(task, spread)
+        def run(task, spread):
+            if not killed:
+                killed.append(next(iter(client.run(os.getpid).values())))
+                os.kill(killed[0], 9)
+            return total(task, spread)
 
-                source._partitions.run = run
-                return source
+        source._partitions.run = run
+        return source
 
-            return super()._carry_out(prepared, assumptions, make, *part)
-
-        def _reader(self):
-            return skdp.DPRidge(**self.get_params(deep=False))
-
-    with skdp.PrivacyBudget(3.0, 1e-5, allow_seeded_noise=True) as budget:
-        found = seeded(Once).fit(*arrays())
+    with (
+        monkeypatch.context() as patch,
+        skdp.PrivacyBudget(3.0, 1e-5, allow_seeded_noise=True) as budget,
+    ):
+        patch.setattr(Fit, "open_source", opened)
+        found = seeded(skdp.DPRidge).fit(*arrays())
         assert budget.n_fits == 1
     assert killed
     np.testing.assert_allclose(found.coef_, seeded(skdp.DPRidge).fit(X, Y).coef_, rtol=1e-6)

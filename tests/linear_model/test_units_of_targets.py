@@ -96,3 +96,22 @@ def test_the_type_of_the_targets_does_not_matter(regressor, rows):
         found = regressor(**SEEDED).fit(X, of_type(y)).coef_
         np.testing.assert_array_equal(found, plain[same.tobytes()], err_msg=name)
         assert found.dtype == np.float64
+
+
+BOUNDS, BOUND = {"bounds": (-4, 4)}, {"target_bound": 8.0}
+NOT_STANDARDISED = [
+    {"scaling": "none"},
+    {"data_norm": 5.0, **BOUND},
+    {"constraint": "l2_ball", "radius": 4.0, **BOUND},
+    {"delta": 0, **BOUND},
+    {"delta": 0, **BOUNDS},
+]
+
+
+@pytest.mark.parametrize("declared", [*NOT_STANDARDISED, {"delta": 0, **BOUNDS, **BOUND}], ids=str)
+def test_the_threshold_of_huber_is_in_the_unit_that_its_docstring_names(declared, rows):
+    X, y = rows
+    model = skdp.DPHuberRegressor(**SEEDED, **declared).fit(X, y)
+    targets = None if model.scaling_ is None else model.scaling_.targets
+    assert (targets is None) == (declared in NOT_STANDARDISED)
+    assert targets is None or targets.size == BOUND["target_bound"] / 4

@@ -409,6 +409,23 @@ def test_a_refusal_does_not_tell_how_long_the_longest_label_is(two_classes):
     assert said[0] == said[1]
 
 
+def test_a_refusal_does_not_quote_a_label_that_cannot_be_compared(two_classes):
+    class Label:
+        def __lt__(self, other):
+            raise KeyError("a secret")
+
+        __gt__ = __lt__
+
+    model, X, y = two_classes
+    labels = y.astype(object)
+    labels[0] = Label()
+    with skdp.PrivacyBudget(9.0, 1e-6) as budget:
+        with pytest.raises(ValueError, match="y holds labels that cannot be compared") as refusal:
+            evaluate(model, X, labels, "accuracy")
+        assert budget.spent == 0
+    assert "secret" not in str(refusal.value)
+
+
 def test_models_that_cannot_be_scored_are_refused(two_classes, regression, asked):
     _, X, y = two_classes
     rows, targets = regression

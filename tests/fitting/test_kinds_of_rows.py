@@ -1,0 +1,131 @@
+"""Every tool takes the kinds of rows that the table says, and refuses others before a charge."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp import metrics, model_selection, preprocessing
+from skdp.fitting.rows import KINDS, NOT_TAKEN, kind_of_rows
+from skdp.linear_model.base import DPLinearModel
+from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((400, 3))
+Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(400)
+BESIDE = {"groups": np.arange(400) // 2, "sample_weight": np.ones(400)}
+RIDGE = skdp.DPRidge(target_bound=10.0)
+GRID = {"alpha": [1.0, 10.0]}
+MODEL = skdp.DPRidge(target_bound=10.0, epsilon=np.inf, scaling="none")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    with pytest.warns(skdp.PrivacyWarning, match="NOT private"):
+        return MODEL.fit(X, Y)
+
+
+# Tools by name: what they do with rows, and what may come beside X and y.
+TOOLS = {
+    "fit": (lambda _, *rows, **beside: RIDGE.fit(*rows, **beside), "groups sample_weight"),
+    "DPRidgeCV": (
+        lambda _, *rows, **beside: skdp.DPRidgeCV().fit(*rows, **beside),
+        "groups sample_weight",
+    ),
+    "DPStandardScaler": (
+        lambda _, *rows, **beside: skdp.DPStandardScaler().fit(*rows, **beside),
+        "groups",
+    ),
+    "DPTabularPreprocessor": (
+        lambda _, *rows: skdp.DPTabularPreprocessor(impute="median").fit(*rows),
+        "",
+    ),
+    "evaluate": (lambda model, *rows, **beside: metrics.evaluate(model, *rows, **beside), "groups"),
+    "dp_train_test_split": (
+        lambda _, X, y, **beside: dp_train_test_split(X, *([] if y is None else [y]), **beside),
+        "groups",
+    ),
+    "DPHoldout": (lambda _, *rows, **beside: DPHoldout(*rows, **beside), "groups"),
+    "dp_cross_validate": (
+        lambda _, *rows, **beside: dp_cross_validate(RIDGE, *rows, cv=2, **beside),
+        "groups",
+    ),
+    "DPSearchCV": (
+        lambda _, *rows, **beside: DPSearchCV(RIDGE, GRID).fit(*rows, **beside),
+        "groups",
+    ),
+}
+SPLITS = {"dp_train_test_split", "DPHoldout"}  # they charge nothing
+
+
+def rows_of_kind(kind):
+    """Return X, y and what comes beside them."""
+    beside, _, place = kind.rpartition(" in ")
+    name = {"groups": "groups", "weights": "sample_weight"}.get(beside or place)
+    rows = X, Y
+    if place == "partitions":
+        rows = skdp.Chunks(X, Y), None
+    if place == "dask":
+        array = pytest.importorskip("dask.array", reason="dask is not installed")
+        rows = array.from_array(X, chunks=(200, 3)), array.from_array(Y, chunks=200)
+    return rows, {} if name is None else {name: BESIDE[name]}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_are_distinguished(kind):
+    rows, beside = rows_of_kind(kind)
+    assert kind_of_rows(rows[0], **beside) == kind
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_tool_takes_what_the_table_says(tool, kind, fitted):
+    use, possible = TOOLS[tool]
+    rows, beside = rows_of_kind(kind)
+    if not set(beside) <= set(possible.split()):
+        pytest.skip(f"{tool} has no such parameter")
+    who, is_taken = "DPRidge" if tool == "fit" else tool, kind not in NOT_TAKEN[tool]
+    with skdp.PrivacyBudget(9.0, 1e-3) as budget:
+        if is_taken and (tool, kind) != ("fit", "dask"):  # which needs a cluster: test_dask.py
+            use(fitted, *rows, **beside)
+        else:
+            with pytest.raises(ValueError, match=rf"(?s)^{who}: .*Nothing was released\.$"):
+                use(fitted, *rows, **beside)
+            is_taken = False
+        assert (budget.n_fits > 0) is (is_taken and tool not in SPLITS)
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        (skdp.DPRidge(inference="coefficients"), "read more than once"),
+        (skdp.DPRidgeCV(), "reads rows more than once"),
+    ],
+    ids=["inference", "folds"],
+)
+def test_what_reads_rows_twice_takes_no_blocks(model, match):
+    with skdp.PrivacyBudget(9.0, 1e-3) as budget:
+        with pytest.raises(ValueError, match=f"{match}.*Nothing was released"):
+            model.fit_blocks(iter([(X, Y)]), n_features=3, n_samples=400)
+        assert budget.n_fits == 0
+
+
+def test_every_tool_is_in_the_table():
+    rooms = skdp, metrics, model_selection, preprocessing
+    exported = {name: getattr(room, name) for room in rooms for name in room.__all__}
+    tools = {
+        name
+        for name, tool in exported.items()
+        if callable(tool)
+        and not (inspect.isclass(tool) and issubclass(tool, DPLinearModel | Warning | Exception))
+        and "X" in inspect.signature(getattr(tool, "fit", tool)).parameters
+    }
+    others = {"Chunks", "PublicSample"}  # kinds of rows themselves, or rows that are public
+    displays = {name for name in tools if name.endswith("Display")}
+    assert tools - others - displays <= set(NOT_TAKEN)
+    assert set(NOT_TAKEN) == set(TOOLS)
+    assert all(set(kinds) <= set(KINDS) for kinds in NOT_TAKEN.values())
