@@ -4,6 +4,7 @@ from skdp import solvers
 from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.partitions import ParquetColumns
+from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.linear_model import (
     CoefficientDisplay,
     DPElasticNet,
@@ -21,14 +22,21 @@ from skdp.linear_model import (
     SeededNoiseWarning,
 )
 from skdp.model_selection import Analysis, PrivacyUtilityDisplay, privacy_of, total_privacy
+from skdp.objective import Box, L1Ball, L2Ball, Simplex
 from skdp.oracle.sources.partitioned import Chunks, Partitions
 from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
+from skdp.stages.column_bounds import PublicRange, RowNorm
+from skdp.stages.inference.stage import CoefficientInference
 from skdp.stages.public_sample import PublicSample
+from skdp.steps import AveragedGradient, HeavyBall
 
 __all__ = [
     "Analysis",
+    "AveragedGradient",
+    "Box",
     "Chunks",
     "CoefficientDisplay",
+    "CoefficientInference",
     "DPElasticNet",
     "DPHuberRegressor",
     "DPLasso",
@@ -38,17 +46,25 @@ __all__ = [
     "DPRidgeCV",
     "DPStandardScaler",
     "DPTabularPreprocessor",
+    "HeavyBall",
+    "L1Ball",
+    "L2Ball",
     "NoiseWarning",
     "ParquetColumns",
     "Partitions",
+    "Privacy",
     "PrivacyBudget",
     "PrivacyBudgetError",
     "PrivacyStatement",
     "PrivacyUtilityDisplay",
     "PrivacyWarning",
+    "PublicRange",
     "PublicSample",
     "RidgePathDisplay",
+    "RowNorm",
+    "SeededNoise",
     "SeededNoiseWarning",
+    "Simplex",
     "__version__",
     "privacy_of",
     "solvers",

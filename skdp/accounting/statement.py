@@ -65,6 +65,8 @@ class PrivacyStatement:
         with groups, where it is private.
     expectations : tuple of str, default=()
         Of a plan: the expected accuracy of the fit, by public facts alone.
+    notes : tuple of str, default=()
+        Of a plan: which solver "auto" stands for, and which stages are left out, with the reasons.
     unit : {"row", "group"}, default="row"
         Unit of privacy: whom the guarantee protects. A row, or a group: all rows with one label.
     n_groups : int or None, default=None
@@ -82,6 +84,7 @@ class PrivacyStatement:
     expectations: tuple[str, ...] = ()
     unit: str = "row"
     n_groups: int | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", abs(self.delta))  # -0.0 is 0

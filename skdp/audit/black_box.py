@@ -16,6 +16,7 @@ from skdp.audit import bounds
 from skdp.audit.canary_report import CanaryReport, Claim
 from skdp.audit.neighbours import dense_copy, labels_of
 from skdp.audit.replaying import audited_clone, relation_of, takes_weights
+from skdp.fitting.privacy import SeededNoise
 from skdp.model_selection import total_privacy
 
 N_ROWS, N_FEATURES = 100, 1  # of made-up data; what one record shows does not depend on them
@@ -253,15 +254,11 @@ def _claim(model: BaseEstimator) -> Claim:
 
 
 def _require_fresh_noise(estimator: BaseEstimator) -> None:
-    parameters = estimator.get_params()
-    for name, value in parameters.items():
-        if name.rpartition("__")[2] == "noise_source" and value == "seeded":
-            seed = parameters[f"{name.removesuffix('noise_source')}random_state"]
-            if not isinstance(seed, np.random.Generator):
-                raise ValueError(
-                    f"{type(estimator).__name__}: with one seed all fits have the same noise. Set "
-                    "noise_source='system', or give a numpy Generator as random_state."
-                )
+    if any(isinstance(value, SeededNoise) for value in estimator.get_params().values()):
+        raise ValueError(
+            f"{type(estimator).__name__}: with one seed all fits have the same noise. Audit it "
+            "with noise='system'."
+        )
 
 
 # ---------------------------------------------------------------------- guesses

@@ -17,6 +17,7 @@ from sklearn.utils import get_tags
 from skdp._numbers import AnyArray, Array, MatrixLike
 from skdp.accounting import LABEL, Adjacency
 from skdp.fitting.grouping import label_column, number_labels
+from skdp.fitting.privacy import Privacy
 from skdp.oracle.sources.sparse_rows import AnyRows
 
 SMALL = 60, 4  # shape of made-up data: any will do
@@ -40,6 +41,13 @@ CLASS_WEIGHT = 1e10  # of a class, whose product with the largest weight overflo
 SIZES = (1, 2, 40)  # numbers of rows that a group has in place of its own
 LARGEST_SINGLE = 1e30  # entry of a sparse row in single precision
 PARTS = (1e30, 1e17)  # an entry of a sparse row in two parts, plus and minus this
+
+
+def _adjacency(estimator: BaseEstimator) -> str | None:
+    """Return the adjacency of a private estimator, None of others."""
+    if not hasattr(estimator, "privacy"):
+        return None
+    return Privacy().adjacency if estimator.privacy is None else str(estimator.privacy.adjacency)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +228,7 @@ class _PairMaker:
 
     def resized(self) -> Iterator[NeighbouringPair]:
         """Yield groups of another number of rows."""
-        if self._groups is not None and getattr(self._estimator, "adjacency", None) != LABEL:
+        if self._groups is not None and _adjacency(self._estimator) != LABEL:
             for place, size in enumerate(SIZES):
                 yield self._group_of(size, place, self._long, self.targets()[-1])
 
@@ -286,7 +294,7 @@ class _PairMaker:
 
     def _allowed(self, other: dict[str, AnyRows], there: dict[str, AnyRows]) -> dict[str, AnyRows]:
         """Return a neighbour in which targets alone differ, where they alone are protected."""
-        if getattr(self._estimator, "adjacency", None) != LABEL:
+        if _adjacency(self._estimator) != LABEL:
             return other
         return {**there, "y": other["y"]}
 

@@ -13,6 +13,7 @@ from skdp.accounting import LABEL, Adjacency
 from skdp.audit import neighbours as pairs
 from skdp.audit.comparing import ReplayComparison, ReplayReport
 from skdp.audit.recording import RecordedRun, record
+from skdp.fitting.privacy import Privacy, terms_among
 
 
 def replay(
@@ -111,13 +112,13 @@ def audited_clone(estimator: BaseEstimator, adjacency: str | None = None) -> Bas
     """Return a clone that charges no budget and states this adjacency."""
     plain = clone(estimator)
     parameters = plain.get_params()
-    changes: dict[str, object] = {
-        name: None for name in parameters if name.rpartition("__")[2] == "budget"
-    }
-    if adjacency is not None:
-        Adjacency.parse(adjacency, labels=True)
-        wanted = str(adjacency)
-        changes |= {n: wanted for n in parameters if n.rpartition("__")[2] == "adjacency"}
+    changes: dict[str, Privacy] = {}
+    for name, terms in terms_among(parameters).items():
+        given = terms.get_params(deep=False) | {"budget": None}
+        if adjacency is not None:
+            Adjacency.parse(adjacency, labels=True)
+            given["adjacency"] = str(adjacency)
+        changes[name] = Privacy(**given)
     for name, value in parameters.items():
         if name.rpartition("__")[2] == "epsilon" and value == math.inf:
             raise ValueError(
@@ -129,11 +130,8 @@ def audited_clone(estimator: BaseEstimator, adjacency: str | None = None) -> Bas
 
 def relation_of(estimator: BaseEstimator) -> Adjacency:
     """Return the one adjacency that an estimator, or those inside it, state."""
-    adjacencies = {
-        value
-        for name, value in estimator.get_params().items()
-        if name.rpartition("__")[2] == "adjacency"
-    }
+    terms = terms_among(estimator.get_params()).values()
+    adjacencies = {one.adjacency for one in terms}
     if len(adjacencies) != 1:
         raise ValueError(
             f"{type(estimator).__name__}: one adjacency is audited at a time; got "

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray
-from skdp.fitting.parameters import PrivacyWarning
+from skdp.fitting.fit_warnings import PrivacyWarning
 from skdp.fitting.parts import Part
 
 # Key of the fingerprints, new in each process, so that nobody can compare a guess with them.

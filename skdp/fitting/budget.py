@@ -11,15 +11,11 @@ from dataclasses import replace
 from typing import Any, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-import joblib
-import numpy as np
-
 from skdp import accounting
-from skdp._numbers import is_integer, shown
+from skdp._numbers import is_real, require, shown
 from skdp.accounting.accountant import candidates
 from skdp.fitting.assumptions import ANY_ORDER, NO_RETURNED_TARGET, NOT_SCORES, SETTLED
 from skdp.fitting.between_fits import RETURNED_TARGET, FitData, FitHistory
-from skdp.fitting.parameters import check_budget
 
 # Accountants whose totals hold for budgets that are chosen on the way: for Gaussian DP, Smith and
 # Thakurta 2022 and Koskela, Tobaben, Honkela 2023; for sums of epsilons, Rogers et al. 2016.
@@ -43,6 +39,13 @@ _program = uuid.uuid4().hex
 
 class PrivacyBudgetError(ValueError):
     """A privacy budget refused a fit. Nothing was released and nothing was charged."""
+
+
+def check_budget(epsilon: object, delta: object) -> None:
+    """Raise ValueError unless epsilon > 0 and 0 <= delta < 1."""
+    allowed = "be a positive number, or inf for no privacy at all"
+    require("epsilon", epsilon, allowed, is_real(epsilon) and epsilon > 0)
+    require("delta", delta, "be a number in [0, 1)", is_real(delta) and 0 <= delta < 1)
 
 
 def process_id() -> str:
@@ -76,7 +79,7 @@ class PrivacyBudget:
         with pure guarantees), and the total holds even if the fits' own budgets are chosen by
         looking at earlier models (Koskela, Tobaben, Honkela 2023; Rogers et al. 2016).
     allow_seeded_noise : bool, default=False
-        Whether to admit fits with ``noise_source="seeded"``, which are not private; for tests.
+        Whether to admit fits with `SeededNoise`, which are not private; for tests.
 
     Examples
     --------
@@ -275,15 +278,15 @@ class PrivacyBudget:
             )
         if asked.noise_source == "seeded" and not self.allow_seeded_noise:
             raise PrivacyBudgetError(
-                f"{plan}, with noise_source='seeded', but its budget {self!r} counts private fits "
-                "only, and noise that can be reproduced can be subtracted. Leave noise_source="
+                f"{plan}, with seeded noise, but its budget {self!r} counts private fits "
+                "only, and noise that can be reproduced can be subtracted. Leave noise="
                 f"'system', or allow it by PrivacyBudget(..., allow_seeded_noise=True). {end}"
             )
         if seed is not None and seed in self._seeds:
             raise PrivacyBudgetError(
                 f"{plan}, with the seed of an earlier fit in its budget {self!r}. Both would draw "
                 "the same noise, which cancels in the difference of the two models; use "
-                f"another random_state, or noise_source='system'. {end}"
+                f"another seed, or noise='system'. {end}"
             )
         earlier = () if self._total is None else (self._total,)
         try:
@@ -342,7 +345,7 @@ def charge(
     budget : PrivacyBudget or None
         The estimator's own.
     seed : str or None
-        What the noise follows from; see `seed_fingerprint`.
+        Fingerprint of the seed of its noise, if it has one.
     foreign_process : str or None
         The process with the open budget in whose block the estimator was pickled.
     data : FitData or None, default=None
@@ -371,17 +374,6 @@ def charge(
         if data is not None:
             for history in histories:
                 history.add(data)
-
-
-def seed_fingerprint(random_state: Any) -> str | None:
-    """Return a fingerprint of the seed, or None for unseeded noise."""
-    if is_integer(random_state):
-        return f"integer {int(random_state)}"
-    if isinstance(random_state, np.random.Generator):
-        return str(joblib.hash(random_state.bit_generator.state))
-    if isinstance(random_state, np.random.RandomState):
-        return str(joblib.hash(random_state.get_state(legacy=False)))
-    return None
 
 
 def process_of_open_budget(known: str | None) -> str | None:

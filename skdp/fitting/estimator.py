@@ -11,18 +11,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from skdp._numbers import shown
-from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.accounting import PrivacyStatement
 from skdp.accounting.release_lines import release_lines
-from skdp.fitting import parameters, parts
+from skdp.fitting import fit_warnings, parts
 from skdp.fitting.between_fits import FitData
-from skdp.fitting.budget import (
-    PrivacyBudget,
-    charge,
-    process_id,
-    process_of_open_budget,
-    seed_fingerprint,
-)
+from skdp.fitting.budget import charge, process_id, process_of_open_budget
 from skdp.fitting.callbacks import (
     CallbackSupport,
     Progress,
@@ -31,25 +24,24 @@ from skdp.fitting.callbacks import (
     with_callbacks,
 )
 from skdp.fitting.noise_warning import warn_about_noise
+from skdp.fitting.parameters import check_parameters, require_objects
 from skdp.fitting.preparation import Prepared
+from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import refuse_tables, without_cells, without_sizes
 from skdp.fitting.rows import Reading, Rows
-from skdp.oracle import NoiseSource, Solution, compiled, noise_source, run
+from skdp.oracle import NoiseSource, Solution, compiled, run
 from skdp.oracle.sources.base import Source
 from skdp.oracle.sources.block_sizes import row_parts
 from skdp.oracle.sources.memory import Map, row_threads
 from skdp.oracle.sources.sparse_rows import canonical
-
-GENERATORS = (np.random.RandomState, np.random.Generator)
+from skdp.solvers import get_solver
 
 # Attribute of an estimator that was pickled inside the block of a budget of another process.
 _FOREIGN_BUDGET = "_foreign_budget"
 
 
 class PrivateEstimator(CallbackSupport, BaseEstimator):
-    """Base of all that is fitted privately.
-
-    Copies of an estimator draw no noise twice and forget no open budget; pickles hold no generator.
+    """Base of all that is fitted privately; copies forget no open budget.
 
     Attributes
     ----------
@@ -60,11 +52,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
     _protects_labels: ClassVar[bool] = False
     epsilon: float
     delta: float
-    adjacency: str
-    accountant: str
-    budget: PrivacyBudget | None
-    noise_source: str
-    random_state: Any
+    privacy: Privacy | None
 
     _n_fits_is_public = True  # False for private searches: callbacks would count their fits
 
@@ -106,14 +94,42 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         """What messages call it."""
         return type(self).__name__
 
+    @property
+    def _terms(self) -> Privacy:
+        """The terms of privacy, with defaults for None."""
+        return Privacy() if self.privacy is None else self.privacy
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, and those of objects among them, such as ``privacy__budget``.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the estimator and, after the name of one and two underscores, of its
+            value: an object, or the name of a solver.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unknown, or a nested name is set where there is no object.
+        """
+        solver = params.get("solver", getattr(self, "solver", None))
+        has_nested = any(name.startswith("solver__") for name in params)
+        if has_nested and isinstance(solver, str) and solver != "auto":
+            params = {**params, "solver": get_solver(solver)}
+        require_objects(self._who, params, self.get_params(deep=False))
+        super().set_params(**params)
+        return self
+
     # ------------------------------------------------------------------ check and read
 
     def _check_shared_parameters(self) -> None:
-        parameters.check_budget(self.epsilon, self.delta)
-        Adjacency.parse(self.adjacency, labels=self._protects_labels)
-        parameters.check_noise_source(self.noise_source, self.random_state)
-        if not (self.budget is None or isinstance(self.budget, PrivacyBudget)):
-            raise ValueError(f"budget must be None or a PrivacyBudget; got {shown(self.budget)}.")
+        shared = ("epsilon", "delta", "privacy")
+        check_parameters({name: getattr(self, name) for name in shared}, self._protects_labels)
 
     def _read(self, what: str, *arrays: Any, **checks: Any) -> Any:
         """Validate X, or X and y; a refusal does not quote what a cell holds."""
@@ -173,24 +189,11 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         """Store the results of a fit."""
         raise NotImplementedError
 
-    def _noise(self) -> tuple[NoiseSource, str | None]:
-        """Return the source of a fit's noise, and a fingerprint of its seed if it has one."""
-        if self.noise_source == "system":
-            return noise_source(None), None
-        return noise_source(self.random_state), seed_fingerprint(self.random_state)
-
     # ------------------------------------------------------------------ copies and pickles
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle without generators: their state would let a reader subtract the noise.
-
-        A generator given as ``random_state`` is dropped, so that two workers which receive the same
-        pickled estimator do not draw the same noise; a seed is kept, as any parameter.
-        """
+        """Pickle with the process of an open budget, which cannot follow to a worker."""
         state = dict(super().__getstate__())
-        if isinstance(state.get("random_state"), GENERATORS):
-            state["random_state"] = None
-        # An open budget cannot follow the estimator to a worker, so the estimator remembers it.
         process = process_of_open_budget(state.get(_FOREIGN_BUDGET))
         if process is not None:
             state[_FOREIGN_BUDGET] = process
@@ -204,21 +207,16 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         super().__setstate__(state)
 
     def __sklearn_clone__(self) -> Self:
-        """Clone; meta-estimators in a worker clone what they were sent.
-
-        A generator is shared with the clone, not copied: two copies would draw the same noise.
-        """
-        twin: Self = super().__sklearn_clone__()
-        if isinstance(self.random_state, GENERATORS):
-            twin.random_state = self.random_state
+        """Clone; meta-estimators in a worker clone what they were sent."""
+        copy: Self = super().__sklearn_clone__()
         if _FOREIGN_BUDGET in vars(self):
-            setattr(twin, _FOREIGN_BUDGET, vars(self)[_FOREIGN_BUDGET])
-        return twin
+            setattr(copy, _FOREIGN_BUDGET, vars(self)[_FOREIGN_BUDGET])
+        return copy
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.non_deterministic = self.noise_source == "system"
+        tags.non_deterministic = self._terms.noise_source == "system"
         return tags
 
 
@@ -278,7 +276,8 @@ def prepare_fit(model: PrivateEstimator, rows: Rows, *start: object) -> Fit:
     public, solver, plan = prepared.public, prepared.solver, prepared.plan
     if solver is not None:
         warn_about_noise(model._who, plan, public, prepared.problem)
-    statement = plan.statement(public, model._assumptions(prepared), model.noise_source)
+    source = model._terms.noise_source
+    statement = plan.statement(public, model._assumptions(prepared), source)
     parts.require_charged_unit(model._who, public.unit)
     if getattr(model, "verbose", 0):
         for line in release_lines(statement.releases, statement.unit):
@@ -315,13 +314,13 @@ def charge_fit(
     PrivacyBudgetError
         If a budget does not admit it. Nothing is released or charged.
     """
-    who = who or model._who
+    who, terms = who or model._who, model._terms
     n_records = statement.n_rows or statement.n_groups or 1
-    parameters.warn_about_budget(who, model.epsilon, model.delta, n_records)
-    parameters.warn_about_seed(who, model.noise_source, model.epsilon)
-    drawn_from, seed = model._noise()
+    fit_warnings.warn_about_budget(who, model.epsilon, model.delta, n_records)
+    fit_warnings.warn_about_seed(who, terms.noise_source, model.epsilon)
+    drawn_from, seed = terms.draws()
     if not parts.is_charged():
-        charge(who, statement, model.budget, seed, vars(model).get(_FOREIGN_BUDGET), data)
+        charge(who, statement, terms.budget, seed, vars(model).get(_FOREIGN_BUDGET), data)
     return drawn_from
 
 
@@ -336,7 +335,7 @@ def run_fit(model: PrivateEstimator, fit: Fit, source: Source, drawn_from: Noise
     progress = Progress.of(model, plan, fit.statement)
     on_release = None if progress is None else progress.released
     solution = run(plan, prepared.stages, public, problem, source, drawn_from, rng, on_release)
-    parameters.warn_unless_converged(model._who, solution, public)
+    fit_warnings.warn_unless_converged(model._who, solution, public)
     source.finish()
     if progress is not None:
         progress.ended()

@@ -1,136 +1,314 @@
-"""Checks of the parameters that all estimators share, before any row is looked at."""
+"""Declare each parameter of the estimators once: its type, its meaning and its check.
 
+Docstrings, checks before a fit, messages about nested names and the page of defaults follow from
+the table. Which value "auto" stands for follows from the solver and the stages, whose resolved
+values ``solver_`` and ``privacy_`` hold.
+"""
+
+from __future__ import annotations
+
+import inspect
 import math
-import warnings
-from typing import Any
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from numpy.typing import ArrayLike
 
-from skdp._numbers import (
-    LARGEST_BOUND,
-    LEAST_BOUND,
-    Array,
-    is_integer,
-    is_real,
-    require,
-    shown,
-)
-from skdp.objective import Box, Constraint, L1Ball, L2Ball, Problem, Simplex, Unconstrained
-from skdp.oracle import Public, Solution
-from skdp.solvers import Solver, get_solver
-from skdp.solvers.base import REGISTRY
+from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, require, shown
+from skdp.fitting.privacy import Privacy, check_privacy
+from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
+from skdp.solvers import Solver
+from skdp.stages.column_bounds import PublicRange, RowNorm
+from skdp.stages.inference.stage import CoefficientInference, inference_share
+from skdp.stages.public_sample import PublicSample
+from skdp.steps import ClippingRule, Momentum, NoiseSchedule, StepSchedule
+from skdp.steps.named import Named, named
 
-NOISE_SOURCES = ("system", "seeded")
-# Length of the last gradient without noise, next to the first, up to which a fit has converged:
-# with "whitened" a sound fit ends below 1e-11, and Longley's data in raw units at 3e-6, where
-# coefficients are off by 710 per cent; with "gd" they are right to three digits from about here on.
-CONVERGED = 1e-6
-
-
-class PrivacyWarning(UserWarning):
-    """A guarantee is weaker than its user may think."""
+# Types of values in signatures.
+Auto = Literal["auto"]
+SolverChoice = str | Solver | tuple[str, Mapping[str, object]]
+StepSize = float | Named | StepSchedule
+MomentumChoice = float | Named | Momentum
+RelativeNoise = Named | NoiseSchedule | ArrayLike
+ClipNorm = float | Named | ClippingRule
+Scaling = Literal["auto", "private", "none"] | PublicRange | PublicSample | RowNorm
+ConstraintChoice = Constraint | Named | None
+InferenceChoice = Literal["coefficients"] | CoefficientInference | None
+Calibration = Literal["auto", "private", "none"]
 
 
-class SeededNoiseWarning(PrivacyWarning):
-    """The noise of a fit follows from a seed: whoever knows the seed can subtract the noise."""
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of estimators.
 
-
-def check_noise_source(noise_source: Any, random_state: Any) -> None:
-    """Raise ValueError unless the noise is secure, or a seed was asked for and given.
-
-    A seed alone does not make noise reproducible. Meta-estimators such as `BaggingClassifier`
-    write seeds into the ``random_state`` of their members and keep them in their pickles.
+    Attributes
+    ----------
+    type : str
+        Its values, as docstrings state them; the default follows from signatures.
+    text : str
+        Its meaning, its unit, and what "auto" stands for.
+    check : callable or None
+        Raises ValueError for a value out of range; None where the solver or a stage checks it.
+    example : str
+        A value with parameters of its own, for messages about nested names; "" if none has any.
     """
-    if not isinstance(noise_source, str) or noise_source not in NOISE_SOURCES:
-        raise ValueError(
-            f"noise_source must be 'system' (secure noise) or 'seeded' (reproducible noise, not "
-            f"private); got {shown(noise_source)}."
-        )
-    if not (
-        random_state is None
-        or is_integer(random_state)
-        or isinstance(random_state, np.random.RandomState | np.random.Generator)
-    ):
-        raise ValueError(
-            "random_state must be None, an integer, a numpy RandomState or a numpy Generator; got "
-            f"{shown(random_state)}."
-        )
-    if noise_source == "seeded" and random_state is None:
-        raise ValueError(
-            "noise_source='seeded' takes the noise from random_state, which is None. Pass an "
-            "integer (generators are not sent to other processes: two workers would draw the same "
-            "noise), or leave noise_source='system' for secure noise. Nothing was released."
-        )
+
+    type: str
+    text: str
+    check: Callable[[Any], object] | None = None
+    example: str = ""
 
 
-def warn_about_seed(who: str, noise_source: str, epsilon: float) -> None:
-    """Warn that the noise of a fit can be reproduced, where there is noise."""
-    if noise_source == "seeded" and not math.isinf(epsilon):
-        warnings.warn(
-            f"{who}: noise_source='seeded' makes the noise reproducible: whoever knows the seed "
-            "can subtract it, so the result is NOT private. Use it for tests and for research on "
-            "public data; the default, noise_source='system', is secure.",
-            SeededNoiseWarning,
-            stacklevel=3,
-        )
+def check_number(
+    name: str, allowed: str, is_valid: Callable[[float], bool]
+) -> Callable[[object], None]:
+    """Return a check that a value is a real number for which ``is_valid`` holds."""
+
+    def check(value: object) -> None:
+        require(name, value, allowed, is_real(value) and is_valid(value))
+
+    return check
 
 
-def check_budget(epsilon: Any, delta: Any) -> None:
-    """Raise ValueError unless epsilon > 0 and 0 <= delta < 1."""
-    allowed = "be a positive number, or inf for no privacy at all"
-    require("epsilon", epsilon, allowed, is_real(epsilon) and epsilon > 0)
-    require("delta", delta, "be a number in [0, 1)", is_real(delta) and 0 <= delta < 1)
-
-
-def check_strength(name: str, value: Any) -> None:
-    """Raise ValueError unless ``value`` can be the strength of a penalty."""
-    require(name, value, "be a finite number, at least 0", is_real(value) and 0 <= value < math.inf)
-
-
-def check_l1_ratio(value: Any) -> None:
-    """Raise ValueError unless ``value`` can be the share of the L1 penalty."""
-    require("l1_ratio", value, "be a number in [0, 1]", is_real(value) and 0 <= value <= 1)
-
-
-def check_bound(name: str, value: Any) -> None:
-    """Raise ValueError unless ``value`` is None or a number of a size that squares bear."""
-    require(
-        name,
-        value,
-        f"be None or a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}",
-        value is None or (is_real(value) and LEAST_BOUND <= value <= LARGEST_BOUND),
+def check_bool(name: str) -> Callable[[object], None]:
+    """Return a check that a value is True or False."""
+    return lambda value: require(
+        name, value, "be True or False", isinstance(value, bool | np.bool_)
     )
 
 
-def constraint_set(name: Any, radius: Any) -> Constraint:
+def check_bound(name: str) -> Callable[[object], None]:
+    """Return a check that a value is None or a number whose square float64 can represent."""
+    inside = check_number(
+        name,
+        f"be None or a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}",
+        lambda value: LEAST_BOUND <= value <= LARGEST_BOUND,
+    )
+    return lambda value: None if value is None else inside(value)
+
+
+def constraint_set(value: object) -> Constraint:
     """Return the set that coefficients have to lie in.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or the radius is not positive, finite and of a size that squares
-        bear.
+        If the value names no set, or a parameter of the set is out of its range.
     """
-    require(
-        "radius",
-        radius,
-        f"be a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}",
-        is_real(radius) and LEAST_BOUND <= radius <= LARGEST_BOUND,
-    )
-    size = float(radius)
-    if name is None:
+    if value is None:
         return Unconstrained()
-    sets: dict[str, Constraint] = {
-        "l2_ball": L2Ball(size),
-        "l1_ball": L1Ball(size),
-        "box": Box(-size, size),
-        "simplex": Simplex(size),
-    }
-    if not isinstance(name, str) or name not in sets:
-        known = ", ".join(repr(word) for word in sets)
-        raise ValueError(f"constraint must be None or one of {known}; got {shown(name)}.")
-    return sets[name]
+    constraint = named("constraint", CONSTRAINTS, value)
+    if not isinstance(constraint, Constraint):
+        known = ", ".join(f"{cls.__name__}(...)" for cls in CONSTRAINTS.values())
+        raise ValueError(f"constraint must be None or one of {known}; got {shown(value)}.")
+    constraint.check()
+    return constraint
+
+
+check_alpha = check_number("alpha", "be a finite number, at least 0", lambda v: 0 <= v < math.inf)
+
+PARAMETERS: Mapping[str, Parameter] = {
+    "alpha": Parameter(
+        "float",
+        "Strength of the penalty, at least 0, in scikit-learn's scale. The intercept is not "
+        "penalised.",
+        check_alpha,
+    ),
+    "l1_ratio": Parameter(
+        "float",
+        "Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.",
+        check_number("l1_ratio", "be a number in [0, 1]", lambda value: 0 <= value <= 1),
+    ),
+    "epsilon": Parameter(
+        "float",
+        "Privacy budget of one ``fit``, in nats; positive. Smaller is more private and noisier. "
+        "inf adds no noise, for debugging on public data.",
+        check_number(
+            "epsilon", "be a positive number, or inf for no privacy at all", lambda value: value > 0
+        ),
+    ),
+    "delta": Parameter(
+        "float",
+        "Probability, in [0, 1), with which the epsilon guarantee may fail; well below "
+        "1/n_samples. 0 asks for pure differential privacy: Laplace noise, which not every solver "
+        "can work with.",
+        check_number("delta", "be a number in [0, 1)", lambda value: 0 <= value < 1),
+    ),
+    "solver": Parameter(
+        "str, tuple (str, dict) or Solver",
+        "Name from `skdp.solvers.available`, its name and hyperparameters, or a configured solver, "
+        'whose own can be searched as ``solver__row_norm`` and so on. "auto" chooses one by public '
+        "facts: the best one that has all hyperparameters set here.",
+    ),
+    "max_iter": Parameter(
+        'int or "auto"',
+        'Number of steps. "auto" values here and below follow from public facts (n_samples, '
+        "n_features, outputs, budget) and are in ``solver_`` after fit; setting the same value "
+        "gives the same fit.",
+    ),
+    "learning_rate": Parameter(
+        'float, str, tuple (str, dict), StepSchedule or "auto"',
+        'Step size, or a schedule by name: "polynomial", or ``("polynomial", {"a": 50.0})``.',
+        example='("polynomial", {"a": 50.0})',
+    ),
+    "momentum": Parameter(
+        'float, str, tuple (str, dict), Momentum or "auto"',
+        "In [0, 1): Polyak's heavy ball. ``AveragedGradient(beta)`` is the bias-corrected average "
+        'of gradients, in solvers "gd" and "residual_budget".',
+        example="AveragedGradient(0.9)",
+    ),
+    "noise_schedule": Parameter(
+        'str, tuple (str, dict), NoiseSchedule, array of shape (max_iter,) or "auto"',
+        "Noise of the steps relative to each other. The scale always follows from the budget.",
+        example='("exponential", {"gamma": 0.9})',
+    ),
+    "clip_norm": Parameter(
+        'float, str, tuple (str, dict), ClippingRule or "auto"',
+        "Largest norm of one record's gradient: L2 for Gaussian noise, L1 for Laplace noise. "
+        'Smaller means less noise and more bias. "adaptive" follows the gradients\' norms by noisy '
+        'counts, in solvers "gd" and "adp_sgd".',
+        example='("geometric", {"first": 10.0})',
+    ),
+    "batch_size": Parameter(
+        "int, float or None",
+        "Rows in a batch, as a number or a fraction of n_samples; None takes all rows at every "
+        "step, which is the most accurate where the time allows it.",
+    ),
+    "scaling": Parameter(
+        '{"auto", "private", "none"}, PublicRange, PublicSample or RowNorm',
+        "How columns, and the targets of a regression, are standardised as part of the fit. "
+        '"private" estimates their ranges, centres and scales by noisy histograms, which are paid '
+        "for from the same budget. `PublicRange`, and `PublicSample` of rows that are not private, "
+        "declare those of the columns at no cost. Penalties act on the coefficients of "
+        "standardised columns then, as after `sklearn.preprocessing.StandardScaler`; ``coef_`` and "
+        "``intercept_`` are in units of X and y. Sparse columns are not centred, and nothing is "
+        'without an intercept. "none" takes records as they are, and leaves everything to the '
+        "solver; `RowNorm` does, too, and bounds the length of rows. Otherwise rows whose "
+        "standardised L2 norm exceeds ``2 * sqrt(n_features + 1)``, twice the typical one, are "
+        'scaled down to it, unless epsilon is infinite. "auto" is "private", except with a '
+        "constraint, with ``delta=0``, and for columns whose histograms the noise would hide, by a "
+        "rule in public facts.",
+        example="PublicRange(low, high)",
+    ),
+    "target_bound": Parameter(
+        "float or None",
+        "Public bound on the absolute value of a target, in the target's unit; larger targets are "
+        "clipped to it. Predictions keep to it, too, and no budget is spent on the range of the "
+        "targets. None: the range is estimated privately as part of the fit, as ``scaling`` says; "
+        'with ``scaling="none"`` targets of about unit scale are expected.',
+        check_bound("target_bound"),
+    ),
+    "calibration": Parameter(
+        '{"auto", "private", "none"}',
+        "Whether the fit ends with a slope and a shift of its predictions or, for classes, of its "
+        "margins (a slope alone with more than two), from noisy sums that take at most 5 % of the "
+        "budget, in mu squared. Noise and clipping bias predictions; this corrects the bias as far "
+        'as it exceeds its noise. "auto" is "none" with ``scaling="none"`` or a `RowNorm`, and '
+        'where it is not possible, as with a constraint or an L1 penalty; "private" refuses a fit '
+        "then.",
+    ),
+    "constraint": Parameter(
+        "L2Ball, L1Ball, Box, Simplex, str, tuple (str, dict) or None",
+        "Set that the coefficients, taken as one vector, have to lie in; it costs no budget. "
+        'Short for ``L2Ball(2.0)`` is ``("l2_ball", {"radius": 2.0})``. The intercept is free.',
+        constraint_set,
+        example="L2Ball(1.0)",
+    ),
+    "inference": Parameter(
+        '"coefficients", CoefficientInference or None',
+        '"coefficients" ends the fit with standard errors, intervals and p-values: a Newton step '
+        "from the fitted coefficients that undoes their bias, with the covariance of rows and "
+        "noise. `CoefficientInference` sets its share of the budget, a third by default. It needs "
+        "one target or two classes, Gaussian noise, records without weights, and no L1 penalty or "
+        "constraint; a penalty is not part of what is estimated.",
+        inference_share,
+        example="CoefficientInference(share=0.5)",
+    ),
+    "fit_intercept": Parameter(
+        "bool",
+        "Whether to fit an intercept; it is part of the same release.",
+        check_bool("fit_intercept"),
+    ),
+    "privacy": Parameter(
+        "Privacy or None",
+        "Neighbouring relation, accountant, shared budget and source of noise, as a `Privacy` "
+        "object; None is its defaults.",
+        check_privacy,
+        example="Privacy()",
+    ),
+    "verbose": Parameter(
+        "int",
+        "1: print the plan before it is carried out. 2: also print how far the fit is. For a "
+        "progress bar see ``set_callbacks``.",
+    ),
+}
+
+
+def check_parameters(given: Mapping[str, object], labels: bool = True) -> None:
+    """Raise ValueError if a value, by name, of a parameter in the table is out of range.
+
+    Parameters
+    ----------
+    given : mapping
+    labels : bool, default=True
+        Whether there are targets, so that adjacency="label" means something.
+    """
+    for name, value in given.items():
+        parameter = PARAMETERS.get(name)
+        if parameter is not None and parameter.check is not None:
+            parameter.check(value)
+    privacy = given.get("privacy")
+    if isinstance(privacy, Privacy):
+        privacy.check(labels)
+
+
+def require_objects(who: str, given: Mapping[str, object], current: Mapping[str, object]) -> None:
+    """Raise ValueError for a nested name, such as ``privacy__budget``, of what has no parameters.
+
+    Parameters
+    ----------
+    who : str
+    given : mapping
+        What is set, by name.
+    current : mapping
+        The present values of all parameters.
+    """
+    for name in given:
+        outer, _, inner = name.partition("__")
+        value = given.get(outer, current.get(outer))
+        if inner and outer in current and not hasattr(value, "set_params"):
+            parameter = PARAMETERS.get(outer)
+            example = parameter.example if parameter is not None else ""
+            advice = f" Pass an object first, such as {outer}={example}." if example else ""
+            raise ValueError(
+                f"{who}: {name} is a parameter of an object, and {outer} is {shown(value)}.{advice}"
+            )
+
+
+def parameters_section(estimator: type, skip: frozenset[str] = frozenset()) -> str:
+    """Return entries of a docstring's section for the parameters of an estimator, by signature.
+
+    Those that the estimator's own docstring describes are left out.
+    """
+    entries = []
+    own = {line.split(" : ")[0].strip() for line in (estimator.__doc__ or "").splitlines()}
+    for name, parameter in inspect.signature(estimator).parameters.items():
+        if name in own or name in skip or name not in PARAMETERS:
+            continue
+        described = PARAMETERS[name]
+        default = parameter.default
+        shown_default = f'"{default}"' if isinstance(default, str) else repr(default)
+        text = "\n".join(_wrapped(described.text))
+        entries.append(f"{name} : {described.type}, default={shown_default}\n{text}")
+    return "\n".join(entries)
+
+
+def _wrapped(text: str) -> list[str]:
+
+    return textwrap.wrap(text, 96, initial_indent="    ", subsequent_indent="    ")
 
 
 def check_counts(who: str, **counts: Any) -> None:
@@ -151,124 +329,3 @@ def planned_records(n_samples: int | None, n_groups: int | None, who: str = "pla
         return n_samples
     check_counts(who, n_groups=n_groups)
     return n_groups
-
-
-def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> None:
-    """Warn where a budget promises little."""
-    if math.isinf(epsilon):
-        warnings.warn(
-            f"{who}: epsilon=inf adds no noise: the result is NOT private. Use it for debugging "
-            "on public data only.",
-            PrivacyWarning,
-            stacklevel=3,
-        )
-    elif delta > 1 / n_rows:
-        warnings.warn(
-            f"{who}: delta={delta:g} is above 1/n = {1 / n_rows:g}: it allows a mechanism that "
-            "publishes a whole record now and then. Choose delta well below 1/n.",
-            PrivacyWarning,
-            stacklevel=3,
-        )
-
-
-def warn_about_label_set(who: str, reads_labels: bool, epsilon: float, stacklevel: int = 4) -> None:
-    """Warn that the set of labels comes from the rows, at the line so many callers up.
-
-    With an infinite epsilon there is no guarantee to weaken, and `warn_about_budget` says so.
-    """
-    if reads_labels and not math.isinf(epsilon):
-        warnings.warn(
-            f"{who}: classes=None takes the set of labels from y and releases it exactly: a label "
-            "that one record alone has gives that record away. Declare the labels that are "
-            "possible, without looking at y, by classes=[...].",
-            PrivacyWarning,
-            stacklevel=stacklevel,
-        )
-
-
-def warn_unless_converged(who: str, solution: Solution, public: Public) -> None:
-    """Warn if a fit without noise ended before its minimum, by gradients that were answered.
-
-    Where a start was given the first gradient says nothing, as the minimum may be next to it.
-    """
-    if public.is_noisy or not solution.slopes or public.start is not None:
-        return
-    first, last = solution.slopes[0], solution.slopes[-1]
-    if last <= CONVERGED * first:
-        return
-    warnings.warn(
-        f"{who}: the solver stopped before it reached the minimum: its last gradient is "
-        f"{last / first:.2g} times as long as its first, without noise. Coefficients may be far "
-        "off. Standardise columns that are taken as they are (scaling='none'), leave out columns "
-        "that nearly follow from others, or raise max_iter.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
-
-
-def choose_solver(who: str, solver: Any, given: dict[str, Any], automatic: str) -> Solver:
-    """Turn a name or a configured solver, and the estimator's own hyperparameters, into a solver.
-
-    Parameters
-    ----------
-    who : str
-        The estimator, for messages.
-    solver : str or Solver
-        What the user passed.
-    given : dict
-        The hyperparameters on the estimator that the user changed from their defaults.
-    automatic : str
-        The name that "auto" stands for.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, the solver has no such hyperparameter, or hyperparameters are given
-        beside a configured solver, where they would be ignored.
-    """
-    if isinstance(solver, Solver):
-        if given:
-            names = ", ".join(sorted(given))
-            raise ValueError(
-                f"{who}: {names} was set beside a configured solver, which would ignore it; set "
-                f"{', '.join('solver__' + name for name in sorted(given))} instead."
-            )
-        return solver
-    if not isinstance(solver, str):
-        raise ValueError(f"{who}: solver must be a name or a Solver; got {shown(solver)}.")
-    return get_solver(automatic if solver == "auto" else solver, **given)
-
-
-def require_one_pass(who: str, solver: Solver) -> None:
-    """Raise ValueError if a solver reads rows more than once, where they arrive in blocks."""
-    if not solver.one_pass:
-        able = sorted(name for name, cls in REGISTRY.items() if cls.one_pass)
-        raise ValueError(
-            f"{who}: solver {solver.name!r} reads rows more than once, and blocks are gone when "
-            f"they are read. Solvers that can: {', '.join(able)}. Nothing was released."
-        )
-
-
-def require_start(who: str, solver: Solver, problem: Problem, coef: Array) -> None:
-    """Raise ValueError if a start is of no use to a solver, or outside of the constraint."""
-    if not solver.takes_start:
-        raise ValueError(
-            f"{who}: solver {solver.name!r} releases a minimum, wherever its search starts; leave "
-            "coef_init and intercept_init out. Nothing was released."
-        )
-    if not problem.constraint.contains(coef):
-        raise ValueError(
-            f"{who}: coef_init must lie in the constraint, {problem.constraint}. Nothing was "
-            "released."
-        )
-
-
-def require_pure_dp(who: str, solver: Solver) -> None:
-    """Raise ValueError if delta = 0 was asked of a solver that cannot meet it."""
-    if not solver.pure_dp:
-        able = sorted(name for name, cls in REGISTRY.items() if "laplace" in cls.mechanisms)
-        raise ValueError(
-            f"{who}: delta=0 asks for pure differential privacy, which solver {solver.name!r} "
-            f"cannot give as it is: Gaussian noise needs delta > 0. Solvers that can, with "
-            f"mechanism 'auto' or 'laplace': {', '.join(able)}. Nothing was released."
-        )

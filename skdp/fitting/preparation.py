@@ -23,6 +23,8 @@ class Prepared:
     plan : Plan
     solver : Solver or None
         The solver among the stages, resolved; None for a scaler alone.
+    notes : tuple of str
+        Which solver "auto" stands for, and which stages are left out, with the reasons.
     """
 
     public: Public
@@ -30,6 +32,7 @@ class Prepared:
     stages: Stages
     plan: Plan
     solver: Solver | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def public_after(self) -> Public:
@@ -38,7 +41,7 @@ class Prepared:
 
 
 # Parameters that no plan depends on.
-NOT_PLANNED = frozenset({"budget", "linear_predictions", "noise_source", "random_state", "verbose"})
+NOT_PLANNED = frozenset({"verbose"})
 
 # Plans of fits that were prepared lately, by parameters and shape: the fits of a cross-validation
 # share theirs. The oldest goes first.
@@ -60,7 +63,7 @@ def planned_once(model: Any, facts: tuple[Any, ...], prepare: Callable[[], Prepa
     prepare : callable
         Makes the plan.
     """
-    parameters = model.get_params(deep=False)
+    parameters = model.get_params(deep=False) | {"privacy": model._terms.for_plans()}
     planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
     try:
         key = type(model), pickle.dumps((planned, facts))

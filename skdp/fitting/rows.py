@@ -228,7 +228,7 @@ class Arrays(Rows):
 
         data = None
         if self.y is not None:
-            seen, labels_alone = numeric_targets(y, targets.values), model.adjacency == LABEL
+            seen, labels_alone = numeric_targets(y, targets.values), model._terms.adjacency == LABEL
             data = FitData(X, seen, labels_alone, n_records, self.sample_weight, part)
         return Reading(
             n_records=n_records,
@@ -252,7 +252,7 @@ class PartitionedRows(Rows):
 
     def read(self, model: Any) -> Reading:
         who, reader = type(model).__name__, model._reader()
-        reader.set_params(budget=None, random_state=None, noise_source="system")
+        reader.set_params(privacy=model._terms.for_plans())
         # A first pass checks the rows, as a fit in memory does.
         reads_labels = model._reads_label_set
         sizes, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import Array, listed, require, shown
+from skdp._numbers import Array, require
 from skdp.accounting import LABEL, Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
+from skdp.fitting.fit_warnings import warn_about_label_set
 from skdp.fitting.noise_warning import (
     expectations,
     inference_expectation,
@@ -23,15 +24,15 @@ from skdp.fitting.noise_warning import (
     warn_about_units,
 )
 from skdp.fitting.parameters import (
-    check_bound,
+    Calibration,
+    ConstraintChoice,
+    InferenceChoice,
+    Scaling,
+    SolverChoice,
     check_counts,
-    choose_solver,
+    check_parameters,
     constraint_set,
     planned_records,
-    require_one_pass,
-    require_pure_dp,
-    require_start,
-    warn_about_label_set,
 )
 from skdp.fitting.preparation import Prepared, planned_once
 from skdp.fitting.rows import Blocks, Reading
@@ -45,18 +46,31 @@ from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import Public, Solution, make_plan
 from skdp.oracle.sources.base import IN_MEMORY, PARTITIONED
-from skdp.solvers import Solver, get_solver
-from skdp.solvers.auto import automatic_solver
+from skdp.solvers import Solver
+from skdp.solvers.auto import (
+    choose_solver,
+    note_on_choice,
+    require_one_pass,
+    require_pure_dp,
+    require_start,
+)
 from skdp.stages.base import StageParameters
-from skdp.stages.column_bounds import DeclaredBounds, declared_bounds, known_moments
-from skdp.stages.sequence import check_inference, check_stages, stages_of
+from skdp.stages.column_bounds import (
+    DeclaredBounds,
+    PublicRange,
+    RowNorm,
+    declared_bounds,
+    known_moments,
+)
+from skdp.stages.inference.stage import inference_share
+from skdp.stages.public_sample import PublicSample
+from skdp.stages.sequence import check_stages, stages_of
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
 HANDED_ON: dict[str, Any] = {
     "max_iter": "auto",
     "learning_rate": "auto",
     "momentum": "auto",
-    "momentum_kind": "auto",
     "batch_size": None,
     "noise_schedule": "auto",
     "clip_norm": "auto",
@@ -70,54 +84,15 @@ class DPLinearModel(PrivateEstimator):
     Subclasses say what the targets are, which problem is solved, and how coefficients are shown.
     """
 
-    solver: str | Solver
-    data_norm: float | None
+    solver: SolverChoice = "auto"
+    scaling: Scaling
     target_bound: float | None = None
-    calibration: str = "none"
-    constraint: str | None
-    radius: float
-    scaling: str
-    bounds: Any
-    inference: str = "none"
-    inference_share: float = 1 / 3
+    calibration: Calibration = "none"
+    constraint: ConstraintChoice = None
+    inference: InferenceChoice = None
     fit_intercept: bool
-    linear_predictions: bool = False
     verbose: int
-    rows_per_group: float | None = None
     _protects_labels = True
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of a solver, ``solver__...``, make an object of a named solver.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameters of the estimator, and of its solver after the prefix ``solver__``.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is unknown, or one of the solver is set where ``solver="auto"``.
-        """
-        inner = {name: params[name] for name in params if name.startswith("solver__")}
-        super().set_params(**{name: params[name] for name in params if name not in inner})
-        if inner and isinstance(self.solver, str):
-            who = type(self).__name__
-            if self.solver == "auto":
-                own = [name for name in inner if name.removeprefix("solver__") in HANDED_ON]
-                instead = listed(name.removeprefix("solver__") for name in own)
-                raise ValueError(
-                    f"{who}: {listed(inner)} needs a solver whose parameters are known, and "
-                    "solver='auto' is chosen in fit. Name one, as in solver='gd'"
-                    f"{f', or set {instead} of the estimator itself' if own else ''}."
-                )
-            self.solver = get_solver(self.solver)
-        super().set_params(**inner)
-        return self
 
     # ------------------------------------------------------------------ what subclasses say
 
@@ -129,9 +104,8 @@ class DPLinearModel(PrivateEstimator):
     def _penalty(self, n_rows: int) -> Penalty:
         """Return the penalty, next to the mean loss."""
 
-    @abstractmethod
     def _check_own_parameters(self) -> None:
-        """Raise ValueError if a parameter of the subclass is out of range."""
+        """Raise ValueError if a parameter that only the subclass has is out of range."""
 
     @abstractmethod
     def _target_assumptions(self) -> tuple[str, ...]:
@@ -175,7 +149,7 @@ class DPLinearModel(PrivateEstimator):
         who = type(self).__name__
         warn_about_inference(who, prepared, stacklevel=6)
         if prepared.public.streamed:
-            warn_about_units(who, self.scaling, self.data_norm, prepared.problem)
+            warn_about_units(who, self.scaling, prepared.problem)
         warn_about_label_set(who, self._reads_label_set, self.epsilon, stacklevel=6)
 
     def fit_blocks(
@@ -238,8 +212,8 @@ class DPLinearModel(PrivateEstimator):
         accuracy, rows should arrive in about random order.
 
         Within a call no row is read twice, and a solver that would have to is refused. Another call
-        is another fit, with a price of its own; give a ``budget`` that both share to have it
-        counted.
+        is another fit, with a price of its own; give ``privacy`` a budget that both share to have
+        it counted.
 
         Labels of different blocks are not compared: that would take keeping labels, or something
         that follows from them, which are private. Whoever has rows in k blocks counts as k groups,
@@ -258,11 +232,11 @@ class DPLinearModel(PrivateEstimator):
         >>> model.fit_blocks(blocks(), n_samples=20000, n_features=3).coef_.round(1).tolist()
         [1.0, -1.0, 0.5]
         """
-        if self.scaling == "private" or self.bounds is not None:
+        if self.scaling == "private" or isinstance(self.scaling, PublicRange | PublicSample):
             raise ValueError(
                 f"{type(self).__name__}: fit_blocks takes columns as they are; got "
-                f"scaling={self.scaling!r}, bounds={shown(self.bounds)}. Scale the blocks by "
-                "public figures, or declare data_norm. Nothing was released."
+                f"scaling={self.scaling!r}. Scale the blocks by public figures, or declare "
+                "scaling=RowNorm(norm). Nothing was released."
             )
         rows = Blocks(blocks, n_features, n_outputs, n_samples, n_groups, sparse)
         return self._fit(rows, coef_init, intercept_init)
@@ -341,18 +315,20 @@ class DPLinearModel(PrivateEstimator):
         Returns
         -------
         LinearRegression, Ridge or LogisticRegression
-            It predicts as this model does with ``linear_predictions=True``.
+            It predicts ``X @ coef_.T + intercept_`` everywhere. This model treats rows as the fit
+            did: columns are clipped to their ranges, long rows are scaled down, and predictions of
+            regressors are clipped to ``prediction_range_``. Rows like most others get the same
+            prediction either way.
 
         Examples
         --------
         >>> from sklearn.datasets import load_iris
         >>> from skdp import DPLogisticRegression
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = DPLogisticRegression(classes=[0, 1, 2], epsilon=10.0, linear_predictions=True)
-        >>> model = model.fit(X, y)
+        >>> model = DPLogisticRegression(classes=[0, 1, 2], epsilon=10.0).fit(X, y)
         >>> plain = model.to_sklearn()
-        >>> type(plain).__name__, bool((plain.predict(X) == model.predict(X)).all())
-        ('LogisticRegression', True)
+        >>> type(plain).__name__, plain.coef_.shape
+        ('LogisticRegression', (3, 4))
         """
         check_is_fitted(self, "coef_")
         plain = self._plain_twin()
@@ -366,9 +342,6 @@ class DPLinearModel(PrivateEstimator):
         check_is_fitted(self, "coef_")
         X = self._read("X", X, reset=False)
         coef = np.atleast_2d(self.coef_).T
-        if self.linear_predictions:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return np.asarray(X @ coef + self.intercept_)
         return scaled_scores(X, coef, self.intercept_, self.scaling_, self.row_bound_)
 
     # ------------------------------------------------------------------ plans
@@ -393,14 +366,26 @@ class DPLinearModel(PrivateEstimator):
         public, plan = prepared.public, prepared.plan
         warn_about_noise(type(self).__name__, plan, public, prepared.problem)
         warn_about_inference(type(self).__name__, prepared)
-        statement = plan.statement(public, self._assumptions(prepared), self.noise_source)
+        statement = plan.statement(public, self._assumptions(prepared), self._terms.noise_source)
+        statement = replace(statement, notes=prepared.notes)
         expected = inference_expectation(prepared)
         if expected is not None:
             return replace(statement, expectations=expected[:1])
         smooth = {"unconstrained", "smooth_penalty"} <= prepared.problem.provides
-        if smooth and self._is_plain:  # as the fits that were measured
+        if smooth and self._is_default(prepared, n_outputs):  # as the fits that were measured
             return replace(statement, expectations=expectations(public, prepared.problem))
         return statement
+
+    def _is_default(self, prepared: Prepared, n_outputs: int) -> bool:
+        """Return whether solver and hyperparameters are those that "auto" stands for."""
+        public, given = prepared.public, self.get_params(deep=False)
+        automatic = {"solver": "auto", **HANDED_ON}
+        default = type(self)(
+            **given | {name: automatic[name] for name in automatic if name in given}
+        )
+        shape = public.n_rows, public.n_features, n_outputs, public.sparse, public.weighted
+        alike = default._prepare(*shape, grouped=public.grouped)
+        return repr(alike.solver) == repr(prepared.solver)
 
     def _knows_target_range(self, n_samples: int, n_features: int, n_outputs: int = 1) -> bool:
         """Whether a fit bounds its targets, by a declared figure or by one that it finds."""
@@ -425,7 +410,7 @@ class DPLinearModel(PrivateEstimator):
 
         ``names`` of columns, empty if they have none, are for ``bounds`` that name them.
         """
-        bounds = None if self.bounds is None else declared_bounds(self.bounds, n_features, names)
+        bounds = declared_bounds(self.scaling, n_features, names)
         shape = n_rows, n_features, n_outputs, is_sparse, weighted, provides, start, grouped
         return planned_once(self, (bounds, *shape), lambda: self._prepared(bounds, *shape))
 
@@ -441,57 +426,62 @@ class DPLinearModel(PrivateEstimator):
         start: Start | None,
         grouped: bool,
     ) -> Prepared:
-        who = type(self).__name__
+        who, terms = type(self).__name__, self._terms
+        data_norm = float(self.scaling.norm) if isinstance(self.scaling, RowNorm) else None
         public = Public(
             n_rows=n_rows,
             n_features=n_features,
             n_outputs=n_outputs,
-            adjacency=Adjacency.parse(self.adjacency, labels=True),
-            labels_alone=self.adjacency == LABEL,
+            adjacency=Adjacency.parse(terms.adjacency, labels=True),
+            labels_alone=terms.adjacency == LABEL,
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             has_intercept=bool(self.fit_intercept),
-            data_norm=None if self.data_norm is None else float(self.data_norm),
+            data_norm=data_norm,
             target_bound=self.target_bound,
             sparse=is_sparse,
             weighted=weighted,
             unit="group" if grouped else "row",
-            rows_per_group=self.rows_per_group,
+            rows_per_group=terms.rows_per_group,
             provides=provides,
         )
-        public = replace(
-            public, row_bound=public.long_row if self.data_norm is None else public.data_norm
-        )
+        public = replace(public, row_bound=public.long_row if data_norm is None else data_norm)
         public = replace(public, moments=known_moments(bounds, public.has_intercept))
         if start is not None:
             public = public.starting_at(*start)
         problem = Problem(
             self._loss(n_outputs),
             self._penalty(n_rows),
-            constraint_set(self.constraint, self.radius),
+            constraint_set(self.constraint),
             fit_intercept=bool(self.fit_intercept),
         )
-        asked = self._choose_solver(public, problem)
-        asked.check(problem)
+        solver = self._choose_solver(public, problem)
+        solver.check(problem)
+        if public.is_pure and public.is_noisy:
+            require_pure_dp(who, solver)
         if start is not None:
-            require_start(who, asked, problem, start[0])
-        if public.clips_means and not asked.averages_groups(public.is_pure):
-            public = replace(public, rows_per_group=None)
+            require_start(who, solver, problem, start[0])
         if public.streamed:
-            require_one_pass(who, asked)
+            require_one_pass(who, solver)
+        if public.clips_means and not solver.averages_groups(public.is_pure):
+            public = replace(public, rows_per_group=None)
         parameters = StageParameters(
             who,
-            self.accountant,
-            self.scaling,
+            terms.accountant,
+            self.scaling if isinstance(self.scaling, str) else "auto" if bounds else "none",
             bounds,
             self.calibration,
-            self.inference,
-            self.inference_share,
-            is_default_solver=self._is_plain,
+            inference_share(self.inference),
         )
-        sequence = stages_of(parameters, public, problem, asked)
-        plan = make_plan(sequence.stages, public, problem, self.accountant)
-        return Prepared(public, problem, sequence.stages, plan, sequence.solver)
+        sequence = stages_of(parameters, public, problem, solver)
+        plan = make_plan(sequence.stages, public, problem, terms.accountant)
+        notes = [
+            f"{stage}: left out, as it needs {what}." for stage, what in sequence.left_out.items()
+        ]
+        is_auto = isinstance(self.solver, str) and self.solver == "auto"
+        if is_auto:
+            notes.insert(0, note_on_choice(public, problem, self._given(), solver.name))
+        return Prepared(public, problem, sequence.stages, plan, sequence.solver, tuple(notes))
 
     def _start(
         self, coef_init: Any, intercept_init: Any, n_features: int, n_outputs: int
@@ -499,11 +489,6 @@ class DPLinearModel(PrivateEstimator):
         """Return where the solver is to start, if the fit was told."""
         asked = coef_init, intercept_init, n_features, n_outputs, bool(self.fit_intercept)
         return starting_point(type(self).__name__, *asked)
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether the algorithm is the default."""
-        return isinstance(self.solver, str) and self.solver == "auto" and not self._given()
 
     @property
     def _reads_label_set(self) -> bool:
@@ -515,34 +500,19 @@ class DPLinearModel(PrivateEstimator):
         """Hyperparameters that were set, to be handed on to a solver chosen by name."""
         given = {}
         for name, default in HANDED_ON.items():
-            value = getattr(self, name)
+            value = getattr(self, name, default)
             if not (value is default or (isinstance(value, str) and value == default)):
                 given[name] = value
         return given
 
-    def _choose_solver(
-        self, public: Public | None = None, problem: Problem | None = None
-    ) -> Solver:
-        given = self._given()
-        automatic = "gd"
-        if public is not None and problem is not None:
-            automatic = automatic_solver(public, problem, given)
-        return choose_solver(type(self).__name__, self.solver, given, automatic)
+    def _choose_solver(self, public: Public, problem: Problem) -> Solver:
+        """Return the solver, with "auto" for what is not set."""
+        return choose_solver(type(self).__name__, self.solver, self._given(), public, problem)
 
     def _check_parameters(self) -> None:
-        self._check_shared_parameters()
-        check_bound("data_norm", self.data_norm)
-        check_bound("target_bound", self.target_bound)
-        check_bound("rows_per_group", self.rows_per_group)
-        constraint_set(self.constraint, self.radius)
-        check_stages(self.scaling, self.bounds, self.data_norm, self.constraint, self.calibration)
-        check_inference(self.inference, self.inference_share)
-        for name in ("fit_intercept", "linear_predictions"):
-            value = getattr(self, name)
-            require(name, value, "be True or False", isinstance(value, bool | np.bool_))
+        check_parameters(self.get_params(deep=False))
+        check_stages(self.scaling, self.calibration, self.constraint)
         self._check_own_parameters()
-        if self.delta == 0 and self.epsilon != np.inf:
-            require_pure_dp(type(self).__name__, self._choose_solver())
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         public = prepared.public_after
@@ -568,18 +538,18 @@ class DPLinearModel(PrivateEstimator):
                 "coef_init and intercept_init, where the solver started, are public: they were "
                 "not learnt from these rows, or what that cost is accounted for elsewhere."
             )
-        if self.data_norm is not None:
+        if public.data_norm is not None:
             found.append(
-                f"data_norm = {self.data_norm:g} was chosen without looking at the rows; "
+                f"The norm of rows, {public.data_norm:g}, was chosen without looking at the rows; "
                 "longer rows were scaled down to it."
             )
         elif public.row_bound is not None:
             found.append(
                 f"Rows longer than {public.row_bound:.4g}, twice what columns of unit size give, "
                 "were scaled down to it, or to row_bound_ if that is more, in fit and in predict; "
-                "data_norm sets another bound."
+                "RowNorm sets another bound."
             )
-        found += noise_assumptions(self.noise_source, self.epsilon)
+        found += noise_assumptions(self._terms.noise_source, self.epsilon)
         if public.provides == PARTITIONED:
             found.append(
                 "Rows came in partitions; how they are divided does not depend on private values. "

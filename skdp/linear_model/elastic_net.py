@@ -6,7 +6,17 @@ from scipy import sparse
 from sklearn import linear_model
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.fitting.parameters import check_l1_ratio, check_strength
+from skdp.fitting.parameters import (
+    Auto,
+    ClipNorm,
+    ConstraintChoice,
+    MomentumChoice,
+    RelativeNoise,
+    Scaling,
+    SolverChoice,
+    StepSize,
+)
+from skdp.fitting.privacy import Privacy
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L1, L2, ElasticNet, NoPenalty, Penalty
@@ -32,13 +42,7 @@ class DPElasticNet(DPLinearRegressor):
         The intercept is not penalised.
     l1_ratio : float, default=0.5
         Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.
-    {budget_and_steps}
-    {target_bound}
-    {terms}
-    {constraint}
-    {columns}
-    {predictions_and_noise}
-    {groups}
+    {parameters}
 
     Attributes
     ----------
@@ -76,29 +80,19 @@ class DPElasticNet(DPLinearRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        solver: Any = "auto",
-        max_iter: Any = "auto",
-        learning_rate: Any = "auto",
-        momentum: Any = "auto",
-        momentum_kind: str = "auto",
-        batch_size: Any = None,
-        noise_schedule: Any = "auto",
-        clip_norm: Any = "auto",
-        data_norm: float | None = None,
+        solver: SolverChoice = "auto",
+        max_iter: int | Auto = "auto",
+        learning_rate: StepSize = "auto",
+        momentum: MomentumChoice = "auto",
+        noise_schedule: RelativeNoise = "auto",
+        clip_norm: ClipNorm = "auto",
+        batch_size: int | float | None = None,
+        scaling: Scaling = "auto",
         target_bound: float | None = None,
-        adjacency: str = "zero_out",
-        accountant: str = "auto",
-        budget: Any = None,
-        constraint: str | None = None,
-        radius: float = 1.0,
-        scaling: str = "auto",
-        bounds: Any = None,
+        constraint: ConstraintChoice = None,
         fit_intercept: bool = True,
-        linear_predictions: bool = False,
-        noise_source: str = "system",
-        random_state: Any = None,
+        privacy: Privacy | None = None,
         verbose: int = 0,
-        rows_per_group: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.l1_ratio = l1_ratio
@@ -108,31 +102,17 @@ class DPElasticNet(DPLinearRegressor):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
-        self.momentum_kind = momentum_kind
-        self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
-        self.data_norm = data_norm
-        self.target_bound = target_bound
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.budget = budget
-        self.constraint = constraint
-        self.radius = radius
+        self.batch_size = batch_size
         self.scaling = scaling
-        self.bounds = bounds
+        self.target_bound = target_bound
+        self.constraint = constraint
         self.fit_intercept = fit_intercept
-        self.linear_predictions = linear_predictions
-        self.noise_source = noise_source
-        self.random_state = random_state
+        self.privacy = privacy
         self.verbose = verbose
-        self.rows_per_group = rows_per_group
 
     sparse_coef_ = property(_sparse_coef, doc="``coef_`` without its zeros.")
-
-    def _check_own_parameters(self) -> None:
-        check_strength("alpha", self.alpha)
-        check_l1_ratio(self.l1_ratio)
 
     def _plain_twin(self) -> Any:
         plain = linear_model.ElasticNet(
@@ -165,13 +145,7 @@ class DPLasso(DPLinearRegressor):
     alpha : float, default=1.0
         Strength of the penalty, at least 0, in scikit-learn's scale and the unit of the targets.
         The intercept is not penalised.
-    {budget_and_steps}
-    {target_bound}
-    {terms}
-    {constraint}
-    {columns}
-    {predictions_and_noise}
-    {groups}
+    {parameters}
 
     Attributes
     ----------
@@ -200,29 +174,19 @@ class DPLasso(DPLinearRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        solver: Any = "auto",
-        max_iter: Any = "auto",
-        learning_rate: Any = "auto",
-        momentum: Any = "auto",
-        momentum_kind: str = "auto",
-        batch_size: Any = None,
-        noise_schedule: Any = "auto",
-        clip_norm: Any = "auto",
-        data_norm: float | None = None,
+        solver: SolverChoice = "auto",
+        max_iter: int | Auto = "auto",
+        learning_rate: StepSize = "auto",
+        momentum: MomentumChoice = "auto",
+        noise_schedule: RelativeNoise = "auto",
+        clip_norm: ClipNorm = "auto",
+        batch_size: int | float | None = None,
+        scaling: Scaling = "auto",
         target_bound: float | None = None,
-        adjacency: str = "zero_out",
-        accountant: str = "auto",
-        budget: Any = None,
-        constraint: str | None = None,
-        radius: float = 1.0,
-        scaling: str = "auto",
-        bounds: Any = None,
+        constraint: ConstraintChoice = None,
         fit_intercept: bool = True,
-        linear_predictions: bool = False,
-        noise_source: str = "system",
-        random_state: Any = None,
+        privacy: Privacy | None = None,
         verbose: int = 0,
-        rows_per_group: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.epsilon = epsilon
@@ -231,30 +195,17 @@ class DPLasso(DPLinearRegressor):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
-        self.momentum_kind = momentum_kind
-        self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
-        self.data_norm = data_norm
-        self.target_bound = target_bound
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.budget = budget
-        self.constraint = constraint
-        self.radius = radius
+        self.batch_size = batch_size
         self.scaling = scaling
-        self.bounds = bounds
+        self.target_bound = target_bound
+        self.constraint = constraint
         self.fit_intercept = fit_intercept
-        self.linear_predictions = linear_predictions
-        self.noise_source = noise_source
-        self.random_state = random_state
+        self.privacy = privacy
         self.verbose = verbose
-        self.rows_per_group = rows_per_group
 
     sparse_coef_ = property(_sparse_coef, doc="``coef_`` without its zeros.")
-
-    def _check_own_parameters(self) -> None:
-        check_strength("alpha", self.alpha)
 
     def _plain_twin(self) -> Any:
         plain = linear_model.Lasso(self.alpha, fit_intercept=self.fit_intercept)

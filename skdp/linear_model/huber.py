@@ -1,9 +1,17 @@
 """Differentially private regression that is robust to outliers in the targets."""
 
-from typing import Any
-
 from skdp._numbers import is_real, require
-from skdp.fitting.parameters import check_strength
+from skdp.fitting.parameters import (
+    Auto,
+    ClipNorm,
+    ConstraintChoice,
+    MomentumChoice,
+    RelativeNoise,
+    Scaling,
+    SolverChoice,
+    StepSize,
+)
+from skdp.fitting.privacy import Privacy
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L2, Huber, Loss, NoPenalty, Penalty
@@ -28,19 +36,10 @@ class DPHuberRegressor(DPLinearRegressor):
         budget here), in units of ``scaling_.targets.size``, the size of the targets that
         ``scaling`` estimates, or a quarter of ``target_bound``. Where ``scaling_`` or its
         ``targets`` is None, targets are not standardised, and it is in the unit of the targets:
-        with ``scaling="none"``, which "auto" is with ``data_norm`` or a constraint; in
-        ``fit_blocks``; and with ``delta=0``, unless both ``bounds`` and ``target_bound`` are
-        declared. scikit-learn's is in units of a scale that it estimates from the residuals.
-    alpha : float, default=0.0001
-        Strength of the L2 penalty, at least 0, in scikit-learn's scale. The intercept is not
-        penalised.
-    {budget_and_steps}
-    {target_bound}
-    {terms}
-    {constraint}
-    {columns}
-    {predictions_and_noise}
-    {groups}
+        with ``scaling="none"`` or a `RowNorm`, and with a constraint; in ``fit_blocks``; and with
+        ``delta=0``, unless a `PublicRange` and ``target_bound`` are both declared.
+        scikit-learn's is in units of a scale that it estimates from the residuals.
+    {parameters}
 
     Attributes
     ----------
@@ -69,29 +68,19 @@ class DPHuberRegressor(DPLinearRegressor):
         alpha: float = 0.0001,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        solver: Any = "auto",
-        max_iter: Any = "auto",
-        learning_rate: Any = "auto",
-        momentum: Any = "auto",
-        momentum_kind: str = "auto",
-        batch_size: Any = None,
-        noise_schedule: Any = "auto",
-        clip_norm: Any = "auto",
-        data_norm: float | None = None,
+        solver: SolverChoice = "auto",
+        max_iter: int | Auto = "auto",
+        learning_rate: StepSize = "auto",
+        momentum: MomentumChoice = "auto",
+        noise_schedule: RelativeNoise = "auto",
+        clip_norm: ClipNorm = "auto",
+        batch_size: int | float | None = None,
+        scaling: Scaling = "auto",
         target_bound: float | None = None,
-        adjacency: str = "zero_out",
-        accountant: str = "auto",
-        budget: Any = None,
-        constraint: str | None = None,
-        radius: float = 1.0,
-        scaling: str = "auto",
-        bounds: Any = None,
+        constraint: ConstraintChoice = None,
         fit_intercept: bool = True,
-        linear_predictions: bool = False,
-        noise_source: str = "system",
-        random_state: Any = None,
+        privacy: Privacy | None = None,
         verbose: int = 0,
-        rows_per_group: float | None = None,
     ) -> None:
         self.threshold = threshold
         self.alpha = alpha
@@ -101,28 +90,17 @@ class DPHuberRegressor(DPLinearRegressor):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
-        self.momentum_kind = momentum_kind
-        self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
-        self.data_norm = data_norm
-        self.target_bound = target_bound
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.budget = budget
-        self.constraint = constraint
-        self.radius = radius
+        self.batch_size = batch_size
         self.scaling = scaling
-        self.bounds = bounds
+        self.target_bound = target_bound
+        self.constraint = constraint
         self.fit_intercept = fit_intercept
-        self.linear_predictions = linear_predictions
-        self.noise_source = noise_source
-        self.random_state = random_state
+        self.privacy = privacy
         self.verbose = verbose
-        self.rows_per_group = rows_per_group
 
     def _check_own_parameters(self) -> None:
-        check_strength("alpha", self.alpha)
         fine = is_real(self.threshold) and 0 < self.threshold <= LARGEST_THRESHOLD
         allowed = f"be a positive number, at most {LARGEST_THRESHOLD:g}"
         require("threshold", self.threshold, allowed, fine)

@@ -21,7 +21,7 @@ BLOCK_VALUES = 1 << 20  # values of rows that are made dense at once
 
 
 @dataclass(frozen=True, eq=False)
-class CoefficientInference:
+class DebiasedCoefficients:
     """Estimates of the coefficients and the intercept, in the units of X and y, with their errors.
 
     Attributes
@@ -250,9 +250,9 @@ def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
     )
 
 
-def inference_of(model: FittedModel, request: str) -> CoefficientInference:
+def inference_of(model: FittedModel, request: str) -> DebiasedCoefficients:
     """Return what the fit of a model inferred; AttributeError for a fit without inference."""
-    found: CoefficientInference | None = vars(model).get("inference_")
+    found: DebiasedCoefficients | None = vars(model).get("inference_")
     if found is None:
         who = type(model).__name__
         raise AttributeError(
@@ -267,7 +267,7 @@ def keep_inference(model: Any, solution: Solution, has_intercept: bool) -> None:
     estimate: DebiasedEstimate | None = solution.found.get("debiased")
     if estimate is None:
         return
-    found = CoefficientInference.of(estimate, solution.scaling, has_intercept)
+    found = DebiasedCoefficients.of(estimate, solution.scaling, has_intercept)
     model.inference_ = found
     model.coef_debiased_ = found.coef.reshape(np.shape(model.coef_)).copy()
     shape = np.shape(model.intercept_)
@@ -281,5 +281,5 @@ def keep_inference(model: Any, solution: Solution, has_intercept: bool) -> None:
 
 def mean_response(model: Any, X: ArrayLike) -> tuple[Array, Array]:
     """Return the mean response by the debiased coefficients, and its standard error."""
-    found: CoefficientInference = inference_of(model, "return_std=True")
+    found: DebiasedCoefficients = inference_of(model, "return_std=True")
     return found.mean_response(model._read("X", X, reset=False))

@@ -16,8 +16,20 @@ from skdp import objective
 from skdp._numbers import AnyArray, Array, is_integer, is_real, require, shown
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.labels import encode, sorted_labels, weights_by_label
-from skdp.fitting.parameters import check_l1_ratio
+from skdp.fitting.parameters import (
+    Auto,
+    Calibration,
+    ClipNorm,
+    ConstraintChoice,
+    InferenceChoice,
+    MomentumChoice,
+    RelativeNoise,
+    Scaling,
+    SolverChoice,
+    StepSize,
+)
 from skdp.fitting.partitions import on_partitions
+from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import public_refusal
 from skdp.fitting.rows import rows_of
 from skdp.fitting.units import Targets
@@ -38,8 +50,6 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     ----------
     C : float, default=1.0
         Inverse strength of the penalty, in scikit-learn's scale; positive, inf for no penalty.
-    l1_ratio : float, default=0.0
-        Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.
     classes : array of shape (n_classes,) or None, default=None
         Public set of labels. None takes it from y, which a `PrivacyWarning` says and the statement
         lists among the assumptions: a label that one record alone has would give it away.
@@ -50,21 +60,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     class_weight : dict or None, default=None
         Weights by label, 1 where a label is missing. "balanced" is refused: it would count the
         private labels.
-    calibration : {"auto", "private", "none"}, default="auto"
-        Whether the fit ends with a calibration of its probabilities: a slope and a shift of the
-        decision function (with more than two classes a slope alone), found by two more noisy sums
-        that take at most 5 % of the budget, in mu squared. Noise and clipping leave probabilities
-        too sure or not sure enough; this mends them, and keeps the order of predictions. "auto" is
-        "private" where solver and hyperparameters are all "auto", with Gaussian noise, and without
-        an L1 penalty, a constraint or blocks; else "none": nothing is added to a solver or a
-        hyperparameter that you chose yourself.
-    {budget_and_steps}
-    {terms}
-    {constraint}
-    {columns}
-    {inference}
-    {predictions_and_noise}
-    {groups}
+    {parameters}
 
     Attributes
     ----------
@@ -101,65 +97,43 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         l1_ratio: float = 0.0,
         classes: ArrayLike | None = None,
         class_weight: Mapping[Any, float] | None = None,
-        calibration: str = "auto",
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        solver: Any = "auto",
-        max_iter: Any = "auto",
-        learning_rate: Any = "auto",
-        momentum: Any = "auto",
-        momentum_kind: str = "auto",
-        batch_size: Any = None,
-        noise_schedule: Any = "auto",
-        clip_norm: Any = "auto",
-        data_norm: float | None = None,
-        adjacency: str = "zero_out",
-        accountant: str = "auto",
-        budget: Any = None,
-        constraint: str | None = None,
-        radius: float = 1.0,
-        scaling: str = "auto",
-        bounds: Any = None,
-        inference: str = "none",
-        inference_share: float = 1 / 3,
+        solver: SolverChoice = "auto",
+        max_iter: int | Auto = "auto",
+        learning_rate: StepSize = "auto",
+        momentum: MomentumChoice = "auto",
+        noise_schedule: RelativeNoise = "auto",
+        clip_norm: ClipNorm = "auto",
+        batch_size: int | float | None = None,
+        scaling: Scaling = "auto",
+        calibration: Calibration = "auto",
+        constraint: ConstraintChoice = None,
+        inference: InferenceChoice = None,
         fit_intercept: bool = True,
-        linear_predictions: bool = False,
-        noise_source: str = "system",
-        random_state: Any = None,
+        privacy: Privacy | None = None,
         verbose: int = 0,
-        rows_per_group: float | None = None,
     ) -> None:
         self.C = C
         self.l1_ratio = l1_ratio
         self.classes = classes
         self.class_weight = class_weight
-        self.calibration = calibration
         self.epsilon = epsilon
         self.delta = delta
         self.solver = solver
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
-        self.momentum_kind = momentum_kind
-        self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
-        self.data_norm = data_norm
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.budget = budget
-        self.constraint = constraint
-        self.radius = radius
+        self.batch_size = batch_size
         self.scaling = scaling
-        self.bounds = bounds
+        self.calibration = calibration
+        self.constraint = constraint
         self.inference = inference
-        self.inference_share = inference_share
         self.fit_intercept = fit_intercept
-        self.linear_predictions = linear_predictions
-        self.noise_source = noise_source
-        self.random_state = random_state
+        self.privacy = privacy
         self.verbose = verbose
-        self.rows_per_group = rows_per_group
 
     @documented
     def fit(
@@ -310,7 +284,6 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
 
     def _check_own_parameters(self) -> None:
         require("C", self.C, "be a positive number, or inf", is_real(self.C) and self.C > 0)
-        check_l1_ratio(self.l1_ratio)
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} would have to count the private labels; pass "

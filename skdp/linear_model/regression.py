@@ -10,8 +10,20 @@ from sklearn.base import RegressorMixin
 from skdp._numbers import AnyArray, Array
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.estimator import Fit
-from skdp.fitting.parameters import check_strength
+from skdp.fitting.parameters import (
+    Auto,
+    Calibration,
+    ClipNorm,
+    ConstraintChoice,
+    InferenceChoice,
+    MomentumChoice,
+    RelativeNoise,
+    Scaling,
+    SolverChoice,
+    StepSize,
+)
 from skdp.fitting.partitions import on_partitions
+from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import rows_of
 from skdp.fitting.units import Targets, range_of_targets
 from skdp.linear_model import inference
@@ -69,7 +81,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
             return inference.mean_response(self, X)
         scores = self._linear_predictor(X)
         scores = self._loss(scores.shape[1]).mean(scores)
-        if self.prediction_range_ is not None and not self.linear_predictions:
+        if self.prediction_range_ is not None:
             scores = np.clip(scores, *self.prediction_range_)
         return scores[:, 0] if self.coef_.ndim == 1 else scores
 
@@ -150,9 +162,6 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
     def _penalty(self, n_rows: int) -> Penalty:
         return NoPenalty()
 
-    def _check_own_parameters(self) -> None:
-        """Nothing beyond what all estimators check."""
-
 
 @documented
 class DPLinearRegression(DPLinearRegressor):
@@ -163,15 +172,7 @@ class DPLinearRegression(DPLinearRegressor):
 
     Parameters
     ----------
-    {budget_and_steps}
-    {target_bound}
-    {correction}
-    {terms}
-    {constraint}
-    {columns}
-    {inference}
-    {predictions_and_noise}
-    {groups}
+    {parameters}
 
     Attributes
     ----------
@@ -201,32 +202,21 @@ class DPLinearRegression(DPLinearRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        solver: Any = "auto",
-        max_iter: Any = "auto",
-        learning_rate: Any = "auto",
-        momentum: Any = "auto",
-        momentum_kind: str = "auto",
-        batch_size: Any = None,
-        noise_schedule: Any = "auto",
-        clip_norm: Any = "auto",
-        data_norm: float | None = None,
+        solver: SolverChoice = "auto",
+        max_iter: int | Auto = "auto",
+        learning_rate: StepSize = "auto",
+        momentum: MomentumChoice = "auto",
+        noise_schedule: RelativeNoise = "auto",
+        clip_norm: ClipNorm = "auto",
+        batch_size: int | float | None = None,
+        scaling: Scaling = "auto",
         target_bound: float | None = None,
-        calibration: str = "auto",
-        adjacency: str = "zero_out",
-        accountant: str = "auto",
-        budget: Any = None,
-        constraint: str | None = None,
-        radius: float = 1.0,
-        scaling: str = "auto",
-        bounds: Any = None,
-        inference: str = "none",
-        inference_share: float = 1 / 3,
+        calibration: Calibration = "auto",
+        constraint: ConstraintChoice = None,
+        inference: InferenceChoice = None,
         fit_intercept: bool = True,
-        linear_predictions: bool = False,
-        noise_source: str = "system",
-        random_state: Any = None,
+        privacy: Privacy | None = None,
         verbose: int = 0,
-        rows_per_group: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -234,28 +224,17 @@ class DPLinearRegression(DPLinearRegressor):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
-        self.momentum_kind = momentum_kind
-        self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
-        self.data_norm = data_norm
+        self.batch_size = batch_size
+        self.scaling = scaling
         self.target_bound = target_bound
         self.calibration = calibration
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.budget = budget
         self.constraint = constraint
-        self.radius = radius
-        self.scaling = scaling
-        self.bounds = bounds
         self.inference = inference
-        self.inference_share = inference_share
         self.fit_intercept = fit_intercept
-        self.linear_predictions = linear_predictions
-        self.noise_source = noise_source
-        self.random_state = random_state
+        self.privacy = privacy
         self.verbose = verbose
-        self.rows_per_group = rows_per_group
 
 
 @documented
@@ -267,18 +246,7 @@ class DPRidge(DPLinearRegressor):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Strength of the penalty, at least 0, in scikit-learn's scale. The intercept is not
-        penalised.
-    {budget_and_steps}
-    {target_bound}
-    {correction}
-    {terms}
-    {constraint}
-    {columns}
-    {inference}
-    {predictions_and_noise}
-    {groups}
+    {parameters}
 
     Attributes
     ----------
@@ -309,32 +277,21 @@ class DPRidge(DPLinearRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        solver: Any = "auto",
-        max_iter: Any = "auto",
-        learning_rate: Any = "auto",
-        momentum: Any = "auto",
-        momentum_kind: str = "auto",
-        batch_size: Any = None,
-        noise_schedule: Any = "auto",
-        clip_norm: Any = "auto",
-        data_norm: float | None = None,
+        solver: SolverChoice = "auto",
+        max_iter: int | Auto = "auto",
+        learning_rate: StepSize = "auto",
+        momentum: MomentumChoice = "auto",
+        noise_schedule: RelativeNoise = "auto",
+        clip_norm: ClipNorm = "auto",
+        batch_size: int | float | None = None,
+        scaling: Scaling = "auto",
         target_bound: float | None = None,
-        calibration: str = "auto",
-        adjacency: str = "zero_out",
-        accountant: str = "auto",
-        budget: Any = None,
-        constraint: str | None = None,
-        radius: float = 1.0,
-        scaling: str = "auto",
-        bounds: Any = None,
-        inference: str = "none",
-        inference_share: float = 1 / 3,
+        calibration: Calibration = "auto",
+        constraint: ConstraintChoice = None,
+        inference: InferenceChoice = None,
         fit_intercept: bool = True,
-        linear_predictions: bool = False,
-        noise_source: str = "system",
-        random_state: Any = None,
+        privacy: Privacy | None = None,
         verbose: int = 0,
-        rows_per_group: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.epsilon = epsilon
@@ -343,31 +300,17 @@ class DPRidge(DPLinearRegressor):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
-        self.momentum_kind = momentum_kind
-        self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
-        self.data_norm = data_norm
+        self.batch_size = batch_size
+        self.scaling = scaling
         self.target_bound = target_bound
         self.calibration = calibration
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.budget = budget
         self.constraint = constraint
-        self.radius = radius
-        self.scaling = scaling
-        self.bounds = bounds
         self.inference = inference
-        self.inference_share = inference_share
         self.fit_intercept = fit_intercept
-        self.linear_predictions = linear_predictions
-        self.noise_source = noise_source
-        self.random_state = random_state
+        self.privacy = privacy
         self.verbose = verbose
-        self.rows_per_group = rows_per_group
-
-    def _check_own_parameters(self) -> None:
-        check_strength("alpha", self.alpha)
 
     def _plain_twin(self) -> Any:
         return linear_model.Ridge(self.alpha, fit_intercept=self.fit_intercept)

@@ -9,7 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, is_integer, listed, require
 from skdp.fitting.estimator import Fit
+from skdp.fitting.parameters import Scaling
 from skdp.fitting.preparation import Prepared
+from skdp.fitting.privacy import Privacy
 from skdp.fitting.units import in_raw_units
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
@@ -38,16 +40,7 @@ class DPRidgeCV(DPLinearRegressor):
         Sets of columns to choose among, each with every penalty; they cost nothing more, either. By
         number, or all of them by name where X is a data frame. Coefficients of other columns are 0.
         None is the set of all columns. The sets must not follow from these rows.
-    epsilon : float, default=1.0
-        Privacy budget of one ``fit``; positive. inf adds no noise.
-    delta : float, default=1e-6
-        In (0, 1).
-    data_norm : float or None, default=None
-        Public bound on a row's L2 norm, as in `skdp.DPRidge`.
-    {target_bound}
-    {terms}
-    {columns}
-    {predictions_and_noise}
+    {parameters}
 
     Attributes
     ----------
@@ -93,31 +86,18 @@ class DPRidgeCV(DPLinearRegressor):
     True
     """
 
-    # What other estimators let one choose, and this one does not.
-    solver: Any = "auto"
-    max_iter = learning_rate = momentum = momentum_kind = noise_schedule = clip_norm = "auto"
-    batch_size = constraint = rows_per_group = None
-    radius, inference, inference_share = 1.0, "none", 1 / 3
-
     def __init__(
         self,
-        alphas: Any = (0.1, 1.0, 10.0, 100.0, 1000.0),
+        alphas: Sequence[float] = (0.1, 1.0, 10.0, 100.0, 1000.0),
         *,
         n_folds: int = 3,
         column_sets: Any = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        data_norm: float | None = None,
+        scaling: Scaling = "auto",
         target_bound: float | None = None,
-        adjacency: str = "zero_out",
-        accountant: str = "auto",
-        budget: Any = None,
-        scaling: str = "auto",
-        bounds: Any = None,
         fit_intercept: bool = True,
-        linear_predictions: bool = False,
-        noise_source: str = "system",
-        random_state: Any = None,
+        privacy: Privacy | None = None,
         verbose: int = 0,
     ) -> None:
         self.alphas = alphas
@@ -125,17 +105,10 @@ class DPRidgeCV(DPLinearRegressor):
         self.column_sets = column_sets
         self.epsilon = epsilon
         self.delta = delta
-        self.data_norm = data_norm
-        self.target_bound = target_bound
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.budget = budget
         self.scaling = scaling
-        self.bounds = bounds
+        self.target_bound = target_bound
         self.fit_intercept = fit_intercept
-        self.linear_predictions = linear_predictions
-        self.noise_source = noise_source
-        self.random_state = random_state
+        self.privacy = privacy
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
@@ -180,9 +153,7 @@ class DPRidgeCV(DPLinearRegressor):
             )
         return [[names.index(name) for name in one] for one in sets]
 
-    def _choose_solver(
-        self, public: Public | None = None, problem: Problem | None = None
-    ) -> Solver:
+    def _choose_solver(self, public: Public, problem: Problem) -> Solver:
         return FoldMoments(
             alphas=tuple(self.alphas), n_folds=self.n_folds, column_sets=self.column_sets
         )

@@ -3,19 +3,19 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, MatrixLike, Seed, is_real, shown
+from skdp._numbers import Array, MatrixLike, is_real, shown
 from skdp.accounting import Adjacency
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
-from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.preparation import Prepared
+from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import Reading, Rows
 from skdp.fitting.units import Targets
 from skdp.metrics import requests, row_statistics
@@ -35,13 +35,9 @@ def evaluate(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     groups: ArrayLike | None = None,
-    adjacency: str = "zero_out",
-    accountant: str = "auto",
-    budget: PrivacyBudget | None = None,
+    privacy: Privacy | None = None,
     target_range: tuple[float, float] | None = None,
     log_loss_bound: float = requests.LOG_LOSS_BOUND,
-    noise_source: str = "system",
-    random_state: Seed = None,
 ) -> Scores:
     """Score a fitted model on private rows, with noise.
 
@@ -70,12 +66,9 @@ def evaluate(
         Labels of groups, such as persons; none may be missing. The guarantee is for a group then,
         with all of its rows. A group adds to a score the mean of what its rows would add, so each
         counts once: accuracy is the mean over persons of the share of their rows that are right.
-    adjacency : {"zero_out", "replace_one"}, default="zero_out"
-        Neighbouring relation of the guarantee, as in `skdp.DPRidge`.
-    accountant : str, default="auto"
-        Accountant used to compute the privacy cost.
-    budget : PrivacyBudget or None, default=None
-        A budget that the scores share with fits.
+    privacy : Privacy or None, default=None
+        Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
+        of `skdp.Privacy`.
     target_range : (low, high) or None, default=None
         Of regressors: range that targets and predictions are cut to, residuals to half its width.
         It must be chosen without looking at the targets. None takes the model's own: its
@@ -84,10 +77,6 @@ def evaluate(
         range here makes scores as much noisier.
     log_loss_bound : float, default=6.0
         Larger log losses count as this.
-    noise_source : {"system", "seeded"}, default="system"
-        As in `skdp.DPRidge`.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the noise if ``noise_source="seeded"``.
 
     Returns
     -------
@@ -135,13 +124,9 @@ def evaluate(
         metrics if metrics is None or isinstance(metrics, str) else list(metrics),
         epsilon=epsilon,
         delta=delta,
-        adjacency=adjacency,
-        accountant=accountant,
-        budget=budget,
+        privacy=privacy,
         target_range=target_range,
         log_loss_bound=log_loss_bound,
-        noise_source=noise_source,
-        random_state=random_state,
     )
     return scorer.fit(X, y, groups=groups).scores_
 
@@ -162,25 +147,17 @@ class PrivateScorer(PrivateEstimator):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        adjacency: str = "zero_out",
-        accountant: str = "auto",
-        budget: PrivacyBudget | None = None,
+        privacy: Privacy | None = None,
         target_range: tuple[float, float] | None = None,
         log_loss_bound: float = requests.LOG_LOSS_BOUND,
-        noise_source: str = "system",
-        random_state: Seed = None,
     ) -> None:
         self.model = model
         self.metrics = metrics
         self.epsilon = epsilon
         self.delta = delta
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.budget = budget
+        self.privacy = privacy
         self.target_range = target_range
         self.log_loss_bound = log_loss_bound
-        self.noise_source = noise_source
-        self.random_state = random_state
 
     @property
     def _who(self) -> str:
@@ -236,7 +213,7 @@ class PrivateScorer(PrivateEstimator):
             n_rows=reading.n_records,
             n_features=reading.n_features,
             n_outputs=1,
-            adjacency=Adjacency.parse(self.adjacency),
+            adjacency=Adjacency.parse(self._terms.adjacency),
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             has_intercept=False,
@@ -244,7 +221,7 @@ class PrivateScorer(PrivateEstimator):
         )
         problem = Problem(SquaredError(), fit_intercept=False)
         stages = (reading.request.stage,)
-        plan = make_plan(stages, public, problem, self.accountant)
+        plan = make_plan(stages, public, problem, self._terms.accountant)
         return Prepared(public, problem, stages, plan)
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
@@ -254,7 +231,7 @@ class PrivateScorer(PrivateEstimator):
             "The model is public, or private by itself; it predicts every row by itself, whatever "
             "the others are, and fails on none.",
             *(text for stage in prepared.stages for text in stage.assumptions()),
-            *noise_assumptions(self.noise_source, self.epsilon),
+            *noise_assumptions(self._terms.noise_source, self.epsilon),
         )
 
     def _keep(self, solution: Solution, fit: Fit) -> None:

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, clone
 
 from skdp import accounting
 from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require, shown
-from skdp.fitting import parameters
-from skdp.fitting.budget import PrivacyBudget, PrivacyBudgetError
+from skdp.fitting.budget import PrivacyBudget, PrivacyBudgetError, check_budget
+from skdp.fitting.privacy import Privacy
 from skdp.metrics import Scores
 from skdp.model_selection import candidates
 from skdp.model_selection.holdout import DPHoldout
@@ -103,7 +103,7 @@ class Analysis:
         test_size: float | int = 0.25,
         adjacency: str = "zero_out",
     ) -> None:
-        parameters.check_budget(epsilon, delta)
+        check_budget(epsilon, delta)
         fine = delta > 0 and not math.isinf(epsilon)
         require("delta", delta, "be above 0, and epsilon finite: noise is Gaussian", fine)
         names = [steps] if isinstance(steps, str) else list(steps)
@@ -261,13 +261,18 @@ class Analysis:
         fitted: DPSearchCV = clone(search).set_params(
             epsilon=step.epsilon,
             delta=self.budget.delta,
-            adjacency=self.budget.adjacency,
             n_candidates=self.n_candidates,
-            budget=self.budget,
+            privacy=self._terms_beside(search),
         )
         self._fitted(fitted)
         self._done(step, fitted.privacy_)
         return fitted
+
+    def _terms_beside(self, search: DPSearchCV) -> Privacy:
+        """Return a search's terms of privacy, with the adjacency and budget of the analysis."""
+        return Privacy(
+            adjacency=self.budget.adjacency, budget=self.budget, noise=search._terms.noise
+        )
 
     def fit(self, model: BaseEstimator) -> BaseEstimator:
         """Fit a model on the first part, at its epsilon of the plan.
@@ -286,7 +291,7 @@ class Analysis:
         fitted = candidates.prepared_candidate("Analysis", model, {}, self._run_budget(step), None)
         fits = candidates.private_fits("Analysis", fitted)
         for fit in fits:
-            fit.set_params(budget=self.budget)
+            fit.set_params(privacy__budget=self.budget)
         self._fitted(fitted)
         statements = [fit.privacy_ for fit in fits]
         self._done(step, accounting.compose_statements(statements, self.budget.delta))
@@ -313,8 +318,7 @@ class Analysis:
         options |= {
             "epsilon": step.epsilon,
             "delta": self.budget.delta,
-            "adjacency": self.budget.adjacency,
-            "budget": self.budget,
+            "privacy": Privacy(adjacency=self.budget.adjacency, budget=self.budget),
         }
         scores = self._holdout.evaluate(model, metrics, **options)
         self._done(step, scores.privacy_)

@@ -19,8 +19,9 @@ from skdp._numbers import AnyArray, MatrixLike
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
 from skdp.fitting.estimator import PrivateEstimator, is_private_model
+from skdp.fitting.fit_warnings import warn_about_label_set
 from skdp.fitting.labels import sorted_labels
-from skdp.fitting.parameters import warn_about_label_set
+from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.model_selection.total import any_part_reads_rows, may_be_sparse, why_columns_read_rows
 from skdp.oracle import NoiseSource
 
@@ -28,7 +29,9 @@ from skdp.oracle import NoiseSource
 # rounding in the plans of several fits has room.
 MARGIN = 1e-6
 # Parameters that a search sets in each of its fits, so that no candidate may.
-DECIDED = frozenset({"epsilon", "delta", "adjacency", "accountant", "budget", "noise_source"})
+DECIDED = frozenset(
+    {"epsilon", "delta", "privacy", "adjacency", "accountant", "budget", "noise", "seed"}
+)
 
 
 # Relative room for the rounding of an epsilon from a Gaussian-DP parameter: more where it is tiny.
@@ -76,15 +79,12 @@ class RunBudget:
                 return epsilon
         raise ValueError(TOO_SMALL.format(self.delta))
 
-    def parameters(self, n_fits: int = 1) -> dict[str, Any]:
+    def parameters(self, n_fits: int = 1, seed: int = 0) -> dict[str, Any]:
         """Return the parameters of each of ``n_fits`` private fits, or of a scorer, in a run."""
-        return {
-            "epsilon": self.epsilon(n_fits),
-            "delta": self.delta,
-            "adjacency": self.adjacency,
-            "accountant": "gdp",
-            "noise_source": self.noise_source,
-        }
+        privacy = Privacy(adjacency=self.adjacency, accountant="gdp")
+        if self.noise_source == "seeded":
+            privacy.noise = SeededNoise(seed)
+        return {"epsilon": self.epsilon(n_fits), "delta": self.delta, "privacy": privacy}
 
 
 @dataclass(frozen=True)
@@ -222,16 +222,13 @@ def prepared_candidate(
     candidate = clone(estimator).set_params(**clone(parameters, safe=False))
     fits = private_fits(who, candidate)
     for fit in fits:
-        if fit.budget is not None:
+        if fit._terms.budget is not None:
             raise ValueError(
                 f"{who}: {type(fit).__name__} has a budget of its own, which would count each fit. "
                 f"Give it to {who}. Nothing was released."
             )
-        given = {
-            **run_budget.parameters(len(fits)),
-            # A seed of its own follows before each run; noise of the system takes none.
-            "random_state": None if run_budget.noise_source == "system" else 0,
-        }
+        given = run_budget.parameters(len(fits))  # a seed of its own follows before each run
+        given["privacy"].rows_per_group = fit._terms.rows_per_group
         known = fit.get_params(deep=False)
         if classes is not None and "classes" in known and fit.classes is None:
             given["classes"] = list(classes)
@@ -364,15 +361,15 @@ def check_price(
 def forget_seeds(who: str, estimator: BaseEstimator) -> None:
     """Take the seeds of its noise out of a fitted candidate: they would take the noise off it."""
     for fit in private_fits(who, estimator):
-        if fit.noise_source == "seeded":
-            fit.set_params(random_state=0)
+        if fit._terms.noise_source == "seeded":
+            fit.set_params(privacy__noise=SeededNoise(0))
 
 
 def new_seeds(candidate: BaseEstimator, draws: NoiseSource) -> None:
     """Give every private fit in a candidate a seed of its own, for noise that is seeded."""
     for fit in private_fits("", candidate):
-        if fit.noise_source == "seeded":
-            fit.set_params(random_state=new_seed(draws))
+        if fit._terms.noise_source == "seeded":
+            fit.set_params(privacy__noise=SeededNoise(new_seed(draws)))
 
 
 def new_seed(draws: NoiseSource) -> int:

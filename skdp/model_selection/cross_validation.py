@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from skdp import accounting
-from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require
-from skdp.fitting import parameters, parts
+from skdp._numbers import MatrixLike, is_integer, is_real, require
+from skdp.fitting import parts
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
-from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.estimator import charge_fit
+from skdp.fitting.parameters import check_parameters
+from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.metrics import Score, Scores, requests
 from skdp.metrics.dataset import Dataset, read_dataset
 from skdp.metrics.evaluation import PrivateScorer
@@ -64,11 +65,8 @@ def dp_cross_validate(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     score_share: float = 0.1,
-    adjacency: str = "zero_out",
-    budget: PrivacyBudget | None = None,
+    privacy: Privacy | None = None,
     target_range: tuple[float, float] | None = None,
-    noise_source: str = "system",
-    random_state: Seed = None,
     groups: ArrayLike | None = None,
 ) -> CrossValidation:
     """Cross-validate a private estimator with private scores.
@@ -95,7 +93,7 @@ def dp_cross_validate(
         In (0, 1).
     score_share : float, default=0.1
         Share of the scores in the squared Gaussian-DP parameter, in (0, 1).
-    adjacency, budget, target_range, noise_source, random_state
+    privacy, target_range
         As for `skdp.model_selection.DPSearchCV`.
     groups : array of shape (n_samples,) or None, default=None
         Labels of groups, such as persons; none may be missing. Folds hold whole groups, fits and
@@ -124,7 +122,8 @@ def dp_cross_validate(
     >>> result.privacy_.epsilon <= 3.0
     True
     """
-    parameters.check_budget(epsilon, delta)
+    check_parameters({"epsilon": epsilon, "delta": delta, "privacy": privacy}, labels=False)
+    terms = Privacy() if privacy is None else privacy
     require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
     fine = is_real(score_share) and 0 < score_share < 1
     require("score_share", score_share, "lie between 0 and 1", fine)
@@ -135,10 +134,10 @@ def dp_cross_validate(
     data = read_dataset(WHO, X, y, groups)
     is_valid = cv <= data.n_records
     require("cv", cv, f"be at most the number of {unit}s, {data.n_records}", is_valid)
-    relation = accounting.Adjacency.parse(adjacency)
+    relation = accounting.Adjacency.parse(terms.adjacency)
     mu = accounting.gaussian_mu(epsilon, delta) * math.sqrt(1 - candidates.MARGIN)
     fit_budget, score_budget = (
-        candidates.RunBudget(mu * math.sqrt(share), delta, str(relation), noise_source)
+        candidates.RunBudget(mu * math.sqrt(share), delta, str(relation), terms.noise_source)
         for share in ((1 - score_share) / (cv - 1), score_share)
     )
     statement = _statement(int(cv), fit_budget, score_budget, data.n_records, unit, epsilon)
@@ -151,14 +150,9 @@ def dp_cross_validate(
     for size in set(_fold_sizes(data.n_records, cv)):
         shape = data.n_records - size, data.n_features, n_outputs
         candidates.check_price(WHO, model, fit_budget, shape, target_range is not None, unit)
-    scorer = PrivateScorer(
-        model,
-        metrics,
-        **score_budget.parameters(),
-        budget=budget,
-        target_range=target_range,
-        random_state=random_state,
-    )
+    scoring = score_budget.parameters()
+    scoring["privacy"].set_params(budget=terms.budget, noise=terms.noise)
+    scorer = PrivateScorer(model, metrics, **scoring, target_range=target_range)
     scorer.check_before_fit()
     # 2. Charge, and run.
     statement = parts.statement_on_part(statement, part)
@@ -185,9 +179,9 @@ def _run(
             model = clone(scorer.model)
             candidates.new_seeds(model, draws)
             candidates.fitted(WHO, model, **data.subset(others))
-            judge = clone(scorer).set_params(model=model, budget=None)
-            if scorer.noise_source == "seeded":
-                judge.set_params(random_state=candidates.new_seed(draws))
+            judge = clone(scorer).set_params(model=model, privacy__budget=None)
+            if scorer._terms.noise_source == "seeded":
+                judge.set_params(privacy__noise=SeededNoise(candidates.new_seed(draws)))
             folds.append(judge.fit(**data.subset(scored)).scores_)
             models.append(model)
     except Exception as reason:  # its message may quote a cell, or say that nothing was charged

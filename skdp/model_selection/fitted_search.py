@@ -92,7 +92,7 @@ class PrivateFit:
     @property
     def deltas(self) -> set[float]:
         """The deltas of its releases."""
-        before = [step for step in self._private_before if step.bounds is None]
+        before = [step for step in self._private_before if step.scaling == "private"]
         return {step.delta for step in (self.model, *before)}
 
     @property

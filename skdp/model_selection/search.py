@@ -14,10 +14,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import accounting
-from skdp._numbers import AnyArray, Array, MatrixLike, Seed, is_integer, shown
+from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, shown
 from skdp.fitting import parameters, parts
-from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.estimator import PrivateEstimator, charge_fit
+from skdp.fitting.privacy import Privacy
 from skdp.metrics.dataset import read_dataset
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import METRICS
@@ -80,16 +80,11 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         for "accuracy" or "r2".
     holdout : float or int, default=0.2
         Share, or number, of the rows that score.
-    adjacency : {"zero_out", "replace_one"}, default="zero_out"
-        As in `skdp.DPRidge`.
-    budget : PrivacyBudget or None, default=None
-        A budget that this search shares with fits. It is charged once.
+    privacy : Privacy or None, default=None
+        Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
+        of `skdp.Privacy`. Its budget is charged once.
     target_range : (low, high) or None, default=None
         Of regressors: see `skdp.metrics.evaluate`.
-    noise_source : {"system", "seeded"}, default="system"
-        As in `skdp.DPRidge`.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of all choices and noise if ``noise_source="seeded"``.
 
     Attributes
     ----------
@@ -134,8 +129,6 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     True
     """
 
-    accountant = "auto"
-
     _n_fits_is_public = False  # callbacks would count the runs
 
     def __init__(
@@ -149,11 +142,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         n_candidates: int = 10,
         scoring: str | None = None,
         holdout: float | int = 0.2,
-        adjacency: str = "zero_out",
-        budget: PrivacyBudget | None = None,
+        privacy: Privacy | None = None,
         target_range: tuple[float, float] | None = None,
-        noise_source: str = "system",
-        random_state: Seed = None,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -163,11 +153,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self.n_candidates = n_candidates
         self.scoring = scoring
         self.holdout = holdout
-        self.adjacency = adjacency
-        self.budget = budget
+        self.privacy = privacy
         self.target_range = target_range
-        self.noise_source = noise_source
-        self.random_state = random_state
 
     # ------------------------------------------------------------------ fit
 
@@ -271,9 +258,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         scorer = PrivateScorer(
             candidate,
             [metric],
-            **run_budget.parameters(),
+            **run_budget.parameters(seed=candidates.new_seed(drawn_from)),
             target_range=self.target_range,
-            random_state=candidates.new_seed(drawn_from),
         )
         try:
             candidates.fitted(type(self).__name__, candidate, **sides[0])
@@ -315,7 +301,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             )
         if self.param_grid is not None:
             return list(ParameterGrid(self.param_grid))
-        seed = int(self._noise()[0].integers(2**31, 1)[0])
+        seed = int(self._terms.draws()[0].integers(2**31, 1)[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a small space has fewer than that
             return list(ParameterSampler(self.param_distributions, POOL, random_state=seed))
@@ -347,7 +333,12 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self, n_records: int, unit: str = "row"
     ) -> tuple[candidates.RunBudget, accounting.PrivacyStatement]:
         """Return what each run gets, and the statement of the whole."""
-        given = float(self.epsilon), float(self.delta), self.adjacency, self.noise_source
+        given = (
+            float(self.epsilon),
+            float(self.delta),
+            self._terms.adjacency,
+            self._terms.noise_source,
+        )
         return candidates.priced_search(int(self.n_candidates), *given, n_records, unit)
 
     # ------------------------------------------------------------------ what the best one does

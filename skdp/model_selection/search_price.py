@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import BaseCrossValidator, GridSearchCV, RandomizedSearchCV, check_cv
 
 from skdp.accounting import PrivacyStatement, ReleaseRecord, compose_statements
-from skdp.fitting.parameters import PrivacyWarning
+from skdp.fitting.fit_warnings import PrivacyWarning
 from skdp.model_selection.fitted_search import (
     SPLITTERS_BY_LABELS,
     Membership,
@@ -49,9 +49,9 @@ SORTED = (
     "sort labels, and may take rows of one group apart where they have none."
 )
 SEEDED = (
-    "The fits were given seeds (random_state): those with the same seed have the same noise, which "
+    "The fits had seeded noise: those with the same seed have the same noise, which "
     "the difference of two models takes off again. This price does NOT hold for them; it is that "
-    "of the same search with random_state=None."
+    "of the same search with noise='system'."
 )
 
 

@@ -13,7 +13,8 @@ from sklearn.utils import get_tags
 
 from skdp.accounting import PrivacyStatement, compose_statements
 from skdp.fitting.estimator import PrivateEstimator
-from skdp.fitting.parameters import PrivacyWarning
+from skdp.fitting.fit_warnings import PrivacyWarning
+from skdp.fitting.privacy import terms_among
 
 # Estimators of scikit-learn that keep every model which they fitted, each fitted on rows whose
 # number is public, and on no row twice.
@@ -65,7 +66,7 @@ READ_LABELS_ONLY = frozenset({"LabelBinarizer", "LabelEncoder"})
 SEEDED = (
     "Several of the fits had seeded noise. Those with the same seed have the same noise, which "
     "cancels in the difference of two models. This total does NOT hold for them; it is that of the "
-    "same fits with noise_source='system'."
+    "same fits with noise='system'."
 )
 
 
@@ -345,8 +346,7 @@ def _why_uncounted(meta: BaseEstimator) -> str | None:
 
 def _adjacencies(meta: BaseEstimator) -> set[str]:
     """Return the adjacencies of the private estimators in one of scikit-learn's."""
-    given = meta.get_params().items()
-    return {str(value) for name, value in given if name.rpartition("__")[2] == "adjacency"}
+    return {str(terms.adjacency) for terms in terms_among(meta.get_params()).values()}
 
 
 def _takes_weights(bagging: BaseEstimator) -> bool:

@@ -1,12 +1,21 @@
 """Losses, penalties and constraints: the objective of a fit, without rows or state."""
 
-from skdp.objective.constraints import Box, Constraint, L1Ball, L2Ball, Simplex, Unconstrained
+from skdp.objective.constraints import (
+    CONSTRAINTS,
+    Box,
+    Constraint,
+    L1Ball,
+    L2Ball,
+    Simplex,
+    Unconstrained,
+)
 from skdp.objective.losses import Huber, Logistic, Loss, Multinomial, SquaredError
 from skdp.objective.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from skdp.objective.problem import CAPABILITIES, Problem
 
 __all__ = [
     "CAPABILITIES",
+    "CONSTRAINTS",
     "L1",
     "L2",
     "Box",

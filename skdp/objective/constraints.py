@@ -2,25 +2,35 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from numbers import Real
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, store_float
+from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, Array, is_real, require, shown
 from skdp.objective.penalties import Penalty, as_floats
 
 
-class Constraint(ABC):
+class Constraint(BaseEstimator, ABC):
     """Nonempty closed convex set of coefficients; an array counts as one vector.
 
-    Arrays of float32 stay so, any other type becomes float64. Nothing is changed in place.
+    Arrays of float32 stay so, any other type becomes float64. Nothing is changed in place. Sets are
+    parameters of estimators, so that a grid can reach theirs, as ``constraint__radius``.
     """
 
     composes_with_threshold: ClassVar[bool] = False
     """Whether projecting after a soft threshold is the prox of L1 plus set."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).values()))
+
+    def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
 
     @property
     @abstractmethod
@@ -63,7 +73,6 @@ class Constraint(ABC):
         """Whether ``w`` lies in the set, whose bounds are widened by the relative ``tol``."""
 
 
-@dataclass(frozen=True)
 class Unconstrained(Constraint):
     """All vectors.
 
@@ -89,23 +98,23 @@ class Unconstrained(Constraint):
         return bool(np.isfinite(as_floats(w)).all())
 
 
-@dataclass(frozen=True)
 class _Ball(Constraint):
     """All vectors of norm at most ``radius``, in the norm of the subclass."""
 
-    radius: float
     composes_with_threshold = True
     symmetric = True
     bounded = True
 
-    def __post_init__(self) -> None:
-        _check_magnitude(self, "radius")
+    def __init__(self, radius: float = 1.0) -> None:
+        self.radius = radius
+
+    def check(self) -> None:
+        _check_magnitude(f"{type(self).__name__}: radius", self.radius)
 
     def diameter(self, n_coefficients: int) -> float:
         return 2.0 * self.radius if n_coefficients else 0.0
 
 
-@dataclass(frozen=True)
 class L2Ball(_Ball):
     """``|w|_2 <= radius``: for a matrix, its Frobenius norm.
 
@@ -114,13 +123,8 @@ class L2Ball(_Ball):
 
     Parameters
     ----------
-    radius : float
-        Positive, from 1e-300 to 1e300.
-
-    Raises
-    ------
-    ValueError
-        If the radius is not.
+    radius : float, default=1.0
+        Positive, from 1e-50 to 1e50.
 
     Examples
     --------
@@ -142,7 +146,6 @@ class L2Ball(_Ball):
         return largest * length <= self.radius * (1.0 + tol)
 
 
-@dataclass(frozen=True)
 class L1Ball(_Ball):
     """``sum |w_i| <= radius``: for a matrix, the sum over all its entries.
 
@@ -151,13 +154,8 @@ class L1Ball(_Ball):
 
     Parameters
     ----------
-    radius : float
-        Positive, from 1e-300 to 1e300.
-
-    Raises
-    ------
-    ValueError
-        If the radius is not.
+    radius : float, default=1.0
+        Positive, from 1e-50 to 1e50.
 
     Examples
     --------
@@ -178,7 +176,6 @@ class L1Ball(_Ball):
         return length <= self.radius * (1.0 + tol)
 
 
-@dataclass(frozen=True)
 class Box(Constraint):
     """``low <= w_i <= high`` for every coefficient.
 
@@ -187,7 +184,7 @@ class Box(Constraint):
 
     Parameters
     ----------
-    low, high : float
+    low, high : float, default=-1.0 and 1.0
         ``low <= high``; either may be infinite: ``Box(0, inf)`` is "nonnegative".
 
     Examples
@@ -196,20 +193,20 @@ class Box(Constraint):
     [2.0, -1.0, 0.5]
     """
 
-    low: float
-    high: float
     composes_with_threshold = True
 
-    def __post_init__(self) -> None:
+    def __init__(self, low: float = -1.0, high: float = 1.0) -> None:
+        self.low = low
+        self.high = high
+
+    def check(self) -> None:
         low, high = self.low, self.high
-        are_numbers = all(isinstance(end, Real) for end in (low, high))
+        are_numbers = is_real(low) and is_real(high)
         if not (are_numbers and low <= high and low < math.inf and high > -math.inf):
             raise ValueError(
                 "Box: low and high must be numbers with low <= high, not both the same infinity; "
-                f"got low={low!r}, high={high!r}."
+                f"got low={shown(low)}, high={shown(high)}."
             )
-        object.__setattr__(self, "low", float(low))
-        object.__setattr__(self, "high", float(high))
 
     @property
     def symmetric(self) -> bool:
@@ -234,7 +231,6 @@ class Box(Constraint):
         return bool((np.isfinite(w) & (w >= low) & (w <= high)).all())
 
 
-@dataclass(frozen=True)
 class Simplex(Constraint):
     """``w_i >= 0`` and ``sum w_i == total``; projected by sorting (Duchi et al. 2008).
 
@@ -243,7 +239,7 @@ class Simplex(Constraint):
     Parameters
     ----------
     total : float, default=1.0
-        Positive, from 1e-300 to 1e300.
+        Positive, from 1e-50 to 1e50.
 
     Examples
     --------
@@ -251,12 +247,14 @@ class Simplex(Constraint):
     [0.625, 0.375, 0.0]
     """
 
-    total: float = 1.0
     symmetric = False
     bounded = True
 
-    def __post_init__(self) -> None:
-        _check_magnitude(self, "total")
+    def __init__(self, total: float = 1.0) -> None:
+        self.total = total
+
+    def check(self) -> None:
+        _check_magnitude("Simplex: total", self.total)
 
     def diameter(self, n_coefficients: int) -> float:
         return math.sqrt(2.0) * self.total if n_coefficients > 1 else 0.0
@@ -273,10 +271,19 @@ class Simplex(Constraint):
         return bool((w >= -slack).all() and abs(w.sum() - self.total) <= slack)
 
 
-def _check_magnitude(constraint: Constraint, name: str) -> None:
-    # Parts of a smaller set have no precision left.
-    allowed = "be from 1e-300 to 1e+300, positive and finite"
-    store_float(constraint, name, allowed, lambda value: 1e-300 <= value <= 1e300)
+# By the names that the parameter ``constraint`` takes.
+CONSTRAINTS: Mapping[str, type[Constraint]] = {
+    "l2_ball": L2Ball,
+    "l1_ball": L1Ball,
+    "box": Box,
+    "simplex": Simplex,
+}
+
+
+def _check_magnitude(name: str, value: object) -> None:
+    # Squares of larger numbers, and parts of smaller ones, have no precision left.
+    allowed = f"be positive and finite, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}"
+    require(name, value, allowed, is_real(value) and LEAST_BOUND <= value <= LARGEST_BOUND)
 
 
 def _scaled_norm(w: Array) -> tuple[float, float]:

@@ -91,6 +91,7 @@ class Problem:
             raise TypeError(
                 f"Problem: fit_intercept must be True or False; got {self.fit_intercept!r}."
             )
+        self.constraint.check()
         if not self.constraint.composes_with(self.penalty):
             raise ValueError(
                 f"Problem: penalty {self.penalty} cannot be combined with constraint "

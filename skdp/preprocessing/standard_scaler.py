@@ -1,25 +1,27 @@
 """Standardise columns by privately estimated ranges, centres and scales."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import AnyArray
+from skdp._numbers import AnyArray, require
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts, planned_records
 from skdp.fitting.preparation import Prepared
+from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import Arrays, Reading, require_taken
 from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, Solution, make_plan
-from skdp.stages.column_bounds import declared_bounds
-from skdp.stages.sequence import check_stages, scaling_alone
+from skdp.stages.column_bounds import PublicRange, check_scaling, declared_bounds
+from skdp.stages.public_sample import PublicSample
+from skdp.stages.sequence import scaling_alone
 
 
 class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
@@ -37,25 +39,13 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         Privacy budget of one ``fit``; positive. inf adds no noise, for debugging on public data.
     delta : float, default=1e-6
         Probability, in (0, 1), with which the epsilon guarantee may fail.
-    bounds : PublicSample, tuple (low, high), list of pairs, dict or None, default=None
-        Public ends of the columns: ``(low, high)`` for all columns, each a number or one number for
-        each column; a list with a pair for each column; or a dict with a pair for each column, by
-        name in a data frame, by number else: ``{"age": (0, 120), ...}``. Columns are taken for
-        evenly spread between them, and no budget is spent. A `PublicSample` of rows that are not
-        private tells sizes better.
-    adjacency : {"zero_out", "replace_one"}, default="zero_out"
-        Neighbouring data sets differ in one record, which is replaced by a null record or by any
-        other.
-    accountant : str, default="auto"
-        Who prices the plan.
-    budget : PrivacyBudget or None, default=None
-        A budget that this fit shares with others.
-    noise_source : {"system", "seeded"}, default="system"
-        "system" draws the noise from the operating system's secure source, whatever
-        ``random_state`` is. "seeded" draws it from ``random_state``: it is reproducible, whoever
-        knows the seed can subtract it, and the fit is not private.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the noise if ``noise_source="seeded"``; without effect otherwise.
+    scaling : "private", PublicRange or PublicSample, default="private"
+        "private" estimates ranges, centres and scales by noisy histograms. `PublicRange` and
+        `PublicSample` declare them, as if values were evenly spread in the ranges, or by rows that
+        are not private: no budget is spent.
+    privacy : Privacy or None, default=None
+        Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
+        of `skdp.Privacy`.
 
     Attributes
     ----------
@@ -97,21 +87,13 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        bounds: Any = None,
-        adjacency: str = "zero_out",
-        accountant: str = "auto",
-        budget: Any = None,
-        noise_source: str = "system",
-        random_state: Any = None,
+        scaling: Literal["private"] | PublicRange | PublicSample = "private",
+        privacy: Privacy | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.bounds = bounds
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.budget = budget
-        self.noise_source = noise_source
-        self.random_state = random_state
+        self.scaling = scaling
+        self.privacy = privacy
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Find the ranges, centres and sizes, spending the budget.
@@ -183,7 +165,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         n_records = planned_records(n_samples, n_groups)
         prepared = self._prepare(n_records, n_features, sparse, grouped=n_groups is not None)
         public, assumptions = prepared.public, self._assumptions(prepared)
-        return prepared.plan.statement(public, assumptions, self.noise_source)
+        return prepared.plan.statement(public, assumptions, self._terms.noise_source)
 
     def transform(self, X: Any) -> Any:
         """Clip to the ranges, centre and divide.
@@ -230,12 +212,16 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
 
     def _check_parameters(self) -> None:
         self._check_shared_parameters()
-        if self.delta == 0 and self.bounds is None and self.epsilon != np.inf:
+        if self.delta == 0 and self.scaling == "private" and self.epsilon != np.inf:
             raise ValueError(
-                "DPStandardScaler: Gaussian noise needs delta > 0; declare bounds for delta=0. "
-                "Nothing was released."
+                "DPStandardScaler: Gaussian noise needs delta > 0; declare "
+                "scaling=PublicRange(low, high) for delta=0. Nothing was released."
             )
-        check_stages("auto", self.bounds, None, None, "none")
+        allowed = "be 'private', PublicRange(low, high) or PublicSample(rows)"
+        is_private = isinstance(self.scaling, str) and self.scaling == "private"
+        is_known = is_private or isinstance(self.scaling, PublicRange | PublicSample)
+        require("scaling", self.scaling, allowed, is_known)
+        check_scaling(self.scaling)
 
     def _prepare(
         self,
@@ -245,27 +231,27 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         names: Sequence[str] | None = None,
         grouped: bool = False,
     ) -> Prepared:
-        bounds = None if self.bounds is None else declared_bounds(self.bounds, n_features, names)
+        bounds = declared_bounds(self.scaling, n_features, names)
         public = Public(
             n_rows=n_rows,
             n_features=n_features,
             n_outputs=1,
-            adjacency=Adjacency.parse(self.adjacency),
+            adjacency=Adjacency.parse(self._terms.adjacency),
             epsilon=float(self.epsilon),
-            delta=float(self.delta) if self.bounds is None else 0.0,
+            delta=float(self.delta) if bounds is None else 0.0,
             has_intercept=False,
             sparse=bool(is_sparse),
             unit="group" if grouped else "row",
         )
         problem = Problem(SquaredError(), fit_intercept=False)
         stages = (scaling_alone(public, bounds),)
-        plan = make_plan(stages, public, problem, self.accountant)
+        plan = make_plan(stages, public, problem, self._terms.accountant)
         return Prepared(public, problem, stages, plan)
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         texts = row_assumptions(prepared.public)
         texts += [text for stage in prepared.stages for text in stage.assumptions()]
-        return (*texts, *noise_assumptions(self.noise_source, self.epsilon))
+        return (*texts, *noise_assumptions(self._terms.noise_source, self.epsilon))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

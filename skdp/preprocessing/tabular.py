@@ -10,14 +10,14 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._numbers import AnyArray, Array, MatrixLike, Seed, is_real, listed, require
+from skdp._numbers import AnyArray, Array, MatrixLike, is_real, listed, require
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting import parts, tables
 from skdp.fitting.assumptions import noise_assumptions
-from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts
 from skdp.fitting.preparation import Prepared
+from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import public_refusal
 from skdp.fitting.rows import Reading, Rows, require_taken
 from skdp.fitting.units import Targets
@@ -62,17 +62,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         Privacy budget of one ``fit`` with ``impute="median"``; positive. Without effect otherwise.
     delta : float, default=1e-6
         Probability, in (0, 1), with which the epsilon guarantee may fail.
-    adjacency : {"zero_out", "replace_one"}, default="zero_out"
-        Neighbouring data sets differ in one record, which is replaced by a null record or by any
-        other.
-    accountant : str, default="auto"
-        Accountant used to compute the privacy cost.
-    budget : PrivacyBudget or None, default=None
-        A budget that this fit shares with others.
-    noise_source : {"system", "seeded"}, default="system"
-        "seeded" draws the noise from ``random_state``, and the fit is not private.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the noise if ``noise_source="seeded"``; without effect otherwise.
+    privacy : Privacy or None, default=None
+        Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
+        of `skdp.Privacy`.
 
     Attributes
     ----------
@@ -115,11 +107,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         origin: str = "2000-01-01",
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        adjacency: str = "zero_out",
-        accountant: str = "auto",
-        budget: PrivacyBudget | None = None,
-        noise_source: str = "system",
-        random_state: Seed = None,
+        privacy: Privacy | None = None,
     ) -> None:
         self.categories = categories
         self.impute = impute
@@ -128,11 +116,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self.origin = origin
         self.epsilon = epsilon
         self.delta = delta
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.budget = budget
-        self.noise_source = noise_source
-        self.random_state = random_state
+        self.privacy = privacy
 
     def fit(self, X: MatrixLike, y: ArrayLike | None = None) -> Self:
         """Settle how each column is read; with ``impute="median"``, spend the budget on medians.
@@ -164,7 +148,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             self.privacy_ = PrivacyStatement(
                 epsilon=0.0,
                 delta=0.0,
-                adjacency=str(Adjacency.parse(self.adjacency)),
+                adjacency=str(Adjacency.parse(self._terms.adjacency)),
                 accountant="none",
                 releases=(),
                 assumptions=self._table_assumptions(len(table), len(columns)),
@@ -198,7 +182,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         check_counts("plan", n_samples=n_samples, n_numbers=n_numbers)
         prepared = self._prepare(n_samples, n_numbers)
         texts = (*self._table_assumptions(n_samples, n_numbers), *prepared.stages[0].assumptions())
-        return prepared.plan.statement(prepared.public, texts, self.noise_source)
+        return prepared.plan.statement(prepared.public, texts, self._terms.noise_source)
 
     def transform(self, X: MatrixLike) -> Array:
         """Return the columns of numbers; see :meth:`get_feature_names_out`.
@@ -369,7 +353,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             n_rows=n_rows,
             n_features=n_numbers,
             n_outputs=1,
-            adjacency=Adjacency.parse(self.adjacency),
+            adjacency=Adjacency.parse(self._terms.adjacency),
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             has_intercept=False,
@@ -377,7 +361,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         problem = Problem(SquaredError(), fit_intercept=False)
         stages = (MedianStage(otherwise=constants),)
         return Prepared(
-            public, problem, stages, make_plan(stages, public, problem, self.accountant)
+            public, problem, stages, make_plan(stages, public, problem, self._terms.accountant)
         )
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
@@ -401,7 +385,10 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             "That cells are of their column's kind, and finite, is public: others are refused.",
         ]
         noisy = self.impute == "median"
-        return (*texts, *(noise_assumptions(self.noise_source, self.epsilon) if noisy else ()))
+        return (
+            *texts,
+            *(noise_assumptions(self._terms.noise_source, self.epsilon) if noisy else ()),
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -9,9 +9,8 @@ import warnings
 
 from sklearn.base import BaseEstimator, clone
 
-from skdp._numbers import shown
 from skdp.objective import Problem
-from skdp.solvers.base import REGISTRY, Solver, menu, short_menu
+from skdp.solvers.base import REGISTRY, Solver, get_solver, menu
 from skdp.solvers.core.adassp import AdaptiveSufficientStatistics
 from skdp.solvers.core.boosted_ssp import BoostedSufficientStatistics
 from skdp.solvers.core.gd import GradientDescent
@@ -126,36 +125,3 @@ def available(
             except ValueError as refusal:
                 others[name] = str(refusal).splitlines()[0]  # without the solvers that fit
     return Listing(menu(purposes.keys() - others.keys()), others)
-
-
-def get_solver(name: str, **parameters: object) -> Solver:
-    """Make a solver by name.
-
-    Parameters
-    ----------
-    name : str
-        A registered name.
-    **parameters
-        Its hyperparameters.
-
-    Returns
-    -------
-    Solver
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or the solver has no such hyperparameter.
-    """
-    if name not in REGISTRY:
-        raise ValueError(
-            f"solver must be 'auto', a Solver or a name of one; got {shown(name)}. Nothing was "
-            f"released.\nSolvers:\n{short_menu()}"
-        )
-    known = REGISTRY[name]().get_params(deep=False)
-    unknown = sorted(set(parameters) - set(known))
-    if unknown:
-        raise ValueError(
-            f"solver {name!r} has no {', '.join(unknown)}. It has {', '.join(sorted(known))}."
-        )
-    return REGISTRY[name](**parameters)

@@ -17,12 +17,13 @@ a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Mea
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from skdp._numbers import Array, listed, shown
 from skdp.objective import Problem
 from skdp.oracle import Public
-from skdp.solvers.base import REGISTRY
+from skdp.solvers.base import REGISTRY, Solver, get_solver
 
 
 @dataclass(frozen=True)
@@ -79,16 +80,112 @@ def automatic_solver(public: Public, problem: Problem, given: Collection[str] = 
     >>> automatic_solver(few, Problem(Logistic())), automatic_solver(many, Problem(Logistic()))
     ('gd', 'whitened')
     """
+    suited = _suited(public, problem)
+    able = [name for name in suited if not set(given) - set(REGISTRY[name]().get_params(False))]
+    return (able or suited)[0]
+
+
+def _suited(public: Public, problem: Problem) -> list[str]:
+    """Return the solvers that suit these public facts, the best one first."""
     if public.streamed:
-        return "adaptive_shuffled_sgd"
+        return ["adaptive_shuffled_sgd", "shuffled_sgd"]
     domains = [ANY]
     if public.n_outputs == 1 and not public.clips_means:
         domains.append(ONE_TARGET if problem.loss.targets == "real" else TWO_CLASSES)
     whitened = (
-        "separable_loss" in problem.provides
+        {"separable_loss", *REGISTRY["whitened"].needs} <= problem.provides
         and not (public.is_pure or public.weighted)
         and any(domain.contains(public) for domain in domains)
     )
-    solver = REGISTRY["whitened"]
-    missing = set(given) - set(solver().get_params(deep=False))
-    return "whitened" if whitened and not missing and solver.needs <= problem.provides else "gd"
+    return ["whitened", "gd"] if whitened else ["gd"]
+
+
+def note_on_choice(public: Public, problem: Problem, given: Collection[str], chosen: str) -> str:
+    """Return which solver "auto" stands for, and why, in a sentence."""
+    best = _suited(public, problem)[0]
+    if best == chosen:
+        return f"solver='auto' is {chosen!r} here."
+    missing = sorted(set(given) - set(REGISTRY[best]().get_params(deep=False)))
+    return (
+        f"solver='auto' is {chosen!r} here: {best!r}, which would be chosen otherwise, has no "
+        f"{', '.join(missing)}."
+    )
+
+
+def choose_solver(
+    who: str, solver: object, given: Mapping[str, object], public: Public, problem: Problem
+) -> Solver:
+    """Turn an estimator's ``solver``, and the hyperparameters set on it, into a solver.
+
+    Parameters
+    ----------
+    who : str
+        The estimator, for messages.
+    solver : str, tuple (str, dict) or Solver
+        What the user passed.
+    given : mapping
+        The hyperparameters on the estimator that the user changed from their defaults.
+    public : Public
+    problem : Problem
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, the solver has no such hyperparameter, or hyperparameters are given
+        beside a configured solver, where they would be ignored.
+    """
+    if isinstance(solver, Solver):
+        if given:
+            names = ", ".join(sorted(given))
+            raise ValueError(
+                f"{who}: {names} was set beside a configured solver, which would ignore it; set "
+                f"{', '.join('solver__' + name for name in sorted(given))} instead."
+            )
+        return solver
+    name, arguments = solver if isinstance(solver, tuple) and len(solver) == 2 else (solver, {})
+    if not (isinstance(name, str) and isinstance(arguments, Mapping)):
+        raise ValueError(
+            f"{who}: solver must be a name, a pair of a name and hyperparameters, or a Solver; got "
+            f"{shown(solver)}."
+        )
+    twice = sorted(set(arguments) & set(given))
+    if twice:
+        raise ValueError(f"{who}: {listed(twice)} is set on the solver and on the estimator.")
+    if name == "auto":
+        name = automatic_solver(public, problem, {**given, **arguments})
+    return get_solver(name, **{**given, **arguments})
+
+
+def require_one_pass(who: str, solver: Solver) -> None:
+    """Raise ValueError if a solver reads rows more than once, where they arrive in blocks."""
+    if not solver.one_pass:
+        able = sorted(name for name, cls in REGISTRY.items() if cls.one_pass)
+        raise ValueError(
+            f"{who}: solver {solver.name!r} reads rows more than once, and blocks are gone when "
+            f"they are read. Solvers that can: {', '.join(able)}. Nothing was released."
+        )
+
+
+def require_start(who: str, solver: Solver, problem: Problem, coef: Array) -> None:
+    """Raise ValueError if a start is of no use to a solver, or outside of the constraint."""
+    if not solver.takes_start:
+        raise ValueError(
+            f"{who}: solver {solver.name!r} releases a minimum, wherever its search starts; leave "
+            "coef_init and intercept_init out. Nothing was released."
+        )
+    if not problem.constraint.contains(coef):
+        raise ValueError(
+            f"{who}: coef_init must lie in the constraint, {problem.constraint}. Nothing was "
+            "released."
+        )
+
+
+def require_pure_dp(who: str, solver: Solver) -> None:
+    """Raise ValueError if delta = 0 was asked of a solver that cannot meet it."""
+    if not solver.pure_dp:
+        able = sorted(name for name, cls in REGISTRY.items() if "laplace" in cls.mechanisms)
+        raise ValueError(
+            f"{who}: delta=0 asks for pure differential privacy, which solver {solver.name!r} "
+            f"cannot give as it is: Gaussian noise needs delta > 0. Solvers that can, with "
+            f"mechanism 'auto' or 'laplace': {', '.join(able)}. Nothing was released."
+        )

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 from sklearn.base import BaseEstimator, clone
 
 from skdp._docstrings import fill, section_of
+from skdp._numbers import shown
 from skdp.objective import CAPABILITIES, Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers import checks
@@ -242,6 +243,39 @@ class Solver(BaseEstimator):
         Solution
             Coefficients of shape (n_parameters, n_outputs), and the number of steps.
         """
+
+
+def get_solver(name: str, **parameters: object) -> Solver:
+    """Make a solver by name.
+
+    Parameters
+    ----------
+    name : str
+        A registered name.
+    **parameters
+        Its hyperparameters.
+
+    Returns
+    -------
+    Solver
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the solver has no such hyperparameter.
+    """
+    if name not in REGISTRY:
+        raise ValueError(
+            f"solver must be 'auto', a Solver or a name of one; got {shown(name)}. Nothing was "
+            f"released.\nSolvers:\n{short_menu()}"
+        )
+    known = REGISTRY[name]().get_params(deep=False)
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        raise ValueError(
+            f"solver {name!r} has no {', '.join(unknown)}. It has {', '.join(sorted(known))}."
+        )
+    return REGISTRY[name](**parameters)
 
 
 def menu(names: Iterable[str] = REGISTRY) -> dict[str, str]:

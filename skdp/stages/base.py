@@ -19,11 +19,10 @@ class StageParameters:
         The estimator, for refusals.
     accountant : str
     scaling, calibration : {"auto", "private", "none"}
+        A bound on rows, `RowNorm`, is "none".
     bounds : DeclaredBounds or None
-    inference : {"none", "coefficients"}
-    inference_share : float
-    is_default_solver : bool
-        Whether the solver and its hyperparameters are all "auto".
+    inference_share : float or None
+        Share of the inference, in mu squared, of what scaling leaves; None for no inference.
     adaptive, has_checkpoint : bool
         As the solver declares them.
     chosen : tuple of Stage
@@ -35,9 +34,7 @@ class StageParameters:
     scaling: str = "none"
     bounds: DeclaredBounds | None = None
     calibration: str = "none"
-    inference: str = "none"
-    inference_share: float = 1 / 3
-    is_default_solver: bool = False
+    inference_share: float | None = None
     adaptive: bool = False
     has_checkpoint: bool = False
     chosen: tuple[Stage, ...] = ()
@@ -100,8 +97,8 @@ class CalibrationStage(OptionalStage):
             "a regression": cls.of_regressions and not is_regression(problem),
             "a classification": is_regression(problem) and not cls.of_regressions,
             "noise: a finite epsilon": not public.is_noisy,
-            "the default solver, or calibration='private'": not (
-                parameters.calibration == "private" or parameters.is_default_solver
+            "scaling other than 'none', or calibration='private'": (
+                parameters.calibration == "auto" and parameters.scaling == "none"
             ),
         }
         return (

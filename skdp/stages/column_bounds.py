@@ -1,73 +1,166 @@
-"""Bounds of columns that users declare: pairs of numbers, or rows that are public."""
+"""Public facts about columns that users declare: ranges, a bound on rows, or public rows."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, listed, shown
+from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, Array, is_real, listed, require, shown
 from skdp.oracle import Columns
 from skdp.oracle.public import Moments
 from skdp.stages.public_sample import PublicSample
 
+SCALINGS = ("auto", "private", "none")  # words that the parameter ``scaling`` takes
 DeclaredBounds = tuple[Array, Array] | PublicSample  # as `declared_bounds` returns them
-FORMS = (
-    "Give a pair (low, high) of numbers, or of one number for each column; a list with a pair for "
-    "each column; or a dict with a pair for each column, by its name or number."
-)
-BOUNDS = "bounds must be None, or finite numbers with low < high; got {}. " + FORMS
 
 
-def declared_bounds(
-    bounds: Any, n_features: int | None = None, names: Sequence[str] | None = None
-) -> DeclaredBounds:
-    """Return declared bounds as (low, high), each a number or one number for each column.
+class PublicRange(BaseEstimator):
+    """Public ranges of columns, as a value of ``scaling``: they standardise columns at no cost.
 
-    A public sample is returned as it is, if it has these columns.
+    Columns are standardised as if values were evenly spread in the range; values outside are
+    clipped. The ranges must not follow from the rows.
 
     Parameters
     ----------
-    bounds : tuple (low, high), sequence of pairs, dict, or PublicSample
-        As the estimators take it.
-    n_features : int or None, default=None
-        Number of columns, if it is to agree.
-    names : sequence of str or None, default=None
-        Names of the columns, empty if they have none; None if they are not known yet.
+    low, high : float, array of shape (n_features,), or None, default=None
+        Ends of the ranges, in the units of the columns: a number for all of them, or one for each.
+    by_column : dict or sequence of pairs, or None, default=None
+        In place of both: a pair (low, high) for each column, by its name in a data frame or by its
+        number, or in order: ``{"age": (0, 120), "weight": (0, 300)}``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp import DPRidge, PublicRange
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPRidge(scaling=PublicRange(-0.2, 0.2), target_bound=350).fit(X, y)
+    >>> model.set_params(scaling__high=0.3).scaling
+    PublicRange(high=0.3, low=-0.2)
+    """
+
+    def __init__(
+        self,
+        low: ArrayLike | None = None,
+        high: ArrayLike | None = None,
+        *,
+        by_column: Mapping[Any, ArrayLike] | Sequence[ArrayLike] | None = None,
+    ) -> None:
+        self.low = low
+        self.high = high
+        self.by_column = by_column
+
+    def limits(
+        self, n_features: int | None = None, names: Sequence[str] | None = None
+    ) -> tuple[Array, Array]:
+        """Return both ends, each a number or one number for each column.
+
+        Parameters
+        ----------
+        n_features : int or None, default=None
+            Number of columns, if it is to agree.
+        names : sequence of str or None, default=None
+            Names of the columns, empty if they have none; None if they are not known yet.
+
+        Raises
+        ------
+        ValueError
+            If the ends are not finite numbers with low < high, or do not fit the columns.
+        """
+        if self.by_column is None:
+            low, high = _numbers(self.low), _numbers(self.high)
+        elif self.low is not None or self.high is not None:
+            raise ValueError("PublicRange takes low and high, or by_column; got both.")
+        else:
+            pairs = self.by_column
+            is_named = isinstance(pairs, Mapping)
+            table = _pairs_in_order(pairs, n_features, names) if is_named else _numbers(pairs)
+            low, high = table.T if table.ndim == 2 and table.shape[1] == 2 else (table, table)
+        finite = np.isfinite(low).all() and np.isfinite(high).all()
+        if not (finite and low.ndim <= 1 and high.ndim <= 1 and _is_below(low, high)):
+            raise ValueError(
+                "PublicRange needs finite numbers with low < high, one for all columns or one for "
+                f"each, or by_column with a pair for each; got {shown(self)}."
+            )
+        for end in (low, high):
+            if n_features is not None and end.ndim == 1 and len(end) != n_features:
+                raise ValueError(
+                    f"PublicRange: {len(end)} ends were given for {n_features} columns. Give one "
+                    "number for all columns, or one for each. Nothing was released."
+                )
+        return low, high
+
+
+class RowNorm(BaseEstimator):
+    """Public bound on the length of rows, as a value of ``scaling``: columns stay as they are.
+
+    Longer rows are scaled down to the bound, in ``fit`` and in ``predict``, and no budget is spent
+    on ranges of columns or targets.
+
+    Parameters
+    ----------
+    norm : float
+        Bound on a row's L2 norm, without the intercept, from 1e-50 to 1e50.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp import DPRidge, RowNorm
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> DPRidge(scaling=RowNorm(0.3), target_bound=350).fit(X, y).row_bound_
+    0.3
+    """
+
+    def __init__(self, norm: float) -> None:
+        self.norm = norm
+
+    def check(self) -> None:
+        """Raise ValueError if the norm is out of its range."""
+        require(
+            "RowNorm: norm",
+            self.norm,
+            f"be a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}",
+            is_real(self.norm) and LEAST_BOUND <= self.norm <= LARGEST_BOUND,
+        )
+
+
+def check_scaling(scaling: object) -> None:
+    """Raise ValueError unless this is a value of the parameter ``scaling``, itself in order."""
+    if isinstance(scaling, PublicRange):
+        scaling.limits()
+    elif isinstance(scaling, RowNorm):
+        scaling.check()
+    elif not isinstance(scaling, PublicSample):
+        allowed = (
+            "be 'auto', 'private', 'none', PublicRange(low, high), PublicSample(rows) or "
+            "RowNorm(norm)"
+        )
+        require("scaling", scaling, allowed, isinstance(scaling, str) and scaling in SCALINGS)
+
+
+def declared_bounds(
+    scaling: object, n_features: int | None = None, names: Sequence[str] | None = None
+) -> DeclaredBounds | None:
+    """Return the ranges of columns that ``scaling`` declares, None if it declares none.
+
+    Parameters
+    ----------
+    scaling : str, PublicRange, PublicSample or RowNorm
+        A sample is returned as it is.
+    n_features, names
+        As in `PublicRange.limits`.
 
     Raises
     ------
     ValueError
-        If the bounds are of another form, or can be read in two ways.
+        If they do not fit the columns.
     """
-    if isinstance(bounds, PublicSample):
-        bounds.check(n_features, names)
-        return bounds
-    pairs: Any = bounds
-    if isinstance(bounds, Mapping):
-        pairs = _pairs_in_order(bounds, n_features, names)
-    elif isinstance(bounds, str) or not _is_pair(bounds):
-        pairs = np.asarray(_numbers(bounds))
-        if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise ValueError(BOUNDS.format(shown(bounds)))
-    if pairs is bounds:
-        low, high = (_numbers(part) for part in bounds)
-        if low.shape == high.shape == (2,):
-            raise ValueError(
-                "bounds: two pairs of numbers can be (low, high) of two columns, or (low, high) "
-                "for each of them. Write which: bounds={0: (low, high), 1: (low, high)}, by the "
-                "number of the column, or by its name in a data frame."
-            )
-    else:
-        low, high = np.asarray(pairs, dtype=float).T
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise ValueError(BOUNDS.format(shown(bounds)))
-    for part in (low, high):
-        if n_features is not None and part.ndim == 1 and len(part) != n_features:
-            raise ValueError(
-                f"bounds: {len(part)} bounds were given for {n_features} columns. {FORMS}"
-            )
-    return low, high
+    if isinstance(scaling, PublicSample):
+        scaling.check(n_features, names)
+        return scaling
+    return scaling.limits(n_features, names) if isinstance(scaling, PublicRange) else None
 
 
 def _numbers(value: Any) -> Array:
@@ -77,25 +170,20 @@ def _numbers(value: Any) -> Array:
         return np.array(np.nan)
 
 
-def _is_pair(bounds: Any) -> bool:
-    """Whether bounds are a pair of numbers, or of one number for each column."""
-    try:
-        low, high = (_numbers(part) for part in bounds)
-    except (TypeError, ValueError):
-        return False
-    return low.ndim <= 1 and high.ndim <= 1 and not (np.isnan(low).any() or np.isnan(high).any())
+def _is_below(low: Array, high: Array) -> bool:
+    return (low.ndim == 0 or high.ndim == 0 or len(low) == len(high)) and bool((low < high).all())
 
 
 def _pairs_in_order(
-    bounds: Mapping[Any, Any], n_features: int | None, names: Sequence[str] | None
-) -> Any:
+    by_column: Mapping[Any, Any], n_features: int | None, names: Sequence[str] | None
+) -> Array:
     """Return the pairs of a dict in the order of the columns."""
-    pairs = {name: _numbers(pair) for name, pair in bounds.items()}
+    pairs = {name: _numbers(pair) for name, pair in by_column.items()}
     wrong = [name for name, pair in pairs.items() if pair.shape != (2,)]
     if wrong or not pairs:
         raise ValueError(
-            "bounds must hold a pair (low, high) of numbers for each column; not so for "
-            f"{listed(wrong) or 'an empty dict'}."
+            "PublicRange: by_column must hold a pair (low, high) of numbers for each column; not "
+            f"so for {listed(wrong) or 'an empty dict'}."
         )
     if n_features is None or (names is None and any(isinstance(name, str) for name in pairs)):
         return np.array(list(pairs.values()))  # the order of columns is not known yet
@@ -103,13 +191,13 @@ def _pairs_in_order(
     known: Sequence[Any] = range(n_features) if by_number else list(names or ())
     if not by_number and not names:
         raise ValueError(
-            "bounds name columns, and X is no data frame whose columns have names; number the "
-            "columns: bounds={0: (low, high), ...}. Nothing was released."
+            "PublicRange: by_column names columns, and X is no data frame whose columns have "
+            "names; number the columns: by_column={0: (low, high), ...}. Nothing was released."
         )
     unknown, missing = [n for n in pairs if n not in known], [n for n in known if n not in pairs]
     if unknown or missing:
         raise ValueError(
-            "bounds must hold a pair for every column of X, and for no other"
+            "PublicRange: by_column must hold a pair for every column of X, and for no other"
             f"{'; not in X: ' + listed(unknown) if unknown else ''}"
             f"{'; without a pair: ' + listed(missing) if missing else ''}. Nothing was released."
         )

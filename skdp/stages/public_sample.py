@@ -21,7 +21,7 @@ LEAST_ROWS = 20
 class PublicSample:
     """Public rows that stand for the private ones: ranges, sizes and second moments of columns.
 
-    Last decade's rows, another site's, a census: given as ``bounds``, they standardise columns at
+    Last decade's rows, another site's, a census: given as ``scaling``, they standardise columns at
     no cost, and "whitened" takes its coordinates from them, for which it spends a fifth of its
     budget otherwise. Where they differ from the private rows the fit is less accurate, and as
     private.
@@ -46,7 +46,7 @@ class PublicSample:
     >>> from sklearn.datasets import load_diabetes
     >>> from skdp import DPRidge, PublicSample
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(bounds=PublicSample(X[:40]), target_bound=350).fit(X[40:], y[40:])
+    >>> model = DPRidge(scaling=PublicSample(X[:40]), target_bound=350).fit(X[40:], y[40:])
     >>> sorted({release.kind for release in model.privacy_.releases})
     ['calibration', 'gradient']
     """
@@ -86,13 +86,13 @@ class PublicSample:
         """Raise ValueError unless it has these columns, in this order."""
         if n_features is not None and n_features != self.n_features:
             raise ValueError(
-                f"bounds: the public sample has {self.n_features} columns, and X has {n_features}. "
+                f"PublicSample: the sample has {self.n_features} columns, and X has {n_features}. "
                 "Nothing was released."
             )
         if self.names and names and list(names) != list(self.names):
             differing = [name for name in self.names if name not in names]
             raise ValueError(
-                "bounds: the public sample must have the columns of X in the same order"
+                "PublicSample: the sample must have the columns of X in the same order"
                 f"{'; not in X: ' + listed(differing) if differing else ''}. Nothing was released."
             )
 

@@ -2,24 +2,29 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from skdp._numbers import is_real, require
+from skdp._numbers import require, shown
 from skdp.objective import Problem
 from skdp.oracle import Public, Scaling, SolverStage, Stage
 from skdp.oracle.session import inside
 from skdp.solvers import Solver
 from skdp.stages.base import OptionalStage, StageParameters
-from skdp.stages.column_bounds import DeclaredBounds, declared_bounds, declared_columns
+from skdp.stages.column_bounds import (
+    DeclaredBounds,
+    PublicRange,
+    check_scaling,
+    declared_columns,
+)
 from skdp.stages.correction import Correction
 from skdp.stages.inference.stage import InferenceStage
+from skdp.stages.public_sample import PublicSample
 from skdp.stages.recalibration import Recalibration
 from skdp.stages.scaling.shares import whole_budget
 from skdp.stages.scaling.stage import ScalingStage, note_on_bounds
 from skdp.stages.scaling.widening import Widening
 
-CHOICES = ("auto", "private", "none")  # values of the parameters scaling and calibration
-INFERENCES = ("none", "coefficients")  # values of the parameter inference
+CALIBRATIONS = ("auto", "private", "none")  # values of the parameter calibration
 PLACES = ("before", "checkpoint", "after")  # of optional stages
 
 # All optional stages, in the order of their run. The solver stands after those "before" it, and
@@ -85,39 +90,18 @@ def stages_of(
     return Sequence((*chosen["before"], inner, *reversed(chosen["after"])), solver, left_out)
 
 
-def _require_one_of(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    allowed = f"be one of {', '.join(map(repr, choices))}"
-    require(name, value, allowed, isinstance(value, str) and value in choices)
-
-
-def check_stages(
-    scaling: Any, bounds: Any, data_norm: Any, constraint: Any, calibration: Any
-) -> None:
+def check_stages(scaling: object, calibration: object, constraint: object) -> None:
     """Raise ValueError unless the parameters of the stages are in order and agree."""
-    for name, value in (("scaling", scaling), ("calibration", calibration)):
-        _require_one_of(name, value, CHOICES)
-    if bounds is not None:
-        declared_bounds(bounds)
-    demand = "scaling='private'" if scaling == "private" else "bounds"
-    if scaling == "private" or bounds is not None:
-        if scaling == "none":
-            raise ValueError("bounds are for scaling, and scaling='none' was set.")
-        if data_norm is not None:
-            raise ValueError(
-                f"{demand} standardises columns, and data_norm bounds rows as they are given; set "
-                "one of the two."
-            )
-        if constraint is not None:
-            raise ValueError(
-                f"{demand} standardises columns, and a constraint bounds coefficients of columns "
-                "as they are given; set one of the two."
-            )
-
-
-def check_inference(inference: Any, share: Any) -> None:
-    """Raise ValueError unless the parameters of the inference are in order."""
-    _require_one_of("inference", inference, INFERENCES)
-    require("inference_share", share, "be a number in (0, 1)", is_real(share) and 0 < share < 1)
+    check_scaling(scaling)
+    allowed = f"be one of {', '.join(map(repr, CALIBRATIONS))}"
+    is_known = isinstance(calibration, str) and calibration in CALIBRATIONS
+    require("calibration", calibration, allowed, is_known)
+    standardises = scaling == "private" or isinstance(scaling, PublicRange | PublicSample)
+    if constraint is not None and standardises:
+        raise ValueError(
+            f"scaling={shown(scaling)} standardises columns, and a constraint bounds coefficients "
+            "of columns as they are given; set one of the two."
+        )
 
 
 def scaling_alone(public: Public, bounds: DeclaredBounds | None) -> ScalingStage:

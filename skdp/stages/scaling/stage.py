@@ -123,11 +123,9 @@ class ScalingStage(OptionalStage):
         if parameters.bounds is None:
             lacking = lacks_gaussian(public, parameters)
             if lacking is not None:
-                return f"{lacking}. Declare bounds, or set scaling='none'"
-            if parameters.scaling == "auto" and public.data_norm is not None:
-                return "data_norm=None, or bounds"
+                return f"{lacking}. Set scaling=PublicRange(low, high), or scaling='none'"
             if parameters.scaling == "auto" and "unconstrained" not in problem.provides:
-                return "no constraint, or bounds"
+                return "no constraint"
         budget, known = _requests(public, problem, parameters)
         if budget.has_requests or known != Scaling():
             return None
@@ -371,7 +369,7 @@ def note_on_bounds(bounds: DeclaredBounds | None) -> str:
             f"Ranges, centres, sizes and second moments of columns come from {bounds.n_rows} rows "
             "that were declared public; values outside these ranges were clipped."
         )
-    return "bounds were chosen without looking at the rows; values outside were clipped."
+    return "Ranges of columns were chosen without looking at the rows; values outside were clipped."
 
 
 def _within_range(columns: Columns) -> Columns:

@@ -55,10 +55,10 @@ class Widening(OptionalStage):
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
         scaling = _scaling_stage(parameters)
         reasons = {
-            "the default solver and hyperparameters": not parameters.is_default_solver,
             "a solver with a checkpoint": not parameters.has_checkpoint,
             "ranges from histograms": scaling is None or not scaling.shares.features,
-            "no inference, which uses the ranges that it knows": parameters.inference != "none",
+            "no inference, which uses the ranges that it knows": parameters.inference_share
+            is not None,
             "noise: a finite epsilon": not public.is_noisy,
             # For other losses, and for several outputs at once, it gained less than it cost.
             "squared error": "quadratic_loss" not in problem.provides,
