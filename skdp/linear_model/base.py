@@ -478,8 +478,8 @@ class DPLinearModel(PrivateEstimator):
         notes = [
             f"{stage}: left out, as it needs {what}." for stage, what in sequence.left_out.items()
         ]
-        is_auto = isinstance(self.solver, str) and self.solver == "auto"
-        if is_auto:
+        chosen = self.get_params(deep=False).get("solver")
+        if isinstance(chosen, str) and chosen == "auto":
             notes.insert(0, note_on_choice(public, problem, self._given(), solver.name))
         return Prepared(public, problem, sequence.stages, plan, sequence.solver, tuple(notes))
 

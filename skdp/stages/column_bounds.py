@@ -74,9 +74,9 @@ class PublicRange(BaseEstimator):
         elif self.low is not None or self.high is not None:
             raise ValueError("PublicRange takes low and high, or by_column; got both.")
         else:
-            pairs = self.by_column
-            is_named = isinstance(pairs, Mapping)
-            table = _pairs_in_order(pairs, n_features, names) if is_named else _numbers(pairs)
+            table = _numbers(self.by_column)
+            if isinstance(self.by_column, Mapping):
+                table = _pairs_in_order(self.by_column, n_features, names)
             low, high = table.T if table.ndim == 2 and table.shape[1] == 2 else (table, table)
         finite = np.isfinite(low).all() and np.isfinite(high).all()
         if not (finite and low.ndim <= 1 and high.ndim <= 1 and _is_below(low, high)):

@@ -35,6 +35,7 @@ NUMBERS += (
     "coef_std_error_",
     "cv_errors_",
 )
+TERMS = ("adjacency", "accountant", "rows_per_group")
 PROSE = ("assumptions", "expectations")  # sentences may be reworded; their number may not change
 
 
@@ -56,13 +57,16 @@ KINDS = {
     "logistic": (LOGISTIC, (X, LABELS)),
     "three classes": (functools.partial(LOGISTIC, classes=[0, 1, 2]), (X, SEVERAL)),
 }
-BALL = {"constraint": "l2_ball", "radius": 2.0}
+BALL = {"constraint": skdp.L2Ball(2.0)}
+SEED = skdp.SeededNoise(7)
 
 
 def fitted(model, *arguments, groups=None, **options):
     """Return a function that fits a seeded model."""
     rows = {} if groups is None else {"groups": groups}
-    return lambda: model(noise_source="seeded", random_state=7, **options).fit(*arguments, **rows)
+    terms = {name: options.pop(name) for name in TERMS if name in options}
+    privacy = skdp.Privacy(noise=SEED, **terms)
+    return lambda: model(privacy=privacy, **options).fit(*arguments, **rows)
 
 
 # Every solver once or twice; problems, adjacencies and scaling in turn.
@@ -93,8 +97,8 @@ SOLVERS = [
 # With the solver that is chosen, at epsilon 2.
 OPTIONS = [
     ("private", "three classes", "zero_out", {"scaling": "private"}),
-    ("bounds", "linear", "replace_one", {"bounds": (-3.0, 3.0)}),
-    ("data_norm", "logistic", "zero_out", {"data_norm": 2.0}),
+    ("bounds", "linear", "replace_one", {"scaling": skdp.PublicRange(-3.0, 3.0)}),
+    ("data_norm", "logistic", "zero_out", {"scaling": skdp.RowNorm(2.0)}),
     ("no intercept", "ridge", "replace_one", {"fit_intercept": False}),
     ("exact", "logistic", "zero_out", {"epsilon": np.inf}),
     ("pure", "ridge", "replace_one", {"delta": 0.0, "epsilon": 5.0}),
@@ -131,7 +135,7 @@ def cases():
     sparse_rows = sparse.csr_array(X)
     yield "sparse scaler, replace_one", fitted(skdp.DPStandardScaler, sparse_rows, **replace_one)
     for solver, adjacency in (("shuffled_sgd", zero_out), ("adaptive_shuffled_sgd", replace_one)):
-        model = LINEAR(noise_source="seeded", random_state=7, solver=solver, **adjacency)
+        model = LINEAR(privacy=skdp.Privacy(noise=SEED, **adjacency), solver=solver)
         yield (
             f"blocks, {solver}, {adjacency['adjacency']}",
             lambda model=model: model.fit_blocks(
@@ -140,7 +144,7 @@ def cases():
                 n_features=5,
             ),
         )
-    seeded = {"noise_source": "seeded", "random_state": 7}
+    seeded = {"privacy": skdp.Privacy(noise=SEED)}
     codes = np.arange(len(X)) // 3
     huber, net = skdp.DPHuberRegressor, skdp.DPElasticNet
     yield "huber, zero_out", fitted(huber, X, Y, scaling="none", **zero_out)
@@ -159,7 +163,7 @@ def cases():
     )
     yield "accountant rdp, ridge", fitted(RIDGE, X, Y, accountant="rdp", **zero_out)
     sample = skdp.PublicSample(X[:40])
-    yield "public sample, ridge", fitted(RIDGE, X[40:], Y[40:], bounds=sample, **zero_out)
+    yield "public sample, ridge", fitted(RIDGE, X[40:], Y[40:], scaling=sample, **zero_out)
     tail = np.exp(X)  # long tails, so that ranges of columns are enlarged on the way
     yield "long tails, ridge", fitted(RIDGE, tail, tail @ np.ones(5), epsilon=20.0, **zero_out)
     yield "chunks, ridge, zero_out", fitted(RIDGE, skdp.Chunks(X, Y, 90), **zero_out)
