@@ -14,7 +14,7 @@ COMMON = {"solver": "gd", "scaling": "none", "epsilon": EPSILON, "delta": DELTA}
 CASES = {
     "gd, 1 step": lambda: skdp.DPLinearRegression(max_iter=1, **COMMON),
     "gd, 1 step, replace_one": lambda: skdp.DPLinearRegression(
-        max_iter=1, adjacency="replace_one", **COMMON
+        max_iter=1, privacy=skdp.Privacy(adjacency="replace_one"), **COMMON
     ),
     "gd, 10 steps": lambda: skdp.DPLinearRegression(max_iter=10, **COMMON),
 }

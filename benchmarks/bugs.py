@@ -34,19 +34,28 @@ STEP = {"solver": "gd", "scaling": "none"}
 
 def one_step(adjacency="zero_out", **parameters):
     return skdp.DPLinearRegression(
-        max_iter=1, epsilon=4.0, delta=1e-5, adjacency=adjacency, **{**STEP, **parameters}
+        max_iter=1,
+        epsilon=4.0,
+        delta=1e-5,
+        privacy=skdp.Privacy(adjacency=adjacency),
+        **{**STEP, **parameters},
     )
 
 
 def three_steps(adjacency):
     return skdp.DPLogisticRegression(
-        max_iter=3, classes=[0, 1], clip_norm=0.3, calibration="none", adjacency=adjacency, **STEP
+        max_iter=3,
+        classes=[0, 1],
+        clip_norm=0.3,
+        calibration="none",
+        privacy=skdp.Privacy(adjacency=adjacency),
+        **STEP,
     )
 
 
 def batches(adjacency, sampling="poisson"):
     solver = skdp.solvers.GradientDescent(max_iter=6, batch_size=20, sampling=sampling)
-    return skdp.DPRidge(solver=solver, scaling="none", adjacency=adjacency)
+    return skdp.DPRidge(solver=solver, scaling="none", privacy=skdp.Privacy(adjacency=adjacency))
 
 
 BUGS = {}
@@ -304,7 +313,12 @@ def half_calibrated(patch):
 
 
 def one_by_one(adjacency):
-    return skdp.DPRidge(solver="shuffled_sgd", max_iter=60, scaling="none", adjacency=adjacency)
+    return skdp.DPRidge(
+        solver="shuffled_sgd",
+        max_iter=60,
+        scaling="none",
+        privacy=skdp.Privacy(adjacency=adjacency),
+    )
 
 
 @bug("passes of single steps: half of the noise", one_by_one)
@@ -495,10 +509,16 @@ def always_row_0(patch):
 
 def search(adjacency):
     model = skdp.DPLogisticRegression(
-        classes=[0, 1], max_iter=3, calibration="none", adjacency=adjacency, **STEP
+        classes=[0, 1],
+        max_iter=3,
+        calibration="none",
+        privacy=skdp.Privacy(adjacency=adjacency),
+        **STEP,
     )
     grid = {"C": [0.1, 1.0, 10.0]}
-    return DPSearchCV(model, grid, epsilon=3.0, n_candidates=2, adjacency=adjacency)
+    return DPSearchCV(
+        model, grid, epsilon=3.0, n_candidates=2, privacy=skdp.Privacy(adjacency=adjacency)
+    )
 
 
 def kept_of_runs(patch, attribute, of):
@@ -581,7 +601,7 @@ class BestIterate(Solver):
 
 
 @bug("best iterate chosen by the exact training loss", lambda adjacency: skdp.DPLinearRegression(
-    solver=BestIterate(), scaling="none", adjacency=adjacency))  # fmt: skip
+    solver=BestIterate(), scaling="none", privacy=skdp.Privacy(adjacency=adjacency)))  # fmt: skip
 def best_iterate(patch):
     pass
 

@@ -60,7 +60,7 @@ class Panel:
 
 def model(epsilon, seed, **options):
     return skdp.DPLinearRegression(
-        epsilon=epsilon, delta=DELTA, noise_source="seeded", random_state=seed, **options
+        epsilon=epsilon, delta=DELTA, privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options
     )
 
 
@@ -247,7 +247,11 @@ def times(n_rows, n_features, n_groups, repeats):
         "none": lambda: model(1.0, 0, solver="gd", max_iter=100).fit(X, y),
         OURS[0]: lambda: model(1.0, 0, solver="gd", max_iter=100).fit(X, y, groups=groups),
         OURS[1]: lambda: model(
-            1.0, 0, solver="gd", max_iter=100, rows_per_group=n_rows / n_groups
+            1.0,
+            0,
+            solver="gd",
+            max_iter=100,
+            privacy=skdp.Privacy(rows_per_group=n_rows / n_groups),
         ).fit(X, y, groups=groups),
     }
     seconds = dict.fromkeys(fits, math.inf)
@@ -291,7 +295,7 @@ def covered(problem, correlation, epsilon, seed):
         "linear": skdp.DPLinearRegression,
         "logistic": functools.partial(skdp.DPLogisticRegression, classes=[0, 1]),
     }
-    options = {"noise_source": "seeded", "random_state": seed, "inference": "coefficients"}
+    options = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)), "inference": "coefficients"}
     held = {}
     for name, budget, labels in (("groups", epsilon, groups), ("rows", math.inf, None)):
         fitted = kinds[problem](epsilon=budget, delta=DELTA, **options).fit(X, y, groups=labels)

@@ -180,7 +180,7 @@ def one_run(cell: Cell, seed: int, **options):
         y, slopes, intercept = y * target_unit, slopes * target_unit, intercept * target_unit
     model = model(
         epsilon=cell.epsilon, delta=DELTA, scaling=scaling, inference="coefficients",
-        noise_source="seeded", random_state=seed, **options,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)

@@ -144,8 +144,7 @@ def measure(name: str, n_rows: int, epsilon: float, runs: int) -> dict:
             rows = np.random.default_rng([seed, n_rows]).integers(len(X), size=n_rows)
             found = make(
                 epsilon=epsilon, delta=DELTA, scaling="none", inference="coefficients",
-                noise_source="seeded", random_state=seed,
-            ).fit(X[rows], y[rows])  # fmt: skip
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), ).fit(X[rows], y[rows])  # fmt: skip
             determined = found.determined_
             known.append(determined)
             widths.append(np.where(determined, found.coef_std_error_ / plain, np.nan))
@@ -207,8 +206,8 @@ def price(output: Path, command: str, runs: int, names=(), epsilon: float = 1.0)
 def _score(split, inference: str, epsilon: float, seed: int) -> float:
     """Return the score on test rows of a fit with or without an inference."""
     terms = {
-        "epsilon": epsilon, "delta": DELTA, "inference": inference, "noise_source": "seeded",
-        "random_state": seed,
+        "epsilon": epsilon, "delta": DELTA, "inference": inference, "privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)),
+
     }  # fmt: skip
     if split.is_classification:
         model = skdp.DPLogisticRegression(classes=list(split.classes), **terms)

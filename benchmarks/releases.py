@@ -129,7 +129,7 @@ def _statistic(kind, factor=0.5):
             solver=Asking(kind),
             scaling="none",
             calibration="none",
-            adjacency=adjacency,
+            privacy=skdp.Privacy(adjacency=adjacency),
         )
 
     def halve(patch):
@@ -166,7 +166,7 @@ def _model(**parameters):
             classes=[0, 1],
             scaling="none",
             calibration="none",
-            adjacency=adjacency,
+            privacy=skdp.Privacy(adjacency=adjacency),
             **parameters,
         )
 
@@ -208,7 +208,9 @@ PROOFS = {
         _model(max_iter=3), _less_noise(mechanisms.GaussianNoise), "standard deviation halved"
     ),
     mechanisms.LaplaceNoise: Proof(
-        lambda adjacency: skdp.DPRidge(delta=0.0, max_iter=3, scaling="none", adjacency=adjacency),
+        lambda adjacency: skdp.DPRidge(
+            delta=0.0, max_iter=3, scaling="none", privacy=skdp.Privacy(adjacency=adjacency)
+        ),
         _halved(mechanisms.LaplaceNoise, "scale_of_noise", lambda b: b / 2),
         "scale halved",
     ),

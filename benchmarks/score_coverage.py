@@ -164,8 +164,7 @@ def measure(kind: str, n_rows: int, name: str, epsilon: float, runs: int, of: st
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeededNoiseWarning)
             score = evaluate(
-                model, X, y, name, epsilon=epsilon, noise_source="seeded", random_state=seed,
-                **options,
+                model, X, y, name, epsilon=epsilon, privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options,
             )[name]  # fmt: skip
         one, nothing = held(score, truth, ranked, of)
         # Bins of a curve differ in number, and its ends are known: means over its points.

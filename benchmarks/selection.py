@@ -88,7 +88,9 @@ def grids(split):
 
 def run_one(method, split, grid, model, epsilon, delta, seed):
     """Score on test rows of what a method finds."""
-    seeded = {"noise_source": "seeded", "random_state": seed}
+    seeded = {
+        "privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)),
+    }
     X, y = split.X_train, split.y_train
     if method == "default":
         found = model(epsilon=epsilon, delta=delta, fit_seed=seed)
@@ -130,7 +132,10 @@ def run(output, command, names=(), epsilons=EPSILONS, delta=1e-6, runs=5):
         model, searched = grids(splits[0])
 
         def make(fit_seed=0, model=model, **budget):
-            return model(**budget, noise_source="seeded", random_state=fit_seed)
+            return model(
+                **budget,
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(fit_seed)),
+            )
 
         for grid in searched:
             for epsilon in epsilons:

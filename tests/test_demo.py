@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from benchmarks import results_file
-from skdp import demo
+from skdp import Privacy, SeededNoise, demo
 from skdp.solvers.base import REGISTRY
 
 ROOT = Path(__file__).parents[1]
@@ -67,7 +67,9 @@ def test_the_committed_figures_are_those_of_the_demonstration(experiment):
     seeds = itertools.count()
 
     def private(epsilon):
-        options = {"noise_source": "seeded", "random_state": next(seeds)}
+        options = {
+            "privacy": Privacy(noise=SeededNoise(next(seeds))),
+        }
         return experiment.private(epsilon).set_params(**options)
 
     seeded = dataclasses.replace(experiment, private=private)

@@ -67,7 +67,9 @@ def spend_twice():
 def same_seed_twice():
     with skdp.PrivacyBudget(9.0, 1e-6, allow_seeded_noise=True):
         for _ in range(2):
-            LOGISTIC(noise_source="seeded", random_state=0).fit(X, Y)
+            LOGISTIC(
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+            ).fit(X, Y)
 
 
 # What is done, and what the message has to hold: who or what, what was asked, what is allowed.
@@ -100,10 +102,10 @@ REFUSED = {
         fit(lambda: LOGISTIC(noise_schedule="cosine")), "noise_schedule", "'cosine'", "'uniform'",
     ),
     "accountant typo": (
-        fit(lambda: LOGISTIC(accountant="moments")), "accountant", "'moments'", "'gdp'",
+        fit(lambda: LOGISTIC(privacy=skdp.Privacy(accountant="moments"))), "accountant", "'moments'", "'gdp'",
     ),
     "adjacency typo": (
-        fit(lambda: LOGISTIC(adjacency="add")), "adjacency", "'add'", "'zero_out', 'replace_one'",
+        fit(lambda: LOGISTIC(privacy=skdp.Privacy(adjacency="add"))), "adjacency", "'add'", "'zero_out', 'replace_one'",
     ),
     "text as targets, sparse rows": (
         fit(RIDGE, (sparse.csr_array(X), LABELS.astype(object))), "DPRidge", "y holds text",
@@ -115,24 +117,24 @@ REFUSED = {
     "learning_rate": (fit(lambda: LOGISTIC(learning_rate="fast")), "learning_rate", "'fast'"),
     "batch_size": (fit(lambda: LOGISTIC(batch_size=0)), "batch_size", "0"),
     "batch of more": (fit(lambda: LOGISTIC(batch_size=N + 1)), "batch_size", str(N)),
-    "data_norm": (fit(lambda: LOGISTIC(data_norm=-1)), "data_norm", "positive", "got -1"),
+    "data_norm": (fit(lambda: LOGISTIC(scaling=skdp.RowNorm(-1))), "data_norm", "positive", "got -1"),
     "bounds and norm": (
-        fit(lambda: LOGISTIC(bounds=(0, 1), data_norm=1)), "bounds", "data_norm", "set one of",
+        fit(lambda: LOGISTIC(scaling=skdp.PublicRange(0, 1), )), "bounds", "data_norm", "set one of",
     ),
-    "bounds, unscaled": (fit(lambda: LOGISTIC(bounds=(0, 1), scaling="none")), "bounds", "'none'"),
+    "bounds, unscaled": (fit(lambda: LOGISTIC(scaling=skdp.PublicRange(0, 1), )), "bounds", "'none'"),
     "bounds of two": (
-        fit(lambda: LOGISTIC(bounds=[(0, 30), (5, 50)])), "bounds", "two pairs",
+        fit(lambda: LOGISTIC(scaling=skdp.PublicRange(by_column=[(0, 30), (5, 50)]))), "bounds", "two pairs",
         "{0: (low, high), 1: (low, high)}",
     ),
-    "bounds turned": (fit(lambda: LOGISTIC(bounds=(1, 0))), "bounds", "low < high", "(1, 0)"),
+    "bounds turned": (fit(lambda: LOGISTIC(scaling=skdp.PublicRange(1, 0))), "bounds", "low < high", "(1, 0)"),
     "bounds for more": (
-        fit(lambda: LOGISTIC(bounds=[(0, 1)] * 3)), "bounds", "3 bounds", "2 columns", "a dict",
+        fit(lambda: LOGISTIC(scaling=[(0, 1)] * 3)), "bounds", "3 bounds", "2 columns", "a dict",
     ),
     "bounds of no frame": (
-        fit(lambda: LOGISTIC(bounds={"age": (0, 1)})), "bounds", "no data frame", "{0:",
+        fit(lambda: LOGISTIC(scaling=skdp.PublicRange(by_column={"age": (0, 1)}))), "bounds", "no data frame", "{0:",
     ),
     "bounds of another": (
-        fit(lambda: LOGISTIC(bounds={"agee": (0, 1)}), (FRAME[["age"]], Y)),
+        fit(lambda: LOGISTIC(scaling=skdp.PublicRange(by_column={"agee": (0, 1)})), (FRAME[["age"]], Y)),
         "bounds", "not in X: 'agee'", "without a pair: 'age'",
     ),
     "scaling typo": (fit(lambda: LOGISTIC(scaling="minmax")), "scaling", "'minmax'", "'private'"),
@@ -144,7 +146,7 @@ REFUSED = {
     "l1_ratio": (fit(lambda: LOGISTIC(l1_ratio=2)), "l1_ratio", "[0, 1]", "got 2"),
     "intercept": (fit(lambda: LOGISTIC(fit_intercept="no")), "fit_intercept", "True", "'no'"),
     "linear": (
-        fit(lambda: LOGISTIC(linear_predictions="no")), "linear_predictions", "True", "'no'",
+        fit(lambda: LOGISTIC()), "linear_predictions", "True", "'no'",
     ),
     "classes 2": (fit(lambda: LOGISTIC(classes=2)), "classes", "as in [0, 1]", "got 2"),
     "one class declared": (fit(lambda: LOGISTIC(classes=[1])), "classes", "at least 2", "[1]"),
@@ -191,14 +193,14 @@ REFUSED = {
     "weights below 0": (
         lambda: RIDGE().fit(X, TARGET, sample_weight=-np.ones(N)), "sample_weight", "not be neg",
     ),
-    "budget a number": (fit(lambda: LOGISTIC(budget=1.0)), "budget", "PrivacyBudget", "1.0"),
+    "budget a number": (fit(lambda: LOGISTIC(privacy=skdp.Privacy(budget=1.0))), "budget", "PrivacyBudget", "1.0"),
     "budget spent": (spend_twice, "DPLogisticRegression", "1", "epsilon"),
     "same seed": (same_seed_twice, "seed"),
     "noise source": (
-        fit(lambda: LOGISTIC(noise_source="seed")), "noise_source", "'system'", "'seed'",
+        fit(lambda: LOGISTIC(privacy=skdp.Privacy(noise="seed"))), "noise_source", "'system'", "'seed'",
     ),
     "no seed": (
-        fit(lambda: LOGISTIC(noise_source="seeded")), "random_state", "None", "noise_source",
+        fit(lambda: LOGISTIC(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)))), "random_state", "None", "noise_source",
     ),
     "blocks without classes": (
         lambda: LOGISTIC().fit_blocks([(X, Y)], n_samples=N, n_features=2), "DPLogisticRegression",
@@ -224,7 +226,7 @@ REFUSED = {
     "no rows": (fit(RIDGE, (X[:0], TARGET[:0])), "0 sample(s)", "DPRidge"),
     "max_iter text": (fit(lambda: RIDGE(solver="gd", max_iter="many")), "max_iter", "'many'"),
     "target_bound": (fit(lambda: RIDGE(target_bound=-1)), "target_bound", "positive", "got -1"),
-    "bounds without end": (fit(lambda: RIDGE(bounds=(0, np.inf))), "bounds", "finite", "(0, inf)"),
+    "bounds without end": (fit(lambda: RIDGE(scaling=skdp.PublicRange(0, np.inf))), "bounds", "finite", "(0, inf)"),
     "inference typo": (fit(lambda: RIDGE(inference="yes")), "inference", "'none'", "'yes'"),
     "inference of two": (
         fit(lambda: RIDGE(inference="coefficients"), (X, np.c_[TARGET, TARGET])), "DPRidge",
@@ -322,7 +324,11 @@ WARNED = {
     "labels of the rows": (fit(LOGISTIC), skdp.PrivacyWarning, r"classes=None.*classes=\[...\]"),
     "no noise": (fit(lambda: LOGISTIC(epsilon=np.inf)), skdp.PrivacyWarning, "NOT private"),
     "a seed": (
-        fit(lambda: LOGISTIC(noise_source="seeded", random_state=0)),
+        fit(
+            lambda: LOGISTIC(
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+            )
+        ),
         skdp.SeededNoiseWarning,
         "NOT private",
     ),

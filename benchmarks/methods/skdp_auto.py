@@ -18,8 +18,7 @@ def estimator(split, epsilon, delta, seed, **parameters):
     parameters |= {
         "epsilon": epsilon,
         "delta": delta,
-        "noise_source": "seeded",
-        "random_state": seed,
+        "privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)),
     }
     if split.is_classification:
         return skdp.DPLogisticRegression(classes=split.classes, **parameters)
@@ -35,7 +34,12 @@ class ClippedPredictions(skdp.DPLinearRegression):
 
 def clipped(split, epsilon, delta, seed):
     """A regressor whose linear predictions are clipped."""
-    plain = estimator(split, epsilon, delta, seed, linear_predictions=True)
+    plain = estimator(
+        split,
+        epsilon,
+        delta,
+        seed,
+    )
     return ClippedPredictions(**plain.get_params())
 
 
@@ -47,7 +51,7 @@ def with_bounds(split, epsilon, delta, seed):
     X = np.vstack([split.X_train, split.X_test])
     low, high = X.min(axis=0), X.max(axis=0)
     ends = list(zip(low.tolist(), np.where(high > low, high, low + 1).tolist(), strict=True))
-    return estimator(split, epsilon, delta, seed, linear_predictions=True, bounds=ends)
+    return estimator(split, epsilon, delta, seed, scaling=ends)
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,14 @@ METHODS = [
         lambda split: split.is_classification,
         on_demand=True,
     ),
-    Method("skdp linear", "solver", partial(estimator, linear_predictions=True), on_demand=True),
+    Method(
+        "skdp linear",
+        "solver",
+        partial(
+            estimator,
+        ),
+        on_demand=True,
+    ),
     Method(
         "skdp linear, clipped",
         "solver",

@@ -76,11 +76,9 @@ def model(n_steps, schedule, accountant="auto", seed=0):
         classes=[0, 1],
         epsilon=EPSILON,
         delta=DELTA,
-        data_norm=NORM,
+        scaling=skdp.RowNorm(NORM),
         solver=solver,
-        accountant=accountant,
-        noise_source="seeded",
-        random_state=seed,
+        privacy=skdp.Privacy(accountant=accountant, noise=skdp.SeededNoise(seed)),
     )
 
 

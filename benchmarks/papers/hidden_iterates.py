@@ -42,10 +42,8 @@ def run(report):
                         fit_intercept=False,
                         epsilon=EPSILON,
                         delta=DELTA,
-                        data_norm=1.0,
-                        scaling="none",
-                        noise_source="seeded",
-                        random_state=seed,
+                        scaling=skdp.RowNorm(1.0),
+                        privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
                         solver=GradientDescent(
                             max_iter=n_steps,
                             learning_rate=STEP,

@@ -37,7 +37,9 @@ SOLVERS = (
     "accelerated_mirror_descent",
 )
 # A ball that holds the minimum of every problem here, for the solver that needs a set.
-BALL = {"constraint": "l2_ball", "radius": 3.0}
+BALL = {
+    "constraint": skdp.L2Ball(3.0),
+}
 
 
 @cache
@@ -80,7 +82,9 @@ def excess(name, solver, epsilon, seed):
     X, y, labels = rows_of(name)
     strength = PENALTY * len(y)
     given = {"solver": solver, "epsilon": epsilon, "delta": DELTA, "scaling": "none"}
-    given |= {"noise_source": "seeded", "random_state": seed}
+    given |= {
+        "privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)),
+    }
     given |= BALL if solver == "accelerated_mirror_descent" else {}
     if labels:
         model = skdp.DPLogisticRegression(classes=np.unique(y), C=1 / strength, **given)

@@ -42,8 +42,7 @@ def fit(split, name, parameters, epsilon, seed):
         solver=skdp.solvers.get_solver(name, **parameters),
         epsilon=epsilon,
         delta=DELTA,
-        noise_source="seeded",
-        random_state=seed,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
         scaling="none",
     ).fit(split.X_train, split.y_train)
     loss = np.nan

@@ -42,8 +42,7 @@ def fit(split, n_columns, solver, parameters, delta, epsilon, seed):
         "solver": skdp.solvers.get_solver(solver, **parameters),
         "epsilon": epsilon,
         "delta": delta,
-        "noise_source": "seeded",
-        "random_state": seed,
+        "privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)),
         "scaling": "none",
     }
     n_rows = len(X)

@@ -92,8 +92,7 @@ def excess(name, solver, X, y, w, epsilon, seed):
             delta=DELTA,
             fit_intercept=False,
             scaling="none",
-            noise_source="seeded",
-            random_state=seed,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
         )
         found = model.fit(X, y).coef_
     return float(np.sum((found - w) ** 2))

@@ -56,8 +56,7 @@ def seconds(solver, X, y, streamed=False, seed=0):
         delta=1e-8,
         fit_intercept=False,
         scaling="none",
-        noise_source="seeded",
-        random_state=seed,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
     )
     # The step size of single records follows from the price, too, which is found beforehand.
     with mock.patch("skdp.oracle.public.calibrate", functools.cache(calibrate)):

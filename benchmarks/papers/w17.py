@@ -117,8 +117,7 @@ def gaps(report, names=()):
                     delta=DELTA,
                     fit_intercept=False,
                     scaling="none",
-                    noise_source="seeded",
-                    random_state=seed,
+                    privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
                 )
                 model.plan(*X.shape)  # so that a first calibration is not counted
                 begun = time.process_time()
@@ -165,12 +164,10 @@ def dimension(report):
                     solver=solver,
                     constraint=constraint,
                     radius=RADIUS,
-                    data_norm=1.0,
+                    scaling=skdp.RowNorm(1.0),
                     fit_intercept=False,
                     epsilon=EPSILON_WIDE,
-                    scaling="none",
-                    noise_source="seeded",
-                    random_state=seed,
+                    privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
                 ).fit(X, y)
                 error = np.mean((X @ model.coef_ - y) ** 2) / y.var()
                 results.setdefault(name, []).append(error)

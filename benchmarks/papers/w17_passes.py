@@ -72,8 +72,7 @@ def measure(report, part, strength):
                     delta=w17.DELTA,
                     fit_intercept=False,
                     scaling="none",
-                    noise_source="seeded",
-                    random_state=0,
+                    privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
                 )
                 model.plan(*X.shape)  # so that a first calibration is not counted
                 found, seconds = [], []

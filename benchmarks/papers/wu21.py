@@ -77,11 +77,9 @@ def model(classes, rule, n_steps, clip, epsilon, schedule, accountant, seed):
         classes=classes,
         epsilon=epsilon,
         delta=DELTA,
-        data_norm=NORM,
+        scaling=skdp.RowNorm(NORM),
         solver=solver,
-        accountant=accountant,
-        noise_source="seeded",
-        random_state=seed,
+        privacy=skdp.Privacy(accountant=accountant, noise=skdp.SeededNoise(seed)),
     )
 
 

@@ -27,7 +27,7 @@ scores = {
         skdp.DPRidge(epsilon=2.0).fit(X, y).score(X_test, y_test) for _ in range(10)
     ],
     "public bounds": [
-        skdp.DPRidge(epsilon=2.0, bounds=bounds, target_bound=350).fit(X, y).score(X_test, y_test)
+        skdp.DPRidge(epsilon=2.0, scaling=bounds, target_bound=350).fit(X, y).score(X_test, y_test)
         for _ in range(10)
     ],
 }

@@ -15,7 +15,9 @@ import skdp
 
 X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X, y, random_state=0)
-model = skdp.DPLogisticRegression(epsilon=3.0, classes=range(10), bounds=(0, 16)).fit(X, y)
+model = skdp.DPLogisticRegression(
+    epsilon=3.0, classes=range(10), scaling=skdp.PublicRange(0, 16)
+).fit(X, y)
 print(f"accuracy: {model.score(X_test, y_test):.3f}")
 
 # %%

@@ -25,4 +25,4 @@ for delta in (0.0, 1e-6):
 axes.set(xscale="log", xlabel="epsilon", ylabel="R2")
 axes.legend()
 figure.tight_layout()
-print(skdp.DPRidge(delta=0, bounds=(-1, 1), target_bound=3.0).plan(20_000, 4))
+print(skdp.DPRidge(delta=0, scaling=skdp.PublicRange(-1, 1), target_bound=3.0).plan(20_000, 4))

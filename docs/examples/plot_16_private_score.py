@@ -15,7 +15,9 @@ from skdp.model_selection import dp_train_test_split
 X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = dp_train_test_split(X, y, test_size=0.4)
 with skdp.PrivacyBudget(epsilon=3.0, delta=1e-6) as budget:
-    model = skdp.DPLogisticRegression(epsilon=3.0, classes=range(10), bounds=(0, 16)).fit(X, y)
+    model = skdp.DPLogisticRegression(
+        epsilon=3.0, classes=range(10), scaling=skdp.PublicRange(0, 16)
+    ).fit(X, y)
     scores = evaluate(model, X_test, y_test, epsilon=3.0, delta=1e-6)
 accuracy = scores["accuracy"]
 low, high = accuracy.interval(0.95)

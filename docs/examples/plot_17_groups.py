@@ -21,7 +21,9 @@ y = X @ [1.0, -1.0, 0.5, 0.0] + 0.5 * rng.standard_normal(len(X))
 epsilons = (0.1, 0.3, 1.0, 3.0)
 rows = [skdp.DPRidge(epsilon=epsilon).fit(X, y).score(X, y) for epsilon in epsilons]
 persons = [
-    skdp.DPRidge(epsilon=epsilon, rows_per_group=visits).fit(X, y, groups=person).score(X, y)
+    skdp.DPRidge(epsilon=epsilon, privacy=skdp.Privacy(rows_per_group=visits))
+    .fit(X, y, groups=person)
+    .score(X, y)
     for epsilon in epsilons
 ]
 figure, axes = plt.subplots(figsize=(7, 3.2))

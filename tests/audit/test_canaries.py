@@ -21,7 +21,7 @@ def seeded(**parameters):
     """Noise that is fresh in each fit and the same in each run of the tests."""
     generator = np.random.default_rng(7)
     return skdp.DPLinearRegression(
-        noise_source="seeded", random_state=generator, **{**ONE_STEP, **parameters}
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(generator)), **{**ONE_STEP, **parameters}
     )
 
 
@@ -110,7 +110,11 @@ def test_one_fit_without_noise_to_speak_of_is_an_alarm(monkeypatch):
 
 def test_fits_with_one_seed_are_refused():
     with pytest.raises(ValueError, match="all fits have the same noise"):
-        audit.canaries(skdp.DPRidge(noise_source="seeded", random_state=0))
+        audit.canaries(
+            skdp.DPRidge(
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+            )
+        )
 
 
 def test_a_picture_of_the_trade_off():

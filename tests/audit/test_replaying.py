@@ -144,7 +144,9 @@ def test_secure_noise_and_secret_coins_are_repeated(estimator):
 
 def test_rows_of_a_persons_shape():
     X, y = audit.made_up_data(skdp.DPRidge())
-    report = audit.replay(skdp.DPRidge(**FEW, adjacency="replace_one"), X[:10], y[:10])
+    report = audit.replay(
+        skdp.DPRidge(**FEW, privacy=skdp.Privacy(adjacency="replace_one")), X[:10], y[:10]
+    )
     assert report.ok, report
 
 
@@ -239,7 +241,12 @@ def test_bits_that_depend_on_nothing_secret_are_found(monkeypatch):
 
 
 def test_a_seed_that_was_asked_for_may_repeat_its_noise():
-    report = audit.replay(skdp.DPRidge(**FEW, noise_source="seeded", random_state=0))
+    report = audit.replay(
+        skdp.DPRidge(
+            **FEW,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        )
+    )
     assert report.ok, report
 
 
@@ -254,7 +261,7 @@ def test_a_report_is_text_html_and_json():
 
 def test_no_budget_is_charged():
     budget = skdp.PrivacyBudget(1.5, 1e-6)
-    assert audit.replay(skdp.DPRidge(**FEW, budget=budget)).ok
+    assert audit.replay(skdp.DPRidge(**FEW, privacy=skdp.Privacy(budget=budget))).ok
     assert budget.spent == 0
 
 

@@ -63,15 +63,14 @@ def test_a_seeded_bug_is_seen(name, monkeypatch):
         skdp.DPRidge(solver=GradientDescent(max_iter=6, batch_size=20), scaling="none"),
         skdp.DPRidge(
             solver=GradientDescent(max_iter=6, batch_size=20, sampling="fixed_size"),
-            adjacency="replace_one",
+            privacy=skdp.Privacy(adjacency="replace_one"),
             scaling="none",
         ),
         skdp.DPRidge(
             solver="shuffled_sgd",
             max_iter=20,
             scaling="none",
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         ),
     ],
     ids=["search", "poisson", "fixed size", "seeded pass"],

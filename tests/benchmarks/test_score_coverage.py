@@ -120,7 +120,10 @@ def test_searches_of_every_accounting_run():
     split = Split(X[:400], X[400:], y[:400], y[400:], is_classification=True)
     _, searched = selection.grids(split)
     make = functools.partial(
-        skdp.DPLogisticRegression, classes=[0, 1], scaling="none", noise_source="seeded"
+        skdp.DPLogisticRegression,
+        classes=[0, 1],
+        scaling="none",
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     )
     grid = {"C": searched["strength and solver"]["fit__C"]}
     for method in selection.SEARCHES:

@@ -27,9 +27,11 @@ X = RNG.standard_normal((400, 4))
 MARGINS = X @ RNG.standard_normal((4, 3)) + 0.1 * RNG.standard_normal((400, 3))
 Y = (MARGINS > 0).astype(int)
 DELTA = 1e-6
-RIDGE = partial(skdp.DPRidge, adjacency="label")
+RIDGE = partial(skdp.DPRidge, privacy=skdp.Privacy(adjacency="label"))
 LOGISTIC = partial(skdp.DPLogisticRegression, classes=[0, 1])
-QUICK = partial(LOGISTIC, adjacency="label", solver="gd", max_iter=3, scaling="none")
+QUICK = partial(
+    LOGISTIC, privacy=skdp.Privacy(adjacency="label"), solver="gd", max_iter=3, scaling="none"
+)
 
 
 # ---------------------------------------------------------------- chains under adjacency="label"
@@ -41,9 +43,13 @@ CHAINS = {
     "sparse": (lambda: RegressorChain(RIDGE()), sparse.csr_array(X), MARGINS),
     "very small unit": (lambda: RegressorChain(RIDGE()), X, 1e-60 * MARGINS),
     "resampled": (lambda: BaggingRegressor(RegressorChain(RIDGE()), 2), X, MARGINS),
-    "classifier": (lambda: ClassifierChain(LOGISTIC(adjacency="label")), X, Y),
+    "classifier": (
+        lambda: ClassifierChain(LOGISTIC(privacy=skdp.Privacy(adjacency="label"))),
+        X,
+        Y,
+    ),
     "other labels": (
-        lambda: ClassifierChain(LOGISTIC(adjacency="label", classes=[3, 7])),
+        lambda: ClassifierChain(LOGISTIC(privacy=skdp.Privacy(adjacency="label"), classes=[3, 7])),
         X,
         3 + 4 * Y,
     ),
@@ -109,7 +115,7 @@ def test_no_row_and_no_fingerprint_leaves():
     for targets in (MARGINS[:, 0], MARGINS[:, 1]):
         budget = skdp.PrivacyBudget(9.0, DELTA, adjacency="label")
         with budget:
-            model = RIDGE(budget=budget).fit(X, targets)
+            model = RIDGE(privacy=skdp.Privacy(budget=budget)).fit(X, targets)
         names = {name: value for name, value in vars(budget).items() if name != "_key"}
         kept.append((len(pickle.dumps(budget)), repr(names)))
         history = budgets._histories[budget]

@@ -30,7 +30,7 @@ def test_total_is_the_closed_form(regression, as_parameter):
     budget = PrivacyBudget(3.0, DELTA)
     if as_parameter:
         for epsilon in (1.0, 0.5, 1.0):
-            RIDGE(epsilon=epsilon, budget=budget).fit(*regression)
+            RIDGE(epsilon=epsilon, privacy=skdp.Privacy(budget=budget)).fit(*regression)
     else:
         with budget:
             for epsilon in (1.0, 0.5, 1.0):
@@ -74,7 +74,7 @@ def test_a_fit_refused_for_another_reason_costs_nothing(regression, parameters):
 
 def test_planning_costs_nothing(regression):
     with PrivacyBudget(3.0, DELTA) as budget:
-        RIDGE(budget=budget).plan(100, 5)
+        RIDGE(privacy=skdp.Privacy(budget=budget)).plan(100, 5)
     assert budget.n_fits == 0
 
 
@@ -98,7 +98,7 @@ def test_other_adjacency_is_refused(regression, asked):
         RIDGE().fit(*regression)
     assert not asked
     with budget:
-        RIDGE(adjacency="replace_one").fit(*regression)
+        RIDGE(privacy=skdp.Privacy(adjacency="replace_one")).fit(*regression)
     assert budget.spent == pytest.approx(1.0, rel=1e-6)
 
 
@@ -106,7 +106,7 @@ def test_nested_budgets_are_all_charged(regression):
     with PrivacyBudget(3.0, DELTA) as outer:
         RIDGE().fit(*regression)
         with PrivacyBudget(1.2, DELTA) as inner, inner:
-            RIDGE(budget=outer).fit(*regression)
+            RIDGE(privacy=skdp.Privacy(budget=outer)).fit(*regression)
             with pytest.raises(skdp.PrivacyBudgetError, match=r"allows 1\.2"):
                 RIDGE().fit(*regression)
         assert inner.spent == pytest.approx(1.0, rel=1e-6)
@@ -185,7 +185,10 @@ def test_statement(regression):
     budget = PrivacyBudget(3.0, DELTA)
     assert budget.statement.releases == ()
     assert budget.spent == budget.statement.epsilon == 0.0
-    models = [RIDGE(solver="gd", max_iter=7, budget=budget).fit(*regression) for _ in range(2)]
+    models = [
+        RIDGE(solver="gd", max_iter=7, privacy=skdp.Privacy(budget=budget)).fit(*regression)
+        for _ in range(2)
+    ]
     total = skdp.total_privacy(*models, delta=DELTA)
     statement = budget.statement
     assert (statement.epsilon, statement.releases) == (total.epsilon, total.releases)
@@ -202,10 +205,10 @@ def test_statement(regression):
 
 def test_one_fit_is_no_fits(regression):
     budget = PrivacyBudget(1.0, DELTA)
-    skdp.DPRidge(epsilon=0.7, budget=budget).fit(*regression)
+    skdp.DPRidge(epsilon=0.7, privacy=skdp.Privacy(budget=budget)).fit(*regression)
     assert repr(budget).endswith("spent by 1 fit>")
     with pytest.raises(skdp.PrivacyBudgetError, match=r"is spent by 1 fit\."):
-        skdp.DPRidge(epsilon=0.7, budget=budget).fit(*regression)
+        skdp.DPRidge(epsilon=0.7, privacy=skdp.Privacy(budget=budget)).fit(*regression)
 
 
 def test_a_budget_without_end_counts(regression):
@@ -236,7 +239,7 @@ def test_bad_arguments(arguments, message):
 def test_bad_budget_parameter(regression):
     for bad in (1.0, PrivacyBudget, "3"):
         with pytest.raises(ValueError, match="budget must be None or a PrivacyBudget"):
-            RIDGE(budget=bad).fit(*regression)
+            RIDGE(privacy=skdp.Privacy(budget=bad)).fit(*regression)
 
 
 def test_terms_cannot_be_changed():
@@ -288,7 +291,7 @@ def test_no_race(regression):
 
     def fit():
         try:
-            RIDGE(max_iter=3, budget=budget).fit(*regression)
+            RIDGE(max_iter=3, privacy=skdp.Privacy(budget=budget)).fit(*regression)
             outcomes.append(True)
         except skdp.PrivacyBudgetError:
             outcomes.append(False)

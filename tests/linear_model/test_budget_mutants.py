@@ -84,18 +84,31 @@ def test_a_failed_fit_keeps_its_debt(regression, monkeypatch):
 def check_seed(data):
     """Two fits with the same seed share their noise, which their difference takes off."""
     with PrivacyBudget(9.0, DELTA, allow_seeded_noise=True) as budget:
-        RIDGE(noise_source="seeded", random_state=3).fit(*data)
+        RIDGE(
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(3)),
+        ).fit(*data)
         for same in (3, np.int64(3)):
             with pytest.raises(skdp.PrivacyBudgetError, match=r"draw the same noise.*nothing"):
-                RIDGE(0.5, noise_source="seeded", random_state=same).fit(*data)
-        RIDGE(noise_source="seeded", random_state=4).fit(*data)
+                RIDGE(
+                    0.5,
+                    privacy=skdp.Privacy(noise=skdp.SeededNoise(same)),
+                ).fit(*data)
+        RIDGE(
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(4)),
+        ).fit(*data)
         for make in (np.random.RandomState, np.random.default_rng):
             generator = make(0)
-            RIDGE(noise_source="seeded", random_state=copy.deepcopy(generator)).fit(*data)
+            RIDGE(
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(copy.deepcopy(generator))),
+            ).fit(*data)
             with pytest.raises(skdp.PrivacyBudgetError, match="draw the same noise"):
-                RIDGE(noise_source="seeded", random_state=copy.deepcopy(generator)).fit(*data)
+                RIDGE(
+                    privacy=skdp.Privacy(noise=skdp.SeededNoise(copy.deepcopy(generator))),
+                ).fit(*data)
             generator.random()
-            RIDGE(noise_source="seeded", random_state=generator).fit(*data)
+            RIDGE(
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(generator)),
+            ).fit(*data)
     assert budget.n_fits == 6
     assert budget.statement.noise_source == "seeded"
 
@@ -106,7 +119,7 @@ def test_a_seed_is_used_once(regression):
 
 def check_one_budget(data):
     budget = PrivacyBudget(2.0, DELTA)
-    model = RIDGE(budget=budget)
+    model = RIDGE(privacy=skdp.Privacy(budget=budget))
     for twin in (clone(model), clone(clone(model)), copy.copy(model), copy.deepcopy(model)):
         assert twin.budget is budget
     assert copy.copy(budget) is copy.deepcopy(budget) is clone(budget, safe=False) is budget
@@ -126,7 +139,10 @@ def check_search(data, asked, budget=None):
     """A search is charged fit by fit, and refused in the middle when the budget runs out."""
     with PrivacyBudget(2.0, DELTA) as around:
         search = GridSearchCV(
-            RIDGE(max_iter=5, budget=budget), {"alpha": [0.1, 1.0, 10.0]}, cv=2, error_score="raise"
+            RIDGE(max_iter=5, privacy=skdp.Privacy(budget=budget)),
+            {"alpha": [0.1, 1.0, 10.0]},
+            cv=2,
+            error_score="raise",
         )
         try:
             search.fit(*data)

@@ -38,7 +38,7 @@ def sendable(function):
 
 def check_workers(data, as_parameter):
     budget = PrivacyBudget(50.0, DELTA)
-    estimator = RIDGE(max_iter=5, budget=budget if as_parameter else None)
+    estimator = RIDGE(max_iter=5, privacy=skdp.Privacy(budget=budget if as_parameter else None))
     block = contextlib.nullcontext() if as_parameter else budget
     with block, pytest.raises(skdp.PrivacyBudgetError, match=HOW):
         cross_validate(estimator, *data, cv=2, n_jobs=2, error_score="raise")
@@ -99,7 +99,7 @@ def elsewhere(function):
 def test_forks_are_refused(regression, as_parameter):
     budget = PrivacyBudget(50.0, DELTA)
     if as_parameter:
-        model = RIDGE(max_iter=5, budget=budget)
+        model = RIDGE(max_iter=5, privacy=skdp.Privacy(budget=budget))
         refusal = elsewhere(lambda: model.fit(*regression))
     else:
         with budget:
@@ -152,7 +152,9 @@ def in_fresh_process(data):
 def test_a_pickled_model_holds_no_budget_that_starts_anew(regression, as_parameter):
     budget = PrivacyBudget(50.0, DELTA)
     with budget:
-        model = RIDGE(max_iter=5, budget=budget if as_parameter else None).fit(*regression)
+        model = RIDGE(
+            max_iter=5, privacy=skdp.Privacy(budget=budget if as_parameter else None)
+        ).fit(*regression)
         data = pickle.dumps((model, *regression))
     spent = budget.spent
     ((said, n_iter, back),) = joblib.Parallel(n_jobs=2)(
@@ -171,7 +173,7 @@ def test_a_pickled_model_holds_no_budget_that_starts_anew(regression, as_paramet
 
 
 def test_a_budget_that_is_gone_admits_nothing(regression):
-    data = pickle.dumps(RIDGE(budget=PrivacyBudget(1.0, DELTA)))
+    data = pickle.dumps(RIDGE(privacy=skdp.Privacy(budget=PrivacyBudget(1.0, DELTA))))
     with pytest.raises(skdp.PrivacyBudgetError, match=HOW):
         pickle.loads(data).fit(*regression)
 

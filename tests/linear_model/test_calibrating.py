@@ -59,7 +59,7 @@ CHOSEN = [
 IMPOSSIBLE = [
     ({"l1_ratio": 1.0}, "no L1 penalty, no constraint"),
     ({"l1_ratio": 0.5}, "no L1 penalty, no constraint"),
-    ({"constraint": "l2_ball"}, "no L1 penalty, no constraint"),
+    ({"constraint": skdp.L2Ball()}, "no L1 penalty, no constraint"),
     ({"delta": 0.0}, "delta > 0"),
     ({"accountant": "pure"}, "an accountant other than 'pure'"),
     ({"solver": "residual_budget"}, "a solver that plans its noise beforehand"),
@@ -83,7 +83,7 @@ def test_an_algorithm_that_was_chosen_is_that_algorithm(parameters):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"l1_ratio": 1.0}, {"l1_ratio": 0.5}, {"constraint": "l2_ball"}, {"delta": 0.0}],
+    [{"l1_ratio": 1.0}, {"l1_ratio": 0.5}, {"constraint": skdp.L2Ball()}, {"delta": 0.0}],
     ids=str,
 )
 def test_auto_is_none_where_it_cannot_be_had(parameters):
@@ -108,7 +108,11 @@ def test_streams_are_not_calibrated(rng):
             X = rng.standard_normal((500, 3))
             yield X, (X[:, 0] > 0).astype(int)
 
-    model = LOGISTIC(classes=[0, 1], scaling="none", noise_source="seeded", random_state=0)
+    model = LOGISTIC(
+        classes=[0, 1],
+        scaling="none",
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    )
     model.fit_blocks(blocks(), n_samples=2000, n_features=3)
     assert "calibration" not in {record.kind for record in model.privacy_.releases}
 
@@ -131,7 +135,7 @@ def refused(message, classification, **parameters):
     X, y = classification
     budget = skdp.PrivacyBudget(10.0, 1e-5)
     with pytest.raises(ValueError, match=message):
-        LOGISTIC(budget=budget, **parameters).fit(X, y)
+        LOGISTIC(privacy=skdp.Privacy(budget=budget), **parameters).fit(X, y)
     with pytest.raises(ValueError, match=message):
         LOGISTIC(**parameters).plan(400, 5)
     assert budget.n_fits == 0
@@ -184,7 +188,7 @@ def fitted(X, y, patch, **parameters):
 
     with patch.context() as here:
         here.setattr(Recalibration, "run", watched)
-        model = LOGISTIC(noise_source="seeded", random_state=0, **parameters).fit(X, y)
+        model = LOGISTIC(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **parameters).fit(X, y)
     [(before, after)] = seen
     return model, before, after
 
@@ -235,9 +239,7 @@ def mean_log_loss(make, adjacency, seeds=6):
         model = make(
             classes=[0, 1],
             epsilon=0.1,
-            adjacency=adjacency,
-            noise_source="seeded",
-            random_state=seed,
+            privacy=skdp.Privacy(adjacency=adjacency, noise=skdp.SeededNoise(seed)),
         ).fit(X, y)
         margins = model.decision_function(X_test)
         found.append(np.mean(np.logaddexp(0, margins) - p * margins))

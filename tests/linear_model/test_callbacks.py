@@ -77,7 +77,9 @@ def test_each_release_is_a_task_that_says_what_was_spent(solver, classification,
         if "max_iter" in get_solver(solver).get_params():
             parameters["max_iter"] = 20
     if solver == "accelerated_mirror_descent":
-        parameters |= {"constraint": "l2_ball", "radius": 5.0}
+        parameters |= {
+            "constraint": skdp.L2Ball(5.0),
+        }
     both = [(CLASSIFIER(**parameters), classification), (REGRESSOR(**parameters), regression)]
     asked, data = next(pair for pair in both if solver in ("auto", *available(pair[0])))
     model, recorder = recorded(asked)

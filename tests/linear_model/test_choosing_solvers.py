@@ -20,7 +20,7 @@ CASES = {
     "linear on batches": skdp.DPLinearRegression(batch_size=0.5, scaling="none"),
     "ridge, pure": skdp.DPRidge(delta=0.0),
     "schedule": skdp.DPRidge(noise_schedule="optimal", scaling="none"),
-    "huber in a ball": skdp.DPHuberRegressor(constraint="l2_ball", scaling="none"),
+    "huber in a ball": skdp.DPHuberRegressor(constraint=skdp.L2Ball(), scaling="none"),
     "logistic": skdp.DPLogisticRegression(learning_rate=0.1, classes=[0, 1]),
 }
 
@@ -75,7 +75,7 @@ ESTIMATORS = {
     "logistic": skdp.DPLogisticRegression,
 }
 # Pairs that are refused with their defaults: what to declare, or what they say.
-NEEDS_A_SET = {"accelerated_mirror_descent": {"constraint": "l2_ball"}}
+NEEDS_A_SET = {"accelerated_mirror_descent": {"constraint": skdp.L2Ball()}}
 DECLARED = {
     (name, "linear"): {"strong_convexity": 0.5}
     for name in ("heavy_ball", "nesterov", "multistage_nesterov")
@@ -94,7 +94,7 @@ def test_every_solver_is_reached_by_every_way(name, kind, rng):
     X = rng.standard_normal((60, 3))
     y = X[:, 0] + 0.1 * rng.standard_normal(60)
     y = (y > 0).astype(int) if kind == "logistic" else y
-    common = {"noise_source": "seeded", "random_state": 0, "scaling": "none"}
+    common = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "scaling": "none"}
     common |= NEEDS_A_SET.get(name, {}) | ({"classes": [0, 1]} if kind == "logistic" else {})
     model = ESTIMATORS[kind](solver=name, **common)
     reason = REASONS.get((name, kind))

@@ -18,7 +18,10 @@ NO_ADVICE = pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 
 def fitted(solver, X, y):
     return skdp.DPLogisticRegression(
-        solver=solver, noise_source="seeded", random_state=0, delta=1e-4, classes=[False, True]
+        solver=solver,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        delta=1e-4,
+        classes=[False, True],
     ).fit(X, y)
 
 
@@ -61,7 +64,7 @@ def test_loops_are_loaded_before_the_charge(rng, monkeypatch, solver, wanted):
 
     monkeypatch.setattr(compiled, "prepare", noted)
     budget = skdp.PrivacyBudget(epsilon=2.0, delta=1e-4)
-    model = skdp.DPRidge(solver=solver, delta=1e-4, budget=budget)
+    model = skdp.DPRidge(solver=solver, delta=1e-4, privacy=skdp.Privacy(budget=budget))
     with pytest.raises(KeyboardInterrupt):
         model.fit(rng.standard_normal((300, 4)), rng.standard_normal(300))
     assert asked == [wanted]

@@ -27,15 +27,18 @@ def test_coefficients_lie_in_the_set(name, radius, regression, classification):
         (functools.partial(skdp.DPLogisticRegression, classes=[0, 1]), classification),
     ):
         fitted = model(
-            constraint=name, radius=radius, scaling="none", noise_source="seeded", random_state=0
+            constraint=name,
+            radius=radius,
+            scaling="none",
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         ).fit(*data)
         assert SETS[name](fitted.coef_.ravel(), radius * (1 + 1e-9))
 
 
 def test_a_wide_set_changes_nothing(regression):
-    seeded = {"noise_source": "seeded", "random_state": 0, "scaling": "none", "solver": "gd"}
+    seeded = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "scaling": "none", "solver": "gd"}
     free = skdp.DPRidge(**seeded).fit(*regression)
-    wide = skdp.DPRidge(constraint="l2_ball", radius=1e6, **seeded)
+    wide = skdp.DPRidge(constraint=skdp.L2Ball(1e6), **seeded)
     np.testing.assert_allclose(wide.fit(*regression).coef_, free.coef_)
 
 
@@ -45,7 +48,7 @@ def test_without_noise_it_is_the_constrained_minimum(regression):
     X, y = regression
     with pytest.warns(skdp.PrivacyWarning):
         model = skdp.DPLinearRegression(
-            epsilon=math.inf, constraint="l2_ball", radius=0.5, scaling="none", max_iter=3000
+            epsilon=math.inf, constraint=skdp.L2Ball(0.5), scaling="none", max_iter=3000
         ).fit(X, y)
     found = minimize(
         lambda w: np.mean((X @ w[:-1] + w[-1] - y) ** 2),
@@ -67,8 +70,7 @@ def test_a_radius_of_any_size_gives_a_model(name, solver, regression):
             constraint=name,
             radius=radius,
             scaling="none",
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         ).fit(*regression)
         assert np.isfinite(fitted.coef_).all()
         # in units of the radius, where no sum of squares leaves float64
@@ -82,8 +84,8 @@ def test_a_radius_of_any_size_gives_a_model(name, solver, regression):
         {"constraint": 1},
         {"radius": 0},
         {"radius": None},
-        {"radius": 1e-200, "constraint": "l1_ball", "solver": "accelerated_mirror_descent"},
-        {"radius": 1e200, "constraint": "l1_ball", "solver": "accelerated_mirror_descent"},
+        {"constraint": skdp.L1Ball(1e-200), "solver": "accelerated_mirror_descent"},
+        {"constraint": skdp.L1Ball(1e200), "solver": "accelerated_mirror_descent"},
     ],
 )
 def test_errors_come_before_the_rows(wrong):

@@ -39,7 +39,7 @@ def arrays(targets=Y, rows=X):
 
 
 def seeded(model, **options):
-    return model(noise_source="seeded", random_state=3, **options)
+    return model(privacy=skdp.Privacy(noise=skdp.SeededNoise(3)), **options)
 
 
 def test_arrays(client):

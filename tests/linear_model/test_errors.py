@@ -245,7 +245,7 @@ def test_plan_with_another_number_of_classes():
 
 def test_an_unknown_accountant_is_refused_without_noise_too(classification):
     with pytest.raises(ValueError, match="accountant must be one of"):
-        RIDGE(epsilon=np.inf, accountant="moments").fit(*classification)
+        RIDGE(epsilon=np.inf, privacy=skdp.Privacy(accountant="moments")).fit(*classification)
 
 
 def test_plan_of_one_class():

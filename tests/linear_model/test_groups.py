@@ -26,7 +26,9 @@ from skdp.oracle.sources.memory import MemorySource
 from skdp.preprocessing import DPStandardScaler
 from skdp.solvers import GradientDescent
 
-SEEDED = {"noise_source": "seeded", "random_state": 3}
+SEEDED = {
+    "privacy": skdp.Privacy(noise=skdp.SeededNoise(3)),
+}
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
@@ -123,7 +125,7 @@ def test_labels_that_are_refused(bad):
         labels[3] = bad
     budget = skdp.PrivacyBudget(1.0, 1e-6)
     with pytest.raises(ValueError, match=r"groups.*Nothing was released") as refusal:
-        skdp.DPLinearRegression(budget=budget).fit(X, y, groups=labels)
+        skdp.DPLinearRegression(privacy=skdp.Privacy(budget=budget)).fit(X, y, groups=labels)
     assert SECRET not in str(refusal.value)
     assert not any(number in str(refusal.value) for number in ("9", "8"))
     assert budget.n_fits == 0
@@ -267,12 +269,12 @@ def test_scaler(rng):
 def test_budgets_do_not_mix_units(rng):
     X, y, _, labels = grouped_data("ridge", rng)
     budget = skdp.PrivacyBudget(3.0, 1e-6)
-    skdp.DPRidge(budget=budget).fit(X, y, groups=labels)
+    skdp.DPRidge(privacy=skdp.Privacy(budget=budget)).fit(X, y, groups=labels)
     with pytest.raises(skdp.PrivacyBudgetError, match=r"for each row.*for each group.*refused"):
-        skdp.DPRidge(budget=budget).fit(X, y)
+        skdp.DPRidge(privacy=skdp.Privacy(budget=budget)).fit(X, y)
     assert budget.n_fits == 1
     assert budget.statement.unit == "group"
-    skdp.DPRidge(budget=budget).fit(X, y, groups=labels)
+    skdp.DPRidge(privacy=skdp.Privacy(budget=budget)).fit(X, y, groups=labels)
     assert budget.n_fits == 2
 
 
@@ -329,7 +331,9 @@ def test_other_estimators(rng, model, rows_per_group):
 def test_objective_perturbation_refuses(rng):
     X, y, _, labels = grouped_data("logistic", rng)
     budget = skdp.PrivacyBudget(3.0, 1e-6)
-    model = skdp.DPLogisticRegression(solver="objective_perturbation", budget=budget)
+    model = skdp.DPLogisticRegression(
+        solver="objective_perturbation", privacy=skdp.Privacy(budget=budget)
+    )
     with pytest.raises(ValueError, match=r"single rows.*Nothing was released"):
         model.fit(X, y, groups=labels)
     assert budget.n_fits == 0

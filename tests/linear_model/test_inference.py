@@ -30,7 +30,7 @@ def data_for(model, n=4000, names=("age", "height", "<b>")):
 def fitted(model, X=None, y=None, **parameters):
     if X is None:
         X, y = data_for(model)
-    parameters = {"noise_source": "seeded", "random_state": 3, "epsilon": 3.0, **parameters}
+    parameters = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(3)), "epsilon": 3.0, **parameters}
     if model is skdp.DPLogisticRegression:
         parameters = {"classes": ["no", "yes"], **parameters}
     return model(inference="coefficients", **parameters).fit(X, y)
@@ -65,7 +65,7 @@ def test_attributes_agree_with_each_other(model):
 def test_a_later_fit_without_forgets(model):
     found = fitted(model)
     X, y = data_for(model)
-    found.set_params(inference="none").fit(X, y)
+    found.set_params().fit(X, y)
     names = {"coef_debiased_", "coef_std_error_", "determined_", "p_values_", "inference_"}
     assert not names & set(vars(found))
     for asked in (
@@ -231,7 +231,7 @@ def test_the_plan_is_what_happens(model):
 
 
 REFUSED = [
-    (skdp.DPLinearRegression, {"constraint": "l2_ball"}, "no constraint"),
+    (skdp.DPLinearRegression, {"constraint": skdp.L2Ball()}, "no constraint"),
     (skdp.DPLogisticRegression, {"l1_ratio": 0.5}, "no L1 penalty"),
     (skdp.DPLinearRegression, {"delta": 0.0}, "delta > 0"),
     (skdp.DPLogisticRegression, {"class_weight": {"yes": 2.0}}, "without weights"),

@@ -21,7 +21,9 @@ FEW = {"max_iter": 3}
 ON_BATCHES = {"svrg", "svrg++", "shuffled_sgd", "adaptive_shuffled_sgd"}
 PENALISED = {"heavy_ball", "nesterov", "multistage_nesterov"}
 NOT_FOR_SQUARES = {"objective_perturbation"}
-BALL = {"constraint": "l2_ball", "radius": 50.0}
+BALL = {
+    "constraint": skdp.L2Ball(50.0),
+}
 
 
 def rows(rng):
@@ -128,7 +130,7 @@ def test_nothing_but_releases_from_a_start(replay, rng, solver):
     steps = {"max_iter": 12} if few_steps(solver) else {}
 
     def make():
-        return Started(solver=solver, noise_source="seeded", random_state=0, **steps)
+        return Started(solver=solver, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **steps)
 
     for data, neighbour in neighbours("ridge", X, y, Adjacency.ZERO_OUT, each_row_once("ridge")):
         replay.check(make, data, neighbour, Adjacency.ZERO_OUT)
@@ -158,7 +160,7 @@ def test_passes_start_there(solver, n_steps, rng):
         del options["learning_rate"]
     else:
         options |= {"solver": solver, "max_iter": n_steps, "clip_norm": 1e-3}
-    model = skdp.DPRidge(noise_source="seeded", random_state=0, **options)
+    model = skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **options)
     assert model.fit(X, y, coef_init=start).coef_ == pytest.approx(start, abs=1e-3)
 
 

@@ -28,7 +28,9 @@ CASES = [
     for solver in ("auto", "gd", "whitened", "newton", "adassp", "objective_perturbation")
     if solver in ["auto", *solvers_for(Problem(loss, L2(0.1)))]
 ]
-SETTINGS = {"adjacency": "label", "noise_source": "seeded", "random_state": 0}
+SETTINGS = {
+    "privacy": skdp.Privacy(adjacency="label", noise=skdp.SeededNoise(0)),
+}
 
 
 def made(make, **parameters):
@@ -151,9 +153,11 @@ def test_one_budget_holds_one_adjacency(rng):
 @pytest.mark.parametrize(
     "refusing",
     [
-        lambda X, y: skdp.DPStandardScaler(adjacency="label").fit(X),
-        lambda X, y: skdp.DPTabularPreprocessor(adjacency="label").fit(X),
-        lambda X, y: evaluate(skdp.DPRidge().fit(X, y), X, y, epsilon=1.0, adjacency="label"),
+        lambda X, y: skdp.DPStandardScaler(privacy=skdp.Privacy(adjacency="label")).fit(X),
+        lambda X, y: skdp.DPTabularPreprocessor(privacy=skdp.Privacy(adjacency="label")).fit(X),
+        lambda X, y: evaluate(
+            skdp.DPRidge().fit(X, y), X, y, epsilon=1.0, privacy=skdp.Privacy(adjacency="label")
+        ),
     ],
     ids=["scaler", "preprocessor", "scores"],
 )

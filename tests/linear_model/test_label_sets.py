@@ -65,5 +65,5 @@ def test_without_noise_the_other_warning_is_enough():
 def test_an_error_made_of_the_warning_costs_nothing(asked):
     budget = skdp.PrivacyBudget(3.0, 1e-6)
     with pytest.raises(skdp.PrivacyWarning):
-        skdp.DPLogisticRegression(budget=budget).fit(X, Y)
+        skdp.DPLogisticRegression(privacy=skdp.Privacy(budget=budget)).fit(X, Y)
     assert (budget.n_fits, asked) == (0, [])

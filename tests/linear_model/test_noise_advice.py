@@ -121,8 +121,7 @@ def test_blocks_that_arrive_are_warned_about(regression):
         solver=ShuffledSGD(max_iter=100),
         epsilon=0.2,
         scaling="none",
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     )
     (told,) = warned(lambda: model.fit_blocks([(X, y)], n_samples=len(X), n_features=5))
     assert f"100 steps on batches of about {len(X) // 100} of {len(X)} rows" in told
@@ -132,7 +131,9 @@ def test_it_comes_before_any_budget_is_spent(classification):
     X, y = classification
     budget = skdp.PrivacyBudget(epsilon=1.0, delta=1e-5)
     solver = GradientDescent(max_iter=300, batch_size=1)
-    model = skdp.DPLogisticRegression(classes=[0, 1], solver=solver, budget=budget, epsilon=0.5)
+    model = skdp.DPLogisticRegression(
+        classes=[0, 1], solver=solver, privacy=skdp.Privacy(budget=budget), epsilon=0.5
+    )
     many = np.tile(X, (20, 1)), np.tile(y, 20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -67,7 +67,7 @@ class Pickled(skdp.Partitions):
 def seeded(model, **options):
     if model is skdp.DPLogisticRegression:
         options = {"classes": ["n", "p"], **options}
-    return model(noise_source="seeded", random_state=3, **options)
+    return model(privacy=skdp.Privacy(noise=skdp.SeededNoise(3)), **options)
 
 
 CASES = {

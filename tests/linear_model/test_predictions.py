@@ -32,7 +32,10 @@ KINDS = {
 @pytest.fixture(params=KINDS, scope="module")
 def fitted(request):
     model, X, y = KINDS[request.param]
-    return model(epsilon=1.0, noise_source="seeded", random_state=0).fit(X, y), X
+    return model(
+        epsilon=1.0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    ).fit(X, y), X
 
 
 def scores(model, X):
@@ -75,7 +78,10 @@ def test_usual_rows_get_the_same_prediction_either_way():
 @pytest.mark.parametrize("bound", [None, 200.0])
 def test_predictions_keep_to_the_range_of_targets(bound):
     X, y = TARGETS
-    options = {"target_bound": bound, "noise_source": "seeded", "random_state": 0}
+    options = {
+        "target_bound": bound,
+        "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+    }
     model = skdp.DPRidge(epsilon=3.0, **options).fit(X, y)
     low, high = model.prediction_range_
     assert low.shape == high.shape == (1,)
@@ -100,7 +106,9 @@ def test_no_range_without_noise_or_scaling():
 
 # ---------------------------------------------------------------- bounds
 
-OPTIONS = {"noise_source": "seeded", "random_state": 0}
+OPTIONS = {
+    "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+}
 
 
 @pytest.mark.parametrize(
@@ -120,19 +128,21 @@ OPTIONS = {"noise_source": "seeded", "random_state": 0}
 def test_all_forms_of_bounds_mean_the_same(model, bounds):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform([0, -5, 10], [1, 5, 20], (400, 3)), columns=list("abc"))
-    found = model(bounds=bounds, **OPTIONS).fit(X, X["a"])
+    found = model(scaling=bounds, **OPTIONS).fit(X, X["a"])
     columns = found.scaling_.columns if model is skdp.DPRidge else found._columns()
     assert columns.low.tolist() == [0, -5, 10]
     assert columns.high.tolist() == [1, 5, 20]
     shape = (400, 3)
-    assert model(bounds=bounds).plan(*shape).epsilon == found.privacy_.epsilon
+    assert model(scaling=bounds).plan(*shape).epsilon == found.privacy_.epsilon
 
 
 def test_names_decide_in_another_order_of_columns():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(0, 1, (400, 2)), columns=["b", "a"])
     for order, low in ((["b", "a"], [2, 1]), (["a", "b"], [1, 2])):
-        model = skdp.DPRidge(bounds={"a": (1, 5), "b": (2, 6)}).fit(X[order], X["a"])
+        model = skdp.DPRidge(scaling=skdp.PublicRange(by_column={"a": (1, 5), "b": (2, 6)})).fit(
+            X[order], X["a"]
+        )
         assert model.scaling_.columns.low.tolist() == low
 
 
@@ -163,7 +173,9 @@ def test_one_model_for_each_class_fits_on_labels_0_and_1(classes):
 def test_labels_of_all_classes_are_refused_there_before_the_charge(names):
     X, y = SEVERAL
     budget = skdp.PrivacyBudget(10.0, 1e-5)
-    model = OneVsRestClassifier(skdp.DPLogisticRegression(classes=names, budget=budget))
+    model = OneVsRestClassifier(
+        skdp.DPLogisticRegression(classes=names, privacy=skdp.Privacy(budget=budget))
+    )
     with pytest.raises(ValueError, match=r"OneVsRestClassifier, declare those: classes=\[0, 1\]"):
         model.fit(X, np.array(names)[y])
     assert budget.n_fits == 0

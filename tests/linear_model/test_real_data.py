@@ -43,7 +43,9 @@ def test_adult(adult, epsilon, least, most_loss):
     scores, losses = [], []
     for seed in range(RUNS):
         model = skdp.DPLogisticRegression(
-            classes=np.unique(y_test), epsilon=epsilon, noise_source="seeded", random_state=seed
+            classes=np.unique(y_test),
+            epsilon=epsilon,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
         ).fit(X_train, y_train)
         scores.append(model.score(X_test, y_test))
         losses.append(log_loss(y_test, model.predict_proba(X_test)))
@@ -58,7 +60,10 @@ def test_california_housing():
     for seed in range(2 * RUNS):
         X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=seed)
         model = make_pipeline(
-            StandardScaler(), skdp.DPLinearRegression(noise_source="seeded", random_state=seed)
+            StandardScaler(),
+            skdp.DPLinearRegression(
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
+            ),
         )
         scores.append(model.fit(X_train, y_train).score(X_test, y_test))
     assert np.mean(scores) >= 0.60

@@ -79,7 +79,7 @@ def test_with_scaling_as_by_default(replay, rng, kind, adjacency):
 
 
 def make_huber(**parameters):
-    few = {"noise_source": "seeded", "random_state": 0, "max_iter": N_STEPS}
+    few = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "max_iter": N_STEPS}
     return skdp.DPHuberRegressor(**few, **parameters)
 
 
@@ -170,10 +170,8 @@ def test_nothing_but_releases_on_batches(replay, rng, kind, adjacency, sampling)
         estimator = skdp.DPLogisticRegression if kind == "logistic" else skdp.DPRidge
         return estimator(
             solver=solver,
-            adjacency=str(adjacency),
+            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
             scaling="none",
-            noise_source="seeded",
-            random_state=0,
         )
 
     for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):

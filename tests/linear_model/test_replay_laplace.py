@@ -78,17 +78,13 @@ def test_accelerated_solvers_that_ask_for_the_smoothness(
             return skdp.DPRidge(
                 solver=chosen,
                 delta=delta,
-                adjacency=str(adjacency),
-                noise_source="seeded",
-                random_state=0,
+                privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
             )
         return skdp.DPLogisticRegression(
             classes=LABELS[kind],
             solver=chosen,
             delta=delta,
-            adjacency=str(adjacency),
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         )
 
     for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
@@ -129,10 +125,8 @@ def test_nothing_but_releases_on_batches(replay, rng, sampling):
         return skdp.DPLogisticRegression(
             classes=[0, 1],
             solver=solver,
-            adjacency="replace_one",
+            privacy=skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0)),
             delta=0.0,
-            noise_source="seeded",
-            random_state=0,
         )
 
     pairs = neighbours("logistic", X, y, Adjacency.REPLACE_ONE, each_row_once("logistic"))

@@ -32,7 +32,11 @@ def check(replay, rng, make, kind, adjacency, change=lambda data: data, numbers=
 
 @pytest.mark.parametrize(("kind", "solver", "adjacency"), in_turn(PAIRS), ids=str)
 def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
-    given = {"adjacency": str(adjacency), "solver": solver, **ASKED_BY.get(solver, {})}
+    given = {
+        "privacy": skdp.Privacy(adjacency=str(adjacency)),
+        "solver": solver,
+        **ASKED_BY.get(solver, {}),
+    }
     check(replay, rng, lambda: ESTIMATORS[kind](**given), kind, adjacency)
 
 
@@ -45,7 +49,10 @@ AVERAGE = ["adp_sgd", "gd", "heavy_ball", "multistage_nesterov", "nesterov", "re
     ids=str,
 )
 def test_average_then_clip(replay, rng, kind, adjacency, solver):
-    given = {"adjacency": str(adjacency), "solver": solver, "rows_per_group": 4}
+    given = {
+        "privacy": skdp.Privacy(adjacency=str(adjacency), rows_per_group=4),
+        "solver": solver,
+    }
     check(replay, rng, lambda: ESTIMATORS[kind](**given), kind, adjacency)
 
 
@@ -81,10 +88,9 @@ def test_batches_hold_whole_groups(replay, rng, adjacency, sampling, rows_per_gr
         solver = GradientDescent(max_iter=9, batch_size=6, sampling=sampling)
         return skdp.DPRidge(
             solver=solver,
-            rows_per_group=rows_per_group,
-            adjacency=str(adjacency),
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(
+                adjacency=str(adjacency), rows_per_group=rows_per_group, noise=skdp.SeededNoise(0)
+            ),
         )
 
     check(replay, rng, make, "ridge", adjacency)
@@ -103,11 +109,9 @@ def test_recalibration_and_declared_bounds(replay, rng, adjacency):
     def make():
         return skdp.DPLogisticRegression(
             classes=[0, 1],
-            data_norm=1.5,
+            scaling=skdp.RowNorm(1.5),
             calibration="private",
-            adjacency=str(adjacency),
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         )
 
     check(replay, rng, make, "logistic", adjacency)
@@ -131,10 +135,8 @@ def test_a_release_of_the_last_iterate(replay, rng, adjacency):
             10.0,
             solver=GradientDescent(release="last", max_iter=20),
             fit_intercept=False,
-            data_norm=2.0,
-            adjacency=str(adjacency),
-            noise_source="seeded",
-            random_state=0,
+            scaling=skdp.RowNorm(2.0),
+            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         )
 
     def without_weights(data):
@@ -234,9 +236,7 @@ def check_mutant(replay, rng, adjacency):
             classes=[0, 1],
             solver=solver,
             scaling="none",
-            adjacency=str(adjacency),
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         )
 
     def alike(data):  # rows of a group that pull in one direction, each as far as it may

@@ -31,9 +31,7 @@ def make(kind, solver, adjacency):
     estimator = skdp.DPLogisticRegression if kind == "logistic" else skdp.DPRidge
     return estimator(
         solver=solver,
-        adjacency=str(adjacency),
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         scaling="none",
     )
 
@@ -169,7 +167,7 @@ def epochs(batch_size):
     }
 
 
-MIRROR = {"solver": "accelerated_mirror_descent", "max_iter": 6, "constraint": "l1_ball"}
+MIRROR = {"solver": "accelerated_mirror_descent", "max_iter": 6, "constraint": skdp.L1Ball()}
 
 
 def check_all(replay, rng, adjacency, parameters):
@@ -180,9 +178,7 @@ def check_all(replay, rng, adjacency, parameters):
     def model():
         return skdp.DPLogisticRegression(
             classes=[0, 1],
-            adjacency=str(adjacency),
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
             scaling="none",
             **parameters,
         )

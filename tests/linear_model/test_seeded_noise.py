@@ -20,7 +20,9 @@ from sklearn.linear_model import RANSACRegressor
 import skdp
 
 LOGISTIC, RIDGE = functools.partial(skdp.DPLogisticRegression, classes=[0, 1]), skdp.DPRidge
-SEEDED = {"noise_source": "seeded", "random_state": 3}
+SEEDED = {
+    "privacy": skdp.Privacy(noise=skdp.SeededNoise(3)),
+}
 
 # Meta-estimators that write a seed, or numpy's global generator, into their members.
 SEEDING = {
@@ -102,9 +104,12 @@ def test_a_budget_refuses_seeded_noise_unless_it_allows_it(regression):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"noise_source": "seeded"}, "noise_source='seeded' takes the noise from random_state"),
-        ({"noise_source": "secret"}, "noise_source must be 'system'"),
-        ({"noise_source": None}, "noise_source must be 'system'"),
+        (
+            {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0))},
+            "noise_source='seeded' takes the noise from random_state",
+        ),
+        ({"privacy": skdp.Privacy(noise="secret")}, "noise_source must be 'system'"),
+        ({"privacy": skdp.Privacy(noise=None)}, "noise_source must be 'system'"),
         ({"random_state": "seed"}, "random_state must be None"),
         ({"random_state": True}, "random_state must be None"),
     ],

@@ -56,7 +56,10 @@ NO_CLASSES = pytest.mark.filterwarnings("ignore:.*classes=None:skdp.PrivacyWarni
 @NO_CLASSES
 @parametrize_with_checks(
     [
-        model(scaling="auto" if model in SCALED else "none", noise_source="seeded", random_state=0)
+        model(
+            scaling="auto" if model in SCALED else "none",
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        )
         for model in MODELS
     ],
     expected_failed_checks=lambda estimator: EXPECTED,

@@ -66,7 +66,11 @@ def test_several_targets_keep_their_units(rows):
 def test_solutions_are_sparse_where_noise_is(rows, rng):
     _, y = rows
     X = np.random.default_rng(20).standard_normal((N_ROWS, 10))  # as in ``rows``, of unit size
-    options = {"alpha": 5.0, "epsilon": 2.0, "noise_source": "seeded", "random_state": 1}
+    options = {
+        "alpha": 5.0,
+        "epsilon": 2.0,
+        "privacy": skdp.Privacy(noise=skdp.SeededNoise(1)),
+    }
     model = skdp.DPLasso(solver="gd", **options).fit(X, y)
     assert model.solver_.averaging == "sparse"
     assert (model.coef_[3:] == 0).sum() >= 5
@@ -129,7 +133,7 @@ def test_huber_is_robust(rng):
     y = X @ coef + 0.1 * rng.standard_normal(5000)
     y[:500] += 40.0 * (1 + X[:500, 3])
     asked = {"scaling": "none", "epsilon": 2.0, "clip_norm": 4.0}
-    asked |= {"noise_source": "seeded", "random_state": 0, "solver": "gd"}
+    asked |= {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "solver": "gd"}
     robust = skdp.DPHuberRegressor(0.5, **asked).fit(X, y)
     plain = skdp.DPLinearRegression(**asked | {"clip_norm": 200.0}).fit(X, y)
     assert abs(robust.coef_ - coef).max() < 0.2 < abs(plain.coef_ - coef).max()
@@ -164,9 +168,7 @@ def test_nothing_but_releases(replay, rng, model, adjacency):
             alpha=0.1,
             solver="gd",
             max_iter=12,
-            adjacency=str(adjacency),
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         )
 
     for data, neighbour in neighbours("ridge", X, y, adjacency, each_row_once("ridge")):

@@ -38,7 +38,9 @@ def test_statement(case):
 def test_replace_one_needs_twice_the_noise(case):
     estimator, X, y = case
     noise = [
-        estimator(adjacency=adjacency, solver="gd", max_iter=9, scaling="none")
+        estimator(
+            privacy=skdp.Privacy(adjacency=adjacency), solver="gd", max_iter=9, scaling="none"
+        )
         .fit(X, y)
         .privacy_.releases[0]
         .noise_multiplier
@@ -60,7 +62,7 @@ def test_plan_is_the_statement_of_the_fit(case):
 def test_a_plan_knows_of_weights(case, adjacency):
     """With weights there is no correction of the size, and features alone tell no columns."""
     estimator, X, y = case
-    model = estimator(adjacency=adjacency)
+    model = estimator(privacy=skdp.Privacy(adjacency=adjacency))
     planned = model.plan(*X.shape, weighted=True)
     fitted = model.fit(X, y, np.ones(len(y))).privacy_
     assert (fitted.releases, fitted.epsilon) == (planned.releases, planned.epsilon)
@@ -82,7 +84,9 @@ def test_what_is_assumed_is_said(classification):
     assert "data_norm = 3" in said(data_norm=3.0)
     assert "seed" not in said()
     assert "seed" not in said(random_state=0)
-    assert "follows from a seed, which stays secret" in said(noise_source="seeded", random_state=0)
+    assert "follows from a seed, which stays secret" in said(
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    )
 
 
 def test_what_time_and_memory_tell_is_said(classification):
@@ -98,7 +102,12 @@ def test_noise_source_is_said(case):
     estimator, X, y = case
     assert estimator().fit(X, y).privacy_.noise_source == "system"
     assert (
-        estimator(noise_source="seeded", random_state=1).fit(X, y).privacy_.noise_source == "seeded"
+        estimator(
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(1)),
+        )
+        .fit(X, y)
+        .privacy_.noise_source
+        == "seeded"
     )
     with pytest.warns(skdp.PrivacyWarning, match="NOT private"):
         model = estimator(epsilon=math.inf).fit(X, y)
@@ -128,7 +137,10 @@ def test_total_privacy_of_two_fits_is_one_of_both(case):
 
 def test_total_privacy_refuses_what_does_not_add_up(case):
     estimator, X, y = case
-    models = [estimator(adjacency=word).fit(X, y) for word in ("zero_out", "replace_one")]
+    models = [
+        estimator(privacy=skdp.Privacy(adjacency=word)).fit(X, y)
+        for word in ("zero_out", "replace_one")
+    ]
     with pytest.raises(ValueError, match="different adjacencies"):
         skdp.total_privacy(*models, delta=1e-6)
     with pytest.raises(ValueError, match="at least one"):

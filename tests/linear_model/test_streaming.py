@@ -112,7 +112,9 @@ def test_labels_and_several_targets():
     X, y = data(6000)
     names = np.where(y > 0.4, "yes", "no")
     model = skdp.DPLogisticRegression(
-        classes=["yes", "no"], scaling="none", noise_source="seeded", random_state=0
+        classes=["yes", "no"],
+        scaling="none",
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     )
     model.fit_blocks(in_blocks(X, names, 999), n_samples=6000, n_features=4)
     assert model.score(X, names) > 0.85
@@ -120,8 +122,7 @@ def test_labels_and_several_targets():
         classes=["yes", "no"],
         class_weight={"yes": 2.0},
         scaling="none",
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     )
     weighted.fit_blocks(in_blocks(X, names, 999), n_samples=6000, n_features=4)
     assert (weighted.predict(X) == "yes").mean() > (model.predict(X) == "yes").mean()
@@ -160,7 +161,7 @@ def test_the_budget_is_charged_once_and_before_the_first_block():
             seen.append(budget.spent)
             yield block
 
-    model = skdp.DPLinearRegression(scaling="none", budget=budget)
+    model = skdp.DPLinearRegression(scaling="none", privacy=skdp.Privacy(budget=budget))
     model.fit_blocks(watched(), n_samples=500, n_features=4)
     assert len(seen) == 5
     assert set(seen) == {seen[0]}
@@ -304,7 +305,9 @@ def test_a_stream_holds_a_block_or_two(mapped, solver):
     ids=["text", "nan", "infinite target", "columns", "lengths", "no pair"],
 )
 def test_a_refused_block_says_that_the_budget_is_spent(block):
-    model = skdp.DPLinearRegression(noise_source="seeded", random_state=0)
+    model = skdp.DPLinearRegression(
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    )
     with pytest.raises(ValueError, match=r"\bThe budget of this fit is spent\.$") as refusal:
         model.fit_blocks([block], n_samples=100, n_features=2)
     assert "Nothing was released" not in str(refusal.value)
@@ -352,10 +355,12 @@ def test_raw_columns_are_warned_about_before_a_block_is_requested():
 def test_a_stream_leaves_the_attributes_of_a_fit(rng):
     X = rng.standard_normal((2000, 3))
     y = X[:, 0]
-    fitted = skdp.DPLinearRegression(noise_source="seeded", random_state=0, scaling="none").fit(
-        X, y
+    fitted = skdp.DPLinearRegression(
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), scaling="none"
+    ).fit(X, y)
+    streamed = skdp.DPLinearRegression(
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     )
-    streamed = skdp.DPLinearRegression(noise_source="seeded", random_state=0)
     streamed.fit_blocks([(X, y)], n_samples=2000, n_features=3)
     attributes = {name for name in vars(fitted) if name.endswith("_")}
     assert attributes == {name for name in vars(streamed) if name.endswith("_")}

@@ -39,9 +39,7 @@ class Streamed:
         self.model = kind(
             solver=solver,
             scaling="none",
-            adjacency=str(adjacency),
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
             **given,
         )
 
@@ -131,7 +129,7 @@ def test_refused_before_the_charge(rng, message):
     X, y, _, labels = grouped_data("ridge", rng)
     budget = skdp.PrivacyBudget(3.0, 1e-6)
     with pytest.raises(ValueError, match=message):
-        skdp.DPRidge(scaling="none", budget=budget).fit_blocks(
+        skdp.DPRidge(scaling="none", privacy=skdp.Privacy(budget=budget)).fit_blocks(
             in_blocks(X, y, labels), n_features=4, **REFUSED[message]
         )
     assert budget.n_fits == 0
@@ -160,7 +158,7 @@ def test_rows_in_partitions_refuse_groups_by_name(rng):
     chunks = skdp.Chunks(X, y)
     assert as_partitions("", chunks, None) is not None
     with pytest.raises(ValueError, match=r"DPRidge: Chunks takes no groups.*Nothing was released"):
-        skdp.DPRidge(budget=budget).fit(chunks, groups=labels)
+        skdp.DPRidge(privacy=skdp.Privacy(budget=budget)).fit(chunks, groups=labels)
     assert budget.n_fits == 0
 
 

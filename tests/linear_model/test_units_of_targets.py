@@ -12,7 +12,10 @@ from sklearn.base import RegressorMixin
 
 import skdp
 
-SEEDED = {"epsilon": 5.0, "noise_source": "seeded", "random_state": 0}
+SEEDED = {
+    "epsilon": 5.0,
+    "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+}
 N_FITTED = 3000
 REGRESSORS = [
     model
@@ -102,7 +105,7 @@ BOUNDS, BOUND = {"bounds": (-4, 4)}, {"target_bound": 8.0}
 NOT_STANDARDISED = [
     {"scaling": "none"},
     {"data_norm": 5.0, **BOUND},
-    {"constraint": "l2_ball", "radius": 4.0, **BOUND},
+    {"constraint": skdp.L2Ball(4.0), **BOUND},
     {"delta": 0, **BOUND},
     {"delta": 0, **BOUNDS},
 ]

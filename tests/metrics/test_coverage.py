@@ -41,9 +41,9 @@ def covered(model, X, y, name, exact, **options):
     """Shares of intervals that hold the exact score, and of those that say nothing."""
     held = empty = 0
     for seed in range(REPETITIONS):
-        score = evaluate(model, X, y, name, noise_source="seeded", random_state=seed, **options)[
-            name
-        ]
+        score = evaluate(
+            model, X, y, name, privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options
+        )[name]
         low, high = score.interval(0.95)
         held += low <= exact <= high
         empty += (low, high) == score.limits
@@ -87,9 +87,13 @@ def test_counts():
     model, X, y = classes(3000, -3.0)
     exact, held = plain.confusion_matrix(y, model.predict(X)), np.zeros((2, 2))
     for seed in range(REPETITIONS):
-        found = evaluate(model, X, y, "confusion_matrix", noise_source="seeded", random_state=seed)[
-            "confusion_matrix"
-        ]
+        found = evaluate(
+            model,
+            X,
+            y,
+            "confusion_matrix",
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
+        )["confusion_matrix"]
         assert isinstance(found, ScoreMatrix)
         low, high = found.interval(0.95)
         held += (low <= exact) & (exact <= high)

@@ -47,7 +47,9 @@ def two_classes(rng):
 
 
 def seeded(model, X, y, metrics, seed=0, **options):
-    return evaluate(model, X, y, metrics, noise_source="seeded", random_state=seed, **options)
+    return evaluate(
+        model, X, y, metrics, privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options
+    )
 
 
 def exact(model, X, y, metrics, **options):
@@ -353,7 +355,7 @@ def test_scores_are_charged(two_classes, asked):
             evaluate(model, X, y, "accuracy", epsilon=1.0)
         assert len(asked) == done
     own = skdp.PrivacyBudget(1.0, 1e-6)
-    evaluate(model, X, y, "accuracy", epsilon=0.5, budget=own)
+    evaluate(model, X, y, "accuracy", epsilon=0.5, privacy=skdp.Privacy(budget=own))
     assert own.spent == pytest.approx(0.5)
 
 

@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from grouped import group_neighbours, grouped_data
 from replays import data_for, each_row_once, neighbours
+from skdp import Privacy, SeededNoise
 from skdp.accounting import Adjacency
 from skdp.metrics import dataset, row_statistics
 from skdp.metrics.evaluation import PrivateScorer
@@ -36,9 +37,7 @@ def scorer(model, metrics, adjacency, **options):
         model,
         metrics,
         epsilon=3.0,
-        adjacency=str(adjacency),
-        noise_source="seeded",
-        random_state=0,
+        privacy=Privacy(adjacency=str(adjacency), noise=SeededNoise(0)),
         **options,
     )
 

@@ -67,7 +67,7 @@ def test_shares_are_followed():
 
 def test_a_step_that_does_not_fit_is_refused(regression):
     analysis = skdp.Analysis(1.0, 1e-6).split(*regression)
-    RIDGE(epsilon=0.5, budget=analysis.budget).fit(*regression)
+    RIDGE(epsilon=0.5, privacy=skdp.Privacy(budget=analysis.budget)).fit(*regression)
     with pytest.raises(skdp.PrivacyBudgetError, match=r"budget allows 1.*nothing was released"):
         analysis.fit(RIDGE())
     assert analysis.steps[0].spent is None

@@ -22,13 +22,18 @@ from skdp.model_selection import DPSearchCV, cross_validation, dp_cross_validate
 from skdp.oracle import Plan
 
 RIDGE = partial(skdp.DPRidge, scaling="none", max_iter=3, target_bound=5.0)
-seeded = partial(dp_cross_validate, noise_source="seeded", random_state=0)
+seeded = partial(
+    dp_cross_validate,
+    privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+)
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 def test_it_is_charged_once(regression, adjacency):
     with skdp.PrivacyBudget(1.0, 1e-6, str(adjacency)) as budget:
-        found = dp_cross_validate(RIDGE(), *regression, cv=4, adjacency=str(adjacency))
+        found = dp_cross_validate(
+            RIDGE(), *regression, cv=4, privacy=skdp.Privacy(adjacency=str(adjacency))
+        )
         assert budget.n_fits == 1
         assert 0.999 < budget.spent <= 1.0
     assert [(line.kind, line.count) for line in found.privacy_.releases] == [
@@ -298,7 +303,9 @@ def test_refusals_and_warnings_name_what_was_called(regression):
     X, y = regression
     model = skdp.DPRidge().fit(X, y)
     budget = skdp.PrivacyBudget(0.1, 1e-6)
-    seeded = {"noise_source": "seeded", "random_state": 0}
+    seeded = {
+        "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+    }
     for name, run in (("evaluate", evaluate), ("dp_cross_validate", dp_cross_validate)):
         with pytest.raises(skdp.PrivacyBudgetError, match=rf"^{name} asked for epsilon=") as said:
             run(model, X, y, budget=budget)

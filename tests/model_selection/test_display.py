@@ -19,7 +19,8 @@ SPLIT = X[:400], Y[:400], X[400:], Y[400:]
 
 def test_scores_at_each_budget():
     model = make_pipeline(
-        skdp.DPStandardScaler(bounds=(0, 5000)), skdp.DPLogisticRegression(classes=[0, 1])
+        skdp.DPStandardScaler(scaling=skdp.PublicRange(0, 5000)),
+        skdp.DPLogisticRegression(classes=[0, 1]),
     )
     display = skdp.PrivacyUtilityDisplay.from_estimator(
         model,

@@ -60,7 +60,7 @@ def test_a_search_routes_groups_to_fits_and_folds(panel):
 
 
 def test_a_pipeline_in_a_search(panel):
-    scaler = DPStandardScaler(bounds=(-3, 3)).set_fit_request(groups=True)
+    scaler = DPStandardScaler(scaling=skdp.PublicRange(-3, 3)).set_fit_request(groups=True)
     search = search_over(make_pipeline(scaler, ridge()), panel, name="dpridge__alpha")
     assert [step.privacy_.unit for _, step in search.best_estimator_.steps] == ["group", "group"]
     assert skdp.privacy_of(search).unit == "group"

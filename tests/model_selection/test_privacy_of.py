@@ -202,7 +202,12 @@ def test_declared_classes(classification):
 
 def test_seeds_are_told(regression):
     search = GridSearchCV(
-        RIDGE(max_iter=5, noise_source="seeded", random_state=0), {"alpha": [0.1]}, cv=2
+        RIDGE(
+            max_iter=5,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        ),
+        {"alpha": [0.1]},
+        cv=2,
     ).fit(*regression)
     with pytest.warns(skdp.PrivacyWarning, match="does NOT hold for them"):
         price = skdp.privacy_of(search)

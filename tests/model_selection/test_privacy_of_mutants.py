@@ -123,7 +123,7 @@ def test_the_refit_that_makes_the_total_most_expensive_is_counted(batch_size, ma
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 2))
     y = X[:, 0] + 0.1 * rng.standard_normal(300)
-    ridge = skdp.DPRidge(delta=1e-5, data_norm=3, target_bound=3, max_iter=max_iter)
+    ridge = skdp.DPRidge(delta=1e-5, scaling=skdp.RowNorm(3), target_bound=3, max_iter=max_iter)
     grid = [
         {"batch_size": [None], "epsilon": [0.99]},
         {"batch_size": [batch_size], "epsilon": [1.0]},

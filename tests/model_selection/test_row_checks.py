@@ -12,7 +12,9 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 import skdp
 from skdp.model_selection import DPSearchCV, dp_cross_validate
 
-SEEDED = {"noise_source": "seeded", "random_state": 0}
+SEEDED = {
+    "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+}
 
 
 @pytest.fixture

@@ -70,14 +70,18 @@ def test_distributions(regression):
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 def test_a_search_is_charged_once(regression, adjacency):
     with skdp.PrivacyBudget(2.0, 1e-6, str(adjacency)) as budget:
-        found = DPSearchCV(RIDGE(), GRID, epsilon=1.0, adjacency=str(adjacency)).fit(*regression)
+        found = DPSearchCV(
+            RIDGE(), GRID, epsilon=1.0, privacy=skdp.Privacy(adjacency=str(adjacency))
+        ).fit(*regression)
         assert budget.n_fits == 1
         assert budget.spent == pytest.approx(1.0, rel=1e-4)
         assert budget.spent <= 1.0
         assert found.privacy_ == found.plan(400)
         assert "1 x best of several fits, noise" in str(found.privacy_)
         with pytest.raises(skdp.PrivacyBudgetError, match="nothing was released"):
-            DPSearchCV(RIDGE(), GRID, epsilon=1.5, adjacency=str(adjacency)).fit(*regression)
+            DPSearchCV(
+                RIDGE(), GRID, epsilon=1.5, privacy=skdp.Privacy(adjacency=str(adjacency))
+            ).fit(*regression)
     run_budget, statement = candidates.priced_search(7, 1.0, 1e-6, str(adjacency), "system", 400)
     assert selection_epsilon(run_budget.mu, 7, 1e-6) == pytest.approx(1.0, rel=1e-4)
     assert statement.epsilon_at(1e-6) == pytest.approx(statement.epsilon)
@@ -161,7 +165,9 @@ REFUSED = {
         "grid": {"dpridge__alpha": [1.0]},
     },
     "the candidates set epsilon": {"grid": {"epsilon": [0.1, 1.0]}},
-    "has a budget of its own": {"estimator": RIDGE(budget=skdp.PrivacyBudget(1.0, 1e-6))},
+    "has a budget of its own": {
+        "estimator": RIDGE(privacy=skdp.Privacy(budget=skdp.PrivacyBudget(1.0, 1e-6)))
+    },
     "so that its choice has no price": {"grid": {"solver": ["gd"], "batch_size": [50]}},
     "n_candidates must be": {"n_candidates": 1},
     "scoring must be None or one of": {"scoring": "mean_squared_error"},

@@ -117,7 +117,11 @@ def test_a_candidate_that_costs_more_than_a_run_may_is_refused():
     """What the search sets should never cost more; that is looked at all the same."""
     run_budget, _ = candidates.priced_search(7, 1.0, 1e-6, "zero_out", "system", 400)
     for factor, refused in ((1.0, False), (1.001, True)):
-        model = RIDGE(epsilon=factor * run_budget.epsilon(), delta=1e-6, accountant="gdp")
+        model = RIDGE(
+            epsilon=factor * run_budget.epsilon(),
+            delta=1e-6,
+            privacy=skdp.Privacy(accountant="gdp"),
+        )
         if refused:
             with pytest.raises(ValueError, match="costs more than a run may"):
                 candidates.check_price("DPSearchCV", model, run_budget, (320, 5, 1), False)

@@ -37,7 +37,7 @@ def ridge(**parameters):
 
 def nested():
     """A pipeline whose two private fits lie at different depths."""
-    scaler = skdp.DPStandardScaler(bounds=(-3, 3))
+    scaler = skdp.DPStandardScaler(scaling=skdp.PublicRange(-3, 3))
     return make_pipeline(FunctionTransformer(), make_pipeline(scaler, ridge()))
 
 
@@ -156,10 +156,13 @@ def test_what_takes_no_groups_is_refused(panel):
     calls = {
         "DPHoldout": lambda: DPHoldout(X, y, groups=groups).fit(model),
         "DPSearchCV": lambda: DPSearchCV(
-            model, {"dpridge__alpha": [1.0]}, budget=budget, target_range=(-5, 5)
+            model,
+            {"dpridge__alpha": [1.0]},
+            privacy=skdp.Privacy(budget=budget),
+            target_range=(-5, 5),
         ).fit(X, y, groups=groups),
         "dp_cross_validate": lambda: dp_cross_validate(
-            model, X, y, groups=groups, budget=budget, target_range=(-5, 5)
+            model, X, y, groups=groups, privacy=skdp.Privacy(budget=budget), target_range=(-5, 5)
         ),
     }
     for who, call in calls.items():
@@ -219,7 +222,10 @@ def check_sides(monkeypatch, run):
 
 def seeded_search(panel):
     model = DPSearchCV(
-        ridge(), {"alpha": [0.1, 1.0]}, n_candidates=8, noise_source="seeded", random_state=1
+        ridge(),
+        {"alpha": [0.1, 1.0]},
+        n_candidates=8,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(1)),
     )
     return lambda: model.fit(*panel[:2], groups=panel[2])
 
@@ -289,9 +295,13 @@ def test_budgets_and_totals_are_for_one_unit(panel):
     budget = skdp.PrivacyBudget(9.0, DELTA)
     model = ridge(budget=budget).fit(X, y)
     calls = [
-        lambda: evaluate(model, X, y, groups=groups, budget=budget),
-        lambda: DPSearchCV(ridge(), {"alpha": [1.0]}, budget=budget).fit(X, y, groups=groups),
-        lambda: dp_cross_validate(ridge(), X, y, "r2", groups=groups, budget=budget),
+        lambda: evaluate(model, X, y, groups=groups, privacy=skdp.Privacy(budget=budget)),
+        lambda: DPSearchCV(ridge(), {"alpha": [1.0]}, privacy=skdp.Privacy(budget=budget)).fit(
+            X, y, groups=groups
+        ),
+        lambda: dp_cross_validate(
+            ridge(), X, y, "r2", groups=groups, privacy=skdp.Privacy(budget=budget)
+        ),
     ]
     for call in calls:
         with pytest.raises(ValueError, match=r"for each group.*nothing was charged"):

@@ -266,7 +266,12 @@ def test_the_calibration_around_a_private_model_is_named(classification):
 
 
 def test_several_seeded_fits_are_warned_about(regression):
-    models = [ridge(noise_source="seeded", random_state=seed).fit(*regression) for seed in (0, 0)]
+    models = [
+        ridge(
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
+        ).fit(*regression)
+        for seed in (0, 0)
+    ]
     with pytest.warns(skdp.PrivacyWarning, match="same seed have the same noise"):
         total = skdp.total_privacy(*models, delta=DELTA)
     assert "cancels in the difference" in total.assumptions[0]

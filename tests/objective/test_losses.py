@@ -173,7 +173,9 @@ def test_predictions_apply_the_inverse_of_the_link(rng):
 
     X = rng.standard_normal((50, 2))
     with pytest.warns(PrivacyWarning, match="no noise"):
-        model = Model(epsilon=np.inf, linear_predictions=True).fit(X, X[:, 0])
+        model = Model(
+            epsilon=np.inf,
+        ).fit(X, X[:, 0])
     np.testing.assert_allclose(model.predict(X), 2 * (X @ model.coef_ + model.intercept_))
 
 

@@ -24,7 +24,16 @@ def columns(rng):
 
 
 @pytest.mark.parametrize("parameters", [{}, {"bounds": (-3.0, 3.0)}], ids=str)
-@pytest.mark.parametrize("noise", [{}, {"noise_source": "seeded", "random_state": 0}], ids=str)
+@pytest.mark.parametrize(
+    "noise",
+    [
+        {},
+        {
+            "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+        },
+    ],
+    ids=str,
+)
 def test_scikit_learns_checks(parameters, noise):
     failed = {
         result["check_name"]
@@ -39,7 +48,10 @@ def test_scikit_learns_checks(parameters, noise):
 
 
 def test_columns_are_about_standard_afterwards(columns):
-    scaler = skdp.DPStandardScaler(epsilon=3.0, noise_source="seeded", random_state=0).fit(columns)
+    scaler = skdp.DPStandardScaler(
+        epsilon=3.0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    ).fit(columns)
     scaled = scaler.transform(columns)
     assert (np.abs(scaled.mean(axis=0)) < 0.5).all()
     assert ((scaled.std(axis=0) > 0.5) & (scaled.std(axis=0) < 2)).all()
@@ -51,7 +63,10 @@ def test_one_outlier_does_not_matter(columns):
     spoilt = columns.copy()
     spoilt[0] = 1e300
     one, other = (
-        skdp.DPStandardScaler(epsilon=3.0, noise_source="seeded", random_state=0).fit(X)
+        skdp.DPStandardScaler(
+            epsilon=3.0,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        ).fit(X)
         for X in (columns, spoilt)
     )
     np.testing.assert_allclose(one.scale_, other.scale_, rtol=0.2)
@@ -59,7 +74,9 @@ def test_one_outlier_does_not_matter(columns):
 
 
 def test_bounds_cost_nothing(columns):
-    scaler = skdp.DPStandardScaler(bounds=(-5.0, [5.0, 3000.0, 1.0, 0.0])).fit(columns)
+    scaler = skdp.DPStandardScaler(scaling=skdp.PublicRange(-5.0, [5.0, 3000.0, 1.0, 0.0])).fit(
+        columns
+    )
     statement = scaler.privacy_
     assert (statement.epsilon, statement.delta, statement.releases) == (0.0, 0.0, ())
     assert scaler.transform([[9.0, 9e9, 9.0, 9.0]])[0] == pytest.approx([math.sqrt(3)] * 4)
@@ -67,7 +84,9 @@ def test_bounds_cost_nothing(columns):
 
 def test_sparse_stays_sparse(rng):
     X = sparse.csr_array(sparse.random(3000, 5, density=0.3, random_state=rng, dtype=np.float32))
-    scaler = skdp.DPStandardScaler(noise_source="seeded", random_state=0).fit(X)
+    scaler = skdp.DPStandardScaler(
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    ).fit(X)
     scaled = scaler.transform(X)
     assert sparse.issparse(scaled)
     assert scaled.dtype == np.float32
@@ -99,13 +118,20 @@ def test_a_budget_is_charged(columns):
 def test_sparse_keeps_its_kind(columns, kind, expected):
     X = getattr(sparse, f"csr_{kind}")(columns)
     assert (
-        type(skdp.DPStandardScaler(noise_source="seeded", random_state=0).fit_transform(X)).__name__
+        type(
+            skdp.DPStandardScaler(
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+            ).fit_transform(X)
+        ).__name__
         == expected
     )
 
 
 def test_sparse_cannot_be_moved_back(columns):
-    scaler = skdp.DPStandardScaler(epsilon=3.0, noise_source="seeded", random_state=0).fit(columns)
+    scaler = skdp.DPStandardScaler(
+        epsilon=3.0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    ).fit(columns)
     with pytest.raises(ValueError, match="pass a dense array"):
         scaler.inverse_transform(sparse.csr_array(columns))
 
@@ -122,7 +148,9 @@ def test_refusals_quote_no_cell(columns, cell):
 
 def test_copies_do_not_draw_the_same_noise(columns):
     generator = np.random.default_rng(0)
-    scaler = skdp.DPStandardScaler(noise_source="seeded", random_state=generator).fit(columns)
+    scaler = skdp.DPStandardScaler(
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(generator)),
+    ).fit(columns)
     assert pickle.loads(pickle.dumps(scaler)).random_state is None
     assert clone(scaler).random_state is generator
 
@@ -143,7 +171,10 @@ def test_a_worker_does_not_escape_an_open_budget(tmp_path):
 
 @pytest.mark.parametrize("n_rows", [300, 5000])
 def test_the_plan_is_what_fit_releases(columns, n_rows):
-    scaler = skdp.DPStandardScaler(epsilon=0.7, noise_source="seeded", random_state=0)
+    scaler = skdp.DPStandardScaler(
+        epsilon=0.7,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    )
     planned = scaler.plan(n_rows, 4)
     assert not hasattr(scaler, "scale_")
     assert planned == scaler.fit(columns[:n_rows]).privacy_

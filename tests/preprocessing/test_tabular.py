@@ -174,7 +174,7 @@ def test_medians_are_those_of_the_known_values():
     )
     X[rng.random(X.shape) < 0.3] = np.nan
     X[:, 5] = np.nan
-    options = {"noise_source": "seeded", "random_state": 0, "fill_value": {5: 77.0}}
+    options = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "fill_value": {5: 77.0}}
     table = skdp.DPTabularPreprocessor(impute="median", **options).fit(X)
     found = np.array([*table.fill_values_.values()])
     true = np.nanmedian(X[:, :5], axis=0)
@@ -200,7 +200,9 @@ HOSTILE = [np.nan, 0.0, -0.0, 1e300, -1e300, 5e-324, 1.7e308, 4.0**20, 1e12, -3.
 
 
 def median_fit():
-    options = {"noise_source": "seeded", "random_state": 0, "adjacency": "replace_one"}
+    options = {
+        "privacy": skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0)),
+    }
     return skdp.DPTabularPreprocessor({2: [0, 1]}, impute="median", **options)
 
 
@@ -262,7 +264,10 @@ def test_a_pickle_holds_no_rows():
 @parametrize_with_checks(
     [
         skdp.DPTabularPreprocessor(),
-        skdp.DPTabularPreprocessor(impute="median", noise_source="seeded", random_state=0),
+        skdp.DPTabularPreprocessor(
+            impute="median",
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        ),
     ]
 )
 def test_estimator_checks(estimator, check):

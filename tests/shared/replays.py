@@ -45,22 +45,26 @@ def solvers_for(problem):
 
 def make_logistic(**parameters):
     return skdp.DPLogisticRegression(
-        classes=[0, 1], noise_source="seeded", random_state=0, **_few_steps(parameters)
+        classes=[0, 1], privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **_few_steps(parameters)
     )
 
 
 def make_multinomial(**parameters):
     return skdp.DPLogisticRegression(
-        classes=[0, 1, 2], noise_source="seeded", random_state=0, **_few_steps(parameters)
+        classes=[0, 1, 2], privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **_few_steps(parameters)
     )
 
 
 def make_linear(**parameters):
-    return skdp.DPLinearRegression(noise_source="seeded", random_state=0, **_few_steps(parameters))
+    return skdp.DPLinearRegression(
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **_few_steps(parameters)
+    )
 
 
 def make_ridge(**parameters):
-    return skdp.DPRidge(alpha=2.0, noise_source="seeded", random_state=0, **_few_steps(parameters))
+    return skdp.DPRidge(
+        alpha=2.0, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **_few_steps(parameters)
+    )
 
 
 ESTIMATORS = {
@@ -83,15 +87,17 @@ def make_with_inference(kind, adjacency, **parameters):
         parameters = {"classes": [0, 1], **parameters}
     return WITH_INFERENCE[kind](
         inference="coefficients",
-        adjacency=str(adjacency),
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         **parameters,
     )
 
 
 # What a solver needs of a problem that the estimators do not have by themselves.
-ASKED_BY = {"accelerated_mirror_descent": {"constraint": "l1_ball", "radius": 2.0}}
+ASKED_BY = {
+    "accelerated_mirror_descent": {
+        "constraint": skdp.L1Ball(2.0),
+    }
+}
 PROBLEMS = {
     "logistic": (Logistic(), L2(0.1)),
     "multinomial": (Multinomial(3), L2(0.1)),

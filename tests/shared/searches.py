@@ -14,4 +14,6 @@ GRID = {"alpha": [0.1, 1.0, 10.0]}
 def seeded(estimator=None, grid=GRID, seed=0, **options):
     """A search whose noise comes from a seed."""
     estimator = RIDGE() if estimator is None else estimator
-    return DPSearchCV(estimator, grid, noise_source="seeded", random_state=seed, **options)
+    return DPSearchCV(
+        estimator, grid, privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options
+    )

@@ -32,5 +32,5 @@ def in_blocks(X, y, size):
 def linear(solver="auto", **parameters):
     """A regression whose noise comes from a seed."""
     return skdp.DPLinearRegression(
-        solver=solver, scaling="none", noise_source="seeded", random_state=0, **parameters
+        solver=solver, scaling="none", privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **parameters
     )

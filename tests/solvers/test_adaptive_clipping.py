@@ -71,8 +71,7 @@ def test_the_norm_finds_the_quantile(quantile, monkeypatch):
         epsilon=20.0,
         fit_intercept=False,
         scaling="none",
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     ).fit(X, y)
     norms = np.linalg.norm(X * (X @ model.coef_ - y)[:, None], axis=1)
     assert (norms <= seen[-1]).mean() == pytest.approx(quantile, abs=0.05)
@@ -87,8 +86,7 @@ def test_error_falls_with_the_noise_of_the_data():
             clip_norm=clip_norm,
             fit_intercept=False,
             scaling="none",
-            noise_source="seeded",
-            random_state=1,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(1)),
         ).fit(X, X @ w + sigma * rng.standard_normal(10000))
         return np.sum((model.coef_ - w) ** 2)
 
@@ -114,9 +112,9 @@ def test_solvers_that_ask_no_counts_say_so(regression):
     for solver in ("residual_budget", GradientDescent(release="last", clip_norm="adaptive")):
         given = {"clip_norm": AdaptiveClipping()} if isinstance(solver, str) else {}
         with pytest.raises(ValueError, match=r"adaptive clipping|takes plain steps"):
-            skdp.DPRidge(solver=solver, data_norm=1.0, fit_intercept=False, **given).fit(
-                *regression
-            )
+            skdp.DPRidge(
+                solver=solver, scaling=skdp.RowNorm(1.0), fit_intercept=False, **given
+            ).fit(*regression)
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
@@ -130,10 +128,8 @@ def test_nothing_but_releases(replay, rng, make, sampling, adjacency):
         replay.check(
             lambda: skdp.DPLinearRegression(
                 solver=make(max_iter=9, clip_norm="adaptive", **batches),
-                adjacency=str(adjacency),
+                privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
                 scaling="none",
-                noise_source="seeded",
-                random_state=0,
             ),
             *differing(X, y, adjacency, 7, row, target),
             adjacency,

@@ -56,8 +56,7 @@ def ridge(solver, **parameters):
         alpha=1.0,
         solver=solver,
         scaling="none",
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         **parameters,
     )
 
@@ -101,7 +100,10 @@ def test_defaults_do_not_run_away(solver, target, regression, rng):
 @pytest.mark.parametrize("radius", [1.0, 100.0, 1e20])
 def test_gradients_may_grow_from_a_start_outside_of_the_set(radius, regression):
     """At zero gradients are short, and on a large simplex they cannot be."""
-    model = ridge("gd", constraint="simplex", radius=radius).fit(*regression)
+    model = ridge(
+        "gd",
+        constraint=skdp.Simplex(radius),
+    ).fit(*regression)
     assert model.coef_.sum() == pytest.approx(radius)
 
 

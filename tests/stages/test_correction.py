@@ -84,7 +84,10 @@ def test_skewed_targets_are_predicted_better():
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((8000, 5))
         y = np.exp(X @ np.full(5, 0.4) + rng.standard_normal(8000))
-        model = skdp.DPLinearRegression(epsilon=0.3, noise_source="seeded", random_state=0)
+        model = skdp.DPLinearRegression(
+            epsilon=0.3,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        )
         scores.append(model.set_params(calibration="private").fit(X, y).score(X, y))
         with_it = model.set_params(clip_norm=0.5).fit(X, y).score(X, y)
         gains.append(with_it - model.set_params(calibration="none").fit(X, y).score(X, y))
@@ -116,7 +119,7 @@ def test_where_it_is_had(estimator):
     [
         ({"target_bound": 5.0, "scaling": "none"}, "targets of unit size"),
         ({"delta": 0.0, "solver": "gd"}, "delta > 0"),
-        ({"constraint": "l2_ball"}, "no constraint"),
+        ({"constraint": skdp.L2Ball()}, "no constraint"),
     ],
 )
 def test_what_cannot_be_had_is_refused(regression, parameters, needs):
@@ -143,8 +146,7 @@ def test_its_share_of_the_budget():
 
 def make(**parameters):
     return skdp.DPRidge(
-        alpha=2.0, noise_source="seeded", random_state=0, adjacency="replace_one",
-        calibration="private", **parameters,
+        alpha=2.0, privacy=skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0)), calibration="private", **parameters,
     )  # fmt: skip
 
 

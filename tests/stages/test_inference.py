@@ -26,7 +26,7 @@ MODELS = {
 
 def fitted(kind, X, y, seed=0, **parameters):
     model = MODELS[kind](
-        inference="coefficients", noise_source="seeded", random_state=seed, **parameters
+        inference="coefficients", privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **parameters
     )
     return model.fit(X, y)
 

@@ -33,7 +33,7 @@ def check(replay, rng, kind, adjacency, change=lambda X: X, **parameters):
 SETTINGS = [
     {},
     {"scaling": "private", "fit_intercept": False},
-    {"scaling": "none", "solver": "gd", "max_iter": 6, "rows_per_group": 4},
+    {"scaling": "none", "solver": "gd", "max_iter": 6, "privacy": skdp.Privacy(rows_per_group=4)},
     {"data_norm": 1.5, "epsilon": 20.0},
 ]
 

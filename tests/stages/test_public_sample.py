@@ -46,7 +46,7 @@ def test_columns_of_one_value_have_a_size(rng):
 def test_it_costs_nothing_and_is_said(rng):
     X, y = correlated(rng, 3000)
     bounds = PublicSample(X[:60])
-    model = skdp.DPLinearRegression(bounds=bounds, target_bound=20.0, random_state=0)
+    model = skdp.DPLinearRegression(scaling=bounds, target_bound=20.0, random_state=0)
     planned = model.plan(2940, 6)
     fitted = model.fit(X[60:], y[60:])
     assert fitted.privacy_.releases == planned.releases
@@ -57,7 +57,7 @@ def test_it_costs_nothing_and_is_said(rng):
 
 
 def mean_score(X, y, **parameters):
-    model = skdp.DPLinearRegression(noise_source="seeded", **parameters)
+    model = skdp.DPLinearRegression(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **parameters)
     fits = (clone(model).set_params(random_state=seed) for seed in range(5))
     return np.mean([fit.fit(X[100:3000], y[100:3000]).score(X[3000:], y[3000:]) for fit in fits])
 
@@ -73,7 +73,7 @@ def test_of_sparse_columns_and_without_an_intercept(rng):
     X, y = correlated(rng, 400)
     for fit_intercept in (True, False):
         model = skdp.DPRidge(
-            bounds=PublicSample(X[:50]), fit_intercept=fit_intercept, solver="whitened"
+            scaling=PublicSample(X[:50]), fit_intercept=fit_intercept, solver="whitened"
         )
         columns = model.fit(X[50:], y[50:]).scaling_.columns
         assert columns.centre.any() == fit_intercept
@@ -84,7 +84,7 @@ def test_of_sparse_columns_and_without_an_intercept(rng):
 
 def test_it_holds_no_rows_and_is_cloned(rng):
     X, _ = correlated(rng, 2000)
-    model = skdp.DPRidge(bounds=PublicSample(X))
+    model = skdp.DPRidge(scaling=PublicSample(X))
     assert len(pickle.dumps(model)) < 10_000
     assert clone(model).bounds.n_rows == 2000
     assert "2000 rows" in repr(model.bounds)
@@ -94,9 +94,9 @@ def test_other_columns_are_refused(rng):
     pandas = pytest.importorskip("pandas")
     X, y = correlated(rng, 300)
     with pytest.raises(ValueError, match=r"sample has 5 columns, and X has 6.*Nothing"):
-        skdp.DPRidge(bounds=PublicSample(X[:, :5])).fit(X, y)
+        skdp.DPRidge(scaling=PublicSample(X[:, :5])).fit(X, y)
     frame = pandas.DataFrame(X, columns=list("abcdef"))
-    model = skdp.DPRidge(bounds=PublicSample(frame[:50]))
+    model = skdp.DPRidge(scaling=PublicSample(frame[:50]))
     model.fit(frame, y)
     with pytest.raises(ValueError, match=r"same order.*Nothing"):
         model.fit(frame[list("bacdef")], y)
@@ -110,8 +110,12 @@ def test_nothing_but_releases(replay, rng, adjacency):
     bounds = PublicSample(rng.standard_normal((40, 4)))
 
     def model():
-        given = {"bounds": bounds, "solver": "whitened", "adjacency": str(adjacency)}
-        return skdp.DPRidge(noise_source="seeded", random_state=0, **given)
+        given = {
+            "scaling": bounds,
+            "solver": "whitened",
+            "privacy": skdp.Privacy(adjacency=str(adjacency)),
+        }
+        return skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **given)
 
     for place, row in enumerate(HOSTILE_ROWS):
         data, neighbour = differing(X, y, adjacency, place, row, 1e12)

@@ -152,7 +152,9 @@ def squared_mu(record, adjacency):
 @pytest.mark.parametrize("scaling", ["none", "private"])
 @pytest.mark.parametrize(("n_rows", "epsilon"), [(2000, 0.3), (2000, 1.0), (10**6, 3.0)])
 def test_shares_add_up_in_mu_squared(n_rows, epsilon, scaling, adjacency):
-    model = skdp.DPLogisticRegression(epsilon=epsilon, adjacency=str(adjacency), scaling=scaling)
+    model = skdp.DPLogisticRegression(
+        epsilon=epsilon, privacy=skdp.Privacy(adjacency=str(adjacency)), scaling=scaling
+    )
     statement = model.plan(n_rows, 10)
     spent: dict[str, float] = {}
     for record in statement.releases:
@@ -184,7 +186,7 @@ SOLVERS = [
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_it_gets_its_share_whatever_the_solver(solver, adjacency):
-    asked = {"solver": solver, "adjacency": str(adjacency), "scaling": "none"}
+    asked = {"solver": solver, "privacy": skdp.Privacy(adjacency=str(adjacency)), "scaling": "none"}
     plain = skdp.DPLogisticRegression(**asked).plan(2000, 10)
     statement = skdp.DPLogisticRegression(calibration="private", **asked).plan(2000, 10)
     assert statement.epsilon == pytest.approx(1.0, rel=1e-3)
@@ -205,10 +207,8 @@ def test_the_plan_is_what_is_run(rng, adjacency, n_classes):
     y = np.arange(300) % n_classes
     model = skdp.DPLogisticRegression(
         epsilon=0.7,
-        adjacency=str(adjacency),
+        privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         classes=range(n_classes),
-        noise_source="seeded",
-        random_state=0,
     )
     planned = model.plan(300, 4)
     statement = model.fit(X, y).privacy_

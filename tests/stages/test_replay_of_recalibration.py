@@ -33,9 +33,7 @@ WEIGHTS = [1.0, 1e12, 0.5, 1e300, 3.0]
 def make(n_classes, adjacency, **parameters):
     return skdp.DPLogisticRegression(
         classes=range(n_classes),
-        adjacency=str(adjacency),
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         **parameters,
     )
 

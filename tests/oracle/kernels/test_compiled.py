@@ -199,7 +199,7 @@ def test_targets_and_weights_that_lie_elsewhere(compiled_kernels, monkeypatch, r
     ):
         assert np.array_equal(plain.total(function, *arguments), moved.total(function, *arguments))
     assert worked == {"clipped_gradients", "magnitude_counts"}
-    model = skdp.DPRidge(noise_source="seeded", random_state=0, delta=1e-4)
+    model = skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), delta=1e-4)
     first = model.fit(X, y, weights).coef_
     assert np.array_equal(first, model.fit(X, move(y), move(weights)).coef_)
 
@@ -281,7 +281,7 @@ def test_a_fit_is_charged_the_same(compiled_kernels, rng):
 
     def fitted():
         return skdp.DPLogisticRegression(
-            noise_source="seeded", random_state=0, delta=1e-4, classes=[False, True]
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), delta=1e-4, classes=[False, True]
         ).fit(X, y)
 
     first, second = both_ways(fitted)

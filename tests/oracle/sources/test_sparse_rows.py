@@ -195,7 +195,9 @@ def test_rows_taken_by_number_are_written_out_in_blocks_only():
 def test_bounds_that_hold_0_are_no_reason_to_move_sparse_columns(is_sparse, rng):
     """Most of their values are 0; those of years, say, are not."""
     X = np.c_[rng.random((500, 2)) < 0.1, rng.integers(1990, 2020, 500)].astype(float)
-    model = skdp.DPRidge(noise_source="seeded", random_state=0)
+    model = skdp.DPRidge(
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    )
     model.set_params(bounds={0: (0, 1), 1: (-3, 1), 2: (1990, 2020)})
     model.fit(sparse.csr_array(X) if is_sparse else X, X[:, 0])
     expected = [0, 0, 2005] if is_sparse else [0.5, -1, 2005]
@@ -287,7 +289,7 @@ OTHERS = {
     "ridge": (skdp.DPRidge, {}),
     "adassp": (skdp.DPLinearRegression, {"solver": "adassp"}),
     "svrg": (skdp.DPRidge, {"solver": "svrg", "max_iter": 50}),
-    "in balls": (skdp.DPRidge, {"constraint": "l2_ball", "solver": "gd"}),
+    "in balls": (skdp.DPRidge, {"constraint": skdp.L2Ball(), "solver": "gd"}),
     "pure": (skdp.DPLogisticRegression, {"delta": 0.0, "bounds": (-60.0, 60.0), "epsilon": 5.0}),
     "intervals": (skdp.DPLinearRegression, {"inference": "coefficients", "epsilon": 5.0}),
     "no noise": (skdp.DPRidge, {"epsilon": math.inf}),
@@ -304,7 +306,10 @@ def test_a_fit_is_that_of_dense_rows(name, rng):
     X[rng.random(X.shape) < 0.5] = 0
     y = X @ [1.0, 0.5, 0.02, -1.0, 0.0] + rng.standard_normal(3000)
     y = (y > np.median(y)).astype(int) if make is skdp.DPLogisticRegression else y
-    model = make(**parameters, noise_source="seeded", random_state=0)
+    model = make(
+        **parameters,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    )
     expected = model.fit(X, y)
     coef, scores, made = expected.coef_, expected.predict(X), expected.privacy_.releases
     rows = sparse.csr_array(X)
@@ -333,7 +338,11 @@ def test_a_norm_without_its_base_is_caught(replay, leak, rng, monkeypatch):
     y = X[:, 0] + rng.standard_normal(60)
 
     def make():
-        return skdp.DPRidge(solver="gd", max_iter=5, noise_source="seeded", random_state=0)
+        return skdp.DPRidge(
+            solver="gd",
+            max_iter=5,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        )
 
     def check_all():
         for place, target in ((1, 1e6), (2, -1e6)):

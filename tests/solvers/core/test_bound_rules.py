@@ -75,8 +75,7 @@ def test_the_number_of_steps_makes_the_bound_least(kind, schedule, same, adjacen
 def test_the_number_of_steps_with_momentum(kind, schedule):
     public = facts()
     solver = kind(
-        momentum=0.5,
-        momentum_kind="averaged",
+        momentum=skdp.AveragedGradient(0.5),
         noise_schedule=schedule,
         clip_norm=CLIP,
         **GUESSES,
@@ -148,11 +147,19 @@ def test_curvature_of_rows_without_a_bound_is_that_of_unit_columns():
         ({"batch_size": 32}, "need batch_size=None: batches add noise"),
         ({"averaging": "tail"}, "need averaging='last'"),
         ({"momentum": 0.5}, "need momentum_kind='averaged'.*got momentum_kind='heavy_ball'"),
-        ({"momentum": 1.5, "momentum_kind": "averaged"}, "momentum must be"),
+        (
+            {
+                "momentum": skdp.AveragedGradient(1.5),
+            },
+            "momentum must be",
+        ),
         ({"learning_rate": 10.0}, "need steps shorter than 2/M"),
         ({"learning_rate": InverseSquareRootStep()}, "one step size throughout"),
         (
-            {"learning_rate": 1.0, "momentum": 0.9, "momentum_kind": "averaged"},
+            {
+                "learning_rate": 1.0,
+                "momentum": skdp.AveragedGradient(0.9),
+            },
             "with momentum 0.9 the utility bounds need steps of .* or less",
         ),
         ({"clip_norm": GeometricClipping()}, "needs one clip_norm throughout"),
@@ -196,14 +203,16 @@ def test_fits_end_below_the_bound():
             alpha=penalty * n_rows,
             epsilon=1.0,
             delta=1e-6,
-            data_norm=2.0,
+            scaling=skdp.RowNorm(2.0),
             fit_intercept=False,
             solver=solver,
-            scaling="none",
         )
         fits = [
             skdp.DPRidge(
-                **model.get_params(deep=False) | {"noise_source": "seeded", "random_state": s}
+                **model.get_params(deep=False)
+                | {
+                    "privacy": skdp.Privacy(noise=skdp.SeededNoise(s)),
+                }
             )
             for s in range(40)
         ]

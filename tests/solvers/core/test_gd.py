@@ -25,10 +25,9 @@ def test_iterates_are_those_of_a_plain_loop(regression):
     solver = GradientDescent(
         max_iter=30,
         learning_rate=eta,
-        momentum=beta,
+        momentum=skdp.AveragedGradient(beta),
         clip_norm=1e9,
         averaging="last",
-        momentum_kind="averaged",
     )
     model = skdp.DPRidge(alpha, epsilon=math.inf, solver=solver, fit_intercept=False).fit(X, y)
     w, average = np.zeros(5), np.zeros(5)
@@ -117,9 +116,10 @@ def test_columns_far_from_zero_do_not_diverge(rng):
     X = rng.standard_normal((20_000, 8)) + 3.0
     y = (X - 3.0) @ rng.standard_normal(8) / 3 + 0.1 * rng.standard_normal(20_000)
     for epsilon in (0.3, 1.0, 10.0):
-        model = skdp.DPLinearRegression(epsilon=epsilon, noise_source="seeded", random_state=0).fit(
-            X, y
-        )
+        model = skdp.DPLinearRegression(
+            epsilon=epsilon,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        ).fit(X, y)
         assert model.score(X, y) > 0.7
 
 
@@ -136,8 +136,7 @@ def test_default_steps_do_not_swing_where_two_of_several_classes_compete(n_class
             epsilon=epsilon,
             solver="gd",
             constraint=constraint,
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         )
         losses.append(log_loss(y, model.fit(X, y).predict_proba(X)))
     assert losses[1] <= losses[0] + 0.005
@@ -165,7 +164,9 @@ def test_batches_without_noise_are_unbiased(sampling, regression):
         max_iter=600, learning_rate=0.05, batch_size=50, sampling=sampling, clip_norm=1e9
     )
     model = skdp.DPLinearRegression(
-        epsilon=math.inf, solver=solver, noise_source="seeded", random_state=0
+        epsilon=math.inf,
+        solver=solver,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     ).fit(X, y)
     exact = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), y, rcond=None)[0]
     np.testing.assert_allclose(model.coef_, exact[:5], atol=0.03)
@@ -177,7 +178,9 @@ def test_batches_without_noise_are_unbiased(sampling, regression):
 def test_batches_cost_the_budget(sampling, adjacency, batch_size, regression):
     X, y = regression
     solver = GradientDescent(max_iter=23, batch_size=batch_size, sampling=sampling)
-    model = skdp.DPRidge(solver=solver, adjacency=adjacency, delta=1e-5, scaling="none")
+    model = skdp.DPRidge(
+        solver=solver, privacy=skdp.Privacy(adjacency=adjacency), delta=1e-5, scaling="none"
+    )
     if sampling == "fixed_size" and adjacency == "zero_out":
         with pytest.raises(ValueError, match="FixedSizeSampled"):
             model.fit(X, y)
@@ -219,8 +222,7 @@ def test_a_random_iterate_is_one_of_all_equally_often(regression):
             epsilon=math.inf,
             solver=solver,
             scaling="none",
-            noise_source="seeded",
-            random_state=seed,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
         )
         with pytest.warns(skdp.PrivacyWarning):
             return model.fit(X, y).coef_

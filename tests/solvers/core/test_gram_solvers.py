@@ -57,7 +57,7 @@ def test_regressors_beat_the_mean(solver, rng):
     X = rng.standard_normal((5000, 6))
     y = scale(X @ np.array([1.0, -1.0, 0.5, 0.0, 0.0, 0.0]) + rng.standard_normal(5000))
     model = skdp.DPRidge(
-        epsilon=1.0, solver=solver, noise_source="seeded", random_state=0, scaling="none"
+        epsilon=1.0, solver=solver, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), scaling="none"
     ).fit(X, y)
     assert model.score(X, y) > 0.9 * Ridge().fit(X, y).score(X, y)
 
@@ -70,8 +70,7 @@ def test_classifiers_come_near_the_twin(solver, rng):
         classes=[0, 1],
         epsilon=1.0,
         solver=solver,
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         scaling="none",
     ).fit(X, y)
     assert model.score(X, y) > LogisticRegression().fit(X, y).score(X, y) - 0.01
@@ -91,7 +90,11 @@ def test_rounds_of_boosting(rounds, regression):
     X, y = regression
     solver = get_solver("boosted_ssp", rounds=rounds)
     model = skdp.DPRidge(
-        20.0, epsilon=3.0, solver=solver, noise_source="seeded", random_state=0, scaling="none"
+        20.0,
+        epsilon=3.0,
+        solver=solver,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        scaling="none",
     )
     kinds = [record.kind for record in model.fit(X, y).privacy_.releases]
     assert kinds.count("residual_squares") == max(rounds - 1, 0)
@@ -102,7 +105,7 @@ def test_rounds_of_boosting(rounds, regression):
 def test_constraints_and_kinks_are_refused(solver, regression):
     X, y = regression
     with pytest.raises(ValueError, match="unconstrained"):
-        skdp.DPRidge(solver=solver, constraint="l2_ball").fit(X, y)
+        skdp.DPRidge(solver=solver, constraint=skdp.L2Ball()).fit(X, y)
     with pytest.raises(ValueError, match="smooth_penalty"):
         get_solver(solver).check(Problem(SquaredError(), L1(0.1)))
 
@@ -191,11 +194,14 @@ def test_replace_one_halves_the_signal():
 def test_auto_reaches_the_estimators(rng):
     X = rng.standard_normal((9000, 4))
     model = skdp.DPLogisticRegression(
-        classes=[0, 1], noise_source="seeded", random_state=0, scaling="none"
+        classes=[0, 1], privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), scaling="none"
     ).fit(X, X[:, 0] > 0)
     assert model.solver_.name == "whitened"
     model = skdp.DPLogisticRegression(
-        classes=[0, 1], noise_source="seeded", random_state=0, clip_norm=1.0, scaling="none"
+        classes=[0, 1],
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        clip_norm=1.0,
+        scaling="none",
     )
     assert model.fit(X, X[:, 0] > 0).solver_.name == "gd"
 

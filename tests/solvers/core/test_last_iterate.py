@@ -28,8 +28,7 @@ def ridge(solver, **parameters):
     parameters = {
         "alpha": ALPHA,
         "fit_intercept": False,
-        "noise_source": "seeded",
-        "random_state": 0,
+        "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
         **parameters,
     }
     return skdp.DPRidge(solver=solver, scaling="none", **parameters)
@@ -74,7 +73,10 @@ def test_a_penalty_too_weak_saves_nothing(regression):
 
 
 def test_plan_is_the_fit(regression):
-    model = ridge(last(), noise_source="seeded", random_state=0)
+    model = ridge(
+        last(),
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    )
     assert model.plan(400, 5) == model.fit(*regression).privacy_
 
 
@@ -107,8 +109,7 @@ def test_logistic_regression_fits(classification):
         C=0.01,
         epsilon=50.0,
         fit_intercept=False,
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         solver=last(),
     ).fit(X, y)
     assert model.score(X, y) > 0.8
@@ -239,10 +240,8 @@ def pairs(rng, adjacency, kind):
 def make(kind, adjacency):
     solver = last(max_iter=12, clip_norm=0.3)
     common = {
-        "adjacency": str(adjacency),
+        "privacy": skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         "fit_intercept": False,
-        "noise_source": "seeded",
-        "random_state": 0,
     }
     common["scaling"] = "none"  # rows of zeros stand for null records here; a histogram counts them
     if kind == "logistic":

@@ -37,8 +37,7 @@ def fit(X, y, solver, **parameters):
             epsilon=math.inf,
             fit_intercept=False,
             solver=solver,
-            data_norm=100.0,
-            scaling="none",
+            scaling=skdp.RowNorm(100.0),
             **parameters,
         ).fit(X, y)
 
@@ -209,8 +208,7 @@ def test_more_steps_than_the_bound_calls_for_do_no_great_harm(
             delta=delta,
             solver=solver(max_iter=600, batch_size=batch_size),
             scaling="none",
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         ).fit(X, y + 1.0)
         noise = [record.noise_multiplier for record in model.privacy_.releases]
         assert max(noise) <= 100 * min(noise) * (1 + 1e-9)
@@ -236,8 +234,7 @@ def test_private_smoothness_shortens_the_way(rng):
             delta=0,
             solver=Nesterov(smoothness=smoothness, max_iter=8),
             scaling="none",
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         ).fit(X, y)
         kinds = [record.kind for record in model.privacy_.releases]
         assert ("largest_eigenvalue" in kinds) == (smoothness == "private")
@@ -324,9 +321,12 @@ def test_hidden_iterates_have_gaussian_noise():
 def test_pure_regression_is_useful(regression, make):
     X, y = regression
     X, y = np.tile(X, (25, 1)), np.tile(y, 25)
-    model = make(epsilon=1.0, delta=0, scaling="none", noise_source="seeded", random_state=0).fit(
-        X, y
-    )
+    model = make(
+        epsilon=1.0,
+        delta=0,
+        scaling="none",
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    ).fit(X, y)
     assert model.privacy_.delta == 0
     assert model.privacy_.accountant == "pure"
     assert model.score(X, y) > 0.8
@@ -342,8 +342,7 @@ def test_pure_classification_is_useful(classification):
             solver=solver,
             classes=[0, 1],
             scaling="none",
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         ).fit(X, y)
         assert model.privacy_.epsilon <= 1.0
         assert model.privacy_.epsilon_at(0.0) <= 1.0
@@ -354,7 +353,11 @@ def test_pure_fits_share_a_budget(classification):
     X, y = classification
     with skdp.PrivacyBudget(epsilon=1.0, delta=0.0) as budget:
         model = skdp.DPLogisticRegression(
-            epsilon=0.5, delta=0, classes=[0, 1], budget=budget, scaling="none"
+            epsilon=0.5,
+            delta=0,
+            classes=[0, 1],
+            privacy=skdp.Privacy(budget=budget),
+            scaling="none",
         )
         model.fit(X, y)
         model.fit(X, y)

@@ -23,7 +23,10 @@ SETS = {"l2_ball": L2Ball, "l1_ball": L1Ball, "simplex": Simplex}
 
 def without_noise(model, X, y, **parameters):
     return model(
-        epsilon=math.inf, scaling="none", noise_source="seeded", random_state=0, **parameters
+        epsilon=math.inf,
+        scaling="none",
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        **parameters,
     ).fit(X, y)
 
 
@@ -119,10 +122,8 @@ def test_ten_thousand_columns_and_500_rows(kind, as_sparse, rng):
     estimator = skdp.DPLinearRegression if kind == "linear" else logistic
     model = estimator(
         solver="accelerated_mirror_descent",
-        constraint="l1_ball",
-        radius=2.0,
-        noise_source="seeded",
-        random_state=0,
+        constraint=skdp.L1Ball(2.0),
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         scaling="none",
     ).fit(X, column if kind == "linear" else (column > 0.1).astype(int))
     assert np.abs(model.coef_).sum() <= 2.0 * (1 + 1e-9)
@@ -140,14 +141,11 @@ def test_noise_in_many_columns_hurts_little(rng):
         fits = [
             skdp.DPLinearRegression(
                 solver="accelerated_mirror_descent",
-                constraint="l1_ball",
-                radius=2.0,
-                data_norm=1.0,
+                constraint=skdp.L1Ball(2.0),
+                scaling=skdp.RowNorm(1.0),
                 fit_intercept=False,
                 epsilon=4.0,
-                noise_source="seeded",
-                random_state=seed,
-                scaling="none",
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
             ).fit(X, y)
             for seed in range(2)
         ]
@@ -161,7 +159,7 @@ def test_needs_are_named():
         skdp.DPRidge(solver="accelerated_mirror_descent").plan(100, 5)
     with pytest.raises(ValueError, match="smooth_penalty"):
         skdp.DPLogisticRegression(
-            solver="accelerated_mirror_descent", constraint="l1_ball", l1_ratio=0.5
+            solver="accelerated_mirror_descent", constraint=skdp.L1Ball(), l1_ratio=0.5
         ).plan(100, 5)
 
 
@@ -169,7 +167,7 @@ def test_needs_are_named():
     "wrong", [{"smoothness": 0.0}, {"smoothness": "big"}, {"max_iter": 0}, {"clip_norm": -1.0}]
 )
 def test_wrong_parameters_are_refused(wrong):
-    model = skdp.DPRidge(solver=AcceleratedMirrorDescent(**wrong), constraint="l1_ball")
+    model = skdp.DPRidge(solver=AcceleratedMirrorDescent(**wrong), constraint=skdp.L1Ball())
     with pytest.raises(ValueError, match=next(iter(wrong))):
         model.plan(100, 5)
 
@@ -204,11 +202,9 @@ def test_default_steps_get_there_on_short_rows(constraint, most):
         solver="accelerated_mirror_descent",
         constraint=constraint,
         radius=2.0,
-        data_norm=1.0,
+        scaling=skdp.RowNorm(1.0),
         fit_intercept=False,
         epsilon=2.0,
-        scaling="none",
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     ).fit(X, y)
     assert np.mean((X @ model.coef_ - y) ** 2) < most * y.var()

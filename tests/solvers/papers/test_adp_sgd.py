@@ -55,8 +55,7 @@ def test_iterates_are_those_of_a_plain_loop(rule, regression):
     solver = AdaptiveNoiseSGD(max_iter=25, learning_rate=rule, clip_norm=1e9, averaging="last")
     model = skdp.DPLinearRegression(
         epsilon=math.inf, solver=solver, scaling="none", fit_intercept=False,
-        noise_source="seeded", random_state=0,
-    ).fit(X, y)  # fmt: skip
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), ).fit(X, y)  # fmt: skip
     w, squared = np.zeros(5), 4.0
     for t in range(1, 26):
         gradient = X.T @ (X @ w - y) / len(y)
@@ -138,7 +137,10 @@ def test_adaptive_steps_use_the_noisy_gradient_and_take_the_noise_off(monkeypatc
         max_iter=15, learning_rate=rule, averaging="last", clip_norm=GeometricClipping(4, 1)
     )
     model = skdp.DPLinearRegression(
-        solver=solver, fit_intercept=False, scaling="none", noise_source="seeded", random_state=3
+        solver=solver,
+        fit_intercept=False,
+        scaling="none",
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(3)),
     )
     monkeypatch.setattr(Oracle, "gradient", note_gradient)
     monkeypatch.setattr(Oracle, "gradient_std", note_std)
@@ -162,9 +164,7 @@ def test_batches(sampling, adjacency, classification):
         classes=[0, 1],
         solver=solver,
         epsilon=20.0,
-        adjacency=adjacency,
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(adjacency=adjacency, noise=skdp.SeededNoise(0)),
     )
     assert model.fit(X, y).score(X, y) > 0.85
 
@@ -198,11 +198,16 @@ def test_defaults_travel_no_further_than_gradient_descent(loss):
 
 def test_default_fits_are_useful(classification, regression):
     model = skdp.DPLogisticRegression(
-        classes=[0, 1], solver="adp_sgd", epsilon=3.0, noise_source="seeded", random_state=0
+        classes=[0, 1],
+        solver="adp_sgd",
+        epsilon=3.0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     )
     assert model.fit(*classification).score(*classification) > 0.9
     model = skdp.DPLinearRegression(
-        solver="adp_sgd", epsilon=10.0, noise_source="seeded", random_state=0
+        solver="adp_sgd",
+        epsilon=10.0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     )
     assert model.fit(*regression).score(*regression) > 0.85
 
@@ -239,9 +244,7 @@ def test_nothing_but_releases_with_adaptive_steps(replay, classification, adjace
         return skdp.DPLogisticRegression(
             solver=solver,
             classes=[0, 1],
-            adjacency=str(adjacency),
-            noise_source="seeded",
-            random_state=0,
+            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         )
 
     replay.check(make, *differing(X, y, adjacency, 3, 1e300, y[3]), adjacency)

@@ -57,8 +57,7 @@ def excess(solver, sigma, n=20000, epsilon=1.0, seed=0):
         epsilon=epsilon,
         fit_intercept=False,
         scaling="none",
-        noise_source="seeded",
-        random_state=seed,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
     ).fit(X, y)
     return float(np.sum((model.coef_ - w) ** 2))
 
@@ -235,8 +234,7 @@ def test_defaults_are_of_use(make, intercept):
         solver=make(),
         fit_intercept=intercept,
         scaling="none",
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     ).fit(X, y + intercept)
     assert model.score(X, y + intercept) > 0.88
 
@@ -255,8 +253,7 @@ def test_a_private_norm_is_about_right(monkeypatch):
         solver=AdaptiveShuffledSGD(row_norm="private"),
         fit_intercept=False,
         scaling="none",
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     ).fit(0.5 * X, y)
     assert seen[-1] == pytest.approx(0.5 * math.sqrt(5), rel=0.1)
 
@@ -273,7 +270,10 @@ def test_logistic_regression_in_one_pass(classification):
     y = (X @ np.array([2.0, -1.0, 0.5, 0.0, 0.0]) > 0.2).astype(int)
     for solver in ("shuffled_sgd", "adaptive_shuffled_sgd"):
         model = skdp.DPLogisticRegression(
-            solver=solver, classes=[0, 1], scaling="none", noise_source="seeded", random_state=0
+            solver=solver,
+            classes=[0, 1],
+            scaling="none",
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         ).fit(X, y)
         assert model.score(X, y) > 0.9
 
@@ -353,7 +353,9 @@ def blocks_that_move(monkeypatch, seed, place, row, target):
 
         solver = AdaptiveShuffledSGD(max_iter=6, row_norm="private")
         model = skdp.DPLinearRegression(
-            solver=solver, scaling="none", noise_source="seeded", random_state=seed
+            solver=solver,
+            scaling="none",
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
         )
         with monkeypatch.context() as patch:
             patch.setattr("skdp.oracle.GaussianNoise.add_noise", hide)

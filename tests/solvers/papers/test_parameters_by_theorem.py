@@ -106,7 +106,10 @@ def test_names_of_noise_follow_the_solver(name):
     asked = {"noise_schedule": "exponential", "max_iter": 20, **GUESSES}
     found = get_solver(name, **asked).resolve(public, PROBLEM).noise_schedule
     assert found.gamma == pytest.approx(1 - 1 / KAPPA)
-    asked |= {"noise_schedule": "momentum", "momentum": 0.3, "momentum_kind": "averaged"}
+    asked |= {
+        "noise_schedule": "momentum",
+        "momentum": skdp.AveragedGradient(0.3),
+    }
     solver = get_solver(name, **asked).resolve(public, PROBLEM)
     eta0 = 2 * solver.learning_rate * assumed_curvature(public, PROBLEM)
     assert solver.noise_schedule.gamma == pytest.approx(1 - eta0 / KAPPA)
@@ -114,10 +117,12 @@ def test_names_of_noise_follow_the_solver(name):
 
 def test_estimators_hand_on_the_kind_of_momentum(rng):
     X = rng.standard_normal((100, 2))
-    model = skdp.DPRidge(solver="gd", momentum_kind="averaged", max_iter=5)
+    model = skdp.DPRidge(solver="gd", max_iter=5)
     assert model.fit(X, X[:, 0]).solver_.momentum_kind == "averaged"
     with pytest.raises(ValueError, match=r"has no momentum_kind\. It has"):
-        skdp.DPRidge(solver="svrg", momentum_kind="averaged").plan(100, 2)
+        skdp.DPRidge(
+            solver="svrg",
+        ).plan(100, 2)
 
 
 def test_bounds_that_ask_for_tens_of_thousands_of_steps_say_so():
@@ -125,7 +130,10 @@ def test_bounds_that_ask_for_tens_of_thousands_of_steps_say_so():
     problem = Problem(Logistic(), NoPenalty())
     guesses = {"condition_number": 20.0, "initial_gap": 0.3}
     with pytest.warns(UserWarning, match="without momentum they require"):
-        GradientDescent(**guesses, momentum=0.9, momentum_kind="averaged").resolve(public, problem)
+        GradientDescent(
+            **guesses,
+            momentum=skdp.AveragedGradient(0.9),
+        ).resolve(public, problem)
 
 
 # ---------------------------------------------------------------- Kuru et al. 2022
@@ -212,7 +220,7 @@ NAMED = {
 def test_schedules_have_names_and_arguments(name, rng):
     given = name if isinstance(name, str) else (name[0], dict([name[1]]))
     X = rng.standard_normal((100, 2))
-    common = {"noise_source": "seeded", "random_state": 0, "max_iter": 6, "solver": "gd"}
+    common = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "max_iter": 6, "solver": "gd"}
     by_name = skdp.DPRidge(learning_rate=given, **common).fit(X, X[:, 0])
     by_object = skdp.DPRidge(learning_rate=NAMED[name], **common).fit(X, X[:, 0])
     assert (by_name.coef_ == by_object.coef_).all()

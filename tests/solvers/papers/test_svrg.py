@@ -21,7 +21,10 @@ NO_NOISE = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 
 def without_noise(model, X, y, **parameters):
     return model(
-        epsilon=math.inf, scaling="none", noise_source="seeded", random_state=0, **parameters
+        epsilon=math.inf,
+        scaling="none",
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        **parameters,
     ).fit(X, y)
 
 
@@ -257,8 +260,7 @@ def test_defaults_learn_under_honest_noise(name, classification):
         skdp.DPLogisticRegression(
             classes=[0, 1],
             solver=name,
-            noise_source="seeded",
-            random_state=seed,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
             scaling="none",
         )
         .fit(X, y)
@@ -273,10 +275,8 @@ def test_lasso_under_noise_stays_finite(regression):
     solver = SVRG(max_iter=40, inner_steps=8)
     model = skdp.DPLinearRegression(
         solver=solver,
-        constraint="l1_ball",
-        radius=1.0,
-        noise_source="seeded",
-        random_state=0,
+        constraint=skdp.L1Ball(1.0),
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         scaling="none",
     ).fit(X, y)
     assert np.abs(model.coef_).sum() <= 1 + 1e-9
@@ -294,11 +294,9 @@ def test_heavy_records_do_not_make_it_overshoot(name, regression):
         alpha=1.0,
         solver=solver,
         epsilon=math.inf,
-        data_norm=1.0,
+        scaling=skdp.RowNorm(1.0),
         fit_intercept=False,
-        scaling="none",
-        noise_source="seeded",
-        random_state=0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     ).fit(X, y, sample_weight=weights)
     weighted = X.T * weights
     exact = np.linalg.solve(weighted @ X + np.eye(5), weighted @ y)

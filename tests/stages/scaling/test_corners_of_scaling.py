@@ -44,7 +44,9 @@ def test_the_share_does_not_depend_on_the_adjacency():
     """Of mu squared: a histogram's spread under replace-one is smaller than a gradient's."""
     found = []
     for adjacency in Adjacency:
-        model = skdp.DPLogisticRegression(classes=[0, 1], adjacency=str(adjacency), solver="gd")
+        model = skdp.DPLogisticRegression(
+            classes=[0, 1], privacy=skdp.Privacy(adjacency=str(adjacency)), solver="gd"
+        )
         squares = {True: 0.0, False: 0.0}
         for record in model.plan(100_000, 10).releases:
             for event, count in record.event.flattened():
@@ -59,7 +61,7 @@ def test_the_share_does_not_depend_on_the_adjacency():
 def test_the_noise_on_counts_is_as_announced():
     for adjacency in Adjacency:
         public = Public(3000, 10, 1, adjacency, 1.0, 1e-6)
-        model = skdp.DPRidge(adjacency=str(adjacency), scaling="private")
+        model = skdp.DPRidge(privacy=skdp.Privacy(adjacency=str(adjacency)), scaling="private")
         first = model.plan(3000, 10).releases[0]
         asked = scaling_budget(public, True, True, insist=True)
         squares = math.fsum(4.0**weight for weight in asked.log_weights)
@@ -98,16 +100,20 @@ def raw(rng):
 
 def test_predictions_for_sparse_records_after_a_dense_fit(raw):
     X, y = raw
-    model = skdp.DPRidge(epsilon=3.0, noise_source="seeded", random_state=0).fit(X, y)
+    model = skdp.DPRidge(
+        epsilon=3.0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    ).fit(X, y)
     assert model.scaling_.columns.centre.any()
     np.testing.assert_allclose(model.predict(sparse.csr_array(X)), model.predict(X), rtol=1e-9)
 
 
 def test_predictions_for_entries_given_in_parts(raw):
     X, y = raw
-    model = skdp.DPRidge(epsilon=3.0, noise_source="seeded", random_state=0).fit(
-        sparse.csr_array(X), y
-    )
+    model = skdp.DPRidge(
+        epsilon=3.0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    ).fit(sparse.csr_array(X), y)
     parts = sparse.csr_array(([9e4, -8.8e4, 2.0], [1, 1, 0], [0, 3]), shape=(1, 3))
     np.testing.assert_allclose(model.predict(parts), model.predict(parts.toarray()), rtol=1e-9)
 
@@ -128,7 +134,9 @@ def test_a_pure_accountant_gets_no_gaussian_noise_by_itself(raw):
     X, y = raw
     solver = skdp.solvers.get_solver("gd").set_params(mechanism="laplace")
     labels = (y > y.mean()).astype(int)
-    model = skdp.DPLogisticRegression(classes=[0, 1], solver=solver, accountant="pure")
+    model = skdp.DPLogisticRegression(
+        classes=[0, 1], solver=solver, privacy=skdp.Privacy(accountant="pure")
+    )
     assert model.fit(X, labels).privacy_.accountant == "pure"
     with pytest.raises(ValueError, match="accountant"):
         model.set_params(scaling="private").fit(X, labels)
@@ -157,7 +165,7 @@ def test_nothing_but_releases_leaves_the_scaler(replay, rng, dtype):
         for convert in (np.asarray, sparse.csr_array):
             replay.check(
                 lambda: skdp.DPStandardScaler(
-                    adjacency="replace_one", noise_source="seeded", random_state=0
+                    privacy=skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0)),
                 ),
                 (convert(X),),
                 (convert(Z),),
@@ -197,7 +205,10 @@ def test_a_solver_with_a_filter_has_its_share_left_without_noise(make, adjacency
 def test_columns_far_from_0_are_centred_though_their_counts_nearly_drown(rng, offset):
     Z = rng.standard_normal((1000, 5))
     X, y = 5 * (Z + offset), Z @ np.array([1.0, -1.0, 0.5, 0.0, 0.5])
-    settings = {"epsilon": 0.3, "noise_source": "seeded", "random_state": 0}
+    settings = {
+        "epsilon": 0.3,
+        "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+    }
     model = skdp.DPLinearRegression(**settings).fit(X, y)
     columns = model.scaling_.columns
     # A size around 0 would be four times as large.

@@ -256,7 +256,10 @@ def test_two_hundred_rows_are_enough_for_four_columns_in_odd_units():
         Z = rng.standard_normal((4200, 4))
         y = Z @ rng.standard_normal(4) + 0.6 * rng.standard_normal(4200)
         X = 5 * Z + 20
-        model = skdp.DPLinearRegression(epsilon=1.0, noise_source="seeded", random_state=seed)
+        model = skdp.DPLinearRegression(
+            epsilon=1.0,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
+        )
         scores.append(model.fit(X[:200], y[:200]).score(X[200:], y[200:]))
     assert np.mean(scores) > 0.5
 

@@ -66,7 +66,10 @@ def test_a_narrow_column_is_found(rng, epsilon, offset, size):
     X = Z.copy()
     X[:, 3] = offset + size * Z[:, 3]
     y = Z @ np.linspace(-1, 1, 10)
-    model = skdp.DPLinearRegression(epsilon=epsilon, noise_source="seeded", random_state=0)
+    model = skdp.DPLinearRegression(
+        epsilon=epsilon,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    )
     assert model.fit(X, y).score(X, y) > 0.97
     found = model.scaling_.columns
     assert found.centre[3] == pytest.approx(offset, abs=size)
@@ -81,7 +84,10 @@ def labels_beside_others(rng):
 
 def columns_of(indicators, others, epsilon):
     X = np.hstack([indicators, others])
-    settings = {"epsilon": epsilon, "noise_source": "seeded", "random_state": 0}
+    settings = {
+        "epsilon": epsilon,
+        "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+    }
     return skdp.DPLinearRegression(**settings).fit(X, X.sum(axis=1)).scaling_.columns
 
 
@@ -107,7 +113,9 @@ def test_rare_values_beside_a_common_one_are_learnt_from(rare, adjacency):
         labels, others = labels_beside_others(rng)
         X = np.hstack([100 + (rare - 100) * labels, 50 * others])
         y = 4 * labels.sum(axis=1) + others @ np.full(20, 0.2) + 0.5 * rng.standard_normal(20_000)
-        settings = {"adjacency": adjacency, "noise_source": "seeded", "random_state": seed}
+        settings = {
+            "privacy": skdp.Privacy(adjacency=adjacency, noise=skdp.SeededNoise(seed)),
+        }
         model = skdp.DPLinearRegression(epsilon=0.3, **settings).fit(X[::2], y[::2])
         scores.append(model.score(X[1::2], y[1::2]))
     assert np.mean(scores) > (0.9 if adjacency == "label" else 0.4)
@@ -117,5 +125,8 @@ def test_rare_values_beside_a_common_one_are_learnt_from(rare, adjacency):
 def test_a_narrow_target_is_found_at_a_small_budget(rng, offset):
     X = rng.standard_normal((10_000, 10))
     y = offset + X @ np.full(10, 0.3) + 0.5 * rng.standard_normal(10_000)
-    model = skdp.DPLinearRegression(epsilon=0.1, noise_source="seeded", random_state=0)
+    model = skdp.DPLinearRegression(
+        epsilon=0.1,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+    )
     assert model.fit(X, y).score(X, y) > 0.7

@@ -73,7 +73,8 @@ def test_targets_far_from_zero(offset, epsilon):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = skdp.DPLinearRegression(
-                epsilon=epsilon, noise_source="seeded", random_state=seed
+                epsilon=epsilon,
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
             ).fit(X, y)
         assert model.score(X, y) > 0.9
 
@@ -127,7 +128,8 @@ def test_targets_of_tiny_data_do_no_harm():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = skdp.DPLinearRegression(
-                epsilon=0.1, noise_source="seeded", random_state=seed
+                epsilon=0.1,
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
             ).fit(X, y)
         scores.append(model.score(X, y))
     assert np.mean(scores) > -0.1

@@ -41,10 +41,8 @@ def problem(kind, rng):
 
 def make(kind, adjacency, **parameters):
     shared = {
-        "adjacency": str(adjacency),
+        "privacy": skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         "scaling": "private",
-        "noise_source": "seeded",
-        "random_state": 0,
         **parameters,
     }
     if kind == "logistic":

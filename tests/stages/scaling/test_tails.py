@@ -110,7 +110,10 @@ def test_what_drowns_in_noise_is_no_tail(rng, law):
 def test_a_long_tailed_target_is_learnt(rng, epsilon, least):
     X = rng.standard_normal((15_000, 10))
     y = np.exp(10 + X @ np.full(10, 0.25) + 0.6 * rng.standard_normal(15_000))
-    settings = {"epsilon": epsilon, "noise_source": "seeded", "random_state": 0}
+    settings = {
+        "epsilon": epsilon,
+        "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+    }
     model = skdp.DPLinearRegression(**settings).fit(X, y)
     assert model.score(X, y) > least
     assert model.scaling_.targets.size[0] > 0.6 * cut_size(y)

@@ -25,7 +25,9 @@ REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]
 
 
 def fitted(X, y, seed=0, **parameters):
-    model = skdp.DPLinearRegression(noise_source="seeded", random_state=seed, **parameters)
+    model = skdp.DPLinearRegression(
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **parameters
+    )
     return model.fit(X, y)
 
 
@@ -232,7 +234,7 @@ def test_the_statement_names_it():
 
 def make(**parameters):
     return skdp.DPRidge(
-        alpha=2.0, noise_source="seeded", random_state=0, adjacency="replace_one", epsilon=20.0,
+        alpha=2.0, privacy=skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0)), epsilon=20.0,
         **parameters,
     )  # fmt: skip
 
