@@ -15,7 +15,7 @@ from skdp._numbers import Array, require
 from skdp.accounting import LABEL, Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.fit_warnings import warn_about_label_set
+from skdp.fitting.fit_warnings import warn_about_label_set, warn_about_row_counts
 from skdp.fitting.noise_warning import (
     expectations,
     inference_expectation,
@@ -151,6 +151,7 @@ class DPLinearModel(PrivateEstimator):
         if prepared.public.streamed:
             warn_about_units(who, self.scaling, prepared.problem)
         warn_about_label_set(who, self._reads_label_set, self.epsilon, stacklevel=6)
+        warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
 
     def fit_blocks(
         self,
