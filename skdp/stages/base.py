@@ -67,14 +67,14 @@ def is_regression(problem: Problem) -> bool:
     return problem.loss.targets == "real"
 
 
-def lacks_gaussian(public: Public, parameters: StageParameters) -> str | None:
+def missing_gaussian(public: Public, parameters: StageParameters) -> str | None:
     """Return what Gaussian noise needs and this fit does not have, None if nothing."""
     if public.is_noisy and (public.is_pure or parameters.accountant == "pure"):
         return "Gaussian noise: delta > 0, and an accountant other than 'pure'"
     return None
 
 
-def lacks_smoothness(problem: Problem) -> str | None:
+def missing_smoothness(problem: Problem) -> str | None:
     """Return what a solution in the interior of a smooth problem needs, None if nothing."""
     if {"smooth_loss", "smooth_penalty", "unconstrained"} - problem.provides:
         return "no L1 penalty, no constraint and a smooth loss"
@@ -90,8 +90,8 @@ class CalibrationStage(OptionalStage):
     @classmethod
     def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
         demanded = parameters.calibration == "private" and public.is_noisy
-        suits = is_regression(problem) == cls.of_regressions
-        return "calibration='private'" if demanded and suits else None
+        is_its_kind = is_regression(problem) == cls.of_regressions
+        return "calibration='private'" if demanded and is_its_kind else None
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
@@ -105,9 +105,9 @@ class CalibrationStage(OptionalStage):
             ),
         }
         return (
-            next((reason for reason, holds in reasons.items() if holds), None)
-            or lacks_smoothness(problem)
-            or lacks_gaussian(public, parameters)
+            next((reason for reason, is_missing in reasons.items() if is_missing), None)
+            or missing_smoothness(problem)
+            or missing_gaussian(public, parameters)
             or ("rows that can be read more than once" if public.streamed else None)
             or ("a solver that plans its noise beforehand" if parameters.adaptive else None)
         )

@@ -74,9 +74,9 @@ class Correction(CalibrationStage):
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        lacking = super().applies(public, problem, parameters) or _lacks_targets(public)
-        if lacking is not None or parameters.calibration == "private":
-            return lacking
+        missing = super().applies(public, problem, parameters) or _missing_of_targets(public)
+        if missing is not None or parameters.calibration == "private":
+            return missing
         is_detectable = cls.for_public(public).is_detectable(public)
         return None if is_detectable else "a shift that can exceed its noise: more rows"
 
@@ -125,7 +125,7 @@ def _positive_part_james_stein(total: float, noise: float) -> float:
     return 0.0 if abs(total) <= limit else total * (1 - (limit / total) ** 2)
 
 
-def _lacks_targets(public: Public) -> str | None:
+def _missing_of_targets(public: Public) -> str | None:
     """Return what a correction needs of the targets and this regression does not have."""
     if public.n_outputs > 1:
         return "one target"

@@ -1,4 +1,4 @@
-"""Rows of the same kind that are not private: what they tell of columns costs no budget."""
+"""Describe columns by public rows of the same kind, at no cost in budget."""
 
 from __future__ import annotations
 

@@ -87,12 +87,12 @@ class AdaptiveClipping(ClippingRule):
         """Raise ValueError if a parameter is out of its range."""
         for name in ("quantile", "share"):
             value = getattr(self, name)
-            holds = is_real(value) and 0 < value < 1
-            require(f"AdaptiveClipping: {name}", value, "be a number in (0, 1)", holds)
+            is_valid = is_real(value) and 0 < value < 1
+            require(f"AdaptiveClipping: {name}", value, "be a number in (0, 1)", is_valid)
         for name in ("rate", "initial"):
             value = getattr(self, name)
-            holds = is_real(value) and 0 < value < np.inf
-            require(f"AdaptiveClipping: {name}", value, "be a positive, finite number", holds)
+            is_valid = is_real(value) and 0 < value < np.inf
+            require(f"AdaptiveClipping: {name}", value, "be a positive, finite number", is_valid)
 
     def next_norm(self, norm: float, share: float) -> float:
         """Return the next norm, given the noisy ``share`` of the gradients within ``norm``.

@@ -91,18 +91,18 @@ def flattening_horizon(gamma: float, beta: float) -> float:
     if gamma == 1:
         return math.inf
 
-    def holds(t: int) -> bool:
+    def is_flat(t: int) -> bool:
         if beta == 0:
             return t == 1
         gain = math.log(-math.expm1(t * math.log(beta))) - math.log1p(-beta)
         return (t - 1) * math.log(gamma) + gain >= -1e-12
 
     low, high = 1, 2
-    while holds(high):
+    while is_flat(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        low, high = (middle, high) if is_flat(middle) else (low, middle)
     return low
 
 
@@ -168,8 +168,8 @@ class HeavyBallNoise(NoiseSchedule):
         self.rate = rate
 
     def log_influence(self, n_steps: int) -> Array:
-        holds = is_real(self.rate) and 0 < self.rate <= 1
-        require("HeavyBallNoise: rate", self.rate, "lie in (0, 1]", holds)
+        is_valid = is_real(self.rate) and 0 < self.rate <= 1
+        require("HeavyBallNoise: rate", self.rate, "lie in (0, 1]", is_valid)
         return powers(self.rate**2, n_steps)
 
 

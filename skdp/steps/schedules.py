@@ -121,7 +121,7 @@ class SquareRootDecayStep(StepSchedule):
 
     def sizes(self, n_steps: int) -> Array:
         fall = np.sqrt(np.arange(1, n_steps + 1) / n_steps)
-        # A weighted mean of both ends, so that the last size is exactly ``final``.
+        # A weighted mean of both sizes, so that the last size is exactly ``final``.
         return np.asarray(self.initial * (1 - fall) + self.final * fall)
 
 
@@ -176,14 +176,14 @@ class AdaptiveStep(BaseEstimator):
         """Raise ValueError if a parameter is out of its range."""
         for name in ("initial", "first", "least"):
             value = getattr(self, name)
-            holds = is_real(value) and 0 < value < math.inf
-            require(f"AdaptiveStep: {name}", value, "be positive", holds)
+            is_valid = is_real(value) and 0 < value < math.inf
+            require(f"AdaptiveStep: {name}", value, "be positive", is_valid)
         for name in ("weight", "growth"):
             value = getattr(self, name)
-            holds = is_real(value) and 0 <= value < math.inf
-            require(f"AdaptiveStep: {name}", value, "not be negative", holds)
-        holds = self.reset is None or (is_integer(self.reset) and self.reset >= 1)
-        require("AdaptiveStep: reset", self.reset, "be None or an integer, at least 1", holds)
+            is_valid = is_real(value) and 0 <= value < math.inf
+            require(f"AdaptiveStep: {name}", value, "not be negative", is_valid)
+        is_valid = self.reset is None or (is_integer(self.reset) and self.reset >= 1)
+        require("AdaptiveStep: reset", self.reset, "be None or an integer, at least 1", is_valid)
 
     def weight_of(self, step: int) -> float:
         """Return the weight of a step; the first has number 0."""

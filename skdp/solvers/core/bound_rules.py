@@ -110,7 +110,7 @@ def svrg_rule(
 ) -> Settings:
     """Return epochs, steps and their size by Wang, Ye, Xu (2017, Thms 4.2 and 4.4).
 
-    *SVRG.* An epoch halves the excess where eq. (4) holds, which with ``a = 8 eta L`` asks for
+    *SVRG.* An epoch halves the excess where eq. (4) holds, which with ``a = 8 eta L`` requires
 
         m >= (8 kappa / (a (1 - a)) + a / (1 - a)) / (1/2 - a / (1 - a)),   a < 1/3,
 
@@ -151,8 +151,8 @@ def assumed_curvature(public: Public, problem: Problem) -> float:
 
 def _guess(solver: Solver, name: str, least: float) -> float | None:
     value = getattr(solver, name)
-    holds = value is None or (is_real(value) and least < value < math.inf)
-    require(name, value, f"be None or above {least:g}", holds)
+    is_valid = value is None or (is_real(value) and least < value < math.inf)
+    require(name, value, f"be None or above {least:g}", is_valid)
     return None if value is None else float(value)
 
 

@@ -200,8 +200,8 @@ class GradientDescent(Solver):
             "mechanism": self.mechanism == "gaussian",
             "noise_schedule": _is_constant(noises),
         }
-        for name, holds in plain.items():
-            if not holds:
+        for name, is_plain in plain.items():
+            if not is_plain:
                 raise ValueError(
                     "solver 'gd' with release='last' takes plain steps: momentum 0, averaging "
                     "'last', batch_size None, Gaussian noise, and the same learning_rate, "
@@ -256,10 +256,10 @@ class GradientDescent(Solver):
             before_half.add(point)
         if oracle.is_rehearsal:
             return Solution(point, n_steps)
-        found = average.result()
+        result = average.result()
         if sparse:
-            found = _thresholded(oracle, found, slopes.result())
-        return Solution(found, n_steps, slopes=tuple(lengths))
+            result = _thresholded(oracle, result, slopes.result())
+        return Solution(result, n_steps, slopes=tuple(lengths))
 
 
 def _thresholded(oracle: Oracle, point: Array, slope: Array) -> Array:

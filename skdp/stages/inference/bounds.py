@@ -1,4 +1,4 @@
-"""How an inference bounds what a record adds, and what to expect of it: public facts alone."""
+"""Compute bounds on the contribution of a record to an inference, from public facts alone."""
 
 import math
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ COUNT_SHARE = 0.01
 # were shortened, which makes coefficients of rare 0/1 columns too large, a single step ended far
 # below the true ones. So steps ahead of it, where they can be afforded, have this share each, taken
 # from that of the last one. A penalty whose strong convexity is more than STRONG_PENALTY times the
-# curvature of the loss leaves the solution farther off, and asks for more of them: of lognormal
+# curvature of the loss leaves the solution farther off, and requires more of them: of lognormal
 # columns such intervals covered .11 with two, .64 with four, .94 with eight (12 simulated sets of
 # 20,000 rows, C=1e-3, epsilon 5). Without noise steps cost nothing.
 AHEAD_SHARE = 0.04
@@ -95,7 +95,7 @@ class Bounds:
 
     @classmethod
     def of(cls, public: Public, problem: Problem, share: float) -> Self:
-        """Return the bounds that suit the number of rows and the budget of the stage.
+        """Return the bounds for the number of rows and the budget of the stage.
 
         Parameters
         ----------
@@ -110,11 +110,11 @@ class Bounds:
             return cls._with(shares, public, problem, share)
         n_steps = _n_steps_ahead(public, problem)
         ahead = LOGISTIC | {"ahead": AHEAD_SHARE, "step": LOGISTIC["step"] - n_steps * AHEAD_SHARE}
-        found = cls._with(ahead, public, problem, share, n_steps)
+        bounds = cls._with(ahead, public, problem, share, n_steps)
         # Only if a release with their share alone would determine the coefficients.
         more = math.sqrt(ahead["step"] / AHEAD_SHARE)
-        if more * found.relative_error < MOST_RELATIVE_ERROR:
-            return found
+        if more * bounds.relative_error < MOST_RELATIVE_ERROR:
+            return bounds
         return cls._with(LOGISTIC, public, problem, share)
 
     @classmethod

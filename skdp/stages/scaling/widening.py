@@ -16,7 +16,7 @@ import numpy as np
 
 from skdp.objective import Problem
 from skdp.oracle import Columns, Oracle, Public, Solution, TailSum
-from skdp.stages.base import OptionalStage, StageParameters, lacks_gaussian
+from skdp.stages.base import OptionalStage, StageParameters, missing_gaussian
 from skdp.stages.scaling.stage import ScalingStage
 
 # All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
@@ -64,8 +64,8 @@ class Widening(OptionalStage):
             "squared error": "quadratic_loss" not in problem.provides,
             "one target": public.n_outputs != 1,
         }
-        found = next((reason for reason, holds in reasons.items() if holds), None)
-        return found or lacks_gaussian(public, parameters)
+        missing = next((one for one, is_missing in reasons.items() if is_missing), None)
+        return missing or missing_gaussian(public, parameters)
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:

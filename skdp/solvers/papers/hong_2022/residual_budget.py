@@ -115,8 +115,8 @@ class ResidualBudget(Solver):
         checks.interval("momentum", self.momentum, low=0.0, below=1.0)
         checks.choice("momentum_kind", self.momentum_kind, steps.MOMENTA)
         checks.choice("averaging", self.averaging, steps.AVERAGES)
-        holds = is_real(self.boost) and 1 <= self.boost < math.inf
-        require("boost", self.boost, "be a number, at least 1", holds)
+        is_valid = is_real(self.boost) and 1 <= self.boost < math.inf
+        require("boost", self.boost, "be a number, at least 1", is_valid)
         sizes = steps.step_sizes(self.learning_rate, self.max_iter)
         steps.clip_norms(self.clip_norm, self.max_iter)
         steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)

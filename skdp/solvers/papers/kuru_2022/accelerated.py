@@ -169,15 +169,15 @@ class Accelerated(Solver):
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.choice("mechanism", self.mechanism, self.mechanisms)
         check_batches(self.batch_size, self.sampling, public)
-        holds = is_real(self.step) and 0 < self.step <= 1
-        require("step", self.step, "be a number in (0, 1], in units of 1/smoothness", holds)
+        is_valid = is_real(self.step) and 0 < self.step <= 1
+        require("step", self.step, "be a number in (0, 1], in units of 1/smoothness", is_valid)
         checks.share(smoothness_share=self.smoothness_share)
         checks.positive(initial_gap=self.initial_gap, strong_convexity=self.strong_convexity)
         if isinstance(self.smoothness, str):
             checks.choice("smoothness", self.smoothness, ("public", "private"))
         else:
-            holds = is_real(self.smoothness) and 0 < self.smoothness < math.inf
-            require("smoothness", self.smoothness, "be 'public', 'private' or positive", holds)
+            is_valid = is_real(self.smoothness) and 0 < self.smoothness < math.inf
+            require("smoothness", self.smoothness, "be 'public', 'private' or positive", is_valid)
         if self.smoothness == "private" and public.row_norm is None:
             raise ValueError(
                 f"solver {self.name!r} with smoothness='private' needs an enforced bound on the "

@@ -138,8 +138,8 @@ class MultistageNesterov(Accelerated):
         super().check_values(public, problem)
         if not (checks.is_auto(self.first_stage) or checks.is_word(self.first_stage, "published")):
             checks.count(first_stage=self.first_stage)
-        holds = is_real(self.p) and 0 <= self.p < math.inf
-        require("p", self.p, "be a number, at least 0", holds)
+        is_valid = is_real(self.p) and 0 <= self.p < math.inf
+        require("p", self.p, "be a number, at least 0", is_valid)
 
     def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
         if checks.is_word(self.first_stage, "published"):

@@ -212,16 +212,16 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     def _check_search(self) -> None:
         checks.choice("search", self.search, SEARCHES)
-        holds = is_real(self.resolution) and FINEST <= self.resolution <= 0.5
-        require("resolution", self.resolution, "be a number in [2**-100, 1/2]", holds)
+        is_valid = is_real(self.resolution) and FINEST <= self.resolution <= 0.5
+        require("resolution", self.resolution, "be a number in [2**-100, 1/2]", is_valid)
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
         checks.positive(learning_rate=self.learning_rate, domain_bound=self.domain_bound)
         if not checks.is_word(self.row_norm, "private"):
             checks.positive(row_norm=self.row_norm)
-        holds = is_real(self.quantile) and 0 < self.quantile <= 1
-        require("quantile", self.quantile, "be a number in (0, 1]", holds)
+        is_valid = is_real(self.quantile) and 0 < self.quantile <= 1
+        require("quantile", self.quantile, "be a number in (0, 1]", is_valid)
 
     # ------------------------------------------------------------------ the pass
 

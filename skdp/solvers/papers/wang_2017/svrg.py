@@ -154,8 +154,8 @@ class VarianceReduced(Solver):
         checks.choice("snapshot_noise", self.snapshot_noise, SNAPSHOTS)
         check_batches(self.batch_size, self.sampling, public)
         rate = self.learning_rate
-        holds = rate == "bb" or (is_real(rate) and 0 < rate < math.inf)
-        require("learning_rate", rate, "be 'auto', 'bb' or a positive number", holds)
+        is_valid = rate == "bb" or (is_real(rate) and 0 < rate < math.inf)
+        require("learning_rate", rate, "be 'auto', 'bb' or a positive number", is_valid)
         if rate == "bb" and self.snapshot_noise == "fresh":
             raise ValueError(
                 "learning_rate='bb' follows snapshots that are released, which "
@@ -164,12 +164,12 @@ class VarianceReduced(Solver):
             )
         clip_norms(self.clip_norm, self.n_epochs)
         clip = self.difference_clip
-        holds = is_real(clip) and LEAST_CLIP <= clip <= LARGEST_CLIP
+        is_valid = is_real(clip) and LEAST_CLIP <= clip <= LARGEST_CLIP
         allowed = f"be 'auto' or a number from {LEAST_CLIP:g} to {LARGEST_CLIP:g}"
-        require("difference_clip", clip, allowed, holds)
+        require("difference_clip", clip, allowed, is_valid)
         slope = self.difference_slope
-        holds = is_real(slope) and 0 < slope <= 1
-        require("difference_slope", slope, "be 'auto' or a number in (0, 1]", holds)
+        is_valid = is_real(slope) and 0 < slope <= 1
+        require("difference_slope", slope, "be 'auto' or a number in (0, 1]", is_valid)
         checks.share(snapshot_share=self.snapshot_share)
 
     def has_long_passes(self, public: Public) -> bool:
