@@ -6,8 +6,8 @@ import numpy as np
 
 from skdp.oracle import GramSum, ShrunkGradientSum, SmallestEigenvalue, unpack_gram
 from skdp.oracle.public import TARGET_RANGE
-from skdp.solvers import checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers import base, checks, defaults
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 
 # Probability with which the noise of the Gram matrix may exceed the ridge; the paper's rho.
 FAILURE = 0.05
@@ -15,6 +15,7 @@ FAILURE = 0.05
 TAIL_CONSTANT = 6.0
 
 
+@base.hyperparameters
 class AdaptiveSufficientStatistics(Solver):
     """AdaSSP: noisy X'X, X'y and smallest eigenvalue, and the smallest ridge that they allow.
 
@@ -45,18 +46,13 @@ class AdaptiveSufficientStatistics(Solver):
     ['gram', 'smallest_eigenvalue', 'gradient']
     """
 
-    row_norm: Resolved[float]
-    target_bound: Resolved[float]
     name = "adassp"
     purpose = "Reference implementation of AdaSSP (Wang 2018); 'gd' was never worse."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
 
-    def __init__(
-        self, *, row_norm: float | Auto = "auto", target_bound: float | Auto = "auto"
-    ) -> None:
-        self.row_norm = row_norm
-        self.target_bound = target_bound
+    row_norm: Resolved[float] = AUTO
+    target_bound: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         largest = TARGET_RANGE * defaults.target_unit(public) * math.sqrt(public.n_outputs)

@@ -5,8 +5,8 @@ import math
 from skdp._numbers import Array
 from skdp.oracle import GradientSum, GramSum, ResidualSquares, unpack_gram
 from skdp.oracle.public import TARGET_RANGE
-from skdp.solvers import checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers import base, checks, defaults
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import UNBOUNDED, target_unit
 from skdp.steps.shrinkage import bayes_step, spectrum
 
@@ -18,6 +18,7 @@ SQUARES_SHARE = 0.02
 TARGET_RATIO = 0.5
 
 
+@base.hyperparameters
 class BoostedSufficientStatistics(Solver):
     """Sufficient statistics with empirical-Bayes shrinkage, boosted by residual gradients.
 
@@ -59,26 +60,15 @@ class BoostedSufficientStatistics(Solver):
     ['gram']
     """
 
-    rounds: Resolved[int]
-    row_norm: Resolved[float]
-    clip_norm: Resolved[float]
     name = "boosted_ssp"
     purpose = "Reference implementation of boosted sufficient statistics; 'gd' was never worse."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
 
-    def __init__(
-        self,
-        *,
-        rounds: int | Auto = "auto",
-        gram_share: float = 0.3,
-        row_norm: float | Auto = "auto",
-        clip_norm: float | Auto = "auto",
-    ) -> None:
-        self.rounds = rounds
-        self.gram_share = gram_share
-        self.row_norm = row_norm
-        self.clip_norm = clip_norm
+    rounds: Resolved[int] = AUTO
+    gram_share: float = 0.3
+    row_norm: Resolved[float] = AUTO
+    clip_norm: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         clip_norm = UNBOUNDED

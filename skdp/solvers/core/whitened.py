@@ -8,8 +8,8 @@ import numpy as np
 from skdp._numbers import Array, is_integer
 from skdp.oracle import Coordinates, GramSum, ShrunkGradientSum, unpack_gram
 from skdp.oracle.public import Moments
-from skdp.solvers import checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers import base, checks, defaults
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.shrinkage import spectrum
 
@@ -80,6 +80,7 @@ STABLE_RATIO = 2.9
 CURVATURE_AFTER_WIDENING = 3.0
 
 
+@base.hyperparameters
 class Whitened(Solver):
     """Gradient descent in coordinates that a private Gram matrix whitens, where few steps suffice.
 
@@ -134,32 +135,18 @@ class Whitened(Solver):
     [('gram', 1), ('gradient', 12)]
     """
 
-    gram_share: Resolved[float]
-    row_norm: Resolved[float]
-    row_factor: Resolved[float]
-    residual_bound: Resolved[float]
     name = "whitened"
     purpose = "For regressions, above all of correlated columns, with enough rows; else for speed."
     needs = frozenset({"smooth_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
     has_checkpoint = True
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        momentum: float | Auto = "auto",
-        gram_share: float | Auto = "auto",
-        row_norm: float | Auto = "auto",
-        row_factor: float | Auto = "auto",
-        residual_bound: float | Auto = "auto",
-    ) -> None:
-        self.max_iter = max_iter
-        self.momentum = momentum
-        self.gram_share = gram_share
-        self.row_norm = row_norm
-        self.row_factor = row_factor
-        self.residual_bound = residual_bound
+    max_iter: Resolved[int] = AUTO
+    momentum: Resolved[float] = AUTO
+    gram_share: Resolved[float] = AUTO
+    row_norm: Resolved[float] = AUTO
+    row_factor: Resolved[float] = AUTO
+    residual_bound: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         noisy = public.is_noisy

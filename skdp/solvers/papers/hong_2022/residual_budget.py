@@ -8,7 +8,7 @@ import numpy as np
 from skdp import steps
 from skdp._numbers import Array, is_real, require
 from skdp.solvers import base, checks
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
 from skdp.solvers.defaults import descent_defaults
 
@@ -16,6 +16,7 @@ from skdp.solvers.defaults import descent_defaults
 ROUNDING = 1e-10
 
 
+@base.hyperparameters
 class ResidualBudget(Solver):
     """Gradient descent whose steps request a part of the budget that is left (PGD, Algorithm 1).
 
@@ -73,30 +74,16 @@ class ResidualBudget(Solver):
     purpose = "Reference implementation of Hong, Wang, Zhou (2022); boost > 1 was never better."
     adaptive = True
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        learning_rate: base.StepSize = "auto",
-        momentum: float | Auto = "auto",
-        momentum_kind: str = "auto",
-        noise_schedule: base.RelativeNoise = "auto",
-        clip_norm: float | steps.ClippingRule | str = "auto",
-        averaging: str = "auto",
-        boost: float = 1.0,
-        condition_number: float | None = None,
-        initial_gap: float | None = None,
-    ) -> None:
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.momentum_kind = momentum_kind
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.averaging = averaging
-        self.boost = boost
-        self.condition_number = condition_number
-        self.initial_gap = initial_gap
+    max_iter: Resolved[int] = AUTO
+    learning_rate: base.StepSize = "auto"
+    momentum: Resolved[float] = AUTO
+    momentum_kind: str = "auto"
+    noise_schedule: base.RelativeNoise = "auto"
+    clip_norm: float | steps.ClippingRule | str = "auto"
+    averaging: str = "auto"
+    boost: float = 1.0
+    condition_number: float | None = None
+    initial_gap: float | None = None
 
     def averages_groups(self, pure: bool) -> bool:
         return True

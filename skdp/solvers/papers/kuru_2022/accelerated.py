@@ -10,7 +10,7 @@ from skdp import steps
 from skdp._numbers import Array, is_real, require, shown
 from skdp.planning import sampling_variance
 from skdp.solvers import base, checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import batch_rate, batch_rows, check_batches, samplers
 
 # Largest number of steps that max_iter="auto" considers.
@@ -36,6 +36,7 @@ class BoundArguments(TypedDict):
     sampling_variance: float
 
 
+@base.hyperparameters
 class Accelerated(Solver):
     """Base of the accelerated solvers; subclasses define the path, its bounds and its noise.
 
@@ -72,37 +73,20 @@ class Accelerated(Solver):
     Optimization Algorithms. SIAM Journal on Optimization, 2022.
     """
 
-    strong_convexity: Resolved[float]
-    initial_gap: Resolved[float]
     needs = frozenset({"smooth_penalty", "strongly_convex", "unconstrained"})
     mechanisms = ("gaussian", "laplace")
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        noise_schedule: base.RelativeNoise = "optimal",
-        mechanism: str = "auto",
-        clip_norm: float | steps.ClippingRule | str = "auto",
-        step: float = 1.0,
-        smoothness: float | str = "public",
-        strong_convexity: float | str = "auto",
-        smoothness_share: float = 0.05,
-        initial_gap: float | str = "auto",
-        batch_size: int | float | None = None,
-        sampling: str = "poisson",
-    ) -> None:
-        self.max_iter = max_iter
-        self.noise_schedule = noise_schedule
-        self.mechanism = mechanism
-        self.clip_norm = clip_norm
-        self.step = step
-        self.smoothness = smoothness
-        self.strong_convexity = strong_convexity
-        self.smoothness_share = smoothness_share
-        self.initial_gap = initial_gap
-        self.batch_size = batch_size
-        self.sampling = sampling
+    max_iter: Resolved[int] = AUTO
+    noise_schedule: base.RelativeNoise = "optimal"
+    mechanism: str = "auto"
+    clip_norm: float | steps.ClippingRule | str = "auto"
+    step: float = 1.0
+    smoothness: float | str = "public"
+    strong_convexity: Resolved[float] = AUTO
+    smoothness_share: float = 0.05
+    initial_gap: Resolved[float] = AUTO
+    batch_size: int | float | None = None
+    sampling: str = "poisson"
 
     # ------------------------------------------------------------------ defined by subclasses
 

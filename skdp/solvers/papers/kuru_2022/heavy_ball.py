@@ -6,10 +6,11 @@ from skdp import steps
 from skdp._numbers import Array
 from skdp.planning import heavy_ball_bounds, heavy_ball_rate, tune_heavy_ball
 from skdp.solvers import base, checks
-from skdp.solvers.base import Auto, Problem, Public
+from skdp.solvers.base import AUTO, Problem, Public, Resolved
 from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated, BoundArguments
 
 
+@base.hyperparameters
 class HeavyBallDescent(Accelerated):
     """Polyak's heavy ball on noisy gradients (DP-HB, DP-SHB on batches).
 
@@ -49,29 +50,7 @@ class HeavyBallDescent(Accelerated):
     name = "heavy_ball"
     purpose = "Reference implementation of DP-HB (Kuru et al. 2022); 'gd' was mostly better."
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        momentum: float | Auto = "auto",
-        noise_schedule: base.RelativeNoise = "optimal",
-        mechanism: str = "auto",
-        clip_norm: float | steps.ClippingRule | str = "auto",
-        step: float = 1.0,
-        smoothness: float | str = "public",
-        strong_convexity: float | str = "auto",
-        smoothness_share: float = 0.05,
-        initial_gap: float | str = "auto",
-        batch_size: int | float | None = None,
-        sampling: str = "poisson",
-    ) -> None:
-        super().__init__(
-            max_iter=max_iter, noise_schedule=noise_schedule, mechanism=mechanism,
-            clip_norm=clip_norm, step=step, smoothness=smoothness,
-            strong_convexity=strong_convexity, smoothness_share=smoothness_share,
-            initial_gap=initial_gap, batch_size=batch_size, sampling=sampling,
-        )  # fmt: skip
-        self.momentum = momentum
+    momentum: Resolved[float] = AUTO
 
     def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
         if checks.is_auto(self.momentum):

@@ -1,7 +1,6 @@
 """Run Nesterov's accelerated method, in one stage or in several stages of falling steps."""
 
 import math
-from typing import Literal
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from skdp import steps
 from skdp._numbers import Array, is_real, require
 from skdp.planning import multistage_bounds, multistage_sizes, nesterov_bounds
 from skdp.solvers import base, checks
-from skdp.solvers.base import Auto, Problem, Public, Resolved
+from skdp.solvers.base import AUTO, Problem, Public, Resolved
 from skdp.solvers.papers.kuru_2022.accelerated import MAX_STEPS, Accelerated, BoundArguments
 
 
@@ -66,6 +65,7 @@ class Nesterov(Accelerated):
         return steps.NesterovPath(start, sizes, self._mu(problem))
 
 
+@base.hyperparameters
 class MultistageNesterov(Accelerated):
     """Nesterov's method in stages, with optimal noise (DP-MASG, DP-MASG-opt).
 
@@ -104,35 +104,11 @@ class MultistageNesterov(Accelerated):
     True
     """
 
-    first_stage: Resolved[int]
     name = "multistage_nesterov"
     purpose = "Reference implementation of DP-MASG (Kuru et al. 2022); 'gd' was mostly better."
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        first_stage: int | Literal["auto", "published"] = "auto",
-        p: float = 1.0,
-        noise_schedule: base.RelativeNoise = "optimal",
-        mechanism: str = "auto",
-        clip_norm: float | steps.ClippingRule | str = "auto",
-        step: float = 1.0,
-        smoothness: float | str = "public",
-        strong_convexity: float | str = "auto",
-        smoothness_share: float = 0.05,
-        initial_gap: float | str = "auto",
-        batch_size: int | float | None = None,
-        sampling: str = "poisson",
-    ) -> None:
-        super().__init__(
-            max_iter=max_iter, noise_schedule=noise_schedule, mechanism=mechanism,
-            clip_norm=clip_norm, step=step, smoothness=smoothness,
-            strong_convexity=strong_convexity, smoothness_share=smoothness_share,
-            initial_gap=initial_gap, batch_size=batch_size, sampling=sampling,
-        )  # fmt: skip
-        self.first_stage = first_stage
-        self.p = p
+    first_stage: Resolved[int] = AUTO
+    p: float = 1.0
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)

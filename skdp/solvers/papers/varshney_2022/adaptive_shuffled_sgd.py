@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 
 from skdp._numbers import Array, is_real, require
 from skdp.oracle import Cut, ResidualCount, SquaredNormSum
-from skdp.solvers import checks
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution
+from skdp.solvers import base, checks
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution
 from skdp.solvers.clip_tracker import count_ratio, noisy_count
 from skdp.solvers.defaults import UNCLIPPED, expected_row_norm, target_unit
 from skdp.solvers.papers.varshney_2022.one_pass import (
@@ -43,6 +42,7 @@ SEARCHES = ("binary", "doubling")
 CANDIDATES_PER_DOUBLING = 4
 
 
+@base.hyperparameters
 class AdaptiveShuffledSGD(OnePassSolver):
     """One pass over disjoint blocks; some rows of a block find the clipping norm for the others.
 
@@ -115,47 +115,17 @@ class AdaptiveShuffledSGD(OnePassSolver):
     True
     """
 
-    stat_share: Resolved[float]
-    quantile: Resolved[float]
-    clip_factor: Resolved[float]
-    domain_bound: Resolved[float]
-    row_norm: Resolved[float]
     name = "adaptive_shuffled_sgd"
     purpose = "For rows that can be read only once: one pass, with a clip that follows residuals."
     averages = AVERAGES
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        learning_rate: float | Auto = "auto",
-        stat_share: float | Auto = "auto",
-        search: str = "binary",
-        resolution: float = 2.0**-20,
-        quantile: float | Auto = "auto",
-        clip_factor: float | Auto = "auto",
-        domain_bound: float | Auto = "auto",
-        row_norm: float | Literal["auto", "private"] = "auto",
-        curvature: float | Auto = "auto",
-        kappa: float | Auto = "auto",
-        averaging: str = "tail",
-        polish_iter: int = 0,
-        polish_share: float = 0.2,
-    ) -> None:
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.stat_share = stat_share
-        self.search = search
-        self.resolution = resolution
-        self.quantile = quantile
-        self.clip_factor = clip_factor
-        self.domain_bound = domain_bound
-        self.row_norm = row_norm
-        self.curvature = curvature
-        self.kappa = kappa
-        self.averaging = averaging
-        self.polish_iter = polish_iter
-        self.polish_share = polish_share
+    stat_share: Resolved[float] = AUTO
+    search: str = "binary"
+    resolution: float = 2.0**-20
+    quantile: Resolved[float] = AUTO
+    clip_factor: Resolved[float] = AUTO
+    domain_bound: Resolved[float] = AUTO
+    row_norm: Resolved[float] = AUTO
 
     # ------------------------------------------------------------------ public facts
 

@@ -19,8 +19,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from skdp._numbers import Array, is_real, shown
-from skdp.solvers import checks
-from skdp.solvers.base import Oracle, Problem, Public, Resolved, Solution, Solver
+from skdp.solvers import base, checks
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Solution, Solver
 from skdp.solvers.defaults import expected_row_norm
 
 # Expected curvature along the steepest direction of standardised, somewhat correlated columns, in
@@ -30,18 +30,20 @@ STEEPEST = 2.5
 MIN_BLOCKS = 8
 
 
+@base.hyperparameters
 class OnePassSolver(Solver):
     """Base of the solvers that read each row once, and may then polish the solution."""
 
     one_pass = True
     averages: ClassVar[tuple[str, ...]]
 
-    learning_rate: Resolved[float]
-    curvature: Resolved[float]
-    kappa: Resolved[float]
-    averaging: str
-    polish_iter: int
-    polish_share: float
+    max_iter: Resolved[int] = AUTO
+    learning_rate: Resolved[float] = AUTO
+    curvature: Resolved[float] = AUTO
+    kappa: Resolved[float] = AUTO
+    averaging: str = "tail"
+    polish_iter: int = 0
+    polish_share: float = 0.2
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.choice("averaging", self.averaging, self.averages)

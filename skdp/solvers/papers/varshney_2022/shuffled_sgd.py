@@ -5,8 +5,8 @@ import math
 from skdp._numbers import is_integer, is_real, shown
 from skdp.accounting import Gaussian, Shuffled
 from skdp.oracle import GaussianNoise, ShuffledPass, compiled
-from skdp.solvers import checks
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution
+from skdp.solvers import base, checks
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution
 from skdp.solvers.defaults import descent_defaults
 from skdp.solvers.papers.varshney_2022.one_pass import (
     Guess,
@@ -22,6 +22,7 @@ BLOCKS = 1.2
 AVERAGES = {"last": 0.0, "tail": 0.5}
 
 
+@base.hyperparameters
 class ShuffledSGD(OnePassSolver):
     """One pass over shuffled rows, each used once: all steps together cost as much as one.
 
@@ -75,33 +76,12 @@ class ShuffledSGD(OnePassSolver):
     'shuffle'
     """
 
-    clip_norm: Resolved[float]
     name = "shuffled_sgd"
     purpose = "For rows that can be read only once; prefer 'adaptive_shuffled_sgd' for regression."
     averages = tuple(AVERAGES)
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        batch_size: int | float | None = None,
-        learning_rate: float | Auto = "auto",
-        clip_norm: float | Auto = "auto",
-        curvature: float | Auto = "auto",
-        kappa: float | Auto = "auto",
-        averaging: str = "tail",
-        polish_iter: int = 0,
-        polish_share: float = 0.2,
-    ) -> None:
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.curvature = curvature
-        self.kappa = kappa
-        self.averaging = averaging
-        self.polish_iter = polish_iter
-        self.polish_share = polish_share
+    batch_size: int | float | None = None
+    clip_norm: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         guess = Guess.of(self, public, problem)

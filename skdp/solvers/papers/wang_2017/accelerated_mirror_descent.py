@@ -7,7 +7,7 @@ import numpy as np
 from skdp._numbers import Array, is_real
 from skdp.objective import L1Ball, Simplex
 from skdp.solvers import base, checks
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import count_within, descent_defaults
 from skdp.steps import ClippingRule, clip_norms, relative_noise
 from skdp.steps.mirror_maps import MirrorMap, mirror_map
@@ -28,6 +28,7 @@ STEPS_FACTOR = 0.3
 STEEPEST = 2.5
 
 
+@base.hyperparameters
 class AcceleratedMirrorDescent(Solver):
     """Accelerated mirror descent on a ball or simplex, for more columns than rows (DP-AccMD).
 
@@ -87,18 +88,10 @@ class AcceleratedMirrorDescent(Solver):
     purpose = "Reference implementation of DP-AccMD (Wang, Ye, Xu 2017); 'gd' was mostly better."
     needs = frozenset({"bounded_set", "smooth_penalty"})
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        smoothness: float | str = "auto",
-        noise_schedule: base.RelativeNoise = "auto",
-        clip_norm: float | ClippingRule | str = "auto",
-    ) -> None:
-        self.max_iter = max_iter
-        self.smoothness = smoothness
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
+    max_iter: Resolved[int] = AUTO
+    smoothness: float | str = "auto"
+    noise_schedule: base.RelativeNoise = "auto"
+    clip_norm: float | ClippingRule | str = "auto"
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         """Return values that minimise the bound of Wang, Ye, Xu (2017, (76)).

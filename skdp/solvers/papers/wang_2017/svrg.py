@@ -9,8 +9,8 @@ import numpy as np
 
 from skdp._numbers import Array, is_real, require
 from skdp.oracle import GaussianNoise, NoisyStatistic, SVRGPass, compiled, noisy_gradient
-from skdp.solvers import checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers import base, checks, defaults
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import BatchSize, batch_rate, check_batches, samplers
 from skdp.solvers.core.bound_rules import svrg_rule
 from skdp.steps import ClippingRule, clip_norms
@@ -37,6 +37,7 @@ LEAST_CLIP, LARGEST_CLIP = 1e-100, 1e20
 SNAPSHOTS = ("once", "fresh")
 
 
+@base.hyperparameters
 class VarianceReduced(Solver):
     """Base of the solvers whose steps are differences of gradients from those at a snapshot.
 
@@ -77,40 +78,18 @@ class VarianceReduced(Solver):
     More General. NeurIPS 2017.
     """
 
-    inner_steps: Resolved[int]
-    batch_size: Resolved[BatchSize]
-    difference_clip: Resolved[float]
-    difference_slope: Resolved[float]
-    snapshot_share: Resolved[float]
-
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        inner_steps: int | Auto = "auto",
-        batch_size: int | float | str | None = "auto",
-        sampling: str = "poisson",
-        learning_rate: float | str = "auto",
-        clip_norm: float | ClippingRule | str = "auto",
-        difference_clip: float | str = "auto",
-        difference_slope: float | str = "auto",
-        snapshot_share: float | str = "auto",
-        snapshot_noise: str = "once",
-        condition_number: float | None = None,
-        initial_gap: float | None = None,
-    ) -> None:
-        self.max_iter = max_iter
-        self.inner_steps = inner_steps
-        self.batch_size = batch_size
-        self.sampling = sampling
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.difference_clip = difference_clip
-        self.difference_slope = difference_slope
-        self.snapshot_share = snapshot_share
-        self.snapshot_noise = snapshot_noise
-        self.condition_number = condition_number
-        self.initial_gap = initial_gap
+    max_iter: Resolved[int] = AUTO
+    inner_steps: Resolved[int] = AUTO
+    batch_size: Resolved[BatchSize] = AUTO
+    sampling: str = "poisson"
+    learning_rate: float | str = "auto"
+    clip_norm: float | ClippingRule | str = "auto"
+    difference_clip: Resolved[float] = AUTO
+    difference_slope: Resolved[float] = AUTO
+    snapshot_share: Resolved[float] = AUTO
+    snapshot_noise: str = "once"
+    condition_number: float | None = None
+    initial_gap: float | None = None
 
     @abstractmethod
     def _epochs(self) -> Iterator[int]:

@@ -3,7 +3,7 @@
 from skdp import steps
 from skdp._numbers import Array
 from skdp.solvers import base, checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import check_batches, samplers
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 
@@ -11,6 +11,7 @@ from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 STEPS = (200, 1000)
 
 
+@base.hyperparameters
 class AdaptiveNoiseSGD(Solver):
     """Stochastic gradient descent with falling steps and noise matched to them (ADP-SGD).
 
@@ -63,24 +64,13 @@ class AdaptiveNoiseSGD(Solver):
     name = "adp_sgd"
     purpose = "Reference implementation of ADP-SGD (Wu et al. 2021): level with 'gd', but slower."
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        learning_rate: base.StepSize = "auto",
-        batch_size: int | float | None = None,
-        sampling: str = "poisson",
-        noise_schedule: base.RelativeNoise = "step_matched",
-        clip_norm: float | steps.ClippingRule | str = "auto",
-        averaging: str = "auto",
-    ) -> None:
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.sampling = sampling
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.averaging = averaging
+    max_iter: Resolved[int] = AUTO
+    learning_rate: base.StepSize = "auto"
+    batch_size: int | float | None = None
+    sampling: str = "poisson"
+    noise_schedule: base.RelativeNoise = "step_matched"
+    clip_norm: float | steps.ClippingRule | str = "auto"
+    averaging: str = "auto"
 
     def averages_groups(self, pure: bool) -> bool:
         return True
