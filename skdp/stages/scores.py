@@ -20,8 +20,6 @@ FINE_EDGES = np.linspace(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, FINE_CELLS - 1)
 # kept apart from the tests, covered 0.92, with 24 0.95. The most is a bound on the time that a
 # table takes.
 LEAST_BINS, MOST_BINS = 24, 200
-# Bias of an AUC by its bins, over the standard deviation of its noise: see `number_of_bins`.
-BIAS_NEXT_TO_NOISE = 0.1
 RESOLUTION = 2.0**-20  # to which `UnitSum` and `InfluenceSquares` round what a row adds
 
 
@@ -180,7 +178,7 @@ def number_of_bins(public: Public) -> int:
     fewer bins, 0.8 (mu n)**0.4, and covers 0.92.
     """
     rows = public.mu / public.sensitivity_factor * public.n_rows
-    return int(np.clip(round((0.31 / BIAS_NEXT_TO_NOISE * rows) ** 0.4), LEAST_BINS, MOST_BINS))
+    return int(np.clip(round((0.31 / 0.1 * rows) ** 0.4), LEAST_BINS, MOST_BINS))
 
 
 def quantiles(fine: Array, n_bins: int) -> Array:

@@ -10,8 +10,6 @@ from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings,
 from skdp.solvers.defaults import UNBOUNDED, target_unit
 from skdp.steps.shrinkage import bayes_step, spectrum
 
-# Up to this signal-to-noise ratio a single joint release is best; more budget pays for rounds.
-JOINT_RATIO = 8.0
 # Share of the squared residuals of each round in the squared Gaussian-DP parameter.
 SQUARES_SHARE = 0.02
 # Size of a target next to the norm of its row, in the record of the joint release.
@@ -77,7 +75,8 @@ class BoostedSufficientStatistics(Solver):
             row_norm = defaults.gram_row_norm(public, 1.0, power=0.0)
             clip_norm = 0.9 * row_norm * unit * defaults.growth(public, 1 / 3)
         return {
-            "rounds": 4 if public.signal_to_noise > JOINT_RATIO else 0,
+            # With little signal a single joint release is best; more budget pays for rounds.
+            "rounds": 4 if public.signal_to_noise > 8.0 else 0,
             "row_norm": defaults.gram_row_norm(public, 0.8),
             "clip_norm": clip_norm,
         }

@@ -14,9 +14,6 @@ from skdp.oracle.public import TARGET_RANGE
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 
-# Room in the bound on a record for its target, in units of the target.
-TARGET_SIZE = 1.5
-
 
 @base.hyperparameters
 class FoldMoments(Solver, registered=False):
@@ -55,7 +52,7 @@ class FoldMoments(Solver, registered=False):
     row_norm: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
-        room = TARGET_SIZE * math.sqrt(public.n_outputs)
+        room = 1.5 * math.sqrt(public.n_outputs)  # for the targets of a record, in their unit
         return {"row_norm": math.hypot(defaults.gram_row_norm(public, 1.0), room)}
 
     def check_values(self, public: Public, problem: Problem) -> None:

@@ -6,9 +6,6 @@ from skdp.solvers import base, checks
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import GRAM_COLUMNS, gram_row_norm
 
-# Share of epsilon for the curvature of a record, which determines the damping.
-CURVATURE_SHARE = 0.2
-
 
 @base.hyperparameters
 class ObjectivePerturbation(Solver):
@@ -62,7 +59,8 @@ class ObjectivePerturbation(Solver):
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         row_norm = gram_row_norm(public, 0.8) if checks.is_auto(self.row_norm) else self.row_norm
-        damping = perturbation_damping(public, problem.loss.curvature, row_norm, CURVATURE_SHARE)
+        # A fifth of epsilon is for the curvature of a record, which determines the damping.
+        damping = perturbation_damping(public, problem.loss.curvature, row_norm, 0.2)
         return {"row_norm": row_norm, "damping": damping}
 
     def check_values(self, public: Public, problem: Problem) -> None:

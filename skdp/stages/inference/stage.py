@@ -58,12 +58,11 @@ LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken 
 # Columns with rare large values are made shorter, by the square of how much farther their range
 # reaches than that of a usual column, up to so much: where it reached farther still the Hessian
 # would not be determined. It grows less certain, so the expected relative error is to be below the
-# second figure. The third is a range that is none.
-MOST_STRETCH, MOST_ERROR_TO_SHORTEN, NO_RANGE = 1.3, 0.1, 1e300
+# second figure.
+MOST_STRETCH, MOST_ERROR_TO_SHORTEN = 1.3, 0.1
 # Damping of the steps before the last one: eigenvalues of their Hessian are raised by this multiple
 # of the spectral norm of its noise, so that no step is long where noise exceeds the rows.
 DAMPING = 2.5
-FARTHEST = 1e100  # entry of a point that is stepped to
 LARGEST_CONDITION = 1e8  # eigenvalues of a Hessian are at least its largest, over this
 
 
@@ -331,7 +330,7 @@ class InferenceStage(OptionalStage):
             step = (vectors / values) @ (vectors.T @ gradient)
             following = point - (coordinates.matrix @ step)[:, None]
             # Without noise there may be no solution, as for classes that a line separates.
-            if np.abs(following).max() < FARTHEST:
+            if np.abs(following).max() < 1e100:
                 point = following
         return point
 
@@ -384,7 +383,7 @@ def _made_shorter(
     columns = scaling.columns
     reach = np.maximum(columns.centre - columns.low, columns.high - columns.centre)
     stretch = np.clip(reach / (RANGE_IN_SCALES * columns.size), 1.0, MOST_STRETCH)
-    stretch[reach >= NO_RANGE] = 1.0
+    stretch[reach >= 1e300] = 1.0  # a range that is none
     added = np.zeros(public.n_parameters)
     added[: public.n_features] = stretch**4 - 1.0
     return np.diag(added)

@@ -22,24 +22,11 @@ from skdp.steps import AVERAGES, IterateAverage
 
 # Least and largest share of a block's rows that are counted. The paper counts s = b / 10 rows.
 MIN_COUNTED_SHARE, MAX_COUNTED_SHARE = 0.1 / 1.1, 0.5
-# Rows counted in a block: at least this many, and this many times the noise of a count.
-MIN_COUNTED, COUNT_TO_NOISE = 10, 6.0
-# Share of all rows that estimate the norm of rows, with row_norm="private".
-NORM_ROWS = 0.05
 # Norm of rows that is assumed to be the largest there, in units of the norm of unit columns.
 LARGEST_NORM = 2.0
-# Clipping norm in units of row_norm * gamma, where residuals have no bound.
-CLIP_FACTOR = 2.0
-# Largest candidate for a threshold, in units of the expected size of a target.
-LARGEST_THRESHOLD = 16.0
 # Least ``resolution``.
 FINEST = 2.0**-100
-# Default ``quantile`` where the loss bounds residuals, chosen on the first data of
-# `benchmarks.papers.next_to_gd`. Elsewhere it is the median.
-BOUNDED_QUANTILE = 0.9
 SEARCHES = ("binary", "doubling")
-# Candidates per factor of 2 in a binary search.
-CANDIDATES_PER_DOUBLING = 4
 
 
 @base.hyperparameters
@@ -135,7 +122,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         residual_bound = problem.loss.residual_bound
         clip_factor = self.clip_factor
         if checks.is_auto(clip_factor):
-            clip_factor = CLIP_FACTOR if residual_bound is None else 1.0
+            clip_factor = 2.0 if residual_bound is None else 1.0
             if not public.is_noisy:
                 clip_factor = UNCLIPPED
         checks.positive(clip_factor=clip_factor)
@@ -148,8 +135,9 @@ class AdaptiveShuffledSGD(OnePassSolver):
             "max_iter": n_blocks,
             "stat_share": share,
             "learning_rate": guess.step_size(public, problem, batch, alpha),
-            "quantile": 0.5 if residual_bound is None else BOUNDED_QUANTILE,
-            "domain_bound": residual_bound or LARGEST_THRESHOLD * target_unit(public),
+            # 0.9 was chosen on the first data of `benchmarks.papers.next_to_gd`.
+            "quantile": 0.5 if residual_bound is None else 0.9,
+            "domain_bound": residual_bound or 16.0 * target_unit(public),
             "row_norm": guess.row_norm,
             "curvature": guess.curvature,
             "kappa": guess.kappa,
@@ -165,8 +153,9 @@ class AdaptiveShuffledSGD(OnePassSolver):
         would not get far. ``rows`` is how many it takes.
         """
         noise = full_budget_noise(public) * count_ratio(public)
-        counted = COUNT_TO_NOISE * noise * math.sqrt(number_of_counts(self.search, self.resolution))
-        counted = max(counted, MIN_COUNTED)
+        # At least 10 rows, and 6 times the noise of a count.
+        counted = 6.0 * noise * math.sqrt(number_of_counts(self.search, self.resolution))
+        counted = max(counted, 10)
         n_blocks = self.max_iter
         if checks.is_auto(n_blocks):
             most = int(public.n_rows * MAX_COUNTED_SHARE / counted)
@@ -200,7 +189,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
         The first piece, which is empty where the norm of rows is public, estimates that norm.
         """
-        first = int(NORM_ROWS * n_rows) if checks.is_word(self.row_norm, "private") else 0
+        first = int(0.05 * n_rows) if checks.is_word(self.row_norm, "private") else 0
         cuts = [0, first]
         for t in range(self.max_iter):
             start = first + (n_rows - first) * t // self.max_iter
@@ -261,7 +250,7 @@ def thresholds(search: str, bound: float, resolution: float) -> Array:
     "doubling": ``delta 2**i`` for i from 0 to ``ceil(log2(1 / resolution))``, as in Algorithm 3
     (DP-STAT) of Varshney, Thakurta, Jain (2022). "binary" has four candidates per factor of 2.
     """
-    fine = CANDIDATES_PER_DOUBLING if search == "binary" else 1
+    fine = 4 if search == "binary" else 1
     doublings = math.ceil(math.log2(1 / resolution))
     return bound * 2.0 ** (np.arange(-fine * doublings, 1) / fine)
 
