@@ -20,8 +20,7 @@ from skdp.solvers.core.objective_perturbation import ObjectivePerturbation
 from skdp.solvers.core.whitened import Whitened
 from skdp.solvers.papers.hong_2022 import ResidualBudget
 from skdp.solvers.papers.kuru_2022 import HeavyBallDescent, MultistageNesterov, Nesterov
-from skdp.solvers.papers.varshney_2022.adaptive_shuffled_sgd import AdaptiveShuffledSGD
-from skdp.solvers.papers.varshney_2022.shuffled_sgd import ShuffledSGD
+from skdp.solvers.papers.varshney_2022 import AdaptiveShuffledSGD, ShuffledSGD
 from skdp.solvers.papers.wang_2017 import SVRG, AcceleratedMirrorDescent, SVRGPlusPlus
 from skdp.solvers.papers.wu_2021 import AdaptiveNoiseSGD
 

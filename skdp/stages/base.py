@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 from skdp.objective import Problem
 from skdp.oracle import Public, Stage
@@ -79,35 +79,3 @@ def missing_smoothness(problem: Problem) -> str | None:
     if {"smooth_loss", "smooth_penalty", "unconstrained"} - problem.provides:
         return "no L1 penalty, no constraint and a smooth loss"
     return None
-
-
-class CalibrationStage(OptionalStage):
-    """A stage after the solver that changes slope and shift of its predictions."""
-
-    place: ClassVar[str] = "after"
-    of_regressions: ClassVar[bool]
-
-    @classmethod
-    def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        demanded = parameters.calibration == "private" and public.is_noisy
-        is_its_kind = is_regression(problem) == cls.of_regressions
-        return "calibration='private'" if demanded and is_its_kind else None
-
-    @classmethod
-    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        reasons = {
-            "calibration other than 'none'": parameters.calibration == "none",
-            "a regression": cls.of_regressions and not is_regression(problem),
-            "a classification": is_regression(problem) and not cls.of_regressions,
-            "noise: a finite epsilon": not public.is_noisy,
-            "the default solver, or calibration='private'": not (
-                parameters.calibration == "private" or parameters.is_default_solver
-            ),
-        }
-        return (
-            next((reason for reason, is_missing in reasons.items() if is_missing), None)
-            or missing_smoothness(problem)
-            or missing_gaussian(public, parameters)
-            or ("rows that can be read more than once" if public.streamed else None)
-            or ("a solver that plans its noise beforehand" if parameters.adaptive else None)
-        )

@@ -10,10 +10,9 @@ from skdp.oracle import Public, Scaling, SolverStage, Stage
 from skdp.oracle.session import inside
 from skdp.solvers import Solver
 from skdp.stages.base import OptionalStage, StageParameters
+from skdp.stages.calibration import Correction, Recalibration
 from skdp.stages.column_bounds import DeclaredBounds, declared_bounds, declared_columns
-from skdp.stages.correction import Correction
 from skdp.stages.inference.stage import InferenceStage
-from skdp.stages.recalibration import Recalibration
 from skdp.stages.scaling.shares import whole_budget
 from skdp.stages.scaling.stage import ScalingStage, note_on_bounds
 from skdp.stages.scaling.widening import Widening

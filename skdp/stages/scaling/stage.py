@@ -22,8 +22,7 @@ from skdp.oracle import (
 from skdp.oracle.public import TARGET_RANGE
 from skdp.oracle.session import inside
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
-from skdp.stages.column_bounds import DeclaredBounds, declared_columns
-from skdp.stages.public_sample import PublicSample
+from skdp.stages.column_bounds import DeclaredBounds, PublicSample, declared_columns
 from skdp.stages.scaling import estimates
 from skdp.stages.scaling.estimates import Estimate, Ranges
 from skdp.stages.scaling.refinements import (
