@@ -1,6 +1,7 @@
 """The interface of optional stages, and the parameters that decide which of them a fit has."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -65,6 +66,11 @@ class OptionalStage(Stage):
 def is_regression(problem: Problem) -> bool:
     """Whether targets are real numbers in a unit of their own."""
     return problem.loss.targets == "real"
+
+
+def first_missing(needs: Mapping[str, bool]) -> str | None:
+    """Return the first need that is missing, by whether each of them is; None if none is."""
+    return next((need for need, is_missing in needs.items() if is_missing), None)
 
 
 def missing_gaussian(public: Public, parameters: StageParameters) -> str | None:

@@ -31,6 +31,7 @@ from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.base import (
     OptionalStage,
     StageParameters,
+    first_missing,
     is_regression,
     missing_gaussian,
     missing_smoothness,
@@ -51,7 +52,7 @@ class CalibrationStage(OptionalStage):
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        reasons = {
+        needs = {
             "calibration other than 'none'": parameters.calibration == "none",
             "a regression": cls.of_regressions and not is_regression(problem),
             "a classification": is_regression(problem) and not cls.of_regressions,
@@ -61,7 +62,7 @@ class CalibrationStage(OptionalStage):
             ),
         }
         return (
-            next((reason for reason, is_missing in reasons.items() if is_missing), None)
+            first_missing(needs)
             or missing_smoothness(problem)
             or missing_gaussian(public, parameters)
             or ("rows that can be read more than once" if public.streamed else None)

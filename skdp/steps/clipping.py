@@ -1,6 +1,7 @@
 """Define clipping norms, the bound on one record's gradient in each step: fixed or adaptive."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -38,6 +39,7 @@ class GeometricClipping(ClippingRule):
         return np.geomspace(self.first, self.last, n_steps)
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveClipping(ClippingRule):
     """The clipping norm follows a quantile of the gradients' norms, estimated by noisy counts.
 
@@ -65,17 +67,10 @@ class AdaptiveClipping(ClippingRule):
     Adaptive Clipping. NeurIPS 2021.
     """
 
-    def __init__(
-        self,
-        quantile: float = 0.9,
-        rate: float = 0.2,
-        share: float = 0.05,
-        initial: float | str = "auto",
-    ) -> None:
-        self.quantile = quantile
-        self.rate = rate
-        self.share = share
-        self.initial = initial
+    quantile: float = 0.9
+    rate: float = 0.2
+    share: float = 0.05
+    initial: float | str = "auto"
 
     def norms(self, n_steps: int) -> Array:
         raise ValueError(

@@ -14,6 +14,7 @@ All functions take the logarithm of the influence, so that long runs neither ove
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -391,8 +392,8 @@ class HeavyBallNoise(NoiseSchedule):
 
 def _check_conditioning(who: str, kappa: float, step: float) -> None:
     require(f"{who}: step", step, "lie in (0, 1]", is_real(step) and 0 < step <= 1)
-    require(f"{who}: kappa", kappa, "be finite and above step", is_real(kappa) and kappa > step)
-    require(f"{who}: kappa", kappa, "be finite and above step", kappa < math.inf)
+    is_valid = is_real(kappa) and step < kappa < math.inf
+    require(f"{who}: kappa", kappa, "be finite and above step", is_valid)
 
 
 def stages(n_steps: int, kappa: float, first_stage: int, p: float) -> NDArray[np.int_]:
@@ -407,6 +408,7 @@ def stages(n_steps: int, kappa: float, first_stage: int, p: float) -> NDArray[np
     return np.repeat(np.arange(1, len(lengths) + 1), lengths)[:n_steps]
 
 
+@dataclass(eq=False, repr=False)
 class MultistageNoise(NoiseSchedule):
     """Noise for multistage accelerated gradient descent.
 
@@ -426,13 +428,10 @@ class MultistageNoise(NoiseSchedule):
         Length of the later stages; at least 0.
     """
 
-    def __init__(
-        self, kappa: float = 100.0, step: float = 1.0, first_stage: int = 20, p: float = 1.0
-    ) -> None:
-        self.kappa = kappa
-        self.step = step
-        self.first_stage = first_stage
-        self.p = p
+    kappa: float = 100.0
+    step: float = 1.0
+    first_stage: int = 20
+    p: float = 1.0
 
     def log_influence(self, n_steps: int) -> Array:
         who, first = "MultistageNoise", self.first_stage
@@ -469,6 +468,7 @@ class StepMatchedNoise(NoiseSchedule):
         return np.asarray(2 * np.log(sizes), dtype=np.float64)
 
 
+@dataclass(eq=False, repr=False)
 class CustomNoise(NoiseSchedule):
     """Influence weights that the user chooses.
 
@@ -480,13 +480,8 @@ class CustomNoise(NoiseSchedule):
         Whether ``influence`` is log q_t, which does not overflow in long runs.
     """
 
-    def __init__(
-        self,
-        influence: ArrayLike | Callable[[int, int], float] = 1.0,
-        logarithmic: bool = False,
-    ) -> None:
-        self.influence = influence
-        self.logarithmic = logarithmic
+    influence: ArrayLike | Callable[[int, int], float] = 1.0
+    logarithmic: bool = False
 
     def log_influence(self, n_steps: int) -> Array:
         weights: object = self.influence

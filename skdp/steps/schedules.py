@@ -4,6 +4,7 @@ import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeGuard, TypeVar
 
 import numpy as np
@@ -125,6 +126,7 @@ class SquareRootDecayStep(StepSchedule):
         return np.asarray(self.initial * (1 - fall) + self.final * fall)
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveStep(BaseEstimator):
     """Step t has size ``initial / b_t``, where b grows with the norms of the noisy gradients.
 
@@ -154,23 +156,13 @@ class AdaptiveStep(BaseEstimator):
         P = 195).
     """
 
-    def __init__(
-        self,
-        initial: float = 1.0,
-        first: float = 1.0,
-        weight: float = 1.0,
-        least: float = 1e-3,
-        growth: float = 1.0,
-        debias: bool = True,
-        reset: int | None = None,
-    ) -> None:
-        self.initial = initial
-        self.first = first
-        self.weight = weight
-        self.least = least
-        self.growth = growth
-        self.debias = debias
-        self.reset = reset
+    initial: float = 1.0
+    first: float = 1.0
+    weight: float = 1.0
+    least: float = 1e-3
+    growth: float = 1.0
+    debias: bool = True
+    reset: int | None = None
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""

@@ -126,9 +126,7 @@ def svrg_rule(
     if kappa is None or gap is None:
         return {}
     smoothness = assumed_curvature(public, problem)
-    budget = (public.mu / public.sensitivity_factor) ** 2
-    size = math.prod(public.shape)
-    alpha = planning.noise_constant(size, clip_norm, budget, smoothness, public.n_rows, gap)
+    alpha = _noise_constant(public, clip_norm, smoothness, gap)
     if doubling:
         inner, rate = math.ceil(kappa), 1 / (13 * smoothness)
         epochs = math.ceil(math.log2(max(2.0, alpha**-0.5)))
@@ -235,9 +233,13 @@ def _noise(
             "max_iter='auto' with condition_number needs one clip_norm throughout; got "
             f"{shown(clip)}",
         )
-    budget = (public.mu / public.sensitivity_factor) ** 2
-    size, norm = math.prod(public.shape), float(norms[0])
-    return planning.noise_constant(size, norm, budget, smoothness, public.n_rows, gap)
+    return _noise_constant(public, float(norms[0]), smoothness, gap)
+
+
+def _noise_constant(public: Public, clip_norm: float, smoothness: float, gap: float) -> float:
+    """Return alpha for the budget and the shape of a problem."""
+    size, budget = math.prod(public.shape), (public.mu / public.sensitivity_factor) ** 2
+    return planning.noise_constant(size, clip_norm, budget, smoothness, public.n_rows, gap)
 
 
 def _best_number(
