@@ -1,6 +1,6 @@
 """Fit models by requests to an oracle: general solvers (core), and those of papers (papers).
 
-A file in one of these folders is found by being there.
+A file in one of these folders is registered by being there.
 """
 
 import importlib

@@ -56,7 +56,7 @@ class MedianStage(Stage):
         counts, std = oracle.with_share(MagnitudeCounts(True, False, weights), share)
         n_known = n_rows - counts[:, -1]
         counts, (low, high) = counts[:, :-1], _edges_of_magnitudes(n_columns)
-        # 2. Where among them the median lies; then again, closer.
+        # 2. Where among them the median lies; then again, in finer bins.
         for _ in range(1, ROUNDS):
             start, stop = _inner_range(counts, n_known, low, high)
             width = (stop - start) / N_BINS
