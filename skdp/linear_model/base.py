@@ -58,12 +58,12 @@ from skdp.stages.base import StageParameters
 from skdp.stages.column_bounds import (
     DeclaredBounds,
     PublicRange,
+    PublicSample,
     RowNorm,
     declared_bounds,
     known_moments,
 )
 from skdp.stages.inference.stage import inference_share
-from skdp.stages.public_sample import PublicSample
 from skdp.stages.sequence import check_stages, stages_of
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
