@@ -10,10 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.accounting.accountant import Accountant, UnknownCost, register
+from skdp.accounting.accountant import Accountant
 from skdp.accounting.events import Adjacency, BallsAndBins, Composed, Event, Gaussian, OnBlock
 from skdp.accounting.pairs import Pair
-from skdp.accounting.plan import EventCounts, by_block, counts_of, joint_mu, paths
+from skdp.accounting.plan import EventCounts, UnknownCost, by_block, counts_of, joint_mu, paths
 from skdp.accounting.pld import PLDAccountant, dominating_pair
 
 # Step of the discretised losses for noise multipliers up to 1; above, it is inversely proportional
@@ -114,7 +114,6 @@ def _(event: BallsAndBins, adjacency: Adjacency) -> Pair | None:
     return None if sigma == 0 else AllocationPair(sigma, event.n_bins)
 
 
-@register
 class BallsAndBinsAccountant(PLDAccountant):
     """Amplification of passes over bins to which records are assigned secretly and independently.
 

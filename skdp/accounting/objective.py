@@ -4,9 +4,9 @@ import math
 
 from scipy.special import log_ndtr
 
-from skdp.accounting.accountant import Accountant, UnknownCost, bisect, one_plus_exp, register
+from skdp.accounting.accountant import Accountant, bisect, one_plus_exp
 from skdp.accounting.events import Adjacency, Event, ObjectivePerturbed
-from skdp.accounting.plan import only_event
+from skdp.accounting.plan import UnknownCost, only_event
 
 # Shares of epsilon that are tried for the minimiser; the rest is for the noise on the answer. Each
 # gives a valid delta, and the least one is taken. Dense near 1, as that noise needs little.
@@ -83,8 +83,7 @@ def _zero_out_delta(event: ObjectivePerturbed, epsilon: float) -> float:
     return min(1.0, least + event.failure * one_plus_exp(epsilon))
 
 
-@register
-class ObjectivePerturbationAccountant(Accountant[ObjectivePerturbed]):
+class ObjectivePerturbationAccountant(Accountant):
     """Objective perturbation of generalised linear models (Redberg, Koskela, Wang 2023, Thm 3.1).
 
     Under replace-one, one record is removed and another one added: group privacy for two turns
@@ -95,15 +94,29 @@ class ObjectivePerturbationAccountant(Accountant[ObjectivePerturbed]):
     rank = 27
     special = (ObjectivePerturbed,)
 
-    def examine(self, event: Event, adjacency: Adjacency) -> ObjectivePerturbed:
-        return only_event(event, ObjectivePerturbed, "perturbed objective")
+    def examine(
+        self, event: Event, adjacency: Adjacency
+    ) -> list[tuple[ObjectivePerturbed, Adjacency]]:
+        return [(only_event(event, ObjectivePerturbed, "perturbed objective"), adjacency)]
 
-    def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        part = self.require(event, adjacency)
+    def path_delta(self, facts: tuple[ObjectivePerturbed, Adjacency], epsilon: float) -> float:
+        part, adjacency = facts
         if adjacency is Adjacency.ZERO_OUT:
             return _zero_out_delta(part, epsilon)
         half = epsilon / 2
         return min(1.0, one_plus_exp(half) * _zero_out_delta(part, half))
+
+    def path_epsilon(self, facts: tuple[ObjectivePerturbed, Adjacency], delta: float) -> float:
+        def suffices(epsilon: float) -> bool:
+            return self.path_delta(facts, epsilon) <= delta
+
+        high = 1e-3
+        while not suffices(high):
+            high *= 2
+            if high > 1e6:
+                return math.inf
+        low = 0.0 if high == 1e-3 else high / 2
+        return bisect(suffices, low, high, halvings=45)
 
     def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
         """Return the least factor on the noise, by a search on `delta`, quicker than `epsilon`."""
@@ -119,15 +132,3 @@ class ObjectivePerturbationAccountant(Accountant[ObjectivePerturbed]):
                 "next to the regularisation, costs too much by itself."
             )
         return math.exp(bisect(suffices, -30.0, 30.0, halvings=36))  # to a width of 1e-9
-
-    def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        def suffices(epsilon: float) -> bool:
-            return self.delta(event, epsilon, adjacency) <= delta
-
-        high = 1e-3
-        while not suffices(high):
-            high *= 2
-            if high > 1e6:
-                return math.inf
-        low = 0.0 if high == 1e-3 else high / 2
-        return bisect(suffices, low, high, halvings=45)

@@ -8,12 +8,18 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Self
 
 from skdp._numbers import require
-from skdp.accounting.accountant import UnknownCost
-from skdp.accounting.calibration import price, supporting_accountants
+from skdp.accounting.accountant import price, supporting_accountants
+from skdp.accounting.additive import GDPAccountant
 from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, walk
-from skdp.accounting.gdp import GDPAccountant
-from skdp.accounting.interchange import Plain, from_plain, plain
-from skdp.accounting.release_lines import NOT_ADDED, ReleaseRecord, release_lines
+from skdp.accounting.plan import UnknownCost
+from skdp.accounting.records import (
+    NOT_ADDED,
+    Plain,
+    ReleaseRecord,
+    from_plain,
+    plain,
+    release_lines,
+)
 
 _ADJACENCY = {
     "zero_out": "bounded: a record is replaced by a null record; the number of records is public",

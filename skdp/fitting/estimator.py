@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from skdp._numbers import shown
 from skdp.accounting import Adjacency, PrivacyStatement
-from skdp.accounting.release_lines import release_lines
+from skdp.accounting.records import release_lines
 from skdp.fitting import parameters, parts
 from skdp.fitting.between_fits import FitData
 from skdp.fitting.budget import (

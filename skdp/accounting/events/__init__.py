@@ -6,10 +6,18 @@ is computed by an accountant; see :mod:`skdp.accounting.accountant`.
 """
 
 from skdp.accounting.events.base import LABEL, Adjacency, Composed, Event, Wrapper, walk
-from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, Partition
 from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, ObjectivePerturbed
-from skdp.accounting.events.sampling import FixedSizeSampled, PoissonSampled, Selected, Shuffled
+from skdp.accounting.events.wrappers import (
+    BallsAndBins,
+    DisjointPass,
+    FixedSizeSampled,
+    OnBlock,
+    Partition,
+    PoissonSampled,
+    Selected,
+    Shuffled,
+)
 
 __all__ = [
     "LABEL",
