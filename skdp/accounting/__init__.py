@@ -28,7 +28,6 @@ from skdp.accounting.events import *  # noqa: F403 - all events, listed in event
 from skdp.accounting.guarantees import AdvancedCompositionAccountant, OptimalCompositionAccountant
 from skdp.accounting.mixed import MixedAccountant
 from skdp.accounting.objective import ObjectivePerturbationAccountant, objective_delta
-from skdp.accounting.plan import UnknownCost
 from skdp.accounting.pld import PLDAccountant
 from skdp.accounting.rdp import RDPAccountant
 from skdp.accounting.records import ReleaseRecord
@@ -56,7 +55,6 @@ __all__ = [
     "ReleaseRecord",
     "SelectionAccountant",
     "ShuffleAccountant",
-    "UnknownCost",
     "ZCDPAccountant",
     "available_accountants",
     "calibrate",

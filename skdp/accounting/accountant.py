@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 from scipy.optimize import brentq
 
 from skdp._numbers import shown
-from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, walk
-from skdp.accounting.plan import UnknownCost
+from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, UnknownCost, walk
 
 Facts = Any  # of a type of its own for each accountant
 

@@ -8,17 +8,11 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr
 
 from skdp.accounting.accountant import Accountant
-from skdp.accounting.events import Adjacency, ApproximateDP, Event, Gaussian, Laplace, Selected
-from skdp.accounting.events.wrappers import Sampled
+from skdp.accounting.events.base import Adjacency, Event, UnknownCost
+from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace
+from skdp.accounting.events.wrappers import Sampled, Selected
 from skdp.accounting.pairs import amplified
-from skdp.accounting.plan import (
-    EventCounts,
-    UnknownCost,
-    counts_of,
-    paths,
-    sampled_counts,
-    squared_mu,
-)
+from skdp.accounting.plan import EventCounts, counts_of, paths, sampled_counts, squared_mu
 
 # Relative amount by which results are moved towards the private side. It covers the error of the
 # root finding, a few units in the last place (2e-16), and of log_ndtr, with a wide margin.

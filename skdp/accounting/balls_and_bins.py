@@ -11,9 +11,11 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.accounting.accountant import Accountant
-from skdp.accounting.events import Adjacency, BallsAndBins, Composed, Event, Gaussian, OnBlock
+from skdp.accounting.events.base import Adjacency, Composed, Event, UnknownCost
+from skdp.accounting.events.mechanisms import Gaussian
+from skdp.accounting.events.wrappers import BallsAndBins, OnBlock
 from skdp.accounting.pairs import Pair
-from skdp.accounting.plan import EventCounts, UnknownCost, by_block, counts_of, joint_mu, paths
+from skdp.accounting.plan import EventCounts, by_block, counts_of, joint_mu, paths
 from skdp.accounting.pld import PLDAccountant, dominating_pair
 
 # Step of the discretised losses for noise multipliers up to 1; above, it is inversely proportional

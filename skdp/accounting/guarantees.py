@@ -10,10 +10,10 @@ from scipy.optimize import minimize_scalar
 from skdp.accounting.accountant import Accountant
 from skdp.accounting.additive import gaussian_epsilon, pure_epsilon
 from skdp.accounting.composition import Pairs, delta_of, epsilon_of
-from skdp.accounting.events import Adjacency, ApproximateDP, Event, Gaussian, Laplace
+from skdp.accounting.events import Adjacency, ApproximateDP, Event, Gaussian, Laplace, UnknownCost
 from skdp.accounting.events.wrappers import Sampled
 from skdp.accounting.pairs import ResponsePair, amplified
-from skdp.accounting.plan import EventCounts, UnknownCost, joint_mu, paths, sampled_counts
+from skdp.accounting.plan import EventCounts, joint_mu, paths, sampled_counts
 
 # (epsilon_i, delta_i, number of mechanisms with both)
 Guarantees = list[tuple[float, float, int]]

@@ -3,11 +3,11 @@
 import math
 
 from skdp.accounting.accountant import Accountant
-from skdp.accounting.events.base import Adjacency, Composed, Event
+from skdp.accounting.events.base import Adjacency, Composed, Event, UnknownCost
 from skdp.accounting.events.mechanisms import ApproximateDP, ObjectivePerturbed
 from skdp.accounting.events.wrappers import Selected, Shuffled
 from skdp.accounting.objective import ObjectivePerturbationAccountant
-from skdp.accounting.plan import EventCounts, UnknownCost, paths
+from skdp.accounting.plan import EventCounts, paths
 from skdp.accounting.pld import PLDAccountant
 from skdp.accounting.rdp import RDPAccountant
 from skdp.accounting.selection import SelectionAccountant

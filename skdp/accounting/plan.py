@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from skdp.accounting.events.base import Adjacency, Composed, Event, Parts
+from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, UnknownCost
 from skdp.accounting.events.mechanisms import Gaussian, Laplace
 from skdp.accounting.events.wrappers import (
     BallsAndBins,
@@ -16,11 +16,6 @@ from skdp.accounting.events.wrappers import (
     Sampled,
     Shuffled,
 )
-
-
-class UnknownCost(ValueError):  # noqa: N818 - a result as much as an error
-    """No available theorem covers this event under this adjacency; the message names both."""
-
 
 # Distinct events with their numbers of occurrences; the order does not matter for the cost.
 EventCounts = dict[Event, int]

@@ -23,7 +23,7 @@ from functools import lru_cache, singledispatch
 from skdp.accounting.accountant import Accountant, least_factor
 from skdp.accounting.additive import pure_epsilon
 from skdp.accounting.composition import FULL, ROUGH, LatticeResolution, Pairs, delta_of, epsilon_of
-from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, walk
+from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, UnknownCost, walk
 from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace
 from skdp.accounting.events.wrappers import PoissonSampled, Sampled, Selected
@@ -36,15 +36,7 @@ from skdp.accounting.pairs import (
     SampledPair,
     SymmetricSampledPair,
 )
-from skdp.accounting.plan import (
-    EventCounts,
-    UnknownCost,
-    coarsened,
-    counts_of,
-    joint_mu,
-    paths,
-    sampled_counts,
-)
+from skdp.accounting.plan import EventCounts, coarsened, counts_of, joint_mu, paths, sampled_counts
 
 # Plans with more distinct noise levels than this are priced with levels rounded down to powers of
 # LIMIT_RATIO, hence as if they had up to 0.05 % less noise. It bounds the time.

@@ -13,10 +13,10 @@ from scipy.special import gammaln, log_ndtr, logsumexp
 from skdp._numbers import Array
 from skdp.accounting.accountant import Accountant, bisect, one_plus_exp
 from skdp.accounting.additive import pure_epsilon
-from skdp.accounting.events.base import Adjacency, Event
+from skdp.accounting.events.base import Adjacency, Event, UnknownCost
 from skdp.accounting.events.mechanisms import Gaussian, Laplace, ObjectivePerturbed
 from skdp.accounting.events.wrappers import FixedSizeSampled, Sampled, Selected
-from skdp.accounting.plan import EventCounts, UnknownCost, counts_of, joint_mu, paths
+from skdp.accounting.plan import EventCounts, counts_of, joint_mu, paths
 
 # Orders at which divergences are computed; the least epsilon over them is taken, so any choice is
 # valid. Dense near 1, where the best order lies for large costs; whole numbers further up, where

@@ -22,8 +22,6 @@ from skdp.accounting.events.wrappers import (
 
 DISJOINT = "disjoint blocks of rows"
 PART_OF_SPLIT = "part of a random split"
-# Added to statements in which releases on disjoint blocks are listed.
-NOT_ADDED = "Answers on disjoint blocks do not add up: a row pays for those it is in, no others."
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,6 @@ class ReleaseLine:
     rows: str
     noise: str
 
-    @property
-    def disjoint(self) -> bool:
-        """Whether a row is in some of the answers only, whatever the random draws."""
-        return self.rows.startswith(("disjoint", PART_OF_SPLIT))
-
     def __str__(self) -> str:
         rows = f" ({self.rows})" if self.rows else ""
         return f"{self.count} x {self.what}{rows}, noise multiplier {self.noise}"
@@ -96,6 +89,14 @@ def release_lines(records: Iterable[ReleaseRecord], unit: str = "row") -> list[R
             rows = f"{DISJOINT}: a row is in at most {most}" if several else ""
         lines.append(ReleaseLine(what, count, rows.replace("row", unit), noise))
     return lines
+
+
+def block_note(lines: Iterable[ReleaseLine], unit: str = "row") -> str:
+    """Return a sentence for statements that list releases on disjoint blocks; "" for others."""
+    # In these a row is in some of the answers only, whatever the random draws.
+    if not any(line.rows.startswith(("disjoint", PART_OF_SPLIT)) for line in lines):
+        return ""
+    return f"Answers on disjoint blocks do not add up: a {unit} pays for those it is in, no others."
 
 
 def _answers(event: Event) -> list[tuple[Event, int]]:

@@ -5,7 +5,15 @@ the *contribution bound*, the most that one record can add to the released sum. 
 is computed by an accountant; see :mod:`skdp.accounting.accountant`.
 """
 
-from skdp.accounting.events.base import LABEL, Adjacency, Composed, Event, Wrapper, walk
+from skdp.accounting.events.base import (
+    LABEL,
+    Adjacency,
+    Composed,
+    Event,
+    UnknownCost,
+    Wrapper,
+    walk,
+)
 from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, ObjectivePerturbed
 from skdp.accounting.events.wrappers import (
@@ -37,6 +45,7 @@ __all__ = [
     "PoissonSampled",
     "Selected",
     "Shuffled",
+    "UnknownCost",
     "Wrapper",
     "walk",
 ]

@@ -14,6 +14,10 @@ NoiseChange = Callable[[float], float]
 Parts = tuple[tuple["Event", int], ...]  # events with their numbers of occurrences
 
 
+class UnknownCost(ValueError):  # noqa: N818 - a result as much as an error
+    """No available theorem covers this event under this adjacency; the message names both."""
+
+
 class Adjacency(StrEnum):
     """Neighbouring relation between two data sets with the same, public number of rows.
 
