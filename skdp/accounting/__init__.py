@@ -33,11 +33,7 @@ from skdp.accounting.rdp import RDPAccountant
 from skdp.accounting.records import ReleaseRecord
 from skdp.accounting.selection import SelectionAccountant, selection_delta, selection_epsilon
 from skdp.accounting.shuffle import ShuffleAccountant
-from skdp.accounting.statement import (
-    PrivacyStatement,
-    compose_statements,
-    model_card_section,
-)
+from skdp.accounting.statement import PrivacyStatement, compose_statements, model_card_section
 
 __all__ = [
     "Accountant",

@@ -58,7 +58,18 @@ class Accountant(ABC):
 
     @abstractmethod
     def examine(self, event: Event, adjacency: Adjacency) -> list[Facts]:
-        """Return the facts that determine the cost, for every path of a record; see `plan.paths`.
+        """Return the facts that determine the cost of every collection of events a record can meet.
+
+        Parameters
+        ----------
+        event : Event
+        adjacency : Adjacency
+
+        Returns
+        -------
+        list
+            Of arguments of `path_epsilon` and `path_delta`, in the type of the accountant; more
+            than one where a record can lie in one or another block.
 
         Raises
         ------
@@ -68,10 +79,35 @@ class Accountant(ABC):
 
     @abstractmethod
     def path_epsilon(self, facts: Facts, delta: float, /) -> float:
-        """Return an epsilon at ``delta`` of the events on one path."""
+        """Return an epsilon at ``delta`` of one of the collections of events.
+
+        Parameters
+        ----------
+        facts : object
+            An element of the result of `examine`.
+        delta : float
+            In [0, 1).
+
+        Returns
+        -------
+        float
+        """
 
     def path_delta(self, facts: Facts, epsilon: float, /) -> float:
-        """Return a delta at ``epsilon`` of the events on one path, by bisection."""
+        """Return a delta at ``epsilon`` of one of the collections of events, by bisection.
+
+        Parameters
+        ----------
+        facts : object
+            An element of the result of `examine`.
+        epsilon : float
+            At least 0.
+
+        Returns
+        -------
+        float
+            In [0, 1].
+        """
         low, high = 1e-15, 1.0
         if self.path_epsilon(facts, low) <= epsilon:
             return low
@@ -83,6 +119,11 @@ class Accountant(ABC):
 
     def why_unsupported(self, event: Event, adjacency: Adjacency) -> str | None:
         """Return the reason why this accountant has no theorem for ``event``.
+
+        Parameters
+        ----------
+        event : Event
+        adjacency : Adjacency
 
         Returns
         -------
@@ -97,6 +138,15 @@ class Accountant(ABC):
 
     def require(self, event: Event, adjacency: Adjacency) -> list[Facts]:
         """Return the result of `examine`; a refusal begins with the name of the accountant.
+
+        Parameters
+        ----------
+        event : Event
+        adjacency : Adjacency
+
+        Returns
+        -------
+        list
 
         Raises
         ------
@@ -397,7 +447,7 @@ def calibrate(
         The budget. ``epsilon=inf`` gives scale 0: no noise at all.
     adjacency : Adjacency
     accountant : str, default="auto"
-        A registered name, or "auto" for the one which needs the least noise.
+        A registered name, or "auto" for the one that needs the least noise.
 
     Returns
     -------

@@ -20,7 +20,7 @@ SAFETY = 1e-11
 
 
 def pure_epsilon(event: Event, adjacency: Adjacency) -> float:
-    """Return the epsilon that ``event`` meets with delta = 0.
+    """Return the epsilon that ``event`` guarantees with delta = 0.
 
     Raises
     ------
@@ -190,7 +190,6 @@ class GDPAccountant(Accountant):
     path_delta = staticmethod(gaussian_delta)
 
     def examine(self, event: Event, adjacency: Adjacency) -> list[float]:
-        """Return the Gaussian-DP parameter of each path."""
         met = paths(event, adjacency)
         for part in itertools.chain(*met):
             if not isinstance(part, Gaussian):
@@ -201,6 +200,11 @@ class GDPAccountant(Accountant):
 
     def mu(self, event: Event, adjacency: Adjacency) -> float:
         """Return the Gaussian-DP parameter of ``event``.
+
+        Parameters
+        ----------
+        event : Event
+        adjacency : Adjacency
 
         Returns
         -------
@@ -215,7 +219,7 @@ class GDPAccountant(Accountant):
         return float(max(self.require(event, adjacency)))
 
     def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-        """Return the factor in closed form: mu is inversely proportional to the noise."""
+        # In closed form: mu is inversely proportional to the noise.
         allowed = gaussian_mu(epsilon, delta)
         if allowed == 0:
             raise UnknownCost(
@@ -233,7 +237,7 @@ def _least_over_orders(bound: Callable[[float], float], least: float) -> float:
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """Delta that every rho-zCDP mechanism meets at ``epsilon``.
+    """Delta at ``epsilon`` that is guaranteed by every rho-zCDP mechanism.
 
     ``inf over a > 1 of exp((a-1)(a rho - epsilon)) / (a-1) * (1 - 1/a)**a``
     (Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Prop. 12).
@@ -269,7 +273,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Epsilon that every rho-zCDP mechanism meets at ``delta``.
+    """Epsilon at ``delta`` that is guaranteed by every rho-zCDP mechanism.
 
     ``inf over a > 1 of a rho + log(1 - 1/a) - log(delta a) / (a-1)`` (the same proposition).
 

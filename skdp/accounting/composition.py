@@ -346,7 +346,7 @@ def epsilon_of(
     ----------
     pairs : tuple of (Pair, count)
     coarse : tuple of (Pair, count)
-        A shorter list that costs no less, with which the tail is found.
+        A shorter list that costs no less, with which the tail is located.
     delta : float
         Above 0.
     """
@@ -371,7 +371,7 @@ def epsilon_of(
             epsilon = min(epsilon, _solve(loss, log_delta, aims[side].bound))
             if epsilon > aim.guess / 2 and loss.slack_share(epsilon) < resolution.precision:
                 break
-            # The tail lies elsewhere than expected: look again, from where it was found.
+            # The tail lies elsewhere than expected: search again, from its new place.
             aim = _aim_at_epsilon(_seen_from(sketch, side), epsilon, attempt)
         return epsilon
 

@@ -20,7 +20,7 @@ Guarantees = list[tuple[float, float, int]]
 
 
 def guarantee(event: Event, delta: float, adjacency: Adjacency) -> tuple[float, float]:
-    """Return an (epsilon, delta) that ``event`` meets, at the given delta if it has a choice.
+    """Return an (epsilon, delta) that ``event`` guarantees, at the given delta if it has a choice.
 
     Mechanisms with delta = 0, or with a delta of their own, keep it. For samples, epsilon shrinks
     to ``log(1 + q (exp(epsilon) - 1))`` and delta to ``q delta`` (Balle, Barthe, Gaboardi 2018, Thm

@@ -39,7 +39,7 @@ def objective_delta(noise_multiplier: float, ratio: float, epsilon: float) -> fl
 
     Examples
     --------
-    >>> from skdp.accounting.objective import objective_delta
+    >>> from skdp.accounting import objective_delta
     >>> 0 < objective_delta(8.0, 0.1, 1.0) < 1e-6
     True
     """
@@ -110,7 +110,7 @@ class ObjectivePerturbationAccountant(Accountant):
         return bisect(suffices, low, high, halvings=45)
 
     def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-        """Return the least factor on the noise, by a search on `delta`, quicker than `epsilon`."""
+        # By a search on `delta`, which is quicker than `epsilon`.
         self.require(event, adjacency)
 
         def suffices(log_factor: float) -> bool:

@@ -145,7 +145,23 @@ class PLDAccountant(Accountant):
     is_tight = True
 
     def paths(self, event: Event, adjacency: Adjacency) -> list[EventCounts]:
-        """Return the collections of events that a single record can meet."""
+        """Return the collections of events that a single record can meet.
+
+        Parameters
+        ----------
+        event : Event
+        adjacency : Adjacency
+
+        Returns
+        -------
+        list of dict
+            From distinct events to their numbers of occurrences.
+
+        Raises
+        ------
+        UnknownCost
+            If there are too many collections.
+        """
         return paths(event, adjacency)
 
     def examine(self, event: Event, adjacency: Adjacency) -> list[Facts]:
@@ -167,7 +183,7 @@ class PLDAccountant(Accountant):
         return 1.0 if facts is None else delta_of(*facts, epsilon)
 
     def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-        """Search with a rough bound (few noise levels, coarse lattice), then with the full one."""
+        # With a rough bound (few noise levels, coarse lattice) first, then with the full one.
         counts = tuple(counts_of(event).items())
         rough = Composed(coarsened(counts, SEARCH_RATIO))
         rougher = Composed(coarsened(counts, SEARCH_RATIO**2))

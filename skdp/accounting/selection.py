@@ -124,7 +124,6 @@ class SelectionAccountant(Accountant):
     special = (Selected,)
 
     def examine(self, event: Event, adjacency: Adjacency) -> list[tuple[Selected, float]]:
-        """Return the selection and the Gaussian-DP parameter of one run."""
         met = paths(event, adjacency)  # a selection among runs on one part of the rows, too
         event = Composed(tuple(met[0].items())) if len(met) == 1 else event
         part = only_event(event, Selected, "selection")

@@ -75,6 +75,10 @@ class Event:
         """Return the events directly inside this one, with the number of times each is answered.
 
         A mechanism has none.
+
+        Returns
+        -------
+        tuple of (Event, int)
         """
         return ()
 
@@ -123,6 +127,11 @@ class Event:
 
         Sequences are opened. An event that is trivially a simpler one is replaced by it: a sample
         of all rows by the event on the sample, a sample of no rows by nothing.
+
+        Yields
+        ------
+        event : Event
+        count : int
         """
         yield self, 1
 
