@@ -12,7 +12,7 @@ from benchmarks.papers.theory import (
     heavy_ball_excess,
     heavy_ball_noise,
 )
-from skdp.accounting.pure import amplified
+from skdp.accounting.additive import amplified
 from skdp.planning import (
     heavy_ball_bounds,
     heavy_ball_rate,
