@@ -157,7 +157,7 @@ def _halved(owner, name, get=lambda found: replace(found, bound=found.bound / 2)
 
 def _less_noise(owner):
     """Halve the noise that is added."""
-    return _halved(owner, "std", lambda std: std / 2)
+    return _halved(owner, "scale_of_noise", lambda scale: scale / 2)
 
 
 def _model(**parameters):
@@ -209,7 +209,7 @@ PROOFS = {
     ),
     mechanisms.LaplaceNoise: Proof(
         lambda adjacency: skdp.DPRidge(delta=0.0, max_iter=3, scaling="none", adjacency=adjacency),
-        _halved(mechanisms.LaplaceNoise, "scale_of_noise", lambda b: b / 2),
+        _less_noise(mechanisms.LaplaceNoise),
         "scale halved",
     ),
 }

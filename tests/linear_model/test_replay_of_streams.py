@@ -54,8 +54,8 @@ def test_single_records_in_memory(replay, name, adjacency):
 
 def test_replay_sees_less_noise_in_a_pass(replay, leak, monkeypatch):
     """The mutant draws a pass with half the noise that was charged."""
-    original = GaussianNoise.std
-    monkeypatch.setattr(GaussianNoise, "std", lambda *args: 0.5 * original(*args))
+    original = GaussianNoise.scale_of_noise
+    monkeypatch.setattr(GaussianNoise, "scale_of_noise", lambda *args: 0.5 * original(*args))
     X, y = data(60)
     with pytest.raises(leak, match="less noise"):
         replay.check(lambda: linear(SOLVERS["single"]), (X, y), (X, y), Adjacency.ZERO_OUT)

@@ -20,14 +20,14 @@ from skdp.oracle.compiled import (
     VectorOut,
     compile_inner,
     compile_loop,
-    dispatch_compiled,
+    use_compiled,
 )
 from skdp.oracle.kernels.residuals import (
     clip_l1,
     clip_l2,
-    find_residuals,
     weigh_and_clip,
     weighted_residuals,
+    write_residuals,
 )
 from skdp.oracle.kernels.row_arrays import RowArrays, row_arrays, vector
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows, summation_depth
@@ -40,7 +40,6 @@ from skdp.oracle.sources.sparse_rows import growth_of_rounding
 TILE_NUMBERS = 1 << 13
 
 
-@dispatch_compiled()
 def clipped_gradients(
     records: Records,
     loss: Loss,
@@ -67,6 +66,11 @@ def clipped_gradients(
     -------
     array of shape (n_parameters, n_outputs), float64
     """
+    if anchor is None and use_compiled(records.shape):
+        inverse_norms = records.inverse_norms
+        done = _compiled_clipped_gradients(records, inverse_norms, loss, point, clip_norm)
+        if done is not None:
+            return done
     total = np.zeros(point.shape)
     for block in records.cached_blocks():
         residuals = weighted_residuals(block, loss, point, anchor)
@@ -76,7 +80,6 @@ def clipped_gradients(
     return total
 
 
-@dispatch_compiled()
 def l1_clipped_gradients(
     records: Records, inverse_l1_norms: Array, loss: Loss, point: Array, clip_norm: float
 ) -> Array:
@@ -84,6 +87,10 @@ def l1_clipped_gradients(
 
     The gradient is an outer product, and its L1 norm is that of the row times that of the residual.
     """
+    if use_compiled(records.shape):
+        done = _compiled_clipped_gradients(records, inverse_l1_norms, loss, point, clip_norm)
+        if done is not None:
+            return done
     total = np.zeros(point.shape)
     for block, inverse in _with_rows(records, inverse_l1_norms):
         residuals = weighted_residuals(block, loss, point)
@@ -121,20 +128,6 @@ def _accumulate(block: Records, residuals: Array, total: Array) -> None:
 
 
 def _compiled_clipped_gradients(
-    records: Records, loss: Loss, point: Array, clip_norm: float, anchor: Array | None = None
-) -> Array | None:
-    if anchor is not None:
-        return None
-    return _compiled_sum(records, records.inverse_norms, loss, point, clip_norm)
-
-
-def _compiled_l1_clipped_gradients(
-    records: Records, inverse_l1_norms: Array, loss: Loss, point: Array, clip_norm: float
-) -> Array | None:
-    return _compiled_sum(records, inverse_l1_norms, loss, point, clip_norm)
-
-
-def _compiled_sum(
     records: Records, inverse_norms: Array, loss: Loss, point: Array, clip_norm: float
 ) -> Array | None:
     n_features, kernel = records.n_features, loss.kernel
@@ -154,7 +147,7 @@ def residual_limits(clip_norm: float, inverse_norms: Array) -> Array:
 
 
 @compile_inner(fastmath={"reassoc", "nsz"})  # so that several terms of a product are added at once
-def _find_margins(X: Matrix, coef: Vector, margins: VectorOut) -> None:
+def _write_margins(X: Matrix, coef: Vector, margins: VectorOut) -> None:
     """Write the products of rows and coefficients, in float64."""
     for i in range(X.shape[0]):
         product = 0.0
@@ -194,12 +187,12 @@ def _add_tile(
     constant, coef, offset = point
     targets, weights, shrink = of_rows
     margins, residuals, bits = work
-    _find_margins(X, coef, margins)
+    _write_margins(X, coef, margins)
     for i in range(n_rows):
         if shrink.shape[0] > 0:
             margins[i] *= shrink[i]
         margins[i] += offset
-    find_residuals(kernel, targets, margins, residuals, bits)
+    write_residuals(kernel, targets, margins, residuals, bits)
     weigh_and_clip(margins, weights, limits, residuals)
     if constant > 0.0:
         sum_of_residuals = 0.0

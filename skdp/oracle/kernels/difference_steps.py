@@ -21,7 +21,7 @@ from skdp.oracle.compiled import (
     compile_loop,
 )
 from skdp.oracle.kernels.clipped_gradients import TILE_NUMBERS, clipped_gradients
-from skdp.oracle.kernels.residuals import find_residuals
+from skdp.oracle.kernels.residuals import write_residuals
 from skdp.oracle.kernels.row_arrays import RowArrays, row_arrays, vector
 from skdp.oracle.sources.column_map import read_only
 from skdp.oracle.sources.memory import MemorySource
@@ -334,7 +334,7 @@ def _add_differences(
     _multiply(tile, away, margins[n_rows:both])
     for k in range(n_rows):
         margins[n_rows + k] += margins[k]
-    find_residuals(kernel, wanted[:both], margins[:both], residuals[:both], bits[:both])
+    write_residuals(kernel, wanted[:both], margins[:both], residuals[:both], bits[:both])
     # 2. Their differences, weighted and clipped.
     for k in range(n_rows):
         i = indices[k]

@@ -20,7 +20,7 @@ from skdp.oracle.compiled import (
     Matrix,
     Vector,
     compile_loop,
-    dispatch_compiled,
+    use_compiled,
 )
 from skdp.oracle.kernels.row_arrays import unit_arrays, vector
 from skdp.oracle.sources.block_sizes import block_rows
@@ -72,21 +72,27 @@ def equal_bins(
     return np.asarray(places.astype(np.intp))
 
 
-@dispatch_compiled()
 def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
     """Count values by column and magnitude, shape (n_columns, N_MAGNITUDES).
 
     Rows of weight 0 are not counted, here and below. Where there are groups, a row counts as its
     multiplier: the counts of a group add up to 1 at most, and sums of multipliers are exact.
     """
+    if use_compiled(records.shape):
+        done = _compiled_magnitude_counts(records, features, targets)
+        if done is not None:
+            return done
     return _counts(records, features, targets, N_MAGNITUDES, magnitudes)
 
 
-@dispatch_compiled()
 def bin_counts(
     records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
 ) -> Counts:
     """Count values by column in ``n_bins`` equal bins, shape (n_columns, n_bins)."""
+    if use_compiled(records.shape):
+        done = _compiled_bin_counts(records, features, targets, low, width, n_bins)
+        if done is not None:
+            return done
     lookup = functools.partial(equal_bins, low=low, width=width, n_bins=n_bins)
     return _counts(records, features, targets, n_bins, lookup)
 

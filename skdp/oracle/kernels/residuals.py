@@ -17,27 +17,13 @@ def weighted_residuals(
 ) -> Array:
     """Residuals of a block at a point, or their differences from those at the anchor, weighted."""
     with np.errstate(over="ignore", invalid="ignore"):
-        residuals = residuals_at(block, loss, point)
+        margins = block.margins(point)
+        residuals: Array = loss.residual(margins, block.targets, out=margins)
         if anchor is not None:
-            residuals = residuals - residuals_at(block, loss, anchor)
+            residuals = residuals - loss.residual(block.margins(anchor), block.targets)
         if block.weights is not None:
             residuals *= block.weights[:, None]
     return residuals if np.isfinite(residuals).all() else np.nan_to_num(residuals)
-
-
-def residuals_at(block: Records, loss: Loss, point: Array) -> Array:
-    """Residuals of a block of rows, in float64, at a point."""
-    n_features, n_outputs = block.n_features, point.shape[1]
-    coef = np.ascontiguousarray(point[:n_features])
-    if n_outputs == 1:
-        coef = coef[:, 0]  # matrix times vector is quicker than times a matrix of one column
-    margins = block.products(coef).reshape(-1, n_outputs)
-    if block.shrink is not None:
-        margins *= block.shrink[:, None]
-    if block.constant:
-        margins += block.constant * point[-1]
-    residuals: Array = loss.residual(margins, block.targets, out=margins)
-    return residuals
 
 
 def clip_l2(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
@@ -109,7 +95,7 @@ def _exponentials(values: VectorOut, bits: IntegersOut) -> None:
 
 
 @compile_inner()
-def find_residuals(
+def write_residuals(
     kernel: ResidualKernel,
     targets: Vector,
     margins: Vector,

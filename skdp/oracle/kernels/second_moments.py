@@ -8,7 +8,7 @@ from scipy import sparse
 
 from skdp._numbers import Array, Indices
 from skdp.objective import Loss
-from skdp.oracle.compiled import MatrixOut, Rows, Vector, compile_loop, dispatch_compiled
+from skdp.oracle.compiled import MatrixOut, Rows, Vector, compile_loop, use_compiled
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
 from skdp.oracle.kernels.row_arrays import unit_arrays, vector
 from skdp.oracle.sources.block_sizes import MAX_PARTS, UNIT_ROUNDOFF, block_rows, slices
@@ -105,9 +105,12 @@ def _blocks(records: Records) -> Iterator[Records]:
     return (records[rows] for rows in slices(0, records.n_rows, max(1, at_once)))
 
 
-@dispatch_compiled(is_exact=True)
 def write_scaled(records: Records, weights: Array, out: Array) -> Array:
     """Write the dense rows of X times their weights into the first columns; return ``out``."""
+    if use_compiled(records.shape, is_exact=True):
+        done = _compiled_write_scaled(records, weights, out)
+        if done is not None:
+            return done
     X = records.stored
     if records.is_copied:  # side by side, which is quicker than in ``out``
         X = records.in_float64(False, np.empty(records.shape))

@@ -16,7 +16,7 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.objective import Loss
 from skdp.oracle.kernels.clipped_means import count_short_means
-from skdp.oracle.kernels.residuals import residuals_at, weighted_residuals
+from skdp.oracle.kernels.residuals import weighted_residuals
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.groups import GroupedSource
@@ -46,7 +46,7 @@ def count_short(
     result = 0.0
     for block in records.cached_blocks():
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            residuals = residuals_at(block, loss, point)
+            residuals = loss.residual(block.margins(point), block.targets)
             if block.weights is not None:
                 residuals *= block.weights[:, None]
             limits = limit * block.inverse_norms if of_gradients else limit

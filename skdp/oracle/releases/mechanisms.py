@@ -24,11 +24,14 @@ class Mechanism(ABC):
     ----------
     order : {1, 2}
         Of the norm in which sensitivity is measured.
+    std_of_unit : float
+        Standard deviation of noise of scale 1.
     relative_noise : float
         How noisy, relative to the solver's other releases.
     """
 
     order: ClassVar[int]
+    std_of_unit: ClassVar[float] = 1.0
     relative_noise: float
 
     def __post_init__(self) -> None:
@@ -43,9 +46,25 @@ class Mechanism(ABC):
     def event(self, spread: float) -> Gaussian | Laplace:
         """Return what one answer costs, in relative units."""
 
-    @abstractmethod
     def std(self, contribution: Contribution, scale: float) -> float:
         """Return the standard deviation of the noise on each coordinate."""
+        return self.std_of_unit * self.scale_of_noise(contribution, scale)
+
+    def scale_of_noise(self, contribution: Contribution, scale: float) -> float:
+        """Return the scale of the noise on each coordinate: b for Laplace noise, else the std."""
+        self.require_norm(contribution)
+        if scale == 0:
+            return 0.0
+        grid, size = self._grid(contribution, scale), contribution.size
+        rounded = contribution.bound + grid * (size if self.order == 1 else math.sqrt(size))
+        noise = self.relative_noise * scale * rounded
+        if noise < grid:
+            raise ValueError(
+                f"{type(self).__name__}: a noise multiplier of {self.relative_noise * scale:g} is "
+                "too fine to be told from rounding errors; ask for a smaller epsilon, or for "
+                "epsilon=inf, which adds no noise. Nothing was released."
+            )
+        return noise
 
     def add_noise(
         self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
@@ -60,11 +79,16 @@ class Mechanism(ABC):
         event, std = self.event(contribution.spread), self.std(contribution, scale)
         return noise_source.record_answer(answer, statistic, event, contribution.bound, std)
 
-    @abstractmethod
     def noisy(
         self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
     ) -> Array:
         """Return the statistic plus noise, of which more is made before it leaves."""
+        noise = self.scale_of_noise(contribution, scale)
+        if scale == 0:
+            return statistic
+        grid = self._grid(contribution, scale)
+        draw = noise_source.laplace if self.order == 1 else noise_source.gaussian
+        return grid * (np.rint(statistic / grid) + draw(noise / grid, statistic.shape))
 
     def require_norm(self, contribution: Contribution) -> None:
         """Raise ValueError unless the sum is bounded in the norm of this noise."""
@@ -92,15 +116,6 @@ class Mechanism(ABC):
             )
         return 2.0 ** math.ceil(math.log2(finest))
 
-    def _check_grid(self, noise: float, grid: float, scale: float) -> None:
-        """Raise ValueError if the noise is finer than the grid."""
-        if noise < grid:
-            raise ValueError(
-                f"{type(self).__name__}: a noise multiplier of {self.relative_noise * scale:g} is "
-                "too fine to be told from rounding errors; ask for a smaller epsilon, or for "
-                "epsilon=inf, which adds no noise. Nothing was released."
-            )
-
 
 @audited
 @dataclass(frozen=True)
@@ -123,27 +138,6 @@ class GaussianNoise(Mechanism):
         """Return what one answer costs, in relative units."""
         return Gaussian(self.relative_noise, spread)
 
-    def std(self, contribution: Contribution, scale: float) -> float:
-        """Return the standard deviation of the noise on each coordinate."""
-        self.require_norm(contribution)
-        if scale == 0:
-            return 0.0
-        grid = self._grid(contribution, scale)
-        rounded = contribution.bound + grid * math.sqrt(contribution.size)
-        std = self.relative_noise * scale * rounded
-        self._check_grid(std, grid, scale)
-        return std
-
-    def noisy(
-        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
-    ) -> Array:
-        self.require_norm(contribution)
-        if scale == 0:
-            return statistic
-        grid = self._grid(contribution, scale)
-        noise = noise_source.gaussian(self.std(contribution, scale) / grid, statistic.shape)
-        return grid * (np.rint(statistic / grid) + noise)
-
 
 @audited
 @dataclass(frozen=True)
@@ -163,34 +157,11 @@ class LaplaceNoise(Mechanism):
 
     relative_noise: float = 1.0
     order: ClassVar[int] = 1
+    std_of_unit: ClassVar[float] = math.sqrt(2)
 
     def event(self, spread: float) -> Laplace:
         """Return what one answer costs, in relative units."""
         return Laplace(self.relative_noise, spread)
-
-    def scale_of_noise(self, contribution: Contribution, scale: float) -> float:
-        """Return b, the scale of the noise on each coordinate; *not* its standard deviation."""
-        self.require_norm(contribution)
-        if scale == 0:
-            return 0.0
-        grid = self._grid(contribution, scale)
-        noise = self.relative_noise * scale * (contribution.bound + grid * contribution.size)
-        self._check_grid(noise, grid, scale)
-        return noise
-
-    def std(self, contribution: Contribution, scale: float) -> float:
-        """Return the standard deviation of the noise on each coordinate, ``sqrt(2) b``."""
-        return math.sqrt(2) * self.scale_of_noise(contribution, scale)
-
-    def noisy(
-        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
-    ) -> Array:
-        noise = self.scale_of_noise(contribution, scale)
-        if scale == 0:
-            return statistic
-        grid = self._grid(contribution, scale)
-        drawn = noise_source.laplace(noise / grid, statistic.shape)
-        return grid * (np.rint(statistic / grid) + drawn)
 
 
 MECHANISMS: dict[str, type[GaussianNoise] | type[LaplaceNoise]] = {

@@ -42,13 +42,8 @@ def _whitened(block: Records, loss: Loss, transform: Array, row_norm: float) -> 
     the loss bounds residuals, so that they are not capped, ``f**2 |u|`` is at most ``row_norm``,
     too, which says more where weights exceed 1.
     """
-    n_features = block.n_features
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        vectors = np.asarray(block.products(transform[:n_features]))
-        if block.shrink is not None:
-            vectors *= block.shrink[:, None]
-        if block.constant:
-            vectors += block.constant * transform[n_features]
+        vectors = block.margins(transform)
         inverse = quotient(1.0, np.sqrt(np.einsum("ij,ij->i", vectors, vectors)))
         roots = None if block.weights is None else np.sqrt(block.weights)
         factors = moments.factors_within(row_norm, inverse, roots)

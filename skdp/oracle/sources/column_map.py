@@ -21,12 +21,12 @@ from skdp.oracle.compiled import (
     VectorOut,
     compile_inner,
     compile_loop,
-    dispatch_compiled,
+    use_compiled,
 )
-from skdp.oracle.sources.block_sizes import block_rows, row_parts, slices
+from skdp.oracle.sources.block_sizes import block_rows, slices
 from skdp.oracle.sources.sparse_rows import AnyRows
 
-Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+Map = Callable[..., Iterable[Any]]  # as the builtin map
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,14 +106,9 @@ class Columns:
                 raise ValueError("Columns: sparse columns can be neither centred nor moved from 0.")
             return in_units(X)
         result = np.empty(X.shape, dtype=X.dtype) if out is None else out
-        n_rows, n_columns = X.shape
-        step = max(1, block_rows(n_rows, n_columns, is_sparse=False, is_copied=True))
-
-        def over(part: slice) -> None:
-            for rows in slices(part.start, part.stop, step):
-                in_units(X[rows], result[rows])
-
-        list(spread(over, row_parts(n_rows, n_columns, X.dtype.itemsize, is_sparse=False)))
+        step = max(1, block_rows(*X.shape, False, True))
+        blocks = list(slices(0, len(X), step))
+        list(spread(in_units, [X[rows] for rows in blocks], [result[rows] for rows in blocks]))
         return result
 
     def for_type(self, dtype: npt.DTypeLike) -> ColumnMap:
@@ -211,9 +206,12 @@ def read_only(values: AnyArray) -> AnyArray:
 # ---------------------------------------------------------------- rows in units of their columns
 
 
-@dispatch_compiled(is_exact=True)
 def standardise(X: AnyArray, units: UnitArrays, out: AnyArray) -> AnyArray:
     """Put ``(clip(X, low, high) - centre) * factor`` into ``out``, and return that."""
+    if use_compiled(X.shape, is_exact=True):
+        done = _compiled_standardise(X, units, out)
+        if done is not None:
+            return done
     _centre(X, units.low, units.high, units.centre, out)
     with np.errstate(under="ignore"):
         out *= units.factor
@@ -255,7 +253,6 @@ def is_plain(X: AnyArray) -> bool:
     return bool(known and X.ndim == 2 and X.flags.c_contiguous and X.flags.aligned)
 
 
-@dispatch_compiled(is_exact=True)
 def standardise_entries(
     X: sparse.csr_array,
     low: AnyArray,
@@ -268,6 +265,10 @@ def standardise_entries(
 
     ``of_zero`` is what 0 is clipped to, so that an entry of 0 stays 0.
     """
+    if use_compiled(X.shape, is_exact=True):
+        done = _compiled_standardise_entries(X, low, high, of_zero, size, out)
+        if done is not None:
+            return done
     own = np.empty(len(X.data), out.dtype)
 
     def of_entries(values: AnyArray) -> AnyArray:

@@ -95,7 +95,7 @@ class Records:
     @property
     def X(self) -> AnyRows:
         """All rows at once, a copy where they are not stored as they count: take blocks."""
-        X = self._mapped(self.stored)
+        X = self.stored if self.columns is None else self._mapped(self.stored)
         return X if self.base is None else written_out(X, self.base)
 
     def _mapped(self, stored: AnyRows) -> AnyRows:
@@ -213,32 +213,31 @@ class Records:
         yield from self.blocks(block_rows(*self.shape, False, is_copied), dense=True)
 
     def margins(self, point: Array) -> Array:
-        """Return ``z_i'point`` in float64; inf or nan where huge products overflow."""
+        """Return ``z_i'point`` in float64; inf or nan where huge products overflow.
+
+        Where there are groups, no row's bits depend on the other rows. A product of matrices may
+        add up a row in another order for another place in its block. With groups the number of rows
+        is private, so a group that has one row less moves those after it: their parts must stay the
+        same, bit for bit.
+        """
+        coef, n_outputs = np.ascontiguousarray(point[: self.n_features]), point.shape[1]
+        if n_outputs == 1:
+            coef = coef[:, 0]  # matrix times vector is quicker than times a matrix of one column
         with np.errstate(over="ignore", invalid="ignore"):
-            margins = np.asarray(self.products(point[: self.n_features]))
-            margins = margins.astype(np.float64, copy=False)
+            if self.base is not None:
+                margins = self._mapped(self.stored) @ coef + self.base @ coef
+            elif self.multipliers is None or self.is_sparse:
+                margins = self.X @ coef
+            else:
+                X, columns = np.ascontiguousarray(self.X), coef.reshape(-1, n_outputs).T
+                columns = np.ascontiguousarray(columns)
+                margins = np.stack([np.einsum("ij,j->i", X, one) for one in columns], axis=1)
+            margins = np.asarray(margins, dtype=np.float64).reshape(-1, n_outputs)
             if self.shrink is not None:
                 margins *= self.shrink[:, None]
             if self.constant:
                 margins += self.constant * point[-1]
-        return np.asarray(margins)
-
-    def products(self, coef: AnyArray) -> AnyArray:
-        """Return ``X @ coef``; where there are groups, no row's bits depend on the other rows.
-
-        A product of matrices may add up a row in another order for another place in its block.
-        With groups the number of rows is private, so a group that has one row less moves those
-        after it: their parts must stay the same, bit for bit.
-        """
-        if self.base is not None:
-            return np.asarray(self._mapped(self.stored) @ coef + self.base @ coef)
-        if self.multipliers is None or self.is_sparse:
-            return np.asarray(self.X @ coef)
-        X = np.ascontiguousarray(self.X)
-        if coef.ndim == 1:
-            return np.asarray(np.einsum("ij,j->i", X, np.ascontiguousarray(coef)))
-        columns = [np.einsum("ij,j->i", X, column) for column in np.ascontiguousarray(coef.T)]
-        return np.stack(columns, axis=1)
+        return margins
 
     def scaled_by_group(self, parts: Array) -> Array:
         """Multiply what each record adds, clipped, by its multiplier, in place."""

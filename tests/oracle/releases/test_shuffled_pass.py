@@ -269,7 +269,9 @@ def test_overlapping_blocks_are_caught(monkeypatch):
     def closed(edges):
         return ((start, stop + 1) for start, stop in itertools.pairwise(edges))
 
-    monkeypatch.setattr(memory, "itertools", SimpleNamespace(pairwise=closed))
+    monkeypatch.setattr(
+        memory, "itertools", SimpleNamespace(pairwise=closed, repeat=itertools.repeat)
+    )
     problem = Problem(SquaredError())
     context, release = context_for(problem, scale=1.0), ShuffledPass(6, 0.05, 0.7)
     rng = np.random.default_rng(0)
