@@ -18,7 +18,6 @@ from skdp.oracle.releases import (
     last_iterate,
     mechanisms,
     moments,
-    noisy_statistic,
     one_step,
     perturbed,
     samplers,
@@ -49,7 +48,7 @@ class Asking(Solver):
         mechanism = mechanisms.GaussianNoise()
         if getattr(statistic, "order", 2) == 1:
             mechanism = mechanisms.LaplaceNoise()
-        answer = oracle.ask(noisy_statistic.NoisyStatistic(statistic, mechanism))
+        answer = oracle.ask(mechanisms.NoisyStatistic(statistic, mechanism))
         # Moved a little, so that attributes depend on the answer.
         return Solution(oracle.start() + 1e-3 * np.tanh(answer.sum()), 1)
 
@@ -218,7 +217,7 @@ PROOFS = {
 MUTANTS = "tests/linear_model/test_replay_mutants.py::test_replay_catches_mutants"
 ACCOUNTING = "tests/accounting/test_mutants.py"
 OTHERS = {
-    noisy_statistic.NoisyStatistic: MUTANTS,
+    mechanisms.NoisyStatistic: MUTANTS,
     moments.Coordinates: "tests/oracle/releases/test_moments.py",
     samplers.AllRows: MUTANTS,
     samplers.Poisson: f"{ACCOUNTING}::test_rate_squared",

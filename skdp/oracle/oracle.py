@@ -14,8 +14,7 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import noisy_gradient
-from skdp.oracle.releases.mechanisms import GaussianNoise, mechanism_by_name
-from skdp.oracle.releases.noisy_statistic import NoisyStatistic
+from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic, mechanism_by_name
 from skdp.oracle.releases.samplers import Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.sources.base import (

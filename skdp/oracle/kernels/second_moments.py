@@ -10,10 +10,9 @@ from skdp._numbers import Array, Indices
 from skdp.objective import Loss
 from skdp.oracle.compiled import MatrixOut, Rows, Vector, compile_loop, use_compiled
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
-from skdp.oracle.kernels.row_arrays import unit_arrays, vector
 from skdp.oracle.sources.block_sizes import MAX_PARTS, UNIT_ROUNDOFF, block_rows, slices
 from skdp.oracle.sources.column_map import UnitArrays
-from skdp.oracle.sources.records import Records, quotient
+from skdp.oracle.sources.records import Records, quotient, unit_arrays, vector
 
 FEW_ROWS = 1 << 9  # added up at once where a sum has to be accurate
 # Squares of larger numbers leave float64's range, and 0 times inf would be nan.

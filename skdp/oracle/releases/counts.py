@@ -15,8 +15,7 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective import Loss
-from skdp.oracle.kernels.clipped_means import count_short_means
-from skdp.oracle.kernels.residuals import weighted_residuals
+from skdp.oracle.kernels.clipped_gradients import count_short_means, weighted_residuals
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.groups import GroupedSource

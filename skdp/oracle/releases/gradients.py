@@ -10,15 +10,14 @@ from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
+    clipped_means,
     gradient_rounding,
     l1_clipped_gradients,
+    weighted_residuals,
 )
-from skdp.oracle.kernels.clipped_means import clipped_means
-from skdp.oracle.kernels.residuals import weighted_residuals
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
-from skdp.oracle.releases.mechanisms import mechanism_by_name
-from skdp.oracle.releases.noisy_statistic import NoisyStatistic
+from skdp.oracle.releases.mechanisms import NoisyStatistic, mechanism_by_name
 from skdp.oracle.releases.samplers import AllRows, Sampler
 from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.groups import GroupedSource

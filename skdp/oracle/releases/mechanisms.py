@@ -1,17 +1,24 @@
-"""Mechanisms: Gaussian and Laplace noise on a power-of-two grid, exact after rounding."""
+"""Gaussian and Laplace noise on a power-of-two grid, and the release of a statistic with it.
+
+That release is behind nearly every algorithm.
+"""
 
 import functools
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.accounting import Gaussian, Laplace
+from skdp.accounting import Event, Gaussian, Laplace
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases.base import Contribution, audited
+from skdp.oracle.public import Public
+from skdp.oracle.releases import base
+from skdp.oracle.releases.base import Contribution
+from skdp.oracle.releases.samplers import AllRows, Sampler
+from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 
 GRID_BITS = 30  # the grid is at most 2**-30 standard deviations wide
 LEAST_GRID, LARGEST_GRID = 2.0**-900, 2.0**900  # where it is neither subnormal nor nearly infinite
@@ -67,7 +74,11 @@ class Mechanism(ABC):
         return noise
 
     def add_noise(
-        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
+        self,
+        statistic: Array,
+        contribution: Contribution,
+        scale: float,
+        noise_source: NoiseSource,
     ) -> Array:
         """Return the statistic plus noise; with scale 0 the statistic itself.
 
@@ -80,7 +91,11 @@ class Mechanism(ABC):
         return noise_source.record_answer(answer, statistic, event, contribution.bound, std)
 
     def noisy(
-        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
+        self,
+        statistic: Array,
+        contribution: Contribution,
+        scale: float,
+        noise_source: NoiseSource,
     ) -> Array:
         """Return the statistic plus noise, of which more is made before it leaves."""
         noise = self.scale_of_noise(contribution, scale)
@@ -117,7 +132,7 @@ class Mechanism(ABC):
         return 2.0 ** math.ceil(math.log2(finest))
 
 
-@audited
+@base.audited
 @dataclass(frozen=True)
 class GaussianNoise(Mechanism):
     """Isotropic Gaussian noise; ``relative_noise`` says how noisy next to the other releases.
@@ -139,7 +154,7 @@ class GaussianNoise(Mechanism):
         return Gaussian(self.relative_noise, spread)
 
 
-@audited
+@base.audited
 @dataclass(frozen=True)
 class LaplaceNoise(Mechanism):
     """Independent Laplace noise on every coordinate; ``relative_noise`` is multiplied by the scale.
@@ -192,3 +207,92 @@ def mechanism_by_name(name: str, relative_noise: float) -> GaussianNoise | Lapla
         known = ", ".join(repr(word) for word in sorted(MECHANISMS))
         raise ValueError(f"mechanism must be one of {known}; got {name!r}.")
     return MECHANISMS[name](relative_noise)
+
+
+# ---------------------------------------------------------------- a statistic with noise
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class NoisyStatistic(base.Release):
+    """A statistic of the rows that ``sampler`` draws, plus the noise of ``mechanism``.
+
+    Where the targets alone are private (adjacency "label"), a statistic of all rows in which they
+    play no part is the same for all neighbours: its sensitivity is 0, so it is answered as it is.
+
+    Sensitivity: that of the statistic, which enforces it. The cost is the mechanism's, as seen
+    through the sampler. :meth:`divisor` is the public number that makes a sum a mean.
+
+    Parameters
+    ----------
+    statistic : Statistic
+    mechanism : GaussianNoise or LaplaceNoise
+        Of the norm that the statistic is bounded in.
+    sampler : Sampler, default=AllRows()
+    """
+
+    statistic: base.Statistic
+    mechanism: Mechanism
+    sampler: Sampler = field(default_factory=AllRows)
+
+    @property
+    def kind(self) -> str:
+        return self.statistic.kind
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({self.sampler.needs})
+
+    @property
+    def takes_groups(self) -> bool:
+        return self.statistic.takes_groups
+
+    def is_public(self, public: Public) -> bool:
+        takes_all = type(self.sampler) is AllRows
+        return public.features_are_public and takes_all and not self.statistic.reads_targets
+
+    def parts(self) -> tuple[object, ...]:
+        return self.statistic, self.mechanism, self.sampler
+
+    def _contribution(self, context: base.PublicContext) -> Contribution:
+        # Asked for by event, std and answer in turn: remembered for the context at hand.
+        known = self.__dict__.get("_known")
+        if known is None or known[0] is not context:
+            n_rows = self.sampler.max_rows(context.public)
+            known = context, self.statistic.contribution(context, n_rows)
+            object.__setattr__(self, "_known", known)
+        contribution: Contribution = known[1]
+        return contribution
+
+    def event(self, context: base.PublicContext) -> Event:
+        spread = self._contribution(context).spread
+        return self.sampler.event(self.mechanism.event(spread), context.public)
+
+    def std(self, context: base.PublicContext) -> float:
+        if self.is_public(context.public):
+            return 0.0
+        return self.mechanism.std(self._contribution(context), context.scale)
+
+    def divisor(self, context: base.PublicContext) -> float:
+        """Public number of rows that take part, in expectation."""
+        return self.sampler.divisor(context.public)
+
+    def n_gradients(self, context: base.PublicContext) -> float:
+        return self.statistic.gradients * self.divisor(context)
+
+    def answer(
+        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
+    ) -> Array:
+        rows = require_kind(self.sampler.draw(source, noise_source), RepeatableSource)
+        total = self.statistic.total(rows, context)
+        if self.is_public(context.public):
+            return total
+        contribution = self._contribution(context)
+        return self.mechanism.add_noise(total, contribution, context.scale, noise_source)
+
+    def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
+        # As large as one record's part: enough to move a solver, too little to make it diverge.
+        contribution = self._contribution(context)
+        noise = rng.standard_normal(self.statistic.shape(context))
+        spread = contribution.size if contribution.order == 1 else math.sqrt(contribution.size)
+        return contribution.bound / spread * noise

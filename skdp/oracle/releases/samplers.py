@@ -131,7 +131,7 @@ class Poisson(IndexSampler):
     def draw_many(
         self, source: MemorySource, n_draws: int, noise_source: NoiseSource
     ) -> tuple[Indices, Indices]:
-        # A coin for every row of every draw: one subset of the pairs, of the very same distribution.
+        # A coin for every row of every draw: one subset of the pairs, of the same distribution.
         chosen = noise_source.bernoulli_subset(source.n_rows * n_draws, self.rate)
         which, indices = np.divmod(chosen, source.n_rows)
         return indices, np.searchsorted(which, np.arange(n_draws + 1)).astype(np.int64)

@@ -24,8 +24,7 @@ from skdp.oracle.kernels.difference_steps import (
 )
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base, gradients
-from skdp.oracle.releases.mechanisms import GaussianNoise
-from skdp.oracle.releases.noisy_statistic import NoisyStatistic
+from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic
 from skdp.oracle.releases.samplers import AllRows, IndexSampler, batches_in_blocks
 from skdp.oracle.releases.step_noise import VaryingNoise
 from skdp.oracle.sources.base import ADDRESSABLE, Source, require_kind

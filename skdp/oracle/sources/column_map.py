@@ -106,8 +106,9 @@ class Columns:
                 raise ValueError("Columns: sparse columns can be neither centred nor moved from 0.")
             return in_units(X)
         result = np.empty(X.shape, dtype=X.dtype) if out is None else out
-        step = max(1, block_rows(*X.shape, False, True))
-        blocks = list(slices(0, len(X), step))
+        n_rows, n_columns = X.shape
+        step = max(1, block_rows(n_rows, n_columns, is_sparse=False, is_copied=True))
+        blocks = list(slices(0, n_rows, step))
         list(spread(in_units, [X[rows] for rows in blocks], [result[rows] for rows in blocks]))
         return result
 

@@ -12,8 +12,8 @@ from scipy import integrate
 
 from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
-from skdp.oracle.kernels.histograms import SIDE, STEPS
 from skdp.oracle.public import TARGET_RANGE
+from skdp.oracle.releases.histograms import SIDE, STEPS
 from skdp.stages.scaling.distributions import COLUMNS_PER_CHUNK
 from skdp.stages.scaling.estimates import MIN_RELATIVE_WIDTH, TAIL_SHARE, Ranges, magnitude_ends
 

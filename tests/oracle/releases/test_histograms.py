@@ -12,9 +12,8 @@ from scipy import sparse
 from skdp.accounting import Adjacency
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import BinCounts, MagnitudeCounts, Public
-from skdp.oracle.kernels.histograms import N_MAGNITUDES, STEPS
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.releases.histograms import MAX_LOG_WEIGHT
+from skdp.oracle.releases.histograms import MAX_LOG_WEIGHT, N_MAGNITUDES, STEPS
 from skdp.oracle.sources.groups import GroupedSource, Groups
 from skdp.oracle.sources.memory import MemorySource
 

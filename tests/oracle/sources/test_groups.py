@@ -9,10 +9,15 @@ import pytest
 from scipy import sparse
 
 from skdp.objective import Logistic, Multinomial, SquaredError
-from skdp.oracle.kernels import histograms, second_moments
-from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
-from skdp.oracle.kernels.clipped_means import clipped_means, count_short_means
-from skdp.oracle.kernels.residuals import weighted_residuals
+from skdp.oracle.kernels import second_moments
+from skdp.oracle.kernels.clipped_gradients import (
+    clipped_gradients,
+    clipped_means,
+    count_short_means,
+    gradient_rounding,
+    weighted_residuals,
+)
+from skdp.oracle.releases import histograms
 from skdp.oracle.releases.counts import count_short, squared_norms
 from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.base import added_in_pairs

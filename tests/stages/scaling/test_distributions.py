@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtr
 
 import skdp
-from skdp.oracle.kernels.histograms import magnitude_counts
+from skdp.oracle.releases.histograms import magnitude_counts
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.distributions import (
     EM_ITERATIONS,

@@ -11,7 +11,7 @@ import pytest
 import skdp
 from skdp.accounting import Adjacency
 from skdp.oracle import Public
-from skdp.oracle.kernels.histograms import magnitude_counts
+from skdp.oracle.releases.histograms import magnitude_counts
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.estimates import coarse_ranges
 from skdp.stages.scaling.shares import MAX_SHARE_ALL, scaling_budget

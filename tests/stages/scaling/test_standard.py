@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitude_counts
+from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitude_counts
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.refinements import HALF_WIDTH, HALF_WIDTH_RARE, detect_standardised
 

@@ -7,7 +7,7 @@ import pytest
 
 import skdp
 from skdp.oracle import Columns
-from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitudes
+from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitudes
 from skdp.stages.scaling.estimates import Ranges
 from skdp.stages.scaling.refinements import _beyond_the_seen, extrapolate_tails
 
