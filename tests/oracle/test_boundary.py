@@ -32,7 +32,7 @@ from skdp.oracle import (
     run,
 )
 from skdp.oracle.ledger import FollowPlan, Ledger, PrivacyFilter
-from skdp.oracle.releases.base import audited
+from skdp.oracle.releases.base import _AUDITED, Checked, _checks, audited
 from skdp.oracle.sources.base import STREAMED
 from skdp.oracle.sources.memory import MemorySource
 
@@ -151,6 +151,25 @@ def test_a_point_is_copied_and_stripped_of_code():
     assert not chosen.point.any()
     with pytest.raises(ValueError, match="read-only"):
         chosen.point[0] = 1.0
+
+
+DECLARED = [kind for kind in _AUDITED if issubclass(kind, Checked) and _checks(kind)]
+
+
+@pytest.mark.parametrize("kind", DECLARED, ids=lambda kind: kind.__name__)
+def test_no_class_skips_the_checks_that_its_fields_declare(kind, monkeypatch):
+    """One with checks of its own makes those of the declared types first."""
+    assert len(DECLARED) > 15
+    made = []
+
+    def first(self):
+        made.append(type(self))
+        raise StopIteration
+
+    monkeypatch.setattr(Checked, "__post_init__", first)
+    with pytest.raises(StopIteration):
+        object.__new__(kind).__post_init__()
+    assert made == [kind]
 
 
 def test_the_problem_is_not_the_solvers_to_change(rows):

@@ -216,21 +216,6 @@ def bounded_hessian(
     return weighted_gram(records, factors * np.sqrt(curvatures))
 
 
-def gram_rounding(
-    n_rows: int, n_features: int, n_more: int, is_sparse: bool, grouped: bool = False
-) -> float:
-    """Relative amount by which rounding can raise the contribution of a record to a Gram sum.
-
-    ``n_more`` columns, such as the constant and targets, stand next to those of X, which alone say
-    how many rows are summed at once. A scaled record is longer than its bound R by a relative
-    ``(n_features + n_more + 17) u`` at most, its outer product by twice that. A sum of k terms in
-    floating point is off by ``k u sum |terms|`` in each entry (Higham 2002, eq. 3.4), and
-    ``|v| |v|'`` has the Frobenius norm ``|v|**2``, at most ``R**2``, so the whole matrix by
-    ``k u n R**2``, two neighbouring ones by twice as much.
-    """
-    return 2 * gradient_rounding(n_rows, n_features, n_more, is_sparse, grouped)
-
-
 # ---------------------------------------------------------------- gradients of shrunk rows
 
 

@@ -75,13 +75,9 @@ def _lengths(residuals: Array) -> Array:
 class _CountWithin(_Count):
     """Number of records with a vector at ``point`` that is at most ``limit`` long."""
 
-    point: Array = field(repr=False)
-    limit: float
+    point: base.Point = field(repr=False)
+    limit: base.Positive
     of_gradients: ClassVar[bool]
-
-    def __post_init__(self) -> None:
-        base.store_points(self, "point")
-        base.store_positive(self, "limit")
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point")
@@ -167,11 +163,8 @@ class SquaredNormSum(_Count):
         Positive and finite: longer rows count as this long.
     """
 
-    limit: float
+    limit: base.Positive
     kind: ClassVar[str] = "squared_norm"
-
-    def __post_init__(self) -> None:
-        base.store_positive(self, "limit")
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         units = rows.total(squared_norms, self.limit)

@@ -11,7 +11,6 @@ from skdp.objective import Problem
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
     clipped_means,
-    gradient_rounding,
     l1_clipped_gradients,
     weighted_residuals,
 )
@@ -36,10 +35,8 @@ def gradient_contribution(
     public = context.public
     # The norm of a group's mean gradient is a sum over all coordinates.
     more = math.prod(public.shape) if public.clips_means else public.n_outputs
-    slack = gradient_rounding(n_rows, public.n_features, more, public.sparse, public.grouped)
-    bound = norm * (1 + slack)
-    size = math.prod(public.shape)
-    return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound, order=order)
+    slack, size = context.rounding(n_rows, more), math.prod(public.shape)
+    return base.Contribution.of_sum(norm, n_rows, slack, spread=2.0, size=size, order=order)
 
 
 @base.audited
@@ -73,15 +70,14 @@ class GradientSum(base.Statistic):
         Of the norm: 2 for Gaussian noise, 1 for Laplace noise.
     """
 
-    point: Array = field(repr=False)
-    clip_norm: float
+    point: base.Point = field(repr=False)
+    clip_norm: base.Bound
     order: int = 2
     kind: ClassVar[str] = "gradient"
     takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        base.store_points(self, "point")
-        base.store_bounds(self, "clip_norm")
+        super().__post_init__()
         if type(self.order) is not int or self.order not in (1, 2):
             raise ValueError(f"GradientSum: order must be 1 or 2; got {self.order!r}.")
 
@@ -215,16 +211,12 @@ class GradientDifference(base.Statistic):
         From 1e-100 to 1e100.
     """
 
-    point: Array = field(repr=False)
-    anchor: Array = field(repr=False)
-    clip_norm: float
+    point: base.Point = field(repr=False)
+    anchor: base.Point = field(repr=False)
+    clip_norm: base.Bound
     kind: ClassVar[str] = "gradient_difference"
     takes_groups: ClassVar[bool] = True
     gradients: ClassVar[int] = 2
-
-    def __post_init__(self) -> None:
-        base.store_points(self, "point", "anchor")
-        base.store_bounds(self, "clip_norm")
 
     def bound(self, context: base.PublicContext) -> float:
         """Return the bound to which differences are cut."""

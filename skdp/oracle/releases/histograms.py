@@ -341,22 +341,17 @@ class BinCounts(base.Statistic):
 
     features: bool
     targets: bool
-    low: Array = field(repr=False)
-    width: Array = field(repr=False)
-    n_bins: int
+    low: base.Point = field(repr=False)
+    width: base.Point = field(repr=False)
+    n_bins: base.Integer
     log_weights: tuple[int, ...]
     kind: ClassVar[str] = "histograms"
     takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name in ("low", "width"):
-            values: Array = np.array(getattr(self, name), dtype=np.float64, copy=True, subok=False)
-            values.setflags(write=False)
-            object.__setattr__(self, name, values)
-        object.__setattr__(self, "n_bins", int(self.n_bins))
-        usable = np.isfinite(self.low).all() and np.isfinite(self.width).all()
-        if not (usable and (self.width > 0).all() and self.n_bins >= 1):
-            raise ValueError("BinCounts: edges must be finite, and widths positive.")
+        super().__post_init__()
+        if not ((self.width > 0).all() and self.n_bins >= 1):
+            raise ValueError("BinCounts: widths must be positive, and n_bins at least 1.")
 
     @property
     def reads_targets(self) -> bool:

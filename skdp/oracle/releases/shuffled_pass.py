@@ -267,18 +267,18 @@ class ShuffledPass(base.Release):
         Step of the intercept, the last row of a point, next to ``step_size``; positive, at most 1.
     """
 
-    n_steps: int
-    step_size: float
-    clip_norm: float
+    n_steps: base.Integer
+    step_size: base.Positive
+    clip_norm: base.Bound
     mechanism: GaussianNoise = field(default_factory=GaussianNoise)
     tail: float = 0.5
     intercept_rate: float = 1.0
     kind: ClassVar[str] = "shuffled_pass"
+    needs: ClassVar[frozenset[str]] = frozenset({ORDERED})
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        base.store_integers(self, "n_steps")
-        base.store_positive(self, "step_size")
-        base.store_bounds(self, "clip_norm")
+        super().__post_init__()
         object.__setattr__(self, "tail", float(self.tail))
         if self.n_steps < 1 or not 0 <= self.tail <= 1:
             raise ValueError(
@@ -290,14 +290,6 @@ class ShuffledPass(base.Release):
                 "ShuffledPass: intercept_rate must be a number in (0, 1]; got "
                 f"{self.intercept_rate!r}."
             )
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({ORDERED})
-
-    @property
-    def takes_groups(self) -> bool:
-        return True
 
     def parts(self) -> tuple[object, ...]:
         return (self.mechanism,)
