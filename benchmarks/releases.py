@@ -48,7 +48,7 @@ class Asking(Solver):
         mechanism = mechanisms.GaussianNoise()
         if getattr(statistic, "order", 2) == 1:
             mechanism = mechanisms.LaplaceNoise()
-        answer = oracle.ask(mechanisms.NoisyStatistic(statistic, mechanism))
+        answer = oracle.request(mechanisms.NoisyStatistic(statistic, mechanism))
         # Moved a little, so that attributes depend on the answer.
         return Solution(oracle.start() + 1e-3 * np.tanh(answer.sum()), 1)
 

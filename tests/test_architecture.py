@@ -410,8 +410,6 @@ STILL_IN_DIALECT = {
     "skdp.model_selection.searched",
     "skdp.model_selection.total",
     "skdp.model_selection.trainings",
-    "skdp.oracle.oracle",
-    "skdp.oracle.session",
     "skdp.solvers.core.bound_rules",
     "skdp.solvers.core.gd",
     "skdp.solvers.papers.hong_2022.residual_budget",

@@ -264,7 +264,7 @@ def inference_of(model: FittedModel, request: str) -> CoefficientInference:
 
 def keep_inference(model: Any, solution: Solution, has_intercept: bool) -> None:
     """Store the results of an inference in a model."""
-    estimate: DebiasedEstimate | None = solution.found.get("debiased")
+    estimate: DebiasedEstimate | None = solution.results.get("debiased")
     if estimate is None:
         return
     found = CoefficientInference.of(estimate, solution.scaling, has_intercept)

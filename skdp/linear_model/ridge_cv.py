@@ -196,7 +196,7 @@ class DPRidgeCV(DPLinearRegressor):
     ) -> None:
         super()._keep(solution, prepared, targets, statement)
         assert isinstance(prepared.solver, FoldMoments)
-        found, n_features = solution.found, prepared.public.n_features
+        found, n_features = solution.results, prepared.public.n_features
         targets_by = None if solution.scaling is None else solution.scaling.targets
         # Errors of several targets are added up in standardised units.
         unit = 1.0 if targets_by is None or targets.n_outputs > 1 else targets_by.size[0]

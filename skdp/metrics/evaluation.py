@@ -209,7 +209,7 @@ class PrivateScorer(PrivateEstimator):
         assumptions = self._score_assumptions(prepared.public, question)
         solution, statement = self._carry_out(prepared, assumptions, rows, part)
         self.privacy_ = statement
-        self.scores_ = Scores(question.scores(dict(solution.found)), statement)
+        self.scores_ = Scores(question.scores(dict(solution.results)), statement)
         return self
 
     # ------------------------------------------------------------------ before any row is asked

@@ -77,7 +77,7 @@ class Oracle:
         self._last_event: tuple[Event, Event] | None = None
         self._last_rehearsed: tuple[object, tuple[str, Event, float, Array]] | None = None
 
-    def ask(self, release: base.Release) -> Array:
+    def request(self, release: base.Release) -> Array:
         """Charge a release to the ledger, then answer it.
 
         Parameters
@@ -175,7 +175,7 @@ class Oracle:
             self.n_gradients += n_gradients
             return gradient.copy()
         release = noisy_gradient(point, clip_norm, noise, sampler, mechanism)
-        gradient = self.ask(release) / release.divisor(self._context)
+        gradient = self.request(release) / release.divisor(self._context)
         self.note_direction(gradient)
         if self.is_rehearsal:
             event = self._in_units_of_plan(release.event(self._context))
@@ -360,7 +360,7 @@ class Oracle:
         added = mechanism_by_name(mechanism, noise)
         release = NoisyStatistic(LargestEigenvalue(added.order), added)
         std = release.std(self._context)
-        answer = float(self.ask(release)[0])
+        answer = float(self.request(release)[0])
         return answer / self.public.n_rows, std / self.public.n_rows
 
     def with_share(self, statistic: base.Statistic, share: float) -> tuple[Array, float]:
@@ -380,13 +380,13 @@ class Oracle:
         """
         public = NoisyStatistic(statistic, GaussianNoise())
         if public.is_public(self.public):
-            return self.ask(public), 0.0
+            return self.request(public), 0.0
         spread = statistic.contribution(self._context, self.public.n_rows).spread
         # In units of the noise on a gradient, which is what solvers and filters count in.
         sensitivity = GaussianNoise().event(spread).sensitivity(self.public.adjacency)
         sensitivity /= self.public.sensitivity_factor
         release = NoisyStatistic(statistic, GaussianNoise(sensitivity / math.sqrt(share)))
-        return self.ask(release), release.std(self._context)
+        return self.request(release), release.std(self._context)
 
     @property
     def is_rehearsal(self) -> bool:

@@ -134,7 +134,7 @@ class ScoreStage(Stage):
                 oracle, TableCounts(column, edges, of_class, 2), (1 - FINE_SHARE) * share
             )
             found["ranking"] = replace(table, fine=fine)
-        return replace(solution, found=found)
+        return replace(solution, results=found)
 
 
 def _mean_square_influence(

@@ -268,7 +268,7 @@ class InferenceStage(OptionalStage):
             spread = step.spread_of_means(variance) if public.grouped else variance
             error = max(spread, 0.0) / n_rows
             estimate = _with_intercept(estimate, means, shift, error, (std / n_rows) ** 2)
-        return replace(solution, found={**solution.found, "debiased": estimate})
+        return replace(solution, results={**solution.results, "debiased": estimate})
 
     def assumptions(self) -> tuple[str, ...]:
         return (
