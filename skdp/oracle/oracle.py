@@ -240,8 +240,8 @@ class Oracle:
         self.scaling = scaling
         problem = self.problem
         if scaling.targets is not None:
-            sizes = tuple(scaling.targets.size.tolist())
-            problem = replace(problem, penalty=problem.penalty.for_targets(sizes))
+            scales = tuple(scaling.targets.scale.tolist())
+            problem = replace(problem, penalty=problem.penalty.for_targets(scales))
         self.public, self.problem, self._last_rehearsed = public, problem, None
         self._context = replace(self._context, public=public, problem=problem)
 
@@ -260,14 +260,14 @@ class Oracle:
         Raises
         ------
         ValueError
-            If centres or sizes are others.
+            If centres or scales are others.
         NotAudited
             As for `standardise`.
         """
         _require_plain(scaling)
         if self.scaling is None or not scaling.has_units_of(self.scaling):
             raise ValueError(
-                "change_ranges: centres and sizes have to stay as they are. Nothing was released."
+                "change_ranges: centres and scales have to stay as they are. Nothing was released."
             )
         if self._source is not None and self._given is not None:
             given = require_kind(self._given, RepeatableSource)
@@ -309,7 +309,7 @@ class Oracle:
         Parameters
         ----------
         scaling : Scaling or None
-            Centres and sizes; None takes records as they were given.
+            Centres and scales; None takes records as they were given.
 
         Raises
         ------

@@ -383,7 +383,7 @@ def _made_shorter(
         return None
     columns = scaling.columns
     reach = np.maximum(columns.centre - columns.low, columns.high - columns.centre)
-    stretch = np.clip(reach / (RANGE_IN_SCALES * columns.size), 1.0, MOST_STRETCH)
+    stretch = np.clip(reach / (RANGE_IN_SCALES * columns.scale), 1.0, MOST_STRETCH)
     stretch[reach >= NO_RANGE] = 1.0
     added = np.zeros(public.n_parameters)
     added[: public.n_features] = stretch**4 - 1.0

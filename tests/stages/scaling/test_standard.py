@@ -78,7 +78,7 @@ def test_a_fit_leaves_them_alone(rng):
     X = rng.standard_normal((20_000, 5))
     model = skdp.DPLinearRegression(noise_source="seeded", random_state=0).fit(X, X[:, 0])
     columns = model.scaling_.columns
-    assert columns.size.tolist() == [1.0] * 5
+    assert columns.scale.tolist() == [1.0] * 5
     assert columns.centre.tolist() == [0.0] * 5
     assert columns.high.tolist() == [HALF_WIDTH] * 5
 

@@ -41,7 +41,7 @@ def read(y, noise, rng, cut):
     assert after.centre == before.centre
     assert after.low <= before.low
     assert after.high >= before.high
-    return float(before.size[0]), float(after.size[0]), after
+    return float(before.scale[0]), float(after.scale[0]), after
 
 
 def cut_size(y, cut=0.001):
@@ -113,4 +113,4 @@ def test_a_long_tailed_target_is_learnt(rng, epsilon, least):
     settings = {"epsilon": epsilon, "noise_source": "seeded", "random_state": 0}
     model = skdp.DPLinearRegression(**settings).fit(X, y)
     assert model.score(X, y) > least
-    assert model.scaling_.targets.size[0] > 0.6 * cut_size(y)
+    assert model.scaling_.targets.scale[0] > 0.6 * cut_size(y)
