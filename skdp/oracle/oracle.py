@@ -378,12 +378,13 @@ class Oracle:
         answer : array
         std : float
         """
-        public = NoisyStatistic(statistic, GaussianNoise())
-        if public.is_public(self.public):
-            return self.request(public), 0.0
+        noise = GaussianNoise()
+        release = NoisyStatistic(statistic, noise)
+        if release.is_public(self.public):
+            return self.request(release), 0.0
         spread = statistic.contribution(self._context, self.public.n_rows).spread
         # In units of the noise on a gradient, which is what solvers and filters count in.
-        sensitivity = GaussianNoise().event(spread).sensitivity(self.public.adjacency)
+        sensitivity = noise.event(spread).sensitivity(self.public.adjacency)
         sensitivity /= self.public.sensitivity_factor
         release = NoisyStatistic(statistic, GaussianNoise(sensitivity / math.sqrt(share)))
         return self.request(release), release.std(self._context)

@@ -17,7 +17,7 @@ from skdp.oracle.kernels.clipped_gradients import (
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import NoisyStatistic, mechanism_by_name
-from skdp.oracle.releases.samplers import AllRows, Sampler
+from skdp.oracle.releases.samplers import ALL_ROWS, Sampler
 from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.groups import GroupedSource
 from skdp.oracle.sources.records import inverse_l1_norms
@@ -134,7 +134,7 @@ def noisy_gradient(
     """
     noise = mechanism_by_name(mechanism, relative_noise)
     gradients = GradientSum(point, clip_norm, noise.order)
-    return NoisyStatistic(gradients, noise, AllRows() if sampler is None else sampler)
+    return NoisyStatistic(gradients, noise, ALL_ROWS if sampler is None else sampler)
 
 
 # ---------------------------------------------------------------- differences

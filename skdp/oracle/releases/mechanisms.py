@@ -6,7 +6,7 @@ That release is behind nearly every algorithm.
 import functools
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.base import Contribution
-from skdp.oracle.releases.samplers import AllRows, Sampler
+from skdp.oracle.releases.samplers import ALL_ROWS, AllRows, Sampler
 from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 
 GRID_BITS = 30  # the grid is at most 2**-30 standard deviations wide
@@ -233,7 +233,7 @@ class NoisyStatistic(base.Release):
 
     statistic: base.Statistic
     mechanism: Mechanism
-    sampler: Sampler = field(default_factory=AllRows)
+    sampler: Sampler = ALL_ROWS
 
     @property
     def kind(self) -> str:

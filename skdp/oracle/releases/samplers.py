@@ -107,6 +107,9 @@ class AllRows(IndexSampler):
         return float(public.n_rows)
 
 
+ALL_ROWS = AllRows()
+
+
 @audited
 @dataclass(frozen=True)
 class Poisson(IndexSampler):

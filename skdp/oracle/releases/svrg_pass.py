@@ -25,7 +25,7 @@ from skdp.oracle.kernels.difference_steps import (
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base, gradients
 from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic
-from skdp.oracle.releases.samplers import AllRows, IndexSampler, batches_in_blocks
+from skdp.oracle.releases.samplers import ALL_ROWS, AllRows, IndexSampler, batches_in_blocks
 from skdp.oracle.releases.step_noise import VaryingNoise
 from skdp.oracle.sources.base import ADDRESSABLE, Source, require_kind
 from skdp.oracle.sources.block_sizes import block_rows
@@ -95,7 +95,7 @@ class SVRGPass(base.Release):
     step_sizes: base.Point = field(repr=False)
     clip_norm: base.Bound
     mechanism: GaussianNoise = field(default_factory=GaussianNoise)
-    sampler: IndexSampler | tuple[IndexSampler, ...] = field(default_factory=AllRows)
+    sampler: IndexSampler | tuple[IndexSampler, ...] = ALL_ROWS
     slope: float = 1.0
     kind: ClassVar[str] = "svrg_pass"
     needs: ClassVar[frozenset[str]] = frozenset({ADDRESSABLE})
