@@ -393,13 +393,6 @@ STILL_IN_DIALECT = {
     "skdp.linear_model.regression",
     "skdp.linear_model.ridge_cv",
     "skdp.linear_model.summary",
-    "skdp.oracle.exact_sampling",
-    "skdp.oracle.kernels.clipped_gradients",
-    "skdp.oracle.kernels.residuals",
-    "skdp.oracle.noise",
-    "skdp.oracle.oracle",
-    "skdp.oracle.releases",
-    "skdp.oracle.session",
 }
 
 

@@ -302,7 +302,7 @@ class DPLinearModel(PrivateEstimator):
             coef.T, index=names, columns=["coefficient"] if len(coef) == 1 else several
         )
         columns = None if self.scaling_ is None else self.scaling_.columns
-        sizes = 1.0 if columns is None else columns.size
+        sizes = 1.0 if columns is None else columns.scale
         largest = np.abs(coef).argmax(axis=0)
         table["effect"] = coef[largest, np.arange(coef.shape[1])] * sizes
         return table.sort_values("effect", key=np.abs, ascending=False)

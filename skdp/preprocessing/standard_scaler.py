@@ -138,7 +138,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         assert solution.scaling.columns is not None
         columns = solution.scaling.columns
         self.low_, self.high_ = columns.low.copy(), columns.high.copy()
-        self.mean_, self.scale_ = columns.centre.copy(), columns.size.copy()
+        self.mean_, self.scale_ = columns.centre.copy(), columns.scale.copy()
         self.privacy_ = fit.statement
 
     def plan(

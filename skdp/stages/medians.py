@@ -6,7 +6,7 @@ import numpy as np
 
 from skdp._numbers import Array, Indices
 from skdp.oracle import BinCounts, Columns, MagnitudeCounts, Oracle, Scaling, Solution, Stage
-from skdp.oracle.kernels.histograms import SIDE, STEPS
+from skdp.oracle.releases.histograms import SIDE, STEPS
 
 # What stands for a missing value lies in the outermost magnitude, and what is known does not.
 MISSING = 4.0**STEPS

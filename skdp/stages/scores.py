@@ -138,7 +138,7 @@ class ScoreStage(Stage):
                 oracle, TableCounts(column, edges, of_class, 2), (1 - FINE_SHARE) * share
             )
             results["ranking"] = replace(table, fine=fine)
-        return replace(solution, found=results)
+        return replace(solution, results=results)
 
 
 def _mean_square_influence(

@@ -77,7 +77,7 @@ class FoldMoments(Solver, registered=False):
                 GaussianNoise(),
                 Block(0, n_folds, fold),
             )
-            moments.append(unpack_gram(oracle.ask(release), size + outputs))
+            moments.append(unpack_gram(oracle.request(release), size + outputs))
             std = oracle.std(release)
         # 2. Fits for all sets and penalties, and their errors on the folds that were left out.
         total = np.sum(moments, axis=0)
@@ -98,7 +98,7 @@ class FoldMoments(Solver, registered=False):
         )
         best = int(np.argmin(errors))
         results = {"best": best, "errors": unit**2 * errors / public.n_rows, "path": path}
-        return Solution(path[best], 1, found=results)
+        return Solution(path[best], 1, results=results)
 
     def _sets_of_parameters(self, public: Public) -> list[Indices]:
         """Return the numbers of the parameters that are fitted, for each set of columns."""

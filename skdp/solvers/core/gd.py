@@ -204,7 +204,7 @@ class GradientDescent(Solver):
         if self.release == "last":
             (size, *_), (clip_norm, *_), (noise, *_) = self._plain_steps()
             return Solution(
-                oracle.ask(LastIterate(n_steps, size, clip_norm, GaussianNoise(noise))), n_steps
+                oracle.request(LastIterate(n_steps, size, clip_norm, GaussianNoise(noise))), n_steps
             )
         sizes = steps.step_sizes(self.learning_rate, n_steps)
         composition = defaults.composition_kind(self.mechanism, oracle.public)

@@ -67,4 +67,4 @@ class ObjectivePerturbation(Solver):
         checks.positive(row_norm=self.row_norm, damping=self.damping)
 
     def solve(self, oracle: Oracle) -> Solution:
-        return Solution(oracle.ask(PerturbedMinimum(self.row_norm, self.damping)), 1)
+        return Solution(oracle.request(PerturbedMinimum(self.row_norm, self.damping)), 1)

@@ -310,7 +310,7 @@ class ShuffledSGD(OnePassSolver):
         noise, averaged = GaussianNoise(self._pass_noise()), AVERAGED_SHARES[self.averaging]
         rate = intercept_rate(oracle.public, oracle.problem, self.curvature)
         run = ShuffledPass(self.max_iter, self.learning_rate, self.clip_norm, noise, averaged, rate)
-        return self._polished(oracle, oracle.ask(run), self.clip_norm)
+        return self._polished(oracle, oracle.request(run), self.clip_norm)
 
 
 def rows_per_block(batch_size: float, n_rows: int) -> int:

@@ -402,7 +402,7 @@ class VarianceReduced(Solver):
             sizes, noise = np.full(length, size), GaussianNoise(inner)
             clip, slope = self.difference_clip, self.difference_slope
             inner_pass = SVRGPass(point, anchor, snapshot, sizes, clip, noise, sampler, slope)
-            last, mean = oracle.ask(inner_pass)
+            last, mean = oracle.request(inner_pass)
             oracle.note_direction((last - point) / (length * size))
             # 3. The next epoch.
             point, anchor = self._next_start(last, mean), mean

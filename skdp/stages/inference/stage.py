@@ -313,7 +313,7 @@ class InferenceStage(OptionalStage):
             spread = step.spread_of_means(variance) if public.grouped else variance
             error = max(spread, 0.0) / n_rows
             estimate = _with_intercept(estimate, means, shift, error, (std / n_rows) ** 2)
-        return replace(solution, found={**solution.found, "debiased": estimate})
+        return replace(solution, results={**solution.results, "debiased": estimate})
 
     def assumptions(self) -> tuple[str, ...]:
         return (
@@ -428,7 +428,7 @@ def _made_shorter(
         return None
     columns = scaling.columns
     reach = np.maximum(columns.centre - columns.low, columns.high - columns.centre)
-    stretch = np.clip(reach / (RANGE_IN_SCALES * columns.size), 1.0, MOST_STRETCH)
+    stretch = np.clip(reach / (RANGE_IN_SCALES * columns.scale), 1.0, MOST_STRETCH)
     stretch[reach >= 1e300] = 1.0  # a range that is none
     added = np.zeros(public.n_parameters)
     added[: public.n_features] = stretch**4 - 1.0

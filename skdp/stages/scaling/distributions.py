@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from skdp._numbers import Array, Indices
-from skdp.oracle.kernels.histograms import SIDE, STEPS
+from skdp.oracle.releases.histograms import SIDE, STEPS
 
 ZERO_SHARES = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that hold many
 # Centres of normal distributions in units of their scale, on the coarse and the fine grid. Beyond

@@ -14,7 +14,7 @@ import numpy as np
 
 from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
-from skdp.oracle.kernels.histograms import SIDE, STEPS
+from skdp.oracle.releases.histograms import SIDE, STEPS
 from skdp.stages.scaling.distributions import (
     RANGE_IN_SCALES,
     between_tails,

@@ -12,8 +12,8 @@ from scipy import integrate
 
 from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
-from skdp.oracle.kernels.histograms import SIDE, STEPS
 from skdp.oracle.public import TARGET_RANGE
+from skdp.oracle.releases.histograms import SIDE, STEPS
 from skdp.stages.scaling.distributions import COLUMNS_PER_CHUNK
 from skdp.stages.scaling.estimates import MIN_RELATIVE_WIDTH, TAIL_SHARE, Ranges, magnitude_bounds
 
@@ -98,7 +98,7 @@ def keep_standardised(columns: Columns, half_width: Array) -> Columns:
         np.where(standard, -half_width, columns.low),
         np.where(standard, half_width, columns.high),
         np.where(standard, 0.0, columns.centre),
-        np.where(standard, 1.0, columns.size),
+        np.where(standard, 1.0, columns.scale),
     )
 
 
@@ -220,7 +220,7 @@ def extrapolate_tails(
     first : Ranges
     n_rows : int
     """
-    size, centre = targets.size.copy(), targets.centre
+    size, centre = targets.scale.copy(), targets.centre
     far = ranges.far_from_0
     # Magnitudes up to one more than those of the first range, on the sides that it has.
     lows, highs = magnitude_bounds()
@@ -238,7 +238,7 @@ def extrapolate_tails(
         points[1:] /= n_rows
         edge = max(high - centre[one], centre[one] - low)
         size[one] = math.sqrt(size[one] ** 2 + _beyond_the_seen(points, edge))
-    wide = np.where(size > targets.size, TARGET_RANGE * size, 0.0)
+    wide = np.where(size > targets.scale, TARGET_RANGE * size, 0.0)
     low, high = np.minimum(targets.low, centre - wide), np.maximum(targets.high, centre + wide)
     return Columns(low, high, centre, size)
 

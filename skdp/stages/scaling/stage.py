@@ -373,7 +373,7 @@ def note_on_bounds(bounds: DeclaredBounds | None) -> str:
 
 def _within_range(columns: Columns) -> Columns:
     """Targets within the range that the public facts promise."""
-    half_width = TARGET_RANGE * columns.size
+    half_width = TARGET_RANGE * columns.scale
     low, high = columns.centre - half_width, columns.centre + half_width
     return replace(columns, low=np.maximum(columns.low, low), high=np.minimum(columns.high, high))
 
@@ -383,9 +383,9 @@ def _kept_if_near_standard(columns: Columns) -> Columns:
 
     So a penalty acts on their very coefficients, and a fit agrees with scikit-learn's.
     """
-    usual = (columns.size > 0.25) & (columns.size < 4) & (np.abs(columns.centre) < 2)
-    centre, size = np.where(usual, 0.0, columns.centre), np.where(usual, 1.0, columns.size)
-    return _unclipped(replace(columns, centre=centre, size=size))
+    usual = (columns.scale > 0.25) & (columns.scale < 4) & (np.abs(columns.centre) < 2)
+    centre, size = np.where(usual, 0.0, columns.centre), np.where(usual, 1.0, columns.scale)
+    return _unclipped(replace(columns, centre=centre, scale=size))
 
 
 def _unclipped(columns: Columns) -> Columns:

@@ -77,8 +77,8 @@ class Widening(OptionalStage):
         low = high = np.zeros(oracle.public.n_features)
         if before is not None and before.columns is not None:
             columns = before.columns
-            low = (columns.low - columns.centre) / columns.size
-            high = (columns.high - columns.centre) / columns.size
+            low = (columns.low - columns.centre) / columns.scale
+            high = (columns.high - columns.centre) / columns.scale
             targets = before.targets
             if self.targets and targets is not None:
                 targets = _wider(targets)
