@@ -340,8 +340,9 @@ class PrivacyStatement:
         lines += [f"  {line}" for line in releases] or ["  nothing"]
         lines += [f"  {note}"] if (note := block_note(releases, self.unit)) else []
         lines += ["assumed:", *(f"  - {text}" for text in self.assumptions)]
-        if self.expectations:
-            lines += ["expected:", *(f"  - {text}" for text in self.expectations)]
+        for title, texts in (("chosen", self.notes), ("expected", self.expectations)):
+            if texts:
+                lines += [f"{title}:", *(f"  - {text}" for text in texts)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -363,7 +364,7 @@ class PrivacyStatement:
             f"<p><b>{guarantee}</b>, {terms}</p>"
             "<table><thead><tr><th>release</th><th>count</th><th>rows</th><th>noise multiplier</th>"
             f"</tr></thead><tbody>{rows}</tbody></table>{note}<p>Assumed:</p><ul>{assumed}</ul>"
-            f"{expected}"
+            f"{more}"
         )
 
 
