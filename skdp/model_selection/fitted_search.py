@@ -52,6 +52,8 @@ class PrivateFit:
     path : str
         Prefix of the names of its parameters in the pipeline.
     before : tuple of (name, step) pairs
+    n_features : int, default=0
+        Columns that reach the estimator, for plans.
     failed : bool, default=False
         Whether none of its fits in the search has ended well.
     """
@@ -59,10 +61,11 @@ class PrivateFit:
     model: PrivateEstimator
     path: str
     before: tuple[tuple[str, BaseEstimator], ...]
+    n_features: int = 0
     failed: bool = False
 
     @classmethod
-    def of(cls, estimator: BaseEstimator, failed: bool = False) -> PrivateFit:
+    def of(cls, estimator: BaseEstimator, *of_a_search: Any) -> PrivateFit:
         """Open pipelines, or raise ValueError if there is no private estimator at the end."""
         path, before = "", []
         while isinstance(estimator, Pipeline):
@@ -75,7 +78,7 @@ class PrivateFit:
                 "release is not known; the estimator of skdp must stand alone, or be the last step "
                 "of a Pipeline."
             )
-        return cls(estimator, path, tuple(before), failed)
+        return cls(estimator, path, tuple(before), *of_a_search)
 
     @property
     def statements_before(self) -> list[PrivacyStatement]:
@@ -94,20 +97,19 @@ class PrivateFit:
             and not _is_private(step)
         ]
 
-    def plan(self, n_records: int, n_features: int, shape: Shape) -> tuple[PrivacyStatement, ...]:
+    def plan(self, n_records: int, shape: Shape) -> tuple[PrivacyStatement, ...]:
         """Return what fits of the private steps and of the estimator release.
 
         Private steps keep the number of columns. Where a later step changes it, what they cost
         does not: it is their epsilon for any number. They are charged before the estimator is, so
         they count even where it is refused.
         """
-        private = [step for _, step in self.before if _is_private(step)]
-        plans = [shape.plan(step, n_records, n_features) for step in private]
-        if self.refusal(n_records, n_features, shape) is None:
-            plans.append(self._plan_of_model(n_records, n_features, shape))
-        return tuple(plans)
+        steps = [step for _, step in self.before if _is_private(step)]
+        if self.refusal(n_records, shape) is None:
+            steps.append(self.model)
+        return tuple(self._plan_of(step, n_records, shape) for step in steps)
 
-    def refusal(self, n_records: int, n_features: int, shape: Shape) -> ValueError | None:
+    def refusal(self, n_records: int, shape: Shape) -> ValueError | None:
         """Return why every fit of a failed candidate was refused before its charge, if it was.
 
         A fit may fail after its charge, so a failure alone shows nothing. A plan that is refused
@@ -116,19 +118,21 @@ class PrivateFit:
         refusal = None
         for sparse, weighted in itertools.product((False, True), repeat=2) if self.failed else ():
             try:
-                self._plan_of_model(n_records, n_features, shape, sparse=sparse, weighted=weighted)
+                self._plan_of(self.model, n_records, shape, sparse=sparse, weighted=weighted)
             except ValueError as error:
                 refusal = refusal or error
             else:
                 return None
         return refusal
 
-    def _plan_of_model(
-        self, n_records: int, n_features: int, shape: Shape, **kind: bool
+    def _plan_of(
+        self, step: BaseEstimator, n_records: int, shape: Shape, **kind: bool
     ) -> PrivacyStatement:
-        takes_outputs = not (shape.n_outputs is None or _declares_classes(self.model))
+        rows, groups = (n_records, None) if shape.unit == "row" else (None, n_records)
+        takes_outputs = step is self.model and not _declares_classes(step)
         outputs = (shape.n_outputs,) if takes_outputs else ()
-        return shape.plan(self.model, n_records, n_features, *outputs, **kind)
+        plan: PrivacyStatement = step.plan(rows, self.n_features, *outputs, n_groups=groups, **kind)
+        return plan
 
 
 def _declares_classes(model: PrivateEstimator) -> bool:
@@ -163,14 +167,6 @@ class Shape:
     n_features: tuple[int, ...]
     n_outputs: int | None
     unit: str = "row"
-
-    def plan(
-        self, step: BaseEstimator, n_records: int, n_features: int, *outputs: int, **kind: bool
-    ) -> PrivacyStatement:
-        """Return what a fit of a private step or estimator to some of the records releases."""
-        rows, groups = (n_records, None) if self.unit == "row" else (None, n_records)
-        plan: PrivacyStatement = step.plan(rows, n_features, *outputs, n_groups=groups, **kind)
-        return plan
 
     @classmethod
     def of(
@@ -270,11 +266,6 @@ class Round:
     share: float = 1.0
     n_chosen: int | None = None
 
-    @property
-    def n_trained(self) -> int:
-        """Number of candidates that were trained."""
-        return len(self.candidates) if self.n_chosen is None else self.n_chosen
-
     def plans(self, n_train: int, shape: Shape) -> list[tuple[PrivacyStatement, ...]]:
         """Return what training on ``n_train`` records releases, for each candidate.
 
@@ -282,20 +273,15 @@ class Round:
         alone need not be so beside others. So each distinct plan is counted as often as any was
         chosen.
         """
-        plans = [fit.plan(*sizes, shape) for fit, *sizes in self._sizes(n_train, shape)]
+        plans = [candidate.plan(self.n_records(n_train), shape) for candidate in self.candidates]
         if self.n_chosen is None:
             return plans
         distinct = {tuple(plan.releases for plan in parts): parts for parts in plans}
         return [*distinct.values()] * self.n_chosen
 
-    def refusals(self, n_train: int, shape: Shape) -> list[ValueError | None]:
-        """Return why each candidate was refused before its charge; None where it was not."""
-        return [fit.refusal(*sizes, shape) for fit, *sizes in self._sizes(n_train, shape)]
-
-    def _sizes(self, n_train: int, shape: Shape) -> list[tuple[PrivateFit, int, int]]:
-        n_records = int(self.share * n_train)
-        each = zip(self.candidates, shape.n_features, strict=True)
-        return [(candidate, n_records, n_features) for candidate, n_features in each]
+    def n_records(self, n_train: int) -> int:
+        """Return how many records of a training set were used."""
+        return int(self.share * n_train)
 
 
 def rounds_of(search: BaseEstimator, shape: Shape) -> list[Round]:
@@ -308,17 +294,18 @@ def rounds_of(search: BaseEstimator, shape: Shape) -> list[Round]:
     n_entries, resource = len(results["params"]), getattr(search, "resource", None)
     iterations = list(results.get("iter", [0] * n_entries))
     amounts = dict(zip(iterations, results.get("n_resources", [None] * n_entries), strict=True))
-    # A candidate of which no fit has ended is not scored, which takes no time.
-    failed = [time == 0 for time in results["mean_score_time"]]
     rounds = []
     for iteration, amount in sorted(amounts.items()):
         changed = {} if resource in (None, "n_samples") else {resource: amount}
         candidates = [
             PrivateFit.of(
                 clone(search.estimator).set_params(**clone({**entry, **changed}, safe=False)),
-                has_failed,
+                n_features,
+                time == 0,  # what was never scored was never fitted
             )
-            for entry, has_failed in zip(_first_round(search), failed, strict=False)
+            for entry, n_features, time in zip(
+                _first_round(search), shape.n_features, results["mean_score_time"], strict=False
+            )
         ]
         share = amount / shape.n_records if resource == "n_samples" else 1.0
         n_chosen = None if iteration == 0 else iterations.count(iteration)
@@ -372,7 +359,7 @@ def rehearsed(
         )
     is_halving = hasattr(search, "resource")
     rows = np.arange(n_records)
-    labels = np.zeros(n_records)
+    labels = np.zeros(n_records, dtype=np.intp)
     if is_halving and is_classifier(model):  # the least number of rows depends on their number
         declared = len(model.classes) if _declares_classes(model) else None
         labels = rows % known("n_outputs", n_classes, declared)

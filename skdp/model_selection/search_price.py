@@ -212,8 +212,9 @@ def _of_search(
 
 def _failed(first: Round, sizes: set[int], shape: Shape) -> tuple[str, ...]:
     """Say how many candidates failed at each training without a charge; ValueError if all did."""
-    by_size = [first.refusals(size, shape) for size in sizes]
-    failed = [refusals[0] for refusals in zip(*by_size, strict=True) if all(refusals)]
+    sizes = {first.n_records(size) for size in sizes}
+    by_candidate = [[one.refusal(size, shape) for size in sizes] for one in first.candidates]
+    failed = [refusals[0] for refusals in by_candidate if all(refusals)]
     if len(failed) == len(first.candidates):
         raise ValueError(f"privacy_of: every candidate is refused. The first: {failed[0]}")
     n_candidates = len(first.candidates)
@@ -229,7 +230,7 @@ def _assumptions(
     unchecked: tuple[str, ...],
 ) -> list[str]:
     """Return what the price of a search rests on."""
-    n_trained = sum(one.n_trained for one in rounds)
+    n_trained = sum(one.n_chosen or len(one.candidates) for one in rounds)
     assumptions = [
         SCORES,
         f"{n_trained} candidates are trained on {search.n_splits_} splits each; a record takes "

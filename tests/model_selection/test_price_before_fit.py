@@ -34,10 +34,10 @@ pytestmark = [
 ]
 RIDGE = partial(skdp.DPRidge, scaling="none", solver="gd", max_iter=5)
 LOGISTIC = partial(skdp.DPLogisticRegression, classes=[0, 1], max_iter=5)
-GRID = {"alpha": [0.1, 1.0, 10.0], "epsilon": [0.1, 0.4]}
+GRID = {"alpha": [0.1, 1.0], "epsilon": [0.1, 0.4]}
 SHAPE = {"n_samples": 400, "n_features": 5}
 PIPELINE = make_pipeline(skdp.DPStandardScaler(epsilon=0.7), RIDGE())
-LOGISTICS = (LOGISTIC(), {"C": [0.1, 1.0, 10.0, 100.0]})
+LOGISTICS = (LOGISTIC(), {"C": [0.1, 1.0, 10.0]})
 OF_STEPS = {"resource": "max_iter", "max_resources": 20, "random_state": 0}
 MOMENTUM = {"momentum": [0.5, 7.0, 8.0]}  # of which two are out of range
 
@@ -59,7 +59,7 @@ MOMENTUM = {"momentum": [0.5, 7.0, 8.0]}  # of which two are out of range
         GridSearchCV(RIDGE(), GRID, cv=2, scoring=["r2", "neg_mean_squared_error"], refit="r2"),
         GridSearchCV(PIPELINE, {"dpridge__alpha": [0.1, 1.0]}, cv=4),
         GridSearchCV(*LOGISTICS, cv=4),
-        RandomizedSearchCV(RIDGE(), GRID, n_iter=4, cv=4, random_state=3),
+        RandomizedSearchCV(RIDGE(), GRID, n_iter=3, cv=4, random_state=3),
         HalvingGridSearchCV(RIDGE(), GRID, random_state=0),
         HalvingGridSearchCV(RIDGE(), GRID, cv=3, min_resources=30, aggressive_elimination=True),
         HalvingGridSearchCV(RIDGE(), GRID, cv=3, min_resources="smallest", factor=2),
@@ -98,8 +98,8 @@ def test_leaving_each_row_out_takes_no_longer(monkeypatch):
     fits = []
     monkeypatch.setattr(fitted_search._Untrained, "fit", lambda self, X, y: fits.append(1) or self)
     price = skdp.privacy_of(GridSearchCV(RIDGE(), GRID, cv=LeaveOneOut()), **SHAPE)
-    assert sum(record.count for record in price.releases) == 5 * (6 * 399 + 1)
-    assert len(fits) <= 7
+    assert sum(record.count for record in price.releases) == 5 * (4 * 399 + 1)
+    assert len(fits) <= 5
 
 
 def test_a_budget_holds_what_was_priced(regression):
@@ -109,9 +109,9 @@ def test_a_budget_holds_what_was_priced(regression):
     price = skdp.privacy_of(search, **SHAPE)
     with skdp.PrivacyBudget(99.0, DELTA) as budget:
         search.fit(*regression)
-    assert budget.n_fits == 6 * 2 + 1
+    assert budget.n_fits == 4 * 2 + 1
     # Scores may choose the cheaper candidate for the refit; the price is of the other.
-    assert price.epsilon == pytest.approx(together(*6 * [0.1], *6 * [0.4], 0.4), rel=1e-6)
+    assert price.epsilon == pytest.approx(together(*4 * [0.1], *4 * [0.4], 0.4), rel=1e-6)
     assert budget.spent <= price.epsilon * (1 + 1e-9)
 
 
@@ -230,7 +230,7 @@ def test_a_plan_that_is_refused_is_no_proof_where_a_fit_ended(regression):
 
 
 def test_a_plan_for_other_rows_may_be_the_one_that_was_charged(regression, monkeypatch):
-    """Rows with weights, or sparse ones, may have another solver by "auto", which is not refused."""
+    """For rows with weights, or sparse ones, "auto" may be a solver that is not refused."""
     plan = skdp.DPRidge.plan
 
     def refuses_rows_without_weights(self, *shape, weighted=False, **kind):
@@ -246,7 +246,7 @@ def test_a_plan_for_other_rows_may_be_the_one_that_was_charged(regression, monke
 
 
 def test_a_halving_search_goes_on_without_refused_candidates(regression):
-    grid = {"alpha": [0.1, 1.0, 3.0], **MOMENTUM}
+    grid = {"alpha": [0.1, 1.0], **MOMENTUM}
     search = HalvingGridSearchCV(RIDGE(), grid, cv=2, min_resources=40, random_state=0)
     before = skdp.privacy_of(search, **SHAPE)
     after = skdp.privacy_of(search.fit(*regression))
@@ -258,7 +258,7 @@ def test_a_halving_search_goes_on_without_refused_candidates(regression):
 
 def test_no_candidate_is_left():
     search = GridSearchCV(RIDGE(), {"momentum": [7.0, 8.0]})
-    with pytest.raises(ValueError, match="every candidate is refused.*momentum"):
+    with pytest.raises(ValueError, match=r"every candidate is refused.*momentum"):
         skdp.privacy_of(search, **SHAPE)
 
 

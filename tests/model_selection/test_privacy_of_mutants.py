@@ -95,8 +95,7 @@ def refit_of_the_first(patch):
         fitted_search.Round,
         "plans",
         lambda self, n, shape: [
-            (candidate.model.plan(n, columns),)
-            for candidate, columns in zip(self.candidates, shape.n_features, strict=True)
+            (candidate.model.plan(n, candidate.n_features),) for candidate in self.candidates
         ][: self.n_chosen],
     )
 
