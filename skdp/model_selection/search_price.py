@@ -57,8 +57,9 @@ NOT_FITTED = (
     "many records and columns."
 )
 FAILED = (
-    "{} of {} candidates fail in every training: their plans are refused before a charge, so they "
-    "cost nothing. The first refusal: {} Fits that fail for other reasons count as charged."
+    "{} of {} candidates fail in every training: the plan of the estimator is refused before its "
+    "charge, so it costs nothing. The first refusal: {} Private steps before it count, and so do "
+    "fits that fail for other reasons."
 )
 PROMISES = "such guarantees neither compare nor add up, so fit all candidates under one of them"
 SEEDED = (
@@ -66,7 +67,6 @@ SEEDED = (
     "the difference of two models takes off again. This price does NOT hold for them; it is that "
     "of the same search with random_state=None."
 )
-
 
 T = TypeVar("T", str, float)
 

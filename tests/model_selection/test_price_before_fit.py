@@ -68,7 +68,6 @@ MOMENTUM = {"momentum": [0.5, 7.0, 8.0]}  # of which two are out of range
         HalvingRandomSearchCV(RIDGE(), GRID, cv=3, random_state=1),
         HalvingRandomSearchCV(RIDGE(), GRID, cv=3, min_resources=30, random_state=1),
     ],
-    ids=str,
 )
 def test_before_the_fit_the_price_is_that_of_the_fitted_search(search, regression, classification):
     of_ridge = search.estimator.__sklearn_tags__().estimator_type == "regressor"
