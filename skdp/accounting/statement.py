@@ -355,16 +355,16 @@ class PrivacyStatement:
         )
         note = block_note(releases, self.unit)
         note = f"<p>{note}</p>" if note else ""
-        assumed, expected = (
-            "".join(f"<li>{html.escape(text)}</li>" for text in texts)
-            for texts in (self.assumptions, self.expectations)
+        lists = (("Assumed", self.assumptions), ("Chosen", self.notes))
+        items = "".join(
+            f"<p>{title}:</p><ul>{''.join(f'<li>{html.escape(text)}</li>' for text in texts)}</ul>"
+            for title, texts in (*lists, ("Expected", self.expectations))
+            if texts
         )
-        expected = f"<p>Expected:</p><ul>{expected}</ul>" if expected else ""
         return (
             f"<p><b>{guarantee}</b>, {terms}</p>"
             "<table><thead><tr><th>release</th><th>count</th><th>rows</th><th>noise multiplier</th>"
-            f"</tr></thead><tbody>{rows}</tbody></table>{note}<p>Assumed:</p><ul>{assumed}</ul>"
-            f"{more}"
+            f"</tr></thead><tbody>{rows}</tbody></table>{note}{items}"
         )
 
 
