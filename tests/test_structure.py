@@ -9,14 +9,14 @@ import pytest
 import structure
 
 LIMITS = {
-    "files": 210,
-    "code lines": 24_230,
+    "files": 204,
+    "code lines": 24_080,
     "uses of Any": 773,
     "numeric constants": 350,
     "imports, % of code": 9.5,
     "longest internal parameter list": 13,
 }
-MOST_CLASSES, MOST_FILES, MOST_FRAMES = 11, 62, 19
+MOST_CLASSES, MOST_FILES, MOST_FRAMES = 11, 58, 16
 
 
 @pytest.fixture(scope="module")

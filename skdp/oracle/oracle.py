@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.accounting import Event
+from skdp.accounting import Event, Gaussian
 from skdp.objective import Problem
 from skdp.oracle.ledger import Entry, Ledger
 from skdp.oracle.noise import NoiseSource
@@ -378,15 +378,14 @@ class Oracle:
         answer : array
         std : float
         """
-        noise = GaussianNoise()
-        release = NoisyStatistic(statistic, noise)
+        release = NoisyStatistic(statistic, GaussianNoise())
         if release.is_public(self.public):
             return self.request(release), 0.0
-        spread = statistic.contribution(self._context, self.public.n_rows).spread
+        event = release.event(self._context)
+        assert isinstance(event, Gaussian)
         # In units of the noise on a gradient, which is what solvers and filters count in.
-        sensitivity = noise.event(spread).sensitivity(self.public.adjacency)
-        sensitivity /= self.public.sensitivity_factor
-        release = NoisyStatistic(statistic, GaussianNoise(sensitivity / math.sqrt(share)))
+        sensitivity = event.sensitivity(self.public.adjacency) / self.public.sensitivity_factor
+        release = release.having(GaussianNoise(sensitivity / math.sqrt(share)))
         return self.request(release), release.std(self._context)
 
     @property

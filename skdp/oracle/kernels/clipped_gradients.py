@@ -52,8 +52,8 @@ def weighted_residuals(
     anchor: Array | None = None,
 ) -> Array:
     """Residuals of a block at a point, or their differences from those at the anchor, weighted."""
+    margins = block.margins(point)
     with np.errstate(over="ignore", invalid="ignore"):
-        margins = block.margins(point)
         residuals: Array = loss.residual(margins, block.targets, out=margins)
         if anchor is not None:
             residuals = residuals - loss.residual(block.margins(anchor), block.targets)

@@ -7,7 +7,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -263,6 +263,12 @@ class NoisyStatistic(base.Release):
             object.__setattr__(self, "_known", known)
         contribution: Contribution = known[1]
         return contribution
+
+    def having(self, mechanism: Mechanism) -> Self:
+        """Return the same release with other noise; its contribution is not computed again."""
+        other = type(self)(self.statistic, mechanism, self.sampler)
+        object.__setattr__(other, "_known", self.__dict__.get("_known"))
+        return other
 
     def event(self, context: base.PublicContext) -> Event:
         spread = self._contribution(context).spread
