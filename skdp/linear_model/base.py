@@ -56,7 +56,6 @@ HANDED_ON: dict[str, Any] = {
     "max_iter": "auto",
     "learning_rate": "auto",
     "momentum": "auto",
-    "momentum_kind": "auto",
     "batch_size": None,
     "noise_schedule": "auto",
     "clip_norm": "auto",

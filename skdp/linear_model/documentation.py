@@ -17,17 +17,15 @@ max_iter : int or "auto", default="auto"
     outputs, budget) and are found in ``solver_`` after fit.
 learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
     Step size, or a schedule by name: "polynomial", or ``("polynomial", {"a": 50.0})``.
-momentum : float or "auto", default="auto"
-    In [0, 1).
-momentum_kind : {"auto", "heavy_ball", "averaged"}, default="auto"
-    Polyak's heavy ball, or the bias-corrected average of gradients, in solvers "gd" and
-    "residual_budget".
+momentum : float, str, tuple (str, dict), Momentum or "auto", default="auto"
+    A number in [0, 1) is the beta of Polyak's heavy ball; ``("averaged", {"beta": 0.8})`` is the
+    bias-corrected average of gradients.
 batch_size : int, float or None, default=None
     Rows in a batch, as a number or a fraction of n_samples; None takes all rows at every step,
     which is the most accurate where the time allows it.
 noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
     How noisy the steps are next to each other. The scale always follows from the budget.
-clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
+clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
     Largest norm of one record's gradient: L2 for Gaussian noise, L1 for Laplace noise. Smaller
     means less noise and more bias. "adaptive" follows the gradients' norms by noisy counts, in
     solvers "gd" and "adp_sgd".

@@ -73,7 +73,6 @@ class DPHuberRegressor(DPLinearRegressor):
         max_iter: Any = "auto",
         learning_rate: Any = "auto",
         momentum: Any = "auto",
-        momentum_kind: str = "auto",
         batch_size: Any = None,
         noise_schedule: Any = "auto",
         clip_norm: Any = "auto",
@@ -101,7 +100,6 @@ class DPHuberRegressor(DPLinearRegressor):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
-        self.momentum_kind = momentum_kind
         self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm

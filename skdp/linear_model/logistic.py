@@ -108,7 +108,6 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         max_iter: Any = "auto",
         learning_rate: Any = "auto",
         momentum: Any = "auto",
-        momentum_kind: str = "auto",
         batch_size: Any = None,
         noise_schedule: Any = "auto",
         clip_norm: Any = "auto",
@@ -140,7 +139,6 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.momentum = momentum
-        self.momentum_kind = momentum_kind
         self.batch_size = batch_size
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm

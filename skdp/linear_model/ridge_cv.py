@@ -95,7 +95,7 @@ class DPRidgeCV(DPLinearRegressor):
 
     # What other estimators let one choose, and this one does not.
     solver: Any = "auto"
-    max_iter = learning_rate = momentum = momentum_kind = noise_schedule = clip_norm = "auto"
+    max_iter = learning_rate = momentum = noise_schedule = clip_norm = "auto"
     batch_size = constraint = rows_per_group = None
     radius, inference, inference_share = 1.0, "none", 1 / 3
 

@@ -26,6 +26,7 @@ from skdp.solvers.papers.varshney_2022.shuffled_sgd import ShuffledSGD
 from skdp.solvers.papers.wang_2017.accelerated_mirror_descent import AcceleratedMirrorDescent
 from skdp.solvers.papers.wang_2017.svrg import SVRG, SVRGPlusPlus
 from skdp.solvers.papers.wu_2021.adp_sgd import AdaptiveNoiseSGD
+from skdp.steps.named import Named, is_named
 
 __all__ = [
     "SVRG",
@@ -128,15 +129,15 @@ def available(
     return Listing(menu(purposes.keys() - others.keys()), others)
 
 
-def get_solver(name: str, **parameters: object) -> Solver:
+def get_solver(name: Named, **parameters: object) -> Solver:
     """Make a solver by name.
 
     Parameters
     ----------
-    name : str
-        A registered name.
+    name : str or tuple (str, dict)
+        A registered name, or a pair of it and hyperparameters: ``("gd", {"max_iter": 20})``.
     **parameters
-        Its hyperparameters.
+        Further hyperparameters, which come before those of the pair.
 
     Returns
     -------
@@ -146,16 +147,30 @@ def get_solver(name: str, **parameters: object) -> Solver:
     ------
     ValueError
         If the name is unknown, or the solver has no such hyperparameter.
+
+    Examples
+    --------
+    >>> from skdp.solvers import get_solver
+    >>> get_solver(("gd", {"max_iter": 20, "momentum": 0.5}), max_iter=30)
+    GradientDescent(max_iter=30, momentum=0.5)
     """
-    if name not in REGISTRY:
+    word, arguments = name if is_named(name) and not isinstance(name, str) else (name, {})
+    if not isinstance(word, str) or word not in REGISTRY:
         raise ValueError(
-            f"solver must be 'auto', a Solver or a name of one; got {shown(name)}. Nothing was "
-            f"released.\nSolvers:\n{short_menu()}"
+            "solver must be 'auto', a Solver or a name of one, with arguments as in ('gd', {...}); "
+            f"got {shown(name)}. Nothing was released.\nSolvers:\n{short_menu()}"
         )
-    known = REGISTRY[name]().get_params(deep=False)
-    unknown = sorted(set(parameters) - set(known))
+    parameters = {**arguments, **parameters}
+    unknown = sorted(parameters.keys() - _hyperparameters(word))
     if unknown:
+        able = [one for one in menu() if _hyperparameters(one).issuperset(unknown)]
+        others = f"Solvers that have it: {', '.join(able)}. " if able else ""
         raise ValueError(
-            f"solver {name!r} has no {', '.join(unknown)}. It has {', '.join(sorted(known))}."
+            f"solver {word!r} has no {', '.join(unknown)}. {others}It has "
+            f"{', '.join(sorted(_hyperparameters(word)))}. Nothing was released."
         )
-    return REGISTRY[name](**parameters)
+    return REGISTRY[word](**parameters)
+
+
+def _hyperparameters(name: str) -> set[str]:
+    return set(REGISTRY[name]().get_params(deep=False))

@@ -12,9 +12,13 @@ sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poi
     "fixed_size": without replacement, under replace_one only. "shuffled": epochs of disjoint
     blocks. "balls_and_bins": epochs of disjoint blocks that every row picks in secret; the
     amplification needs the extra ``skdp[amplification]``.
-clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
-    L2 bound of one record's gradient. "adaptive" is `AdaptiveClipping`: a norm that follows
-    noisy counts.
+clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
+    L2 bound of one record's gradient; a rule by name, too: "adaptive" is `AdaptiveClipping`, a norm
+    that follows noisy counts, ``("geometric", {"first": 10.0, "last": 1.0})`` a `GeometricClipping`.
+momentum : float, str, tuple (str, dict), Momentum or "auto", default="auto"
+    A number in [0, 1) is the beta of Polyak's `HeavyBall`; 0 is none. ``("averaged", {"beta":
+    0.8})`` or ``AveragedGradient(0.8)`` is the bias-corrected average of gradients. Both have unit
+    gain: a constant gradient is followed with steps of ``learning_rate``.
 averaging : {"last", "tail", "random"} or "auto", default="auto"
     Which iterate is returned; "tail" is the mean of the last half, "random" a uniformly random
     iterate, whose expected squared gradient is what theory bounds where the problem is not convex
@@ -22,8 +26,8 @@ averaging : {"last", "tail", "random"} or "auto", default="auto"
     theorem does, others among those after a step.
 curvature : float or "auto", default="auto"
     Largest eigenvalue of the mean loss's second derivative: a public guess.
-kappa : float or "auto", default="auto"
-    Its condition number: a public guess.
+condition_number : float or "auto", default="auto"
+    Ratio of that curvature to the one along the flattest direction: a public guess.
 polish_share : float, default=0.2
     Share of the squared budget that these steps get, in (0, 1).
 """
@@ -41,12 +45,14 @@ from skdp._docstrings import fill, section_of
 from skdp.objective import CAPABILITIES, Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers import checks
+from skdp.steps.clipping import ClipNorm
+from skdp.steps.iterates import AnyMomentum
 from skdp.steps.noise_schedules import RelativeNoise
 from skdp.steps.schedules import StepSize
 
 # For authors of solvers: everything in one place.
 __all__ = [
-    "REGISTRY", "Auto", "Oracle", "Problem", "Public", "RelativeNoise", "Resolved", "Settings",
+    "REGISTRY", "AnyMomentum", "Auto", "ClipNorm", "Oracle", "Problem", "Public", "RelativeNoise", "Resolved", "Settings",
     "Solution", "Solver", "StepSize",
 ]  # fmt: skip
 
@@ -122,7 +128,6 @@ class Solver(BaseEstimator):
 
     # Types of hyperparameters that several solvers have.
     max_iter: Resolved[int]
-    momentum: Resolved[float]
 
     def __init_subclass__(cls, *, registered: bool = True, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)

@@ -3,7 +3,15 @@
 Everything here is a pure function or a small state machine without access to rows or budgets.
 """
 
-from skdp.steps.clipping import AdaptiveClipping, ClippingRule, GeometricClipping, clip_norms
+from skdp.steps.clipping import (
+    CLIPPING_RULES,
+    AdaptiveClipping,
+    ClipNorm,
+    ClippingRule,
+    GeometricClipping,
+    clip_norms,
+    clipping_rule,
+)
 from skdp.steps.influence import (
     NoiseSchedule,
     cost_power,
@@ -16,6 +24,7 @@ from skdp.steps.influence import (
 from skdp.steps.iterates import (
     AVERAGES,
     MOMENTA,
+    AnyMomentum,
     AveragedGradient,
     HeavyBall,
     HeavyBallPath,
@@ -23,7 +32,9 @@ from skdp.steps.iterates import (
     Momentum,
     NesterovPath,
     Path,
+    momentum_rule,
 )
+from skdp.steps.named import named
 from skdp.steps.noise_schedules import (
     NOISE_SCHEDULES,
     CustomNoise,
@@ -53,12 +64,15 @@ from skdp.steps.schedules import (
 
 __all__ = [
     "AVERAGES",
+    "CLIPPING_RULES",
     "MOMENTA",
     "NOISE_SCHEDULES",
     "AdaptiveClipping",
     "AdaptiveSizes",
     "AdaptiveStep",
+    "AnyMomentum",
     "AveragedGradient",
+    "ClipNorm",
     "ClippingRule",
     "ConstantStep",
     "CustomNoise",
@@ -84,8 +98,11 @@ __all__ = [
     "TwoPhaseMomentumNoise",
     "UniformNoise",
     "clip_norms",
+    "clipping_rule",
     "cost_power",
     "least_noise_effect",
+    "momentum_rule",
+    "named",
     "noise_effect",
     "noise_multipliers",
     "relative_noise",

@@ -25,10 +25,9 @@ def test_iterates_are_those_of_a_plain_loop(regression):
     solver = GradientDescent(
         max_iter=30,
         learning_rate=eta,
-        momentum=beta,
+        momentum=("averaged", {"beta": beta}),
         clip_norm=1e9,
         averaging="last",
-        momentum_kind="averaged",
     )
     model = skdp.DPRidge(alpha, epsilon=math.inf, solver=solver, fit_intercept=False).fit(X, y)
     w, average = np.zeros(5), np.zeros(5)

@@ -7,7 +7,7 @@ given budget (Lemma 4.4); the noise term is then less than with uniform noise, b
 grows with T.
 
 Solver "gd" with ``condition_number`` and ``initial_gap`` is Algorithm 1 with its optimal schedule,
-and its number of steps (`skdp.solvers.core.bound_rules`); with ``momentum_kind="averaged"`` it is
+and its number of steps (`skdp.solvers.core.bound_rules`); with ``momentum="averaged"`` it is
 the version with momentum. "residual_budget" is Algorithm 1 with requests that may depend on earlier
 answers, guarded by a privacy filter. By default both have uniform noise and the steps of "gd".
 
