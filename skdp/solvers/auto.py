@@ -17,8 +17,9 @@ a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Mea
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from skdp.objective import Problem
 from skdp.oracle import Public
@@ -54,16 +55,17 @@ ONE_TARGET, ANY = Domain(5.0, 2.5, 100), Domain(150.0, 0.0, 500)
 TWO_CLASSES = Domain(60.0, 0.0, 500, least_columns=150)
 
 
-def automatic_solver(public: Public, problem: Problem, given: Collection[str] = ()) -> str:
+def automatic_solver(
+    public: Public, problem: Problem, given: Mapping[str, object] = MappingProxyType({})
+) -> str:
     """Return the name of the solver that "auto" stands for.
 
     Parameters
     ----------
     public : Public
     problem : Problem
-    given : collection of str, default=()
-        Names of the hyperparameters set on the estimator; a solver without one of them is not
-        chosen.
+    given : dict of str to value, default={}
+        The hyperparameters set on the estimator; a solver that does not take them is not chosen.
 
     Returns
     -------
@@ -89,6 +91,23 @@ def automatic_solver(public: Public, problem: Problem, given: Collection[str] = 
         and not (public.is_pure or public.weighted)
         and any(domain.contains(public) for domain in domains)
     )
-    solver = REGISTRY["whitened"]
-    missing = set(given) - set(solver().get_params(deep=False))
-    return "whitened" if whitened and not missing and solver.needs <= problem.provides else "gd"
+    return "whitened" if whitened and _takes("whitened", public, problem, given) else "gd"
+
+
+def _takes(
+    name: str, public: Public, problem: Problem, hyperparameters: Mapping[str, object]
+) -> bool:
+    """Return whether a solver takes these hyperparameters, by their names and by their values.
+
+    Values that no solver takes are refused by the solver that is chosen instead.
+    """
+    solver = REGISTRY[name]
+    if not solver.needs <= problem.provides:
+        return False
+    if not hyperparameters:
+        return True
+    try:
+        solver().set_params(**hyperparameters).resolve(public, problem)
+    except ValueError:
+        return False
+    return True

@@ -13,8 +13,8 @@ sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poi
     blocks. "balls_and_bins": epochs of disjoint blocks that every row picks in secret; the
     amplification needs the extra ``skdp[amplification]``.
 clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
-    L2 bound of one record's gradient; a rule by name, too: "adaptive" is `AdaptiveClipping`, a norm
-    that follows noisy counts, ``("geometric", {"first": 10.0, "last": 1.0})`` a `GeometricClipping`.
+    L2 bound of one record's gradient; a rule by name, too: "adaptive" is `AdaptiveClipping`,
+    whose norm follows noisy counts, ``("geometric", {"first": 9.0})`` is `GeometricClipping`.
 momentum : float, str, tuple (str, dict), Momentum or "auto", default="auto"
     A number in [0, 1) is the beta of Polyak's `HeavyBall`; 0 is none. ``("averaged", {"beta":
     0.8})`` or ``AveragedGradient(0.8)`` is the bias-corrected average of gradients. Both have unit
@@ -52,8 +52,8 @@ from skdp.steps.schedules import StepSize
 
 # For authors of solvers: everything in one place.
 __all__ = [
-    "REGISTRY", "AnyMomentum", "Auto", "ClipNorm", "Oracle", "Problem", "Public", "RelativeNoise", "Resolved", "Settings",
-    "Solution", "Solver", "StepSize",
+    "REGISTRY", "AnyMomentum", "Auto", "ClipNorm", "Oracle", "Problem", "Public", "RelativeNoise",
+    "Resolved", "Settings", "Solution", "Solver", "StepSize",
 ]  # fmt: skip
 
 REGISTRY: dict[str, type[Solver]] = {}

@@ -146,7 +146,8 @@ def clip_norms(rule: ClipNorm, n_steps: int) -> Array:
         norms = np.full(n_steps, float(rule))
     else:
         raise ValueError(
-            f"clip_norm must be 'auto', a positive number, a ClippingRule or its name; got {shown(rule)}."
+            "clip_norm must be 'auto', a positive number, a ClippingRule or its name; got "
+            f"{shown(rule)}."
         )
     inside = (norms >= LEAST_CLIP_NORM) & (norms <= LARGEST_CLIP_NORM)
     if norms.shape != (n_steps,) or not inside.all():

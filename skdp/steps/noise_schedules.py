@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._numbers import Array, is_integer, is_real, require, shown
+from skdp._numbers import Array, is_integer, is_real, require
 from skdp.steps.influence import NoiseSchedule, influence_to_noise, positive_numbers
 from skdp.steps.named import Named, named
 from skdp.steps.schedules import PolynomialStep, StepSchedule, step_sizes

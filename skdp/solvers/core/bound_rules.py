@@ -150,7 +150,7 @@ def assumed_curvature(public: Public, problem: Problem) -> float:
 
 
 def _guess(solver: Solver, name: str, least: float) -> float | None:
-    value = getattr(solver, name)
+    value = getattr(solver, name, None)  # some have no such guess
     holds = value is None or (is_real(value) and least < value < math.inf)
     require(name, value, f"be None or above {least:g}", holds)
     return None if value is None else float(value)
