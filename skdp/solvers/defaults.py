@@ -72,6 +72,8 @@ PURE_STEPS_RATE, BUILD_UP = 3.0, 5
 # In place of clipping norms, in units of R, and of other bounds, for a fit without noise.
 UNCLIPPED = 1e12
 UNBOUNDED = 1e30
+# Rounding error of a ratio, as a fraction of it.
+ROUNDING = 1e-12
 # Largest number of columns of a Gram matrix; its noise and its eigenvectors cost too much beyond.
 GRAM_COLUMNS = 2000
 # Signal-to-noise ratio from which the bounds of solvers with a Gram matrix grow.
@@ -186,9 +188,10 @@ def descent_defaults(
 
 
 def count_within(wanted: float, limits: tuple[int, int]) -> int:
-    """Return the least integer of at least ``wanted``, within limits."""
+    """Return the least integer of at least ``wanted``, up to rounding, within limits."""
     fewest, most = limits
-    return min(max(math.ceil(min(wanted, most)), fewest), most)
+    # A step size that follows from a number of steps gives back that number, and not one more.
+    return min(max(math.ceil(min(wanted, most) * (1 - ROUNDING)), fewest), most)
 
 
 def travelled_distance(public: Public, problem: Problem, factor: float = 1.0) -> float:
@@ -269,7 +272,10 @@ def laplace_descent_defaults(
         ratio = equivalent_mu(public, 1) / factor * public.n_rows / noise_norm
         wanted = round(PURE_STEPS_RATE * math.sqrt(ratio))
         max_iter = count_within(wanted, PURE_STEPS if bounded else PURE_STEPS_UNBOUNDED)
-    mu = equivalent_mu(public, max_iter or 1) / factor
+    n_steps = max_iter or STEPS[0]
+    if not pure:  # squares add up, and the number of steps matters where there are few
+        n_steps = min(n_steps, STEPS[0])
+    mu = equivalent_mu(public, n_steps) / factor
     values = descent_defaults(public, problem, max_iter, learning_rate, mu)
     values["clip_norm"] *= factor * math.sqrt(public.n_parameters)
     if pure:

@@ -158,9 +158,9 @@ class GradientDescent(Solver):
         random = self.averaging == "random" and self.condition_number is None
         if (self.condition_number is None) != (self.initial_gap is None) and not random:
             raise ValueError("solver 'gd' takes condition_number and initial_gap together or not.")
-        if laplace and self.condition_number is not None:
+        if laplace and self.initial_gap is not None:
             raise ValueError(
-                "solver 'gd' with condition_number follows bounds for Gaussian noise; got "
+                "solver 'gd' with condition_number or initial_gap follows bounds for Gaussian noise; got "
                 "mechanism='laplace', which delta=0 requires. Solver 'nesterov' has such a bound."
             )
         return values | bound_rules(self, public, problem, values)

@@ -146,13 +146,16 @@ class MultistageNesterov(Accelerated):
             root = math.sqrt(self._kappa(smoothness, problem))
             self.first_stage = max(1, math.ceil(2 * root * math.log(root)))
         if checks.is_auto(self.first_stage):
-            n_steps = MAX_STEPS if checks.is_auto(self.max_iter) else self.max_iter
-            checks.count(max_iter=n_steps)
+            n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
+            if n_steps is not None:
+                checks.count(max_iter=n_steps)
+            # The candidates are the same whether or not the number of steps is given.
+            most = max(MAX_STEPS, n_steps or 1)
             facts, least = self._facts(smoothness, public, problem), math.inf
-            for first in np.unique(np.geomspace(1, n_steps, 25).round().astype(int)):
+            for first in np.unique(np.geomspace(1, most, 25).round().astype(int)):
                 self.first_stage = int(first)
-                bounds = self._bounds(facts, n_steps)
-                reached = float(bounds.min() if checks.is_auto(self.max_iter) else bounds[-1])
+                bounds = self._bounds(facts, most)
+                reached = float(bounds.min() if n_steps is None else bounds[n_steps - 1])
                 if reached < least:
                     least, best = reached, self.first_stage
             self.first_stage = best

@@ -129,18 +129,19 @@ class ShuffledSGD(OnePassSolver):
 
     def _blocks(self, public: Public, guess: Guess) -> int:
         """Return the number of blocks."""
-        if not checks.is_auto(self.max_iter):
-            checks.count(max_iter=self.max_iter)
-            if self.batch_size is not None:
-                raise ValueError(
-                    "solver 'shuffled_sgd' takes max_iter or batch_size, as one follows from the "
-                    f"other; got max_iter={shown(self.max_iter)} and "
-                    f"batch_size={shown(self.batch_size)}."
-                )
-            return int(self.max_iter)
-        if self.batch_size is None:
-            return guess.n_blocks(public, BLOCKS)
-        return max(1, public.n_rows // rows_per_block(self.batch_size, public.n_rows))
+        n_blocks = guess.n_blocks(public, BLOCKS)
+        if self.batch_size is not None:
+            n_blocks = max(1, public.n_rows // rows_per_block(self.batch_size, public.n_rows))
+        if checks.is_auto(self.max_iter):
+            return n_blocks
+        checks.count(max_iter=self.max_iter)
+        if self.batch_size is not None and self.max_iter != n_blocks:
+            raise ValueError(
+                "solver 'shuffled_sgd' takes max_iter or batch_size, as one follows from the "
+                f"other; got batch_size={shown(self.batch_size)}, which makes for {n_blocks} "
+                f"blocks, and max_iter={shown(self.max_iter)}. Nothing was released."
+            )
+        return int(self.max_iter)
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
