@@ -255,6 +255,23 @@ def step_schedule(given: StepSize) -> StepSize:
     return found
 
 
+def constant_size(schedule: StepSize) -> float:
+    """Return the step size of a method whose steps are equally long.
+
+    Raises
+    ------
+    ValueError
+        If steps differ, or their size is not positive and finite.
+    """
+    first, second = step_sizes(schedule, 2)
+    if first != second:
+        raise ValueError(
+            "learning_rate must be one step size throughout in this solver; got "
+            f"{shown(schedule)}. Solver 'gd' takes schedules. Nothing was released."
+        )
+    return float(first)
+
+
 def step_sizes(schedule: StepSize, n_steps: int) -> Array:
     """Turn a number, a name or a schedule into an array of ``n_steps`` positive step sizes.
 

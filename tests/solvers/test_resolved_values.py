@@ -78,8 +78,10 @@ def cases():
 def comparable(solver):
     """Values by name, objects as their own text."""
     values = solver.get_params(deep=False)
-    return {name: repr(value) if hasattr(value, "get_params") else value for name, value in
-            values.items()}
+    return {
+        name: repr(value) if hasattr(value, "get_params") else value
+        for name, value in values.items()
+    }
 
 
 @pytest.mark.filterwarnings("ignore:.*the bounds with momentum")
@@ -94,13 +96,20 @@ def test_resolved_values_given_explicitly_change_nothing(name, given, shape):
     except ValueError:
         return  # refused where nothing is resolved
     expected, before = comparable(resolved), comparable(solver)
-    chosen = [one for one, value in expected.items() if value is not before[one]
-              and value != before[one]]
+    chosen = [
+        one for one, value in expected.items() if value is not before[one] and value != before[one]
+    ]
     wrong = {}
-    for names in [*((one,) for one in chosen), *combinations(chosen, 2), tuple(chosen), tuple(expected)]:
+    for names in [
+        *((one,) for one in chosen),
+        *combinations(chosen, 2),
+        tuple(chosen),
+        tuple(expected),
+    ]:
         values = {one: getattr(resolved, one) for one in names}
         again = clone(solver).set_params(**values)
         found = comparable(again.resolve(public, problem))
         differ = {k: (expected[k], v) for k, v in found.items() if v != expected[k]}
-        if differ: wrong[names] = differ
+        if differ:
+            wrong[names] = differ
     assert not wrong, "\n".join(f"{k}: {v}" for k, v in list(wrong.items())[:4])

@@ -148,7 +148,7 @@ def test_declared_strong_convexity_solves_what_has_no_penalty(name, rng):
     with pytest.raises(ValueError, match="declare the objective's strong convexity"):
         skdp.DPLinearRegression(solver=name).fit(X, y)
     too_large = get_solver(name, strong_convexity=1e9)
-    with pytest.raises(ValueError, match="at most the smoothness"):
+    with pytest.raises(ValueError, match="at most the curvature"):
         skdp.DPLogisticRegression(solver=too_large).fit(X, labels)
 
 

@@ -15,6 +15,8 @@ from skdp.solvers.batches import batch_rate, batch_rows, check_batches, samplers
 
 # Largest number of steps that max_iter="auto" considers.
 MAX_STEPS = 1000
+# Rounding error of a step size in units of one over the curvature.
+ROUNDING = 1e-9
 # Samplings that make a step cheaper.
 AMPLIFIED = ("poisson", "fixed_size")
 # A noisy curvature is raised by this many standard deviations of its noise.
@@ -43,22 +45,26 @@ class Accelerated(Solver):
     ----------
     mechanism : {"auto", "gaussian", "laplace"}, default="auto"
         Distribution of the noise; "auto" is Laplace if delta is 0, else Gaussian.
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise.
-    step : float, default=1.0
-        Step size in units of ``1/L``, in (0, 1]; with stages, in the first stage.
-    smoothness : "public", "private" or float, default="public"
-        L of the objective. "public": the loss's curvature times the squared bound on rows, plus the
-        penalty's, which is far too large if columns are not strongly correlated. "private": a noisy
-        release of the largest eigenvalue of the rows' Gram matrix, for a share of the budget, on
-        which steps and momentum are based; noise and number of steps, which must be known before
-        the run, are based on the public bound. A number is the user's public claim.
+    clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
+        Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise; a
+        rule by name, too: "geometric".
+    learning_rate : float, "inverse_curvature" or "auto", default="auto"
+        Step size a, at most ``1/L``; with stages, that of the first stage. "inverse_curvature" is
+        ``1/L`` with the L in force, the noisy one where ``curvature="private"``; so is "auto", as a
+        number where L is public.
+    curvature : float, "private" or "auto", default="auto"
+        L, the largest curvature of the objective. "auto": the loss's curvature times the squared
+        bound on rows, plus the penalty's, which is far too large if columns are not strongly
+        correlated. "private": a noisy release of the largest eigenvalue of the rows' Gram matrix,
+        for a share of the budget, on which steps and momentum are based; noise and number of steps,
+        which must be known before the run, are based on the public bound. A number is the user's
+        public claim.
     strong_convexity : float or "auto", default="auto"
         mu of the objective in all parameters, a public claim; "auto" is that of the penalty in the
         coefficients. With a claim, problems without a strongly convex penalty can be solved, whose
         rows make them strongly convex. A claim that is too large makes for too little momentum.
-    smoothness_share : float, default=0.05
-        Approximate share of the budget for ``smoothness="private"``, in (0, 1).
+    curvature_share : float, default=0.05
+        Approximate share of the budget for ``curvature="private"``, in (0, 1).
     initial_gap : float or "auto", default="auto"
         Public guess of the excess at the start plus ``mu/2`` times the squared distance to the
         minimum. "auto" is the loss at zero: log 2 for a binary problem; for squared error, targets
@@ -81,25 +87,25 @@ class Accelerated(Solver):
         self,
         *,
         max_iter: int | Auto = "auto",
-        noise_schedule: base.RelativeNoise = "optimal",
+        learning_rate: base.StepSize = "auto",
+        noise_schedule: base.RelativeNoise = "auto",
         mechanism: str = "auto",
-        clip_norm: float | steps.ClippingRule | str = "auto",
-        step: float = 1.0,
-        smoothness: float | str = "public",
+        clip_norm: base.ClipNorm = "auto",
+        curvature: float | str = "auto",
         strong_convexity: float | str = "auto",
-        smoothness_share: float = 0.05,
+        curvature_share: float = 0.05,
         initial_gap: float | str = "auto",
         batch_size: int | float | None = None,
         sampling: str = "poisson",
     ) -> None:
         self.max_iter = max_iter
+        self.learning_rate = learning_rate
         self.noise_schedule = noise_schedule
         self.mechanism = mechanism
         self.clip_norm = clip_norm
-        self.step = step
-        self.smoothness = smoothness
+        self.curvature = curvature
         self.strong_convexity = strong_convexity
-        self.smoothness_share = smoothness_share
+        self.curvature_share = curvature_share
         self.initial_gap = initial_gap
         self.batch_size = batch_size
         self.sampling = sampling
@@ -111,12 +117,12 @@ class Accelerated(Solver):
         """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps."""
 
     @abstractmethod
-    def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
+    def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
         """Return the noise schedule for ``noise_schedule="optimal"``."""
 
-    @abstractmethod
-    def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
-        """Return the path from ``start``, with step sizes for this smoothness."""
+    def _path(self, start: Array, curvature: float, problem: Problem) -> steps.Path:
+        """Return the path from ``start``, with step sizes for this curvature; Nesterov's."""
+        return steps.NesterovPath(start, self._sizes(curvature, problem), self._mu(problem))
 
     # ------------------------------------------------------------------ before the run
 
@@ -150,8 +156,13 @@ class Accelerated(Solver):
         clip_norm, gap = rule(public, problem)["clip_norm"], starting_loss(public, problem)
         if problem.strong_convexity == 0:
             gap *= 2  # mu/2 times the squared distance is at most the excess
+        curvature = self._public_curvature(public, problem)
+        is_public = not checks.is_word(self.curvature, "private")
         return {
             "mechanism": mechanism,
+            "learning_rate": 1 / curvature if is_public else "inverse_curvature",
+            "curvature": curvature,
+            "noise_schedule": "optimal",
             "clip_norm": clip_norm,
             "initial_gap": gap,
             "strong_convexity": problem.strong_convexity,
@@ -159,55 +170,71 @@ class Accelerated(Solver):
 
     def resolve(self, public: Public, problem: Problem) -> Self:
         resolved = super().resolve(public, problem)
-        smoothness = resolved._public_smoothness(public, problem)
-        resolved._choose_steps(smoothness, public, problem)
+        curvature = resolved._public_curvature(public, problem)
+        resolved._choose_steps(curvature, public, problem)
         checks.count(max_iter=resolved.max_iter)
         steps.clip_norms(resolved.clip_norm, resolved.max_iter)
-        resolved._noises(smoothness, public, problem)
+        resolved._noises(curvature, public, problem)
         return resolved
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.choice("mechanism", self.mechanism, self.mechanisms)
         check_batches(self.batch_size, self.sampling, public)
-        holds = is_real(self.step) and 0 < self.step <= 1
-        require("step", self.step, "be a number in (0, 1], in units of 1/smoothness", holds)
-        checks.share(smoothness_share=self.smoothness_share)
+        checks.share(curvature_share=self.curvature_share)
         checks.positive(initial_gap=self.initial_gap, strong_convexity=self.strong_convexity)
-        if isinstance(self.smoothness, str):
-            checks.choice("smoothness", self.smoothness, ("public", "private"))
-        else:
-            holds = is_real(self.smoothness) and 0 < self.smoothness < math.inf
-            require("smoothness", self.smoothness, "be 'public', 'private' or positive", holds)
-        if self.smoothness == "private" and public.row_norm is None:
+        is_private = checks.is_word(self.curvature, "private")
+        holds = is_private or (is_real(self.curvature) and 0 < self.curvature < math.inf)
+        require("curvature", self.curvature, "be 'auto', 'private' or a positive number", holds)
+        if is_private and public.row_norm is None:
             raise ValueError(
-                f"solver {self.name!r} with smoothness='private' needs an enforced bound on the "
+                f"solver {self.name!r} with curvature='private' needs an enforced bound on the "
                 "norm of rows; set data_norm. Nothing was released."
             )
-        largest = self._public_smoothness(public, problem)
+        largest = self._public_curvature(public, problem)
         if self._mu(problem) > largest:
             raise ValueError(
-                f"solver {self.name!r}: strong_convexity must be at most the smoothness, "
+                f"solver {self.name!r}: strong_convexity must be at most the curvature, "
                 f"{largest:.4g}; got {shown(self.strong_convexity)}. Nothing was released."
+            )
+        size = self._size(largest)
+        if size * largest > 1 + ROUNDING:
+            raise ValueError(
+                f"solver {self.name!r}: learning_rate must be at most one over the curvature, "
+                f"{1 / largest:.4g}; got {shown(self.learning_rate)}. Nothing was released."
             )
 
     def _mu(self, problem: Problem) -> float:
         """Return the strong convexity of the objective: the penalty's, or more if declared."""
         return max(float(self.strong_convexity), problem.strong_convexity)
 
-    def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
+    def _choose_steps(self, curvature: float, public: Public, problem: Problem) -> None:
         """Put values that minimise the bound in place of those that are still "auto"."""
         if checks.is_auto(self.max_iter):
-            bounds = self._bounds(self._facts(smoothness, public, problem))
+            bounds = self._bounds(self._facts(curvature, public, problem))
             self.max_iter = int(np.argmin(bounds)) + 1
 
-    def _public_smoothness(self, public: Public, problem: Problem) -> float:
-        """Return the smoothness of mean loss and penalty, as claimed or by public bounds."""
-        if is_real(self.smoothness):
-            return max(float(self.smoothness), problem.strong_convexity)
+    def _public_curvature(self, public: Public, problem: Problem) -> float:
+        """Return the curvature of mean loss and penalty, as claimed or by public bounds."""
+        if is_real(self.curvature):
+            return max(float(self.curvature), problem.strong_convexity)
         return defaults.loss_curvature(public, problem) + problem.strong_convexity
 
-    def _kappa(self, smoothness: float, problem: Problem) -> float:
-        return max(smoothness / self._mu(problem), 1 + 1e-9)
+    def _size(self, curvature: float) -> float:
+        """Return the step size; with stages, that of the first stage."""
+        if checks.is_word(self.learning_rate, "inverse_curvature"):
+            return 1 / curvature
+        return steps.constant_size(self.learning_rate)
+
+    def _pace(self, curvature: float) -> float:
+        """Return the step size in units of one over the curvature, at most 1."""
+        return min(self._size(curvature) * curvature, 1.0)
+
+    def _sizes(self, curvature: float, problem: Problem) -> Array:
+        """Return the step sizes of a run."""
+        return np.full(self.max_iter, self._size(curvature))
+
+    def _kappa(self, curvature: float, problem: Problem) -> float:
+        return max(curvature / self._mu(problem), 1 + 1e-9)
 
     def _sampling_variance(self, public: Public) -> float:
         """Return the squared length of a batch's deviation, for the bounds."""
@@ -224,9 +251,9 @@ class Accelerated(Solver):
     def _composition(self, public: Public) -> str:
         return defaults.composition_kind(self.mechanism, public)
 
-    def _facts(self, smoothness: float, public: Public, problem: Problem) -> BoundArguments:
+    def _facts(self, curvature: float, public: Public, problem: Problem) -> BoundArguments:
         return {
-            "smoothness": smoothness,
+            "smoothness": curvature,
             "strong_convexity": self._mu(problem),
             "initial_excess": self.initial_gap,
             "variance": self._variance_of_one_step(public),
@@ -252,12 +279,13 @@ class Accelerated(Solver):
         tails = 2.0 if self.mechanism == "laplace" else 1.0
         return tails * size * (unit / public.gradient_mu) ** 2
 
-    def _noises(self, smoothness: float, public: Public, problem: Problem) -> Array:
+    def _noises(self, curvature: float, public: Public, problem: Problem) -> Array:
         """Return the relative noise of the steps."""
         schedule, composition = self.noise_schedule, self._composition(public)
-        if not (isinstance(schedule, str) and schedule in ("auto", "optimal")):
-            return steps.relative_noise(schedule, self.max_iter, composition)
-        logs = self._schedule(smoothness, problem).log_influence(self.max_iter)
+        if not checks.is_word(schedule, "optimal"):
+            sizes = self._sizes(curvature, problem)
+            return steps.relative_noise(schedule, self.max_iter, composition, sizes)
+        logs = self._schedule(curvature, problem).log_influence(self.max_iter)
         # Optimal noise is proportional to influence**(-1/3) or influence**(-1/4).
         power = 3 if composition == "laplace" else 4
         logs = np.maximum(logs, logs.max() - power * math.log(MAX_NOISE_RATIO))
@@ -276,11 +304,11 @@ class Accelerated(Solver):
 
     def solve(self, oracle: Oracle) -> Solution:
         problem, public, n_steps = oracle.problem, oracle.public, self.max_iter
-        smoothness = self._public_smoothness(public, problem)
-        noises = self._noises(smoothness, public, problem)
-        if self.smoothness == "private":
-            smoothness = self._release_smoothness(oracle, noises, smoothness)
-        path = self._path(oracle.start(), smoothness, problem)
+        curvature = self._public_curvature(public, problem)
+        noises = self._noises(curvature, public, problem)
+        if self.curvature == "private":
+            curvature = self._release_curvature(oracle, noises, curvature)
+        path = self._path(oracle.start(), curvature, problem)
         clips = steps.clip_norms(self.clip_norm, n_steps)
         batches = samplers(self.batch_size, self.sampling, public)
         for clip_norm, noise, batch in zip(clips, noises, batches, strict=False):
@@ -289,19 +317,19 @@ class Accelerated(Solver):
             path.step(gradient + problem.penalty_gradient(point))
         return Solution(path.iterate, n_steps)
 
-    def _release_smoothness(self, oracle: Oracle, noises: Array, largest: float) -> float:
+    def _release_curvature(self, oracle: Oracle, noises: Array, largest: float) -> float:
         """Release the largest eigenvalue of the Gram matrix for about its share of the budget."""
         public, problem = oracle.public, oracle.problem
         # 1. The cost of all steps, in units of a full-batch release with noise 1.
         power = 1 if self._composition(public) == "laplace" else 2
         amplification = self._amplification(public)
         if power == 1 and amplification < 1 and public.is_noisy:
-            remaining = public.laplace_budget * (1 - self.smoothness_share)
+            remaining = public.laplace_budget * (1 - self.curvature_share)
             cost = remaining * steps.sampled_laplace_factor(noises, remaining, amplification)
         else:
             cost = float(np.sum((batch_rate(self.batch_size, public.n_rows) / noises) ** power))
         # 2. The noise for the share; one record moves the eigenvalue by one bound, never by two.
-        share = self.smoothness_share / (1 - self.smoothness_share)
+        share = self.curvature_share / (1 - self.curvature_share)
         noise = (share * cost) ** (-1 / power) / public.sensitivity_factor
         eigenvalue, std = oracle.largest_eigenvalue(noise, self.mechanism)
         # 3. A cautious value, between bounds that are public.

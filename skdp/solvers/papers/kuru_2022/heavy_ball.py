@@ -3,7 +3,7 @@
 import numpy as np
 
 from skdp import steps
-from skdp._numbers import Array
+from skdp._numbers import Array, shown
 from skdp.planning import heavy_ball_bounds, heavy_ball_rate, tune_heavy_ball
 from skdp.solvers import base, checks
 from skdp.solvers.base import Auto, Problem, Public
@@ -15,9 +15,9 @@ class HeavyBallDescent(Accelerated):
 
     Step t requests the mean gradient at the last iterate, with each record's gradient clipped, adds
     the gradient of the penalty, and moves to ``x_next = x - a gradient + beta (x - x_previous)``,
-    with ``a = step / L`` (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 9). The last iterate is
-    returned. Solver "gd" has the same momentum with proximal steps and averaging, and needs no
-    strongly convex penalty.
+    with a the ``learning_rate`` (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 9). The last
+    iterate is returned. Solver "gd" has the same momentum with proximal steps and averaging, and
+    needs no strongly convex penalty.
 
     mu is the strong convexity of the penalty, in the coefficients; see `Nesterov` on intercepts.
 
@@ -25,11 +25,13 @@ class HeavyBallDescent(Accelerated):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps; "auto", up to 1000, and ``momentum`` by `skdp.planning.tune_heavy_ball`.
-    momentum : float or "auto", default="auto"
-        Weight beta of the previous step, in [0, 1).
-    noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
-        "optimal" follows the bound of Prop. 3.4, in which the influence of a step falls by
-        ``rho**2`` from one to the next; "uniform" is the paper's.
+    momentum : float, HeavyBall, ("heavy_ball", {"beta": float}) or "auto", default="auto"
+        Weight beta of the previous step, in [0, 1). Unlike those of "gd", steps here have the gain
+        ``1 / (1 - beta)``, as in the paper: a constant gradient is followed with steps of
+        ``learning_rate / (1 - beta)``.
+    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+        "auto" is "optimal", which follows the bound of Prop. 3.4, in which the influence of a step
+        falls by ``rho**2`` from one to the next; "uniform" is the paper's.
     {Parameters}
 
     References
@@ -53,45 +55,53 @@ class HeavyBallDescent(Accelerated):
         self,
         *,
         max_iter: int | Auto = "auto",
-        momentum: float | Auto = "auto",
-        noise_schedule: base.RelativeNoise = "optimal",
+        learning_rate: base.StepSize = "auto",
+        momentum: base.AnyMomentum = "auto",
+        noise_schedule: base.RelativeNoise = "auto",
         mechanism: str = "auto",
-        clip_norm: float | steps.ClippingRule | str = "auto",
-        step: float = 1.0,
-        smoothness: float | str = "public",
+        clip_norm: base.ClipNorm = "auto",
+        curvature: float | str = "auto",
         strong_convexity: float | str = "auto",
-        smoothness_share: float = 0.05,
+        curvature_share: float = 0.05,
         initial_gap: float | str = "auto",
         batch_size: int | float | None = None,
         sampling: str = "poisson",
     ) -> None:
         super().__init__(
-            max_iter=max_iter, noise_schedule=noise_schedule, mechanism=mechanism,
-            clip_norm=clip_norm, step=step, smoothness=smoothness,
-            strong_convexity=strong_convexity, smoothness_share=smoothness_share,
+            max_iter=max_iter, learning_rate=learning_rate, noise_schedule=noise_schedule,
+            mechanism=mechanism, clip_norm=clip_norm, curvature=curvature,
+            strong_convexity=strong_convexity, curvature_share=curvature_share,
             initial_gap=initial_gap, batch_size=batch_size, sampling=sampling,
         )  # fmt: skip
         self.momentum = momentum
 
-    def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
+    def _choose_steps(self, curvature: float, public: Public, problem: Problem) -> None:
         if checks.is_auto(self.momentum):
             n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
             if n_steps is not None:
                 checks.count(max_iter=n_steps)
-            facts, size = self._facts(smoothness, public, problem), self.step / smoothness
+            facts, size = self._facts(curvature, public, problem), self._size(curvature)
             choice = tune_heavy_ball(**facts, most_steps=MAX_STEPS, n_steps=n_steps, step=size)
             self.momentum, self.max_iter = choice.momentum, choice.n_steps
-        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
-        super()._choose_steps(smoothness, public, problem)
+        rule = steps.momentum_rule(self.momentum)
+        if not isinstance(rule, steps.HeavyBall):
+            raise ValueError(
+                "solver 'heavy_ball': momentum must be 'auto', a number in [0, 1) or a HeavyBall; "
+                f"got {shown(self.momentum)}, which solver 'gd' takes. Nothing was released."
+            )
+        super()._choose_steps(curvature, public, problem)
 
     def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
-        size = self.step / facts["smoothness"]
-        return heavy_ball_bounds(n_steps, size, self.momentum, **facts)
+        return heavy_ball_bounds(n_steps, self._size(facts["smoothness"]), self._beta, **facts)
 
-    def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
-        facts = smoothness, self._mu(problem)
-        rate = heavy_ball_rate(self.step / smoothness, self.momentum, *facts)
+    @property
+    def _beta(self) -> float:
+        return float(steps.momentum_rule(self.momentum).beta)
+
+    def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
+        facts = curvature, self._mu(problem)
+        rate = heavy_ball_rate(self._size(curvature), self._beta, *facts)
         return steps.HeavyBallNoise(float(np.clip(rate, 1e-6, 1.0)))
 
-    def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
-        return steps.HeavyBallPath(start, self.step / smoothness, self.momentum)
+    def _path(self, start: Array, curvature: float, problem: Problem) -> steps.Path:
+        return steps.HeavyBallPath(start, self._size(curvature), self._beta)

@@ -18,7 +18,7 @@ class Nesterov(Accelerated):
 
     Step t requests the mean gradient at ``z = (1 + beta) x - beta x_previous``, with each record's
     gradient clipped, adds the gradient of the penalty, and moves to ``x_next = z - a gradient``,
-    with ``a = step / L`` and ``beta = (1 - sqrt(a mu)) / (1 + sqrt(a mu))`` (Kuru, Birbil,
+    with a the ``learning_rate`` and ``beta = (1 - sqrt(a mu)) / (1 + sqrt(a mu))`` (Kuru, Birbil,
     Gurbuzbalaban, Yildirim 2022, eq. 27). The last iterate is returned.
 
     mu is the strong convexity of the penalty, in the coefficients, or what is declared of the
@@ -30,9 +30,9 @@ class Nesterov(Accelerated):
     max_iter : int or "auto", default="auto"
         Number of steps. "auto" minimises the error bound (eq. 32) of a full-batch run, up to 1000;
         see `skdp.planning.nesterov_bounds`.
-    noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
-        "optimal" minimises the error bound (Prop. 4.2; numerically on samples with delta = 0),
-        with at most 100 times the noise of the least noisy step; "uniform" is DP-NAG.
+    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+        "auto" is "optimal", which minimises the error bound (Prop. 4.2; numerically on samples with
+        delta = 0), with at most 100 times the noise of the least noisy step; "uniform" is DP-NAG.
     {Parameters}
 
     References
@@ -56,23 +56,20 @@ class Nesterov(Accelerated):
 
     def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
         schedule = self._bounded_schedule()
-        return nesterov_bounds(n_steps, **facts, step=self.step, noise_schedule=schedule)
+        pace = self._pace(facts["smoothness"])
+        return nesterov_bounds(n_steps, **facts, step=pace, noise_schedule=schedule)
 
-    def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
-        return steps.NesterovNoise(self._kappa(smoothness, problem), self.step)
-
-    def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
-        sizes = np.full(self.max_iter, self.step / smoothness)
-        return steps.NesterovPath(start, sizes, self._mu(problem))
+    def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
+        return steps.NesterovNoise(self._kappa(curvature, problem), self._pace(curvature))
 
 
 class MultistageNesterov(Accelerated):
     """Nesterov's method in stages, with optimal noise (DP-MASG, DP-MASG-opt).
 
     The steps are those of solver "nesterov". The first stage has ``first_stage`` steps of
-    ``step/L``; stage k >= 2 has ``2**k ceil(sqrt(kappa) log(2**(p+2)))`` steps of
-    ``step/(4**k L)``, with ``kappa = L / mu``. Each stage has its own momentum and starts at the
-    last iterate of the stage before (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, sec. 4.2).
+    ``learning_rate``; stage k >= 2 has ``2**k ceil(sqrt(kappa) log(2**(p+2)))`` steps of
+    ``learning_rate / 4**k``, with ``kappa = L / mu``. Each stage has its own momentum and starts at
+    the last iterate of the stage before (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, sec. 4.2).
 
     mu is the strong convexity of the penalty, in the coefficients; see `Nesterov` on intercepts.
 
@@ -85,9 +82,9 @@ class MultistageNesterov(Accelerated):
         code that goes with the paper, ``ceil(2 sqrt(kappa) log(sqrt(kappa)))``.
     p : float, default=1.0
         Length of the later stages; at least 0.
-    noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
-        "optimal" minimises the error bound, with at most 100 times the noise of the least noisy
-        step; "uniform" is DP-MASG.
+    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+        "auto" is "optimal", which minimises the error bound, with at most 100 times the noise of
+        the least noisy step; "uniform" is DP-MASG.
     {Parameters}
 
     References
@@ -112,23 +109,23 @@ class MultistageNesterov(Accelerated):
         self,
         *,
         max_iter: int | Auto = "auto",
+        learning_rate: base.StepSize = "auto",
         first_stage: int | Literal["auto", "published"] = "auto",
         p: float = 1.0,
-        noise_schedule: base.RelativeNoise = "optimal",
+        noise_schedule: base.RelativeNoise = "auto",
         mechanism: str = "auto",
-        clip_norm: float | steps.ClippingRule | str = "auto",
-        step: float = 1.0,
-        smoothness: float | str = "public",
+        clip_norm: base.ClipNorm = "auto",
+        curvature: float | str = "auto",
         strong_convexity: float | str = "auto",
-        smoothness_share: float = 0.05,
+        curvature_share: float = 0.05,
         initial_gap: float | str = "auto",
         batch_size: int | float | None = None,
         sampling: str = "poisson",
     ) -> None:
         super().__init__(
-            max_iter=max_iter, noise_schedule=noise_schedule, mechanism=mechanism,
-            clip_norm=clip_norm, step=step, smoothness=smoothness,
-            strong_convexity=strong_convexity, smoothness_share=smoothness_share,
+            max_iter=max_iter, learning_rate=learning_rate, noise_schedule=noise_schedule,
+            mechanism=mechanism, clip_norm=clip_norm, curvature=curvature,
+            strong_convexity=strong_convexity, curvature_share=curvature_share,
             initial_gap=initial_gap, batch_size=batch_size, sampling=sampling,
         )  # fmt: skip
         self.first_stage = first_stage
@@ -141,9 +138,9 @@ class MultistageNesterov(Accelerated):
         holds = is_real(self.p) and 0 <= self.p < math.inf
         require("p", self.p, "be a number, at least 0", holds)
 
-    def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
+    def _choose_steps(self, curvature: float, public: Public, problem: Problem) -> None:
         if checks.is_word(self.first_stage, "published"):
-            root = math.sqrt(self._kappa(smoothness, problem))
+            root = math.sqrt(self._kappa(curvature, problem))
             self.first_stage = max(1, math.ceil(2 * root * math.log(root)))
         if checks.is_auto(self.first_stage):
             n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
@@ -151,7 +148,7 @@ class MultistageNesterov(Accelerated):
                 checks.count(max_iter=n_steps)
             # The candidates are the same whether or not the number of steps is given.
             most = max(MAX_STEPS, n_steps or 1)
-            facts, least = self._facts(smoothness, public, problem), math.inf
+            facts, least = self._facts(curvature, public, problem), math.inf
             for first in np.unique(np.geomspace(1, most, 25).round().astype(int)):
                 self.first_stage = int(first)
                 bounds = self._bounds(facts, most)
@@ -159,24 +156,22 @@ class MultistageNesterov(Accelerated):
                 if reached < least:
                     least, best = reached, self.first_stage
             self.first_stage = best
-        super()._choose_steps(smoothness, public, problem)
+        super()._choose_steps(curvature, public, problem)
 
     def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
         return multistage_bounds(
             n_steps,
             **facts,
-            step=self.step,
+            step=self._pace(facts["smoothness"]),
             first_stage=self.first_stage,
             p=self.p,
             noise_schedule=self._bounded_schedule(),
         )
 
-    def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
-        kappa = self._kappa(smoothness, problem)
-        return steps.MultistageNoise(kappa, self.step, self.first_stage, self.p)
+    def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
+        kappa = self._kappa(curvature, problem)
+        return steps.MultistageNoise(kappa, self._pace(curvature), self.first_stage, self.p)
 
-    def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
-        kappa = self._kappa(smoothness, problem)
-        stages = kappa, self.step, self.first_stage, self.p
-        sizes = multistage_sizes(self.max_iter, smoothness, *stages)
-        return steps.NesterovPath(start, sizes, self._mu(problem))
+    def _sizes(self, curvature: float, problem: Problem) -> Array:
+        stages = self._kappa(curvature, problem), self._pace(curvature), self.first_stage, self.p
+        return multistage_sizes(self.max_iter, curvature, *stages)

@@ -19,7 +19,7 @@ from skdp.solvers.papers.varshney_2022.one_pass import (
     full_budget_noise,
     step_rates,
 )
-from skdp.steps import AVERAGES, IterateAverage
+from skdp.steps import AVERAGES, IterateAverage, StepSize, constant_size
 
 # Least and largest share of a block's rows that are counted. The paper counts s = b / 10 rows.
 MIN_COUNTED_SHARE, MAX_COUNTED_SHARE = 0.1 / 1.1, 0.5
@@ -85,7 +85,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         unit size. "private" estimates it on 5 per cent of the rows, which are used for nothing
         else, so that it costs nothing in addition to the pass.
     {curvature}
-    {kappa}
+    {condition_number}
     averaging : {"last", "tail", "random"}, default="tail"
         Which iterate is returned; "tail" is the mean of the last half.
     polish_iter : int, default=0
@@ -128,7 +128,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         self,
         *,
         max_iter: int | Auto = "auto",
-        learning_rate: float | Auto = "auto",
+        learning_rate: StepSize = "auto",
         stat_share: float | Auto = "auto",
         search: str = "binary",
         resolution: float = 2.0**-20,
@@ -137,7 +137,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         domain_bound: float | Auto = "auto",
         row_norm: float | Literal["auto", "private"] = "auto",
         curvature: float | Auto = "auto",
-        kappa: float | Auto = "auto",
+        condition_number: float | Auto = "auto",
         averaging: str = "tail",
         polish_iter: int = 0,
         polish_share: float = 0.2,
@@ -152,7 +152,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         self.domain_bound = domain_bound
         self.row_norm = row_norm
         self.curvature = curvature
-        self.kappa = kappa
+        self.condition_number = condition_number
         self.averaging = averaging
         self.polish_iter = polish_iter
         self.polish_share = polish_share
@@ -182,7 +182,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
             "domain_bound": residual_bound or LARGEST_THRESHOLD * target_unit(public),
             "row_norm": guess.row_norm,
             "curvature": guess.curvature,
-            "kappa": guess.kappa,
+            "condition_number": guess.condition_number,
         }
 
     def _blocks(
@@ -217,7 +217,8 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        checks.positive(learning_rate=self.learning_rate, domain_bound=self.domain_bound)
+        constant_size(self.learning_rate)
+        checks.positive(domain_bound=self.domain_bound)
         if not checks.is_word(self.row_norm, "private"):
             checks.positive(row_norm=self.row_norm)
         holds = is_real(self.quantile) and 0 < self.quantile <= 1
@@ -245,7 +246,8 @@ class AdaptiveShuffledSGD(OnePassSolver):
         noise = self._pass_noise()
         row_norm = self._row_norm(oracle, cuts, noise)
         average = IterateAverage(self.averaging, self.max_iter, oracle.rng)
-        steps = self.learning_rate * step_rates(public, problem, self.curvature)
+        size = constant_size(self.learning_rate)
+        steps = size * step_rates(public, problem, self.curvature)
         point, clips = oracle.start(), []
         for t in range(self.max_iter):
             # 1. The threshold, from the first rows of the block.
@@ -254,7 +256,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
             clips.append(clip_norm)
             # 2. The gradient, from the others.
             gradient = oracle.gradient(point, clip_norm, noise, Cut(0, cuts, 2 * t + 2))
-            point = problem.prox(point - steps * gradient, self.learning_rate)
+            point = problem.prox(point - steps * gradient, size)
             average.add(point)
         # 3. The polish, with the median clip of the last blocks.
         clip_norm = float(np.median(clips[self.max_iter // 2 :]))

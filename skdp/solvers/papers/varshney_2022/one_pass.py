@@ -36,9 +36,8 @@ class OnePassSolver(Solver):
     one_pass = True
     averages: ClassVar[tuple[str, ...]]
 
-    learning_rate: Resolved[float]
     curvature: Resolved[float]
-    kappa: Resolved[float]
+    condition_number: Resolved[float]
     averaging: str
     polish_iter: int
     polish_share: float
@@ -115,14 +114,14 @@ class Guess:
     ----------
     curvature : float
         Curvature of the mean loss along its steepest direction.
-    kappa : float
-        Its condition number.
+    condition_number : float
+        Its ratio to the curvature along the flattest direction.
     row_norm : float
         L2 norm of a row with its constant feature.
     """
 
     curvature: float
-    kappa: float
+    condition_number: float
     row_norm: float
 
     @classmethod
@@ -134,7 +133,7 @@ class Guess:
         scale = 1.0
         if public.data_norm is not None:
             scale = min(1.0, public.data_norm**2 / public.n_features)
-        curvature, kappa = solver.curvature, solver.kappa
+        curvature, kappa = solver.curvature, solver.condition_number
         if checks.is_auto(curvature):
             steepest = min(STEEPEST, public.n_features) * scale
             curvature = problem.loss.curvature * steepest + problem.strong_convexity
@@ -145,7 +144,7 @@ class Guess:
         row_norm = getattr(solver, "row_norm", "auto")
         if not is_real(row_norm):
             row_norm = expected_row_norm(public)
-        checks.positive(kappa=kappa, row_norm=row_norm)
+        checks.positive(condition_number=kappa, row_norm=row_norm)
         return cls(float(curvature), float(kappa), float(row_norm))
 
     def n_blocks(self, public: Public, unit: float, noise_falls: bool = False) -> int:
@@ -157,7 +156,9 @@ class Guess:
         forgotten = float(public.n_rows)
         if public.is_noisy and not noise_falls:
             forgotten = min(forgotten, public.signal_to_noise)
-        wanted = max(MIN_BLOCKS, math.ceil(unit * self.kappa * math.log(max(forgotten, 2.0))))
+        wanted = max(
+            MIN_BLOCKS, math.ceil(unit * self.condition_number * math.log(max(forgotten, 2.0)))
+        )
         return min(wanted, public.n_rows)
 
     def rows_for_full_steps(self, public: Public, problem: Problem, alpha: float) -> float:
@@ -166,7 +167,7 @@ class Guess:
         That is where both limits of :meth:`step_size` agree: a root of a quadratic equation.
         """
         row = problem.loss.curvature * self.row_norm**2
-        noise = row * self.kappa * math.prod(public.shape) * alpha**2
+        noise = row * self.condition_number * math.prod(public.shape) * alpha**2
         middle = row - self.curvature
         return (math.sqrt(middle**2 + 4 * self.curvature * noise) - middle) / (2 * self.curvature)
 
@@ -177,4 +178,6 @@ class Guess:
         longest = batch / (row + (batch - 1) * self.curvature)
         if alpha == 0:
             return longest
-        return min(longest, batch**2 / (row * self.kappa * math.prod(public.shape) * alpha**2))
+        return min(
+            longest, batch**2 / (row * self.condition_number * math.prod(public.shape) * alpha**2)
+        )

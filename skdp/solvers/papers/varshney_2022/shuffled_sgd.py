@@ -14,6 +14,7 @@ from skdp.solvers.papers.varshney_2022.one_pass import (
     full_budget_noise,
     intercept_rate,
 )
+from skdp.steps import StepSize, constant_size
 
 # The constant c in the number of blocks, c kappa ln n, which the theorem leaves open; chosen on the
 # first data of `benchmarks.papers.next_to_gd`.
@@ -46,7 +47,7 @@ class ShuffledSGD(OnePassSolver):
     clip_norm : float or "auto", default="auto"
         L2 bound of one record's gradient.
     {curvature}
-    {kappa}
+    {condition_number}
     averaging : {"last", "tail"}, default="tail"
         Which iterate is returned; "tail" is the mean of the last half.
     polish_iter : int, default=0
@@ -85,10 +86,10 @@ class ShuffledSGD(OnePassSolver):
         *,
         max_iter: int | Auto = "auto",
         batch_size: int | float | None = None,
-        learning_rate: float | Auto = "auto",
+        learning_rate: StepSize = "auto",
         clip_norm: float | Auto = "auto",
         curvature: float | Auto = "auto",
-        kappa: float | Auto = "auto",
+        condition_number: float | Auto = "auto",
         averaging: str = "tail",
         polish_iter: int = 0,
         polish_share: float = 0.2,
@@ -98,7 +99,7 @@ class ShuffledSGD(OnePassSolver):
         self.learning_rate = learning_rate
         self.clip_norm = clip_norm
         self.curvature = curvature
-        self.kappa = kappa
+        self.condition_number = condition_number
         self.averaging = averaging
         self.polish_iter = polish_iter
         self.polish_share = polish_share
@@ -112,7 +113,7 @@ class ShuffledSGD(OnePassSolver):
             # the noise of n_blocks answers does not average out to that of one answer.
             "clip_norm": descent_defaults(public, problem)["clip_norm"] * n_blocks ** (-1 / 6),
             "curvature": guess.curvature,
-            "kappa": guess.kappa,
+            "condition_number": guess.condition_number,
         }
         if checks.is_auto(self.learning_rate):  # otherwise a shuffled pass need not be calibrated
             values["learning_rate"] = self._size(public, problem, guess, n_blocks)
@@ -145,8 +146,9 @@ class ShuffledSGD(OnePassSolver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        checks.positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
-        checks.positive(curvature=self.curvature, kappa=self.kappa)
+        constant_size(self.learning_rate)
+        checks.positive(clip_norm=self.clip_norm)
+        checks.positive(curvature=self.curvature, condition_number=self.condition_number)
 
     def has_long_passes(self, public: Public) -> bool:
         # Steps on single records; larger blocks are sums like any other.
@@ -156,7 +158,8 @@ class ShuffledSGD(OnePassSolver):
     def solve(self, oracle: Oracle) -> Solution:
         noise, averaged = GaussianNoise(self._pass_noise()), AVERAGES[self.averaging]
         rate = intercept_rate(oracle.public, oracle.problem, self.curvature)
-        run = ShuffledPass(self.max_iter, self.learning_rate, self.clip_norm, noise, averaged, rate)
+        size = constant_size(self.learning_rate)
+        run = ShuffledPass(self.max_iter, size, self.clip_norm, noise, averaged, rate)
         return self._polished(oracle, oracle.ask(run), self.clip_norm)
 
 

@@ -9,15 +9,15 @@ from skdp.objective import L1Ball, Simplex
 from skdp.solvers import base, checks
 from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
 from skdp.solvers.defaults import count_within, descent_defaults
-from skdp.steps import ClippingRule, clip_norms, relative_noise
+from skdp.steps import clip_norms, relative_noise
 from skdp.steps.mirror_maps import MirrorMap, mirror_map
 
 # Fewest and most steps.
 STEPS = (30, 150)
-# Factors on the clipping norm of gradient descent, on the loss's smoothness, and on the smoothness
+# Factors on the clipping norm of gradient descent, on the loss's curvature, and on the curvature
 # that the bound calls for because of noise: the bounds are cautious. They were chosen on synthetic
 # rows of 10 to 10,000 columns.
-CLIP_FACTOR, SMOOTHNESS_FACTOR, NOISE_FACTOR = 1.5, 0.3, 0.3
+CLIP_FACTOR, CURVATURE_FACTOR, NOISE_FACTOR = 1.5, 0.3, 0.3
 # Steps on an L2 ball or in a box, over the number up to which the bound falls: in this geometry a
 # strongly convex objective is close to its minimum long before, and more steps have more noise.
 # Chosen on the first data of `benchmarks.papers.next_to_gd`. On an L1 ball so few steps leave most
@@ -45,15 +45,15 @@ class AcceleratedMirrorDescent(Solver):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps, at least 1.
-    smoothness : float or "auto", default="auto"
-        L, the smoothness of the mean loss in the set's own norm; step sizes are proportional to
-        1/L. "auto" assumes columns of unit size (rows of ``data_norm``, if that is less), and is
-        larger where noise calls for shorter steps.
+    curvature : float or "auto", default="auto"
+        L, the largest curvature of the mean loss in the set's own norm, from which step sizes
+        follow: ``(k + 2) / (4 L)``. "auto" assumes columns of unit size (rows of ``data_norm``, if
+        that is less), and is larger where noise calls for shorter steps.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other. "auto" matches it to alpha, which minimises the
         noise term ``sum alpha_k**2 sigma_k**2`` of the bound.
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        L2 bound of one record's gradient.
+    clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
+        L2 bound of one record's gradient; a rule by name, too: "geometric".
 
     Notes
     -----
@@ -91,12 +91,12 @@ class AcceleratedMirrorDescent(Solver):
         self,
         *,
         max_iter: int | Auto = "auto",
-        smoothness: float | str = "auto",
+        curvature: float | Auto = "auto",
         noise_schedule: base.RelativeNoise = "auto",
-        clip_norm: float | ClippingRule | str = "auto",
+        clip_norm: base.ClipNorm = "auto",
     ) -> None:
         self.max_iter = max_iter
-        self.smoothness = smoothness
+        self.curvature = curvature
         self.noise_schedule = noise_schedule
         self.clip_norm = clip_norm
 
@@ -109,7 +109,7 @@ class AcceleratedMirrorDescent(Solver):
             excess <= 8 L B / T**2 + T sigma**2 W**2 / (6 L),
 
         where 1/6 follows from the sum of squared alphas. For a given T the best L is
-        ``T**2 C W / (mu n sqrt(48 B))``, if that exceeds the smoothness of the loss; more steps are
+        ``T**2 C W / (mu n sqrt(48 B))``, if that exceeds the curvature of the loss; more steps are
         worth their time up to the T where the two agree.
         """
         size = _n_coefficients(public)
@@ -124,11 +124,11 @@ class AcceleratedMirrorDescent(Solver):
                 clip_norm *= CLIP_FACTOR
                 if problem.loss.residual_bound is not None and public.row_norm is not None:
                     clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
-        # 2. The smoothness of the loss; the intercept may double a margin.
+        # 2. The curvature of the loss; the intercept may double a margin.
         own = problem.loss.curvature * mirror.unit_norm**2 * _mean_square(public, problem)
         own *= 2.0 if public.has_intercept else 1.0
-        own = SMOOTHNESS_FACTOR * own + problem.strong_convexity * mirror.unit_norm**2
-        # 3. Steps, and the smoothness that fits the noise.
+        own = CURVATURE_FACTOR * own + problem.strong_convexity * mirror.unit_norm**2
+        # 3. Steps, and the curvature that fits the noise.
         rate = 0.0
         if public.is_noisy:
             noise = public.gradient_mu * public.n_rows * math.sqrt(48 * mirror.divergence_bound)
@@ -142,18 +142,18 @@ class AcceleratedMirrorDescent(Solver):
         checks.count(max_iter=max_iter)
         return {
             "max_iter": max_iter,
-            "smoothness": max(own, rate * max_iter**2),
+            "curvature": max(own, rate * max_iter**2),
             "noise_schedule": "step_matched",
             "clip_norm": clip_norm,
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        checks.positive(smoothness=self.smoothness)
+        checks.positive(curvature=self.curvature)
         clip_norms(self.clip_norm, self.max_iter)
         self._noises()
 
     def _alphas(self) -> Array:
-        sizes = (np.arange(self.max_iter) + 2.0) / (4.0 * float(self.smoothness))
+        sizes = (np.arange(self.max_iter) + 2.0) / (4.0 * float(self.curvature))
         return np.asarray(sizes, dtype=np.float64)
 
     def _noises(self) -> Array:

@@ -13,7 +13,7 @@ from skdp.solvers import checks, defaults
 from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import BatchSize, batch_rate, check_batches, samplers
 from skdp.solvers.core.bound_rules import svrg_rule
-from skdp.steps import ClippingRule, clip_norms
+from skdp.steps import ClipNorm, StepSize, clip_norms, constant_size
 
 # Fewest and most inner steps.
 STEPS = (60, 1000)
@@ -49,8 +49,9 @@ class VarianceReduced(Solver):
         How batches are drawn; "fixed_size" under replace_one only.
     learning_rate : float, "bb" or "auto", default="auto"
         Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots, noised "once".
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        L2 bound of one record's gradient in a snapshot; a rule counts epochs as steps.
+    clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
+        L2 bound of one record's gradient in a snapshot; a rule, by name, too ("geometric"), counts
+        epochs as steps.
     difference_clip : float or "auto", default="auto"
         L2 bound of one record's difference. The bound in force falls with the distance from the
         snapshot, and the noise with it: ``min(difference_clip, difference_slope * curvature *
@@ -90,8 +91,8 @@ class VarianceReduced(Solver):
         inner_steps: int | Auto = "auto",
         batch_size: int | float | str | None = "auto",
         sampling: str = "poisson",
-        learning_rate: float | str = "auto",
-        clip_norm: float | ClippingRule | str = "auto",
+        learning_rate: StepSize = "auto",
+        clip_norm: ClipNorm = "auto",
         difference_clip: float | str = "auto",
         difference_slope: float | str = "auto",
         snapshot_share: float | str = "auto",
@@ -153,10 +154,10 @@ class VarianceReduced(Solver):
         checks.count(inner_steps=self.inner_steps)
         checks.choice("snapshot_noise", self.snapshot_noise, SNAPSHOTS)
         check_batches(self.batch_size, self.sampling, public)
-        rate = self.learning_rate
-        holds = rate == "bb" or (is_real(rate) and 0 < rate < math.inf)
-        require("learning_rate", rate, "be 'auto', 'bb' or a positive number", holds)
-        if rate == "bb" and self.snapshot_noise == "fresh":
+        follows = checks.is_word(self.learning_rate, "bb")
+        if not follows:
+            constant_size(self.learning_rate)
+        if follows and self.snapshot_noise == "fresh":
             raise ValueError(
                 "learning_rate='bb' follows snapshots that are released, which "
                 "snapshot_noise='fresh' does not do; take snapshot_noise='once' or a number as "
@@ -199,8 +200,8 @@ class VarianceReduced(Solver):
         batches = samplers(self.batch_size, self.sampling, public)
         snapshots, inner = self._noises(public, lengths)
         longest = defaults.longest_plain_step(public, oracle.problem, PLAIN_STEP)
-        step = BarzilaiBorwein(longest) if self.learning_rate == "bb" else None
-        size = longest if step is not None else float(self.learning_rate)
+        step = BarzilaiBorwein(longest) if checks.is_word(self.learning_rate, "bb") else None
+        size = longest if step is not None else constant_size(self.learning_rate)
         point = anchor = oracle.problem.prox(oracle.start(), 0.0)
         for length, clip_norm in zip(lengths, clips, strict=True):
             # 1. The snapshot: released once, or noised afresh for each step inside of the pass.
