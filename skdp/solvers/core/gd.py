@@ -161,8 +161,8 @@ class GradientDescent(Solver):
         if laplace and self.initial_gap is not None:
             raise ValueError(
                 "solver 'gd' with condition_number or initial_gap follows bounds for Gaussian "
-                "noise; got mechanism='laplace', which delta=0 requires. Solver 'nesterov' has such "
-                "a bound. Nothing was released."
+                "noise; got mechanism='laplace', which delta=0 requires. Solver 'nesterov' has "
+                "such a bound. Nothing was released."
             )
         return values | bound_rules(self, public, problem, values)
 
