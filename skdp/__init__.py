@@ -23,7 +23,7 @@ from skdp.linear_model import (
 from skdp.model_selection import Analysis, PrivacyUtilityDisplay, privacy_of, total_privacy
 from skdp.oracle.sources.partitioned import Chunks, Partitions
 from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
-from skdp.stages.public_sample import PublicSample
+from skdp.stages.column_bounds import PublicSample
 
 __all__ = [
     "Analysis",

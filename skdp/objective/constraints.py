@@ -24,11 +24,6 @@ class Constraint(ABC):
 
     @property
     @abstractmethod
-    def symmetric(self) -> bool:
-        """Whether ``-w`` lies in the set whenever ``w`` does."""
-
-    @property
-    @abstractmethod
     def bounded(self) -> bool:
         """Whether the diameter is finite."""
 
@@ -73,7 +68,6 @@ class Unconstrained(Constraint):
     [1000000000.0, -2.0]
     """
 
-    symmetric = True
     bounded = False
 
     def diameter(self, n_coefficients: int) -> float:
@@ -95,7 +89,6 @@ class _Ball(Constraint):
 
     radius: float
     composes_with_threshold = True
-    symmetric = True
     bounded = True
 
     def __post_init__(self) -> None:
@@ -212,10 +205,6 @@ class Box(Constraint):
         object.__setattr__(self, "high", float(high))
 
     @property
-    def symmetric(self) -> bool:
-        return self.low == -self.high
-
-    @property
     def bounded(self) -> bool:
         return math.isfinite(self.low) and math.isfinite(self.high)
 
@@ -252,7 +241,6 @@ class Simplex(Constraint):
     """
 
     total: float = 1.0
-    symmetric = False
     bounded = True
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from skdp._numbers import is_real, require
 from skdp.objective import Problem
@@ -10,10 +10,9 @@ from skdp.oracle import Public, Scaling, SolverStage, Stage
 from skdp.oracle.session import inside
 from skdp.solvers import Solver
 from skdp.stages.base import OptionalStage, StageParameters
+from skdp.stages.calibration import Correction, Recalibration
 from skdp.stages.column_bounds import DeclaredBounds, declared_bounds, declared_columns
-from skdp.stages.correction import Correction
 from skdp.stages.inference.stage import InferenceStage
-from skdp.stages.recalibration import Recalibration
 from skdp.stages.scaling.shares import whole_budget
 from skdp.stages.scaling.stage import ScalingStage, note_on_bounds
 from skdp.stages.scaling.widening import Widening
@@ -85,13 +84,13 @@ def stages_of(
     return Sequence((*chosen["before"], inner, *reversed(chosen["after"])), solver, left_out)
 
 
-def _require_one_of(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def _require_one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
     allowed = f"be one of {', '.join(map(repr, choices))}"
     require(name, value, allowed, isinstance(value, str) and value in choices)
 
 
 def check_stages(
-    scaling: Any, bounds: Any, data_norm: Any, constraint: Any, calibration: Any
+    scaling: object, bounds: object, data_norm: object, constraint: object, calibration: object
 ) -> None:
     """Raise ValueError unless the parameters of the stages are in order and agree."""
     for name, value in (("scaling", scaling), ("calibration", calibration)):
@@ -114,7 +113,7 @@ def check_stages(
             )
 
 
-def check_inference(inference: Any, share: Any) -> None:
+def check_inference(inference: object, share: object) -> None:
     """Raise ValueError unless the parameters of the inference are in order."""
     _require_one_of("inference", inference, INFERENCES)
     require("inference_share", share, "be a number in (0, 1)", is_real(share) and 0 < share < 1)

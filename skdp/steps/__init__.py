@@ -12,15 +12,6 @@ from skdp.steps.clipping import (
     clip_norms,
     clipping_rule,
 )
-from skdp.steps.influence import (
-    NoiseSchedule,
-    cost_power,
-    least_noise_effect,
-    noise_effect,
-    noise_multipliers,
-    sampled_laplace_factor,
-    sampled_laplace_noise,
-)
 from skdp.steps.iterates import (
     AVERAGES,
     MOMENTA,
@@ -43,10 +34,17 @@ from skdp.steps.noise_schedules import (
     MomentumNoise,
     MultistageNoise,
     NesterovNoise,
+    NoiseSchedule,
     StepMatchedNoise,
     TwoPhaseMomentumNoise,
     UniformNoise,
+    cost_power,
+    least_noise_effect,
+    noise_effect,
+    noise_multipliers,
     relative_noise,
+    sampled_laplace_factor,
+    sampled_laplace_noise,
     stages,
 )
 from skdp.steps.schedules import (

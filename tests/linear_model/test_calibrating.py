@@ -13,7 +13,7 @@ from sklearn.base import clone
 import skdp
 from skdp.oracle.oracle import Oracle
 from skdp.solvers import GradientDescent
-from skdp.stages.recalibration import (
+from skdp.stages.calibration import (
     LEAST_SLOPE,
     MOST_SLOPE,
     GaussianPosterior,

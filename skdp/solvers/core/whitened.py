@@ -11,13 +11,10 @@ from skdp._numbers import Array
 from skdp.oracle import Coordinates, GramSum, ShrunkGradientSum, unpack_gram
 from skdp.oracle.public import Moments
 from skdp.solvers import base, checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.core.bound_rules import named_noise
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.shrinkage import spectrum
-
-NOISELESS_STEPS = 300  # without noise
-
 
 # Powers of the signal-to-noise ratio. Noise in directions of little curvature grows with the
 # distance, steps / (1 - momentum), times cap**2 / ratio**2: so these two keep its effect constant.
@@ -74,15 +71,13 @@ BOUNDED_RESIDUALS = StepRule(
     gram_share=0.25, row_factor=0.6, averaged=1 / 3,
     steps=12, momentum=0.5, grows_from=100.0, most_times=10 / 3, most_momentum=0.8,
 )  # fmt: skip
-# Ratio of the largest curvature to the one whose inverse is the step size, up to which steps are
-# stable with momentum 1/2; the limit is 3.
-STABLE_RATIO = 2.9
 # Steps are so much shorter once ranges of columns became wider halfway. With steps as before, one
 # idle column with a lognormal tail of deviation 3 had up to 27 times the curvature of the Gram
 # matrix, and R2 fell from 0.91 to -24; shrinking rows alone leaves up to 0.1 of that.
 CURVATURE_AFTER_WIDENING = 3.0
 
 
+@base.hyperparameters
 class Whitened(Solver):
     """Gradient descent in coordinates that a private Gram matrix whitens, where few steps suffice.
 
@@ -149,41 +144,24 @@ class Whitened(Solver):
     [('gram', 1), ('gradient', 12)]
     """
 
-    gram_share: Resolved[float]
-    row_norm: Resolved[float]
-    row_factor: Resolved[float]
     name = "whitened"
     purpose = "For regressions, above all of correlated columns, with enough rows; else for speed."
     needs = frozenset({"smooth_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
     has_checkpoint = True
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        learning_rate: base.StepSize = "auto",
-        momentum: base.AnyMomentum = "auto",
-        noise_schedule: base.RelativeNoise = "auto",
-        clip_norm: base.ClipNorm = "auto",
-        gram_share: float | Auto = "auto",
-        row_norm: float | Auto = "auto",
-        row_factor: float | Auto = "auto",
-    ) -> None:
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.gram_share = gram_share
-        self.row_norm = row_norm
-        self.row_factor = row_factor
+    max_iter: Resolved[int] = AUTO
+    learning_rate: base.StepSize = "auto"
+    momentum: base.AnyMomentum = "auto"
+    noise_schedule: base.RelativeNoise = "auto"
+    clip_norm: base.ClipNorm = "auto"
+    gram_share: Resolved[float] = AUTO
+    row_norm: Resolved[float] = AUTO
+    row_factor: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         noisy, rule = public.is_noisy, _rule(problem)
-        n_steps, momentum = (
-            rule.steps_and_momentum(public) if noisy else (NOISELESS_STEPS, rule.momentum)
-        )
+        n_steps, momentum = rule.steps_and_momentum(public) if noisy else (300, rule.momentum)
         if not checks.is_auto(self.max_iter):
             checks.count(max_iter=self.max_iter)
             n_steps = self.max_iter
@@ -333,4 +311,5 @@ def _typical_curvature(public: Public, problem: Problem) -> float:
     if problem.loss.separable:
         return largest
     n_outputs = public.n_outputs
-    return max(2 * (n_outputs - 1) / n_outputs**2, largest / STABLE_RATIO)
+    # With momentum 1/2, steps are stable up to 3 over the largest curvature.
+    return max(2 * (n_outputs - 1) / n_outputs**2, largest / 2.9)

@@ -21,9 +21,8 @@ from skdp.oracle import (
 )
 from skdp.oracle.public import TARGET_RANGE
 from skdp.oracle.session import inside
-from skdp.stages.base import OptionalStage, StageParameters, is_regression, lacks_gaussian
-from skdp.stages.column_bounds import DeclaredBounds, declared_columns
-from skdp.stages.public_sample import PublicSample
+from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
+from skdp.stages.column_bounds import DeclaredBounds, PublicSample, declared_columns
 from skdp.stages.scaling import estimates
 from skdp.stages.scaling.estimates import Estimate, Ranges
 from skdp.stages.scaling.refinements import (
@@ -121,9 +120,9 @@ class ScalingStage(OptionalStage):
         if parameters.scaling == "none":
             return "scaling other than 'none'"
         if parameters.bounds is None:
-            lacking = lacks_gaussian(public, parameters)
-            if lacking is not None:
-                return f"{lacking}. Declare bounds, or set scaling='none'"
+            missing = missing_gaussian(public, parameters)
+            if missing is not None:
+                return f"{missing}. Declare bounds, or set scaling='none'"
             if parameters.scaling == "auto" and public.data_norm is not None:
                 return "data_norm=None, or bounds"
             if parameters.scaling == "auto" and "unconstrained" not in problem.provides:
@@ -183,8 +182,8 @@ class ScalingStage(OptionalStage):
         if features or self.shares.targets:
             what = " and ".join(["columns"] * features + ["targets"] * self.shares.targets)
             texts.append(
-                f"Ranges, centres and sizes of {what} were found privately, as part of this fit: "
-                "the histograms among its releases. Values outside their range are clipped."
+                f"Ranges, centres and sizes of {what} were estimated privately, as part of this "
+                "fit: the histograms among its releases. Values outside their range are clipped."
             )
         if self.shares.free_features:
             texts.append(
@@ -213,8 +212,8 @@ class ScalingStage(OptionalStage):
         if half_width.all():
             columns = Columns(-half_width, half_width, 0 * half_width, half_width)
         else:
-            found = state.estimate(magnitudes, n_rows, is_features)
-            columns = found.columns(state.std / n_rows, is_features, centred)
+            estimate = state.estimate(magnitudes, n_rows, is_features)
+            columns = estimate.columns(state.std / n_rows, is_features, centred)
         if is_features:
             return keep_standardised(columns, half_width)
         binned = state.counts, state.std, state.ranges
@@ -256,16 +255,16 @@ class ScalingStage(OptionalStage):
                 break
             before, n_bins = state.ranges, state.counts.shape[1]
             if exact:
-                found = estimates.support_with_margin(state.counts, before)
-                smaller = estimates.shrink_ranges(before, found, n_bins, again=number > 2)
+                estimated = estimates.support_with_margin(state.counts, before)
+                smaller = estimates.shrink_ranges(before, estimated, n_bins, again=number > 2)
             elif unknown.any():
                 smaller = before
                 if is_features:
-                    found = state.estimate(magnitudes, n_rows, is_features).ranges
-                    smaller = estimates.shrink_ranges(before, found, n_bins, again=number > 2)
-                found, narrow = refine_narrow_columns(state.counts, state.std, n_rows, before)
-                narrow &= found.far_from_0 & unknown
-                smaller = smaller.where(narrow, found)
+                    estimated = state.estimate(magnitudes, n_rows, is_features).ranges
+                    smaller = estimates.shrink_ranges(before, estimated, n_bins, again=number > 2)
+                estimated, narrow = refine_narrow_columns(state.counts, state.std, n_rows, before)
+                narrow &= estimated.far_from_0 & unknown
+                smaller = smaller.where(narrow, estimated)
             else:
                 continue
             state = state.within(smaller)
@@ -283,8 +282,8 @@ class ScalingStage(OptionalStage):
         noise = self._noise(part) * math.sqrt(np.mean(4.0 ** (LOG2_WEIGHT * (narrow - 1.0))))
         request, share = self._request(part, False, state.ranges, tuple(weights), fine_bins(noise))
         counts, std = _unweighted(request, *oracle.with_share(request, share))
-        found, still = refine_narrow_columns(counts, std, oracle.public.n_rows, state.ranges)
-        return state.within(state.ranges.where(narrow, found)), narrow & still
+        estimated, still = refine_narrow_columns(counts, std, oracle.public.n_rows, state.ranges)
+        return state.within(state.ranges.where(narrow, estimated)), narrow & still
 
     def _rehearsed(self, oracle: Oracle, part: slice, rounds: int) -> Columns:
         """Make the same requests, without the work on placeholders; return columns of unit size."""
@@ -358,7 +357,7 @@ def _requests(
         features=columns is None,
         targets=standardises_targets
         and targets is None
-        and lacks_gaussian(public, parameters) is None,
+        and missing_gaussian(public, parameters) is None,
         insist=parameters.scaling == "private",
     )
     return budget, Scaling(columns, targets)

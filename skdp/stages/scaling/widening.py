@@ -16,7 +16,7 @@ import numpy as np
 
 from skdp.objective import Problem
 from skdp.oracle import Columns, Oracle, Public, Solution, TailSum
-from skdp.stages.base import OptionalStage, StageParameters, lacks_gaussian
+from skdp.stages.base import OptionalStage, StageParameters, first_missing, missing_gaussian
 from skdp.stages.scaling.stage import ScalingStage
 
 # All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
@@ -54,7 +54,7 @@ class Widening(OptionalStage):
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
         scaling = _scaling_stage(parameters)
-        reasons = {
+        needs = {
             "the default solver and hyperparameters": not parameters.is_default_solver,
             "a solver with a checkpoint": not parameters.has_checkpoint,
             "ranges from histograms": scaling is None or not scaling.shares.features,
@@ -64,8 +64,7 @@ class Widening(OptionalStage):
             "squared error": "quadratic_loss" not in problem.provides,
             "one target": public.n_outputs != 1,
         }
-        found = next((reason for reason, holds in reasons.items() if holds), None)
-        return found or lacks_gaussian(public, parameters)
+        return first_missing(needs) or missing_gaussian(public, parameters)
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:

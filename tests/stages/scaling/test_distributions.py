@@ -21,7 +21,7 @@ from skdp.stages.scaling.distributions import (
     distributions,
     fine_distributions,
     magnitude_edges,
-    median_end,
+    median_bin,
 )
 from skdp.stages.scaling.estimates import Estimate, Ranges, estimate
 
@@ -297,4 +297,4 @@ def test_what_columns_have_in_common_is_the_family_and_the_location_of_other_col
 def test_the_median_of_ends_is_the_first_that_half_of_the_shapes_reach():
     ends = np.array([5, 2, 7, 2])
     posterior = np.array([[0.1, 0.3, 0.4, 0.2], [0.2, 0.3, 0.4, 0.1], [0.0, 0.0, 1.0, 0.0]])
-    assert median_end(posterior, ends).tolist() == [2, 5, 7]
+    assert median_bin(posterior, ends).tolist() == [2, 5, 7]
