@@ -19,7 +19,7 @@ METHODS = {
     "nesterov, delta=0": ("nesterov", {}, 0.0),
     "multistage, delta=0": ("multistage_nesterov", {}, 0.0),
     "heavy_ball, delta=0": ("heavy_ball", {}, 0.0),
-    "nesterov, private L, delta=0": ("nesterov", {"smoothness": "private"}, 0.0),
+    "nesterov, private L, delta=0": ("nesterov", {"curvature": "private"}, 0.0),
     "gd, delta=1e-6": ("gd", {}, 1e-6),
     "nesterov, delta=1e-6": ("nesterov", {}, 1e-6),
 }

@@ -20,7 +20,7 @@ from skdp.accounting import gaussian_mu
 from skdp.solvers import AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
 DELTA = 1e-6
-KNOWN = {"curvature": 1.0, "kappa": 1.0}
+KNOWN = {"curvature": 1.0, "condition_number": 1.0}
 BLOCKS = 8  # of SSGD: the fewest that its default takes
 # Noise-dominated: a budget so large that privacy costs little next to sigma^2 d / n.
 NOISE = {"epsilon": 8.0, "sigma": 1.0, "d": 10, "n": 40_000}

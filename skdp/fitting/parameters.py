@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, require, shown
 from skdp.fitting.privacy import Privacy, check_privacy
@@ -23,16 +22,11 @@ from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
 from skdp.solvers import Solver
 from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
 from skdp.stages.inference.stage import CoefficientInference, inference_share
-from skdp.steps import ClippingRule, Momentum, NoiseSchedule, StepSchedule
 from skdp.steps.named import Named, named
 
 # Types of values in signatures.
 Auto = Literal["auto"]
 SolverChoice = str | Solver | tuple[str, Mapping[str, object]]
-StepSize = float | Named | StepSchedule
-MomentumChoice = float | Named | Momentum
-RelativeNoise = Named | NoiseSchedule | ArrayLike
-ClipNorm = float | Named | ClippingRule
 Scaling = Literal["auto", "private", "none"] | PublicRange | PublicSample | RowNorm
 ConstraintChoice = Constraint | Named | None
 InferenceChoice = Literal["coefficients"] | CoefficientInference | None
@@ -99,7 +93,7 @@ def constraint_set(value: object) -> Constraint:
     """
     if value is None:
         return Unconstrained()
-    constraint = named("constraint", CONSTRAINTS, value)
+    constraint = named("constraint", CONSTRAINTS, value, "None, a set such as L2Ball(2.0)")
     if not isinstance(constraint, Constraint):
         known = ", ".join(f"{cls.__name__}(...)" for cls in CONSTRAINTS.values())
         raise ValueError(f"constraint must be None or one of {known}; got {shown(value)}.")

@@ -8,18 +8,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.fitting.parameters import (
     Auto,
-    ClipNorm,
     ConstraintChoice,
-    MomentumChoice,
-    RelativeNoise,
     Scaling,
     SolverChoice,
-    StepSize,
 )
 from skdp.fitting.privacy import Privacy
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L1, L2, ElasticNet, NoPenalty, Penalty
+from skdp.steps.clipping import ClipNorm
+from skdp.steps.iterates import AnyMomentum
+from skdp.steps.noise_schedules import RelativeNoise
+from skdp.steps.schedules import StepSize
 
 
 def _sparse_coef(model: DPLinearRegressor) -> sparse.csr_array:
@@ -83,7 +83,7 @@ class DPElasticNet(DPLinearRegressor):
         solver: SolverChoice = "auto",
         max_iter: int | Auto = "auto",
         learning_rate: StepSize = "auto",
-        momentum: MomentumChoice = "auto",
+        momentum: AnyMomentum = "auto",
         noise_schedule: RelativeNoise = "auto",
         clip_norm: ClipNorm = "auto",
         batch_size: int | float | None = None,
@@ -177,7 +177,7 @@ class DPLasso(DPLinearRegressor):
         solver: SolverChoice = "auto",
         max_iter: int | Auto = "auto",
         learning_rate: StepSize = "auto",
-        momentum: MomentumChoice = "auto",
+        momentum: AnyMomentum = "auto",
         noise_schedule: RelativeNoise = "auto",
         clip_norm: ClipNorm = "auto",
         batch_size: int | float | None = None,

@@ -3,18 +3,18 @@
 from skdp._numbers import is_real, require
 from skdp.fitting.parameters import (
     Auto,
-    ClipNorm,
     ConstraintChoice,
-    MomentumChoice,
-    RelativeNoise,
     Scaling,
     SolverChoice,
-    StepSize,
 )
 from skdp.fitting.privacy import Privacy
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L2, Huber, Loss, NoPenalty, Penalty
+from skdp.steps.clipping import ClipNorm
+from skdp.steps.iterates import AnyMomentum
+from skdp.steps.noise_schedules import RelativeNoise
+from skdp.steps.schedules import StepSize
 
 LARGEST_THRESHOLD = 1e50
 
@@ -71,7 +71,7 @@ class DPHuberRegressor(DPLinearRegressor):
         solver: SolverChoice = "auto",
         max_iter: int | Auto = "auto",
         learning_rate: StepSize = "auto",
-        momentum: MomentumChoice = "auto",
+        momentum: AnyMomentum = "auto",
         noise_schedule: RelativeNoise = "auto",
         clip_norm: ClipNorm = "auto",
         batch_size: int | float | None = None,

@@ -20,14 +20,10 @@ from skdp.fitting.labels import encode, sorted_labels, weights_by_label
 from skdp.fitting.parameters import (
     Auto,
     Calibration,
-    ClipNorm,
     ConstraintChoice,
     InferenceChoice,
-    MomentumChoice,
-    RelativeNoise,
     Scaling,
     SolverChoice,
-    StepSize,
 )
 from skdp.fitting.partitions import on_partitions
 from skdp.fitting.privacy import Privacy
@@ -37,6 +33,10 @@ from skdp.fitting.units import Targets
 from skdp.linear_model import inference
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
+from skdp.steps.clipping import ClipNorm
+from skdp.steps.iterates import AnyMomentum
+from skdp.steps.noise_schedules import RelativeNoise
+from skdp.steps.schedules import StepSize
 
 
 @documented
@@ -103,7 +103,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         solver: SolverChoice = "auto",
         max_iter: int | Auto = "auto",
         learning_rate: StepSize = "auto",
-        momentum: MomentumChoice = "auto",
+        momentum: AnyMomentum = "auto",
         noise_schedule: RelativeNoise = "auto",
         clip_norm: ClipNorm = "auto",
         batch_size: int | float | None = None,

@@ -14,14 +14,10 @@ from skdp.fitting.fit_warnings import warn_about_score
 from skdp.fitting.parameters import (
     Auto,
     Calibration,
-    ClipNorm,
     ConstraintChoice,
     InferenceChoice,
-    MomentumChoice,
-    RelativeNoise,
     Scaling,
     SolverChoice,
-    StepSize,
 )
 from skdp.fitting.partitions import on_partitions
 from skdp.fitting.privacy import Privacy
@@ -32,6 +28,10 @@ from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 from skdp.oracle import Solution
+from skdp.steps.clipping import ClipNorm
+from skdp.steps.iterates import AnyMomentum
+from skdp.steps.noise_schedules import RelativeNoise
+from skdp.steps.schedules import StepSize
 
 
 class DPLinearRegressor(RegressorMixin, DPLinearModel):
@@ -224,7 +224,7 @@ class DPLinearRegression(DPLinearRegressor):
         solver: SolverChoice = "auto",
         max_iter: int | Auto = "auto",
         learning_rate: StepSize = "auto",
-        momentum: MomentumChoice = "auto",
+        momentum: AnyMomentum = "auto",
         noise_schedule: RelativeNoise = "auto",
         clip_norm: ClipNorm = "auto",
         batch_size: int | float | None = None,
@@ -299,7 +299,7 @@ class DPRidge(DPLinearRegressor):
         solver: SolverChoice = "auto",
         max_iter: int | Auto = "auto",
         learning_rate: StepSize = "auto",
-        momentum: MomentumChoice = "auto",
+        momentum: AnyMomentum = "auto",
         noise_schedule: RelativeNoise = "auto",
         clip_norm: ClipNorm = "auto",
         batch_size: int | float | None = None,

@@ -17,8 +17,9 @@ a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Mea
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from skdp._numbers import Array, listed, shown
 from skdp.objective import Problem
@@ -55,16 +56,17 @@ ONE_TARGET, ANY = Domain(5.0, 2.5, 100), Domain(150.0, 0.0, 500)
 TWO_CLASSES = Domain(60.0, 0.0, 500, least_columns=150)
 
 
-def automatic_solver(public: Public, problem: Problem, given: Collection[str] = ()) -> str:
+def automatic_solver(
+    public: Public, problem: Problem, given: Mapping[str, object] = MappingProxyType({})
+) -> str:
     """Return the name of the solver that "auto" stands for.
 
     Parameters
     ----------
     public : Public
     problem : Problem
-    given : collection of str, default=()
-        Names of the hyperparameters set on the estimator; a solver without one of them is not
-        chosen.
+    given : dict of str to value, default={}
+        The hyperparameters set on the estimator; a solver that does not take them is not chosen.
 
     Returns
     -------
@@ -81,8 +83,7 @@ def automatic_solver(public: Public, problem: Problem, given: Collection[str] = 
     ('gd', 'whitened')
     """
     suited = _suited(public, problem)
-    able = [name for name in suited if not set(given) - set(REGISTRY[name]().get_params(False))]
-    return (able or suited)[0]
+    return next((name for name in suited if _takes(name, public, problem, given)), suited[-1])
 
 
 def _suited(public: Public, problem: Problem) -> list[str]:
@@ -100,15 +101,31 @@ def _suited(public: Public, problem: Problem) -> list[str]:
     return ["whitened", "gd"] if whitened else ["gd"]
 
 
-def note_on_choice(public: Public, problem: Problem, given: Collection[str], chosen: str) -> str:
+def _takes(name: str, public: Public, problem: Problem, given: Mapping[str, object]) -> bool:
+    """Return whether a solver takes these hyperparameters, by their names and by their values.
+
+    Values that no solver takes are refused by the solver that is chosen instead.
+    """
+    if not given:
+        return True
+    try:
+        get_solver(name, **given).resolve(public, problem)
+    except ValueError:
+        return False
+    return True
+
+
+def note_on_choice(
+    public: Public, problem: Problem, given: Mapping[str, object], chosen: str
+) -> str:
     """Return which solver "auto" stands for, and why, in a sentence."""
     best = _suited(public, problem)[0]
     if best == chosen:
         return f"solver='auto' is {chosen!r} here."
-    missing = sorted(set(given) - set(REGISTRY[best]().get_params(deep=False)))
+    refused = [name for name in given if not _takes(best, public, problem, {name: given[name]})]
     return (
-        f"solver='auto' is {chosen!r} here: {best!r}, which would be chosen otherwise, has no "
-        f"{', '.join(missing)}."
+        f"solver='auto' is {chosen!r} here: {best!r}, which would be chosen otherwise, does not "
+        f"take {', '.join(f'{name}={shown(given[name])}' for name in refused or given)}."
     )
 
 

@@ -12,9 +12,13 @@ sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poi
     "fixed_size": without replacement, under replace_one only. "shuffled": epochs of disjoint
     blocks. "balls_and_bins": epochs of disjoint blocks that every row picks in secret; the
     amplification needs the extra ``skdp[amplification]``.
-clip_norm : float, ClippingRule, "adaptive" or "auto", default="auto"
-    L2 bound of one record's gradient. "adaptive" is `AdaptiveClipping`: a norm that follows
-    noisy counts.
+clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
+    L2 bound of one record's gradient; a rule by name, too: "adaptive" is `AdaptiveClipping`,
+    whose norm follows noisy counts, ``("geometric", {"first": 9.0})`` is `GeometricClipping`.
+momentum : float, str, tuple (str, dict), Momentum or "auto", default="auto"
+    A number in [0, 1) is the beta of Polyak's `HeavyBall`; 0 is none. ``("averaged", {"beta":
+    0.8})`` or ``AveragedGradient(0.8)`` is the bias-corrected average of gradients. Both have unit
+    gain: a constant gradient is followed with steps of ``learning_rate``.
 averaging : {"last", "tail", "random"} or "auto", default="auto"
     Which iterate is returned; "tail" is the mean of the last half, "random" a uniformly random
     iterate, whose expected squared gradient is what theory bounds where the problem is not convex
@@ -22,8 +26,8 @@ averaging : {"last", "tail", "random"} or "auto", default="auto"
     theorem does, others among those after a step.
 curvature : float or "auto", default="auto"
     Largest eigenvalue of the mean loss's second derivative: a public guess.
-kappa : float or "auto", default="auto"
-    Its condition number: a public guess.
+condition_number : float or "auto", default="auto"
+    Ratio of that curvature to the one along the flattest direction: a public guess.
 polish_share : float, default=0.2
     Share of the squared budget that these steps get, in (0, 1).
 """
@@ -43,13 +47,16 @@ from skdp._numbers import shown
 from skdp.objective import CAPABILITIES, Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers import checks
+from skdp.steps.clipping import ClipNorm
+from skdp.steps.iterates import AnyMomentum
+from skdp.steps.named import Named, is_named
 from skdp.steps.noise_schedules import RelativeNoise
 from skdp.steps.schedules import StepSize
 
 # For authors of solvers: everything in one place.
 __all__ = [
-    "AUTO", "REGISTRY", "Oracle", "Problem", "Public", "RelativeNoise", "Resolved", "Settings",
-    "Solution", "Solver", "StepSize", "hyperparameters",
+    "AUTO", "REGISTRY", "AnyMomentum", "ClipNorm", "Oracle", "Problem", "Public", "RelativeNoise",
+    "Resolved", "Settings", "Solution", "Solver", "StepSize", "hyperparameters",
 ]  # fmt: skip
 
 REGISTRY: dict[str, type[Solver]] = {}
@@ -131,7 +138,6 @@ class Solver(BaseEstimator):
 
     # Types of hyperparameters that several solvers have.
     max_iter: Resolved[int]
-    momentum: Resolved[float]
 
     def __init_subclass__(cls, *, registered: bool = True, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -253,15 +259,15 @@ class Solver(BaseEstimator):
         """
 
 
-def get_solver(name: str, **parameters: object) -> Solver:
+def get_solver(name: Named, **parameters: object) -> Solver:
     """Make a solver by name.
 
     Parameters
     ----------
-    name : str
-        A registered name.
+    name : str or tuple (str, dict)
+        A registered name, or a pair of it and hyperparameters: ``("gd", {"max_iter": 20})``.
     **parameters
-        Its hyperparameters.
+        Further hyperparameters, which come before those of the pair.
 
     Returns
     -------
@@ -271,19 +277,33 @@ def get_solver(name: str, **parameters: object) -> Solver:
     ------
     ValueError
         If the name is unknown, or the solver has no such hyperparameter.
+
+    Examples
+    --------
+    >>> from skdp.solvers import get_solver
+    >>> get_solver(("gd", {"max_iter": 20, "momentum": 0.5}), max_iter=30)
+    GradientDescent(max_iter=30, momentum=0.5)
     """
-    if name not in REGISTRY:
+    word, arguments = name if is_named(name) and not isinstance(name, str) else (name, {})
+    if not isinstance(word, str) or word not in REGISTRY:
         raise ValueError(
-            f"solver must be 'auto', a Solver or a name of one; got {shown(name)}. Nothing was "
-            f"released.\nSolvers:\n{short_menu()}"
+            "solver must be 'auto', a Solver or a name of one, with arguments as in ('gd', {...}); "
+            f"got {shown(name)}. Nothing was released.\nSolvers:\n{short_menu()}"
         )
-    known = REGISTRY[name]().get_params(deep=False)
-    unknown = sorted(set(parameters) - set(known))
+    parameters = {**arguments, **parameters}
+    unknown = sorted(parameters.keys() - _hyperparameters(word))
     if unknown:
+        able = [one for one in menu() if _hyperparameters(one).issuperset(unknown)]
+        others = f"Solvers that have it: {', '.join(able)}. " if able else ""
         raise ValueError(
-            f"solver {name!r} has no {', '.join(unknown)}. It has {', '.join(sorted(known))}."
+            f"solver {word!r} has no {', '.join(unknown)}. {others}It has "
+            f"{', '.join(sorted(_hyperparameters(word)))}. Nothing was released."
         )
-    return REGISTRY[name](**parameters)
+    return REGISTRY[word](**parameters)
+
+
+def _hyperparameters(name: str) -> set[str]:
+    return set(REGISTRY[name]().get_params(deep=False))
 
 
 def menu(names: Iterable[str] = REGISTRY) -> dict[str, str]:

@@ -10,11 +10,11 @@ from skdp.oracle import GaussianNoise, GradientCount, NoisyStatistic, Sampler, S
 from skdp.solvers import checks
 from skdp.solvers.base import Oracle, Problem, Public, Solver
 from skdp.solvers.defaults import descent_defaults
-from skdp.steps import AdaptiveClipping, ClippingRule, clip_norms
+from skdp.steps import AdaptiveClipping, ClipNorm, clip_norms, clipping_rule
 
 
 def resolve_clip(solver: Solver, public: Public, problem: Problem) -> None:
-    """Check the clipping norm of a solver, and put a rule that adapts in place of "adaptive".
+    """Check the clipping norm of a solver, and put a rule that adapts in place of its name.
 
     Raises
     ------
@@ -22,9 +22,7 @@ def resolve_clip(solver: Solver, public: Public, problem: Problem) -> None:
         If it gives norms that are not positive and finite, or adapts to counts by L2 norm, which
         Laplace noise has no use for.
     """
-    rule = solver.clip_norm
-    if isinstance(rule, str) and rule == "adaptive":
-        rule = AdaptiveClipping()
+    rule = clipping_rule(solver.clip_norm)
     if not isinstance(rule, AdaptiveClipping):
         clip_norms(rule, solver.max_iter)
         return
@@ -67,7 +65,7 @@ class ClipTracker:
         Relative noise of the gradients, which leaves the counts their share of the budget.
     """
 
-    def __init__(self, rule: float | ClippingRule | str, noises: Array) -> None:
+    def __init__(self, rule: ClipNorm, noises: Array) -> None:
         self.noises = noises
         self._rule = rule if isinstance(rule, AdaptiveClipping) else None
         self._step = 0

@@ -65,6 +65,10 @@ PLAIN_STEP = 1.9
 # In place of clipping norms, in units of R, and of other bounds, for a fit without noise.
 UNCLIPPED = 1e12
 UNBOUNDED = 1e30
+# Fewest steps of gradient descent with Gaussian noise.
+FEWEST_STEPS = 100
+# Rounding error of a ratio, as a fraction of it.
+ROUNDING = 1e-12
 # Largest number of columns of a Gram matrix; its noise and its eigenvectors cost too much beyond.
 GRAM_COLUMNS = 2000
 # Signal-to-noise ratio from which the bounds of solvers with a Gram matrix grow.
@@ -167,7 +171,7 @@ def descent_defaults(
     unit = n_columns / row_norm**2
     if max_iter is None:
         step = largest if learning_rate is None else learning_rate / unit
-        max_iter = count_within(travel / step, (100, 500))
+        max_iter = count_within(travel / step, (FEWEST_STEPS, 500))
     return {
         "max_iter": max_iter,
         "learning_rate": min(travel / max_iter, largest) * unit,
@@ -179,9 +183,10 @@ def descent_defaults(
 
 
 def count_within(wanted: float, limits: tuple[int, int]) -> int:
-    """Return the least integer of at least ``wanted``, within limits."""
+    """Return the least integer of at least ``wanted``, up to rounding, within limits."""
     fewest, most = limits
-    return min(max(math.ceil(min(wanted, most)), fewest), most)
+    # A step size that follows from a number of steps gives back that number, and not one more.
+    return min(max(math.ceil(min(wanted, most) * (1 - ROUNDING)), fewest), most)
 
 
 def travelled_distance(public: Public, problem: Problem, factor: float = 1.0) -> float:
@@ -262,7 +267,10 @@ def laplace_descent_defaults(
         noise_norm = public.n_parameters * math.sqrt(public.n_outputs)
         ratio = equivalent_mu(public, 1) / factor * public.n_rows / noise_norm
         max_iter = count_within(round(3.0 * math.sqrt(ratio)), (1 if bounded else 8, 60))
-    mu = equivalent_mu(public, max_iter or 1) / factor
+    n_steps = max_iter or FEWEST_STEPS
+    if not pure:  # squares add up, and the number of steps matters where there are few
+        n_steps = min(n_steps, FEWEST_STEPS)
+    mu = equivalent_mu(public, n_steps) / factor
     values = descent_defaults(public, problem, max_iter, learning_rate, mu)
     values["clip_norm"] *= factor * math.sqrt(public.n_parameters)
     if pure:

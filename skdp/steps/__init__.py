@@ -3,10 +3,19 @@
 Everything here is a pure function or a small state machine without access to rows or budgets.
 """
 
-from skdp.steps.clipping import AdaptiveClipping, ClippingRule, GeometricClipping, clip_norms
+from skdp.steps.clipping import (
+    CLIPPING_RULES,
+    AdaptiveClipping,
+    ClipNorm,
+    ClippingRule,
+    GeometricClipping,
+    clip_norms,
+    clipping_rule,
+)
 from skdp.steps.iterates import (
     AVERAGES,
     MOMENTA,
+    AnyMomentum,
     AveragedGradient,
     HeavyBall,
     HeavyBallPath,
@@ -14,7 +23,9 @@ from skdp.steps.iterates import (
     Momentum,
     NesterovPath,
     Path,
+    momentum_rule,
 )
+from skdp.steps.named import named
 from skdp.steps.noise_schedules import (
     NOISE_SCHEDULES,
     CustomNoise,
@@ -45,18 +56,23 @@ from skdp.steps.schedules import (
     PolynomialStep,
     SquareRootDecayStep,
     StepSchedule,
+    StepSize,
+    constant_size,
     step_schedule,
     step_sizes,
 )
 
 __all__ = [
     "AVERAGES",
+    "CLIPPING_RULES",
     "MOMENTA",
     "NOISE_SCHEDULES",
     "AdaptiveClipping",
     "AdaptiveSizes",
     "AdaptiveStep",
+    "AnyMomentum",
     "AveragedGradient",
+    "ClipNorm",
     "ClippingRule",
     "ConstantStep",
     "CustomNoise",
@@ -79,11 +95,16 @@ __all__ = [
     "SquareRootDecayStep",
     "StepMatchedNoise",
     "StepSchedule",
+    "StepSize",
     "TwoPhaseMomentumNoise",
     "UniformNoise",
     "clip_norms",
+    "clipping_rule",
+    "constant_size",
     "cost_power",
     "least_noise_effect",
+    "momentum_rule",
+    "named",
     "noise_effect",
     "noise_multipliers",
     "relative_noise",

@@ -1,12 +1,14 @@
 """Define clipping norms, the bound on one record's gradient in each step: fixed or adaptive."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, Array, is_real, require, shown
+from skdp.steps.named import Named, named
 
 
 class ClippingRule(BaseEstimator):
@@ -98,8 +100,30 @@ class AdaptiveClipping(ClippingRule):
         return min(max(moved, LEAST_CLIP_NORM), LARGEST_CLIP_NORM)
 
 
-def clip_norms(rule: float | ClippingRule | str, n_steps: int) -> Array:
-    """Turn a number or a rule into an array of ``n_steps`` clipping norms.
+CLIPPING_RULES: dict[str, Callable[..., ClippingRule]] = {
+    "adaptive": AdaptiveClipping,
+    "geometric": GeometricClipping,
+}
+
+# What solvers accept as ``clip_norm``, beside "auto".
+ClipNorm = float | Named | ClippingRule
+
+
+def clipping_rule(given: ClipNorm) -> ClipNorm:
+    """Return the rule that ``clip_norm`` names; numbers and rules are returned as such.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or takes no such argument.
+    """
+    others = "a positive number, a ClippingRule"
+    found: ClipNorm = named("clip_norm", CLIPPING_RULES, given, others)
+    return found
+
+
+def clip_norms(rule: ClipNorm, n_steps: int) -> Array:
+    """Turn a number, a name or a rule into an array of ``n_steps`` clipping norms.
 
     Returns
     -------
@@ -110,15 +134,15 @@ def clip_norms(rule: float | ClippingRule | str, n_steps: int) -> Array:
     ValueError
         If it is neither, or a norm is not positive or too small or large for float64 arithmetic.
     """
-    if isinstance(rule, str) and rule == "adaptive":
-        rule = AdaptiveClipping()  # its error names the solvers that take it
+    rule = clipping_rule(rule)
     if isinstance(rule, ClippingRule):
         norms = np.asarray(rule.norms(n_steps), dtype=np.float64)
     elif is_real(rule):
         norms = np.full(n_steps, float(rule))
     else:
         raise ValueError(
-            f"clip_norm must be 'auto', a positive number or a ClippingRule; got {shown(rule)}."
+            "clip_norm must be 'auto', a positive number, a ClippingRule or its name; got "
+            f"{shown(rule)}."
         )
     inside = (norms >= LEAST_CLIP_NORM) & (norms <= LARGEST_CLIP_NORM)
     if norms.shape != (n_steps,) or not inside.all():

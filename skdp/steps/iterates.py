@@ -5,38 +5,61 @@ Everything here is post-processing of gradients that were released before, and n
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array
+from skdp._numbers import Array, is_real, require, shown
+from skdp.steps.named import Named, named
 
 AVERAGES = ("last", "tail", "random")
 
 
-class Momentum(ABC):
-    """Turns gradients, one after the other, into directions to step along."""
+# The direction to step along, as a function of the next noisy gradient.
+Direction = Callable[[Array], Array]
+
+
+class Momentum(BaseEstimator):
+    """Base of momentum; an object, so that a grid search can reach its parameters.
+
+    Parameters
+    ----------
+    beta : float, default=0.9
+        Weight of the past, in [0, 1); 0 is no momentum.
+    """
+
+    def __init__(self, beta: float = 0.9) -> None:
+        self.beta = beta
 
     @abstractmethod
-    def direction(self, gradient: Array) -> Array:
-        """Take in the next gradient and return the direction of the step."""
+    def start(self) -> Direction:
+        """Return a function for one run, which takes gradients one after the other."""
 
 
 class AveragedGradient(Momentum):
     """Exponential average with bias correction: ``v = beta v + (1-beta) g``, ``v / (1 - beta**t)``.
 
     The step keeps the size of a plain gradient step (Hong, Wang, Zhou 2022, sec. 4.2).
+
+    Parameters
+    ----------
+    beta : float, default=0.9
+        Weight of the past, in [0, 1); 0 is no momentum.
     """
 
-    def __init__(self, beta: float) -> None:
-        self._beta = beta
-        self._average: Array | float = 0.0
-        self._decay = 1.0
+    def start(self) -> Direction:
+        beta, decay = self.beta, 1.0
+        average: Array | float = 0.0
 
-    def direction(self, gradient: Array) -> Array:
-        self._average = self._beta * self._average + (1 - self._beta) * gradient
-        self._decay *= self._beta
-        return np.asarray(self._average / (1 - self._decay))
+        def direction(gradient: Array) -> Array:
+            nonlocal average, decay
+            average = beta * average + (1 - beta) * gradient
+            decay *= beta
+            return np.asarray(average / (1 - decay))
+
+        return direction
 
 
 class HeavyBall(Momentum):
@@ -45,21 +68,60 @@ class HeavyBall(Momentum):
     This is ``w_next = w - a g + beta (w - w_previous)`` with ``a = (1 - beta)`` times the step
     size. Early steps are short. The iteration is stable for step sizes up to
     ``2 (1 + beta) / (1 - beta)`` over the curvature.
+
+    Parameters
+    ----------
+    beta : float, default=0.9
+        Weight of the past, in [0, 1); 0 is no momentum.
     """
 
-    def __init__(self, beta: float) -> None:
-        self._beta = beta
-        self._velocity: Array | float = 0.0
+    def start(self) -> Direction:
+        beta = self.beta
+        velocity: Array | float = 0.0
 
-    def direction(self, gradient: Array) -> Array:
-        self._velocity = self._beta * self._velocity + (1 - self._beta) * gradient
-        return np.asarray(self._velocity)
+        def direction(gradient: Array) -> Array:
+            nonlocal velocity
+            velocity = beta * velocity + (1 - beta) * gradient
+            return np.asarray(velocity)
+
+        return direction
 
 
-MOMENTA: dict[str, type[AveragedGradient] | type[HeavyBall]] = {
+MOMENTA: dict[str, Callable[..., Momentum]] = {
     "averaged": AveragedGradient,
     "heavy_ball": HeavyBall,
 }
+
+# What solvers accept as ``momentum``, beside "auto".
+AnyMomentum = float | Named | Momentum
+
+
+def momentum_rule(given: AnyMomentum) -> Momentum:
+    """Return the momentum that a number (the heavy ball's beta), a name or an object stands for.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, or beta does not lie in [0, 1).
+
+    Examples
+    --------
+    >>> from skdp.steps import momentum_rule
+    >>> momentum_rule(0.5), momentum_rule(("averaged", {"beta": 0.8}))
+    (HeavyBall(beta=0.5), AveragedGradient(beta=0.8))
+    """
+    rule = named("momentum", MOMENTA, given, "a number in [0, 1), a Momentum")
+    if is_real(rule):
+        rule = HeavyBall(float(rule))
+    if not isinstance(rule, Momentum):
+        known = ", ".join(map(repr, MOMENTA))
+        raise ValueError(
+            "momentum must be 'auto', a number in [0, 1), a Momentum or the name of one "
+            f"({known}); got {shown(given)}. Nothing was released."
+        )
+    holds = is_real(rule.beta) and 0 <= rule.beta < 1
+    require("momentum", rule.beta, "be 'auto' or a number in [0, 1)", holds)
+    return rule
 
 
 class Path(ABC):

@@ -2,11 +2,10 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TypeGuard, TypeVar
+from typing import Any, TypeGuard
 
 from skdp._numbers import shown
 
-T = TypeVar("T")
 # A name, or a pair of a name and its arguments.
 Named = str | tuple[str, dict[str, object]]
 
@@ -18,7 +17,9 @@ def is_named(given: object) -> TypeGuard[Named]:
     return isinstance(given, str)
 
 
-def named(parameter: str, kinds: Mapping[str, Callable[..., object]], given: T | Named) -> object:
+def named(
+    parameter: str, kinds: Mapping[str, Callable[..., object]], given: object, others: str
+) -> Any:
     """Make the object of a name, or of a name and arguments; anything else is returned as it is.
 
     Parameters
@@ -29,6 +30,8 @@ def named(parameter: str, kinds: Mapping[str, Callable[..., object]], given: T |
         Classes by name.
     given : str, tuple (str, dict) or object
         ``"polynomial"``, or ``("polynomial", {"a": 50.0})``.
+    others : str
+        Values of other types that are allowed, for messages.
 
     Returns
     -------
@@ -42,7 +45,7 @@ def named(parameter: str, kinds: Mapping[str, Callable[..., object]], given: T |
     Examples
     --------
     >>> from skdp.steps import MOMENTA, named
-    >>> named("momentum", MOMENTA, ("averaged", {"beta": 0.8}))
+    >>> named("momentum", MOMENTA, ("averaged", {"beta": 0.8}), "a number")
     AveragedGradient(beta=0.8)
     """
     if not is_named(given):
@@ -51,9 +54,8 @@ def named(parameter: str, kinds: Mapping[str, Callable[..., object]], given: T |
     if name not in kinds:
         known = ", ".join(repr(word) for word in sorted(kinds))
         raise ValueError(
-            f"{parameter}: unknown name {shown(name)}. Allowed are 'auto' where the solver has a "
-            f"default, numbers, objects, the names {known}, and pairs of a name and its "
-            f"arguments, as in ({min(kinds)!r}, {{...}}). Nothing was released."
+            f"{parameter} must be 'auto', {others} or one of {known}, with arguments as in "
+            f"({min(kinds)!r}, {{...}}); got {shown(name)}. Nothing was released."
         )
     allowed = inspect.signature(kinds[name]).parameters
     unknown = sorted(set(arguments) - set(allowed))

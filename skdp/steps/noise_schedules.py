@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, is_integer, is_real, require, shown
-from skdp.steps import schedules
-from skdp.steps.schedules import Named, PolynomialStep, StepSchedule, step_sizes
+from skdp._numbers import Array, is_integer, is_real, require
+from skdp.steps.named import Named, named
+from skdp.steps.schedules import PolynomialStep, StepSchedule, step_sizes
 
 # A step gets at least this share of what the quietest step spends. This costs a relative 1e-16 of
 # the budget per step, and keeps the noise finite where the influence vanishes.
@@ -348,25 +348,25 @@ class TwoPhaseMomentumNoise(NoiseSchedule):
 
 
 class NesterovNoise(NoiseSchedule):
-    """Noise for accelerated gradient descent: ``q_t = (1 - sqrt(step/kappa)) ** (T - t)``.
+    """Noise for accelerated gradient descent: ``q_t = (1 - sqrt(c/kappa)) ** (T - t)``.
 
     (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 29.)
 
     Parameters
     ----------
-    kappa : float, default=100.0
-        Condition number; above ``step``.
-    step : float, default=1.0
-        Step size in units of 1/L, in (0, 1].
+    condition_number : float, default=100.0
+        kappa, above ``learning_rate``.
+    learning_rate : float, default=1.0
+        c, the step size in units of one over the curvature, in (0, 1].
     """
 
-    def __init__(self, kappa: float = 100.0, step: float = 1.0) -> None:
-        self.kappa = kappa
-        self.step = step
+    def __init__(self, condition_number: float = 100.0, learning_rate: float = 1.0) -> None:
+        self.condition_number = condition_number
+        self.learning_rate = learning_rate
 
     def log_influence(self, n_steps: int) -> Array:
-        _check_conditioning("NesterovNoise", self.kappa, self.step)
-        return powers(1 - math.sqrt(self.step / self.kappa), n_steps)
+        _check_conditioning("NesterovNoise", self.condition_number, self.learning_rate)
+        return powers(1 - math.sqrt(self.learning_rate / self.condition_number), n_steps)
 
 
 class HeavyBallNoise(NoiseSchedule):
@@ -391,9 +391,9 @@ class HeavyBallNoise(NoiseSchedule):
 
 
 def _check_conditioning(who: str, kappa: float, step: float) -> None:
-    require(f"{who}: step", step, "lie in (0, 1]", is_real(step) and 0 < step <= 1)
+    require(f"{who}: learning_rate", step, "lie in (0, 1]", is_real(step) and 0 < step <= 1)
     is_valid = is_real(kappa) and step < kappa < math.inf
-    require(f"{who}: kappa", kappa, "be finite and above step", is_valid)
+    require(f"{who}: condition_number", kappa, "be finite and above learning_rate", is_valid)
 
 
 def stages(n_steps: int, kappa: float, first_stage: int, p: float) -> NDArray[np.int_]:
@@ -418,29 +418,29 @@ class MultistageNoise(NoiseSchedule):
 
     Parameters
     ----------
-    kappa : float, default=100.0
-        Condition number; above ``step``.
-    step : float, default=1.0
-        Factor on all step sizes, in (0, 1].
+    condition_number : float, default=100.0
+        kappa, above ``learning_rate``.
+    learning_rate : float, default=1.0
+        Step size of the first stage in units of one over the curvature, in (0, 1].
     first_stage : int, default=20
         Steps of the first stage, at least 1.
     p : float, default=1.0
         Length of the later stages; at least 0.
     """
 
-    kappa: float = 100.0
-    step: float = 1.0
+    condition_number: float = 100.0
+    learning_rate: float = 1.0
     first_stage: int = 20
     p: float = 1.0
 
     def log_influence(self, n_steps: int) -> Array:
         who, first = "MultistageNoise", self.first_stage
-        _check_conditioning(who, self.kappa, self.step)
+        _check_conditioning(who, self.condition_number, self.learning_rate)
         require(f"{who}: first_stage", first, "be at least 1", is_integer(first) and first >= 1)
         require(f"{who}: p", self.p, "be at least 0", is_real(self.p) and 0 <= self.p < math.inf)
-        stage = stages(n_steps, self.kappa, first, self.p)
-        sizes = self.step * np.where(stage == 1, 1.0, 4.0**-stage)
-        contraction = np.log1p(-np.sqrt(sizes / self.kappa))
+        stage = stages(n_steps, self.condition_number, first, self.p)
+        sizes = self.learning_rate * np.where(stage == 1, 1.0, 4.0**-stage)
+        contraction = np.log1p(-np.sqrt(sizes / self.condition_number))
         later = np.cumsum(contraction[::-1])[::-1] - contraction
         growth = (stage[-1] - stage) * math.log(2)
         return np.asarray(growth + later + np.log(sizes) + np.log1p(sizes), dtype=np.float64)
@@ -542,18 +542,12 @@ def relative_noise(
     ValueError
         If the name is unknown, or the numbers are not ``n_steps`` positive ones.
     """
-    if schedules.is_named(schedule):
-        name = schedule if isinstance(schedule, str) else schedule[0]
-        if name not in NOISE_SCHEDULES:
-            known = ", ".join(repr(name) for name in ["auto", *sorted(NOISE_SCHEDULES)])
-            raise ValueError(
-                f"noise_schedule must be one of {known}, a NoiseSchedule or an array of relative "
-                f"noise; got {shown(name)}."
-            )
-        schedule = schedules.schedule_by_name("noise_schedule", NOISE_SCHEDULES, schedule)
-    if isinstance(schedule, StepMatchedNoise) and schedule.steps is None and sizes is not None:
+    rule = named(
+        "noise_schedule", NOISE_SCHEDULES, schedule, "an array of relative noise, a NoiseSchedule"
+    )
+    if isinstance(rule, StepMatchedNoise) and rule.steps is None and sizes is not None:
         positive = positive_numbers(sizes, n_steps, "learning_rate")
         return influence_to_noise(2 * np.log(positive), composition)
-    if isinstance(schedule, NoiseSchedule):
-        return positive_numbers(schedule.relative(n_steps, composition), n_steps, "noise_schedule")
-    return positive_numbers(schedule, n_steps, "noise_schedule")
+    if isinstance(rule, NoiseSchedule):
+        return positive_numbers(rule.relative(n_steps, composition), n_steps, "noise_schedule")
+    return positive_numbers(rule, n_steps, "noise_schedule")

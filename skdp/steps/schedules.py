@@ -1,16 +1,15 @@
 """Define step sizes: fixed schedules, and sizes that follow norms of earlier noisy gradients."""
 
-import inspect
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeGuard, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, is_integer, is_real, require, shown
+from skdp.steps.named import Named, named
 
 
 class StepSchedule(BaseEstimator):
@@ -225,56 +224,8 @@ STEP_SCHEDULES: dict[str, Callable[..., StepSchedule | AdaptiveStep]] = {
 }
 
 
-T = TypeVar("T")
-# The name of a schedule, or a pair of a name and its arguments.
-Named = str | tuple[str, dict[str, object]]
 # What solvers accept as ``learning_rate``, beside "auto".
 StepSize = float | Named | StepSchedule | AdaptiveStep
-
-
-def is_named(given: object) -> TypeGuard[Named]:
-    """Return whether this is a name, or a pair of a name and a dict of arguments."""
-    if isinstance(given, tuple | list) and len(given) == 2:
-        return isinstance(given[0], str) and isinstance(given[1], dict)
-    return isinstance(given, str)
-
-
-def schedule_by_name(parameter: str, kinds: Mapping[str, Callable[..., T]], given: Named) -> T:
-    """Make the schedule of a name, or of a name and arguments.
-
-    Parameters
-    ----------
-    parameter : str
-        For messages.
-    kinds : dict of str to callable
-        Classes of schedules by name.
-    given : str or tuple (str, dict)
-        ``"polynomial"``, or ``("polynomial", {"a": 50.0})``.
-
-    Returns
-    -------
-    schedule
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or takes no such argument.
-    """
-    name, arguments = (given, {}) if isinstance(given, str) else given
-    if name not in kinds:
-        known = ", ".join(repr(word) for word in sorted(kinds))
-        raise ValueError(
-            f"{parameter} must be 'auto', a positive number, a schedule or the name of one "
-            f"({known}); got {shown(name)}."
-        )
-    allowed = inspect.signature(kinds[name]).parameters
-    unknown = sorted(set(arguments) - set(allowed))
-    if unknown:
-        raise ValueError(
-            f"{parameter}: {name!r} takes {', '.join(allowed) or 'no arguments'}; got "
-            f"{', '.join(map(shown, unknown))}."
-        )
-    return kinds[name](**arguments)
 
 
 def step_schedule(given: StepSize) -> StepSize:
@@ -291,7 +242,26 @@ def step_schedule(given: StepSize) -> StepSize:
     >>> step_schedule(("polynomial", {"a": 50.0}))
     PolynomialStep(a=50.0)
     """
-    return schedule_by_name("learning_rate", STEP_SCHEDULES, given) if is_named(given) else given
+    others = "a positive number, a StepSchedule"
+    found: StepSize = named("learning_rate", STEP_SCHEDULES, given, others)
+    return found
+
+
+def constant_size(schedule: StepSize) -> float:
+    """Return the step size of a method whose steps are equally long.
+
+    Raises
+    ------
+    ValueError
+        If steps differ, or their size is not positive and finite.
+    """
+    first, second = step_sizes(schedule, 2)
+    if first != second:
+        raise ValueError(
+            "learning_rate must be one step size throughout in this solver; got "
+            f"{shown(schedule)}. Solver 'gd' takes schedules. Nothing was released."
+        )
+    return float(first)
 
 
 def step_sizes(schedule: StepSize, n_steps: int) -> Array:

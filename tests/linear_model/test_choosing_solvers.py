@@ -54,17 +54,19 @@ def test_solvers_of_a_problem():
 
 def test_a_missing_hyperparameter_is_refused_with_the_names_there_are():
     model = skdp.DPRidge(solver="nesterov", momentum=0.5)
-    with pytest.raises(ValueError, match=r"has no momentum\. It has batch_size, clip_norm, first_"):
+    with pytest.raises(
+        ValueError, match=r"has no momentum\. Solvers that have it: gd, .*\. It has batch_size, "
+    ):
         model.set_params(solver="multistage_nesterov").plan(100, 2)
 
 
 def test_nested_hyperparameters_make_an_object_of_a_named_solver():
     model = skdp.DPRidge(solver="nesterov")
-    assert model.set_params(solver__step=0.25).solver.step == 0.25
-    with pytest.raises(ValueError, match="'solver__step' needs a solver whose"):
-        skdp.DPRidge().set_params(solver__step=0.5)
-    model.set_params(solver=skdp.solvers.Nesterov(), solver__step=0.5)
-    assert model.solver.step == 0.5
+    assert model.set_params(solver__strong_convexity=0.25).solver.strong_convexity == 0.25
+    with pytest.raises(ValueError, match="'solver__strong_convexity' needs a solver whose"):
+        skdp.DPRidge().set_params(solver__strong_convexity=0.5)
+    model.set_params(solver=skdp.solvers.Nesterov(), solver__strong_convexity=0.5)
+    assert model.solver.strong_convexity == 0.5
 
 
 # ---------------------------------------------------------------- every solver, every estimator
@@ -129,8 +131,10 @@ def test_every_solver_is_reached_by_every_way(name, kind, rng):
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_a_solver_refuses_what_it_lacks_with_the_names_it_has(name):
     known = get_solver(name).get_params(deep=False)
-    lacking = next(key for key in ("momentum", "step", "kappa", "boost") if key not in known)
-    with pytest.raises(ValueError, match=rf"has no {lacking}\. It has {sorted(known)[0]}"):
+    lacking = next(key for key in ("momentum", "curvature", "boost") if key not in known)
+    with pytest.raises(
+        ValueError, match=rf"has no {lacking}\. Solvers.*\. It has {sorted(known)[0]}"
+    ):
         get_solver(name, **{lacking: 0.5})
 
 

@@ -208,12 +208,7 @@ def test_a_configured_solver_can_be_searched(case):
         {"noise_schedule": CustomNoise(lambda t, n_steps: t)},
         {"noise_schedule": np.linspace(1, 2, 12)},
         {"clip_norm": GeometricClipping(3.0, 0.5)},
-        {
-            "solver": GradientDescent(
-                max_iter=12,
-                averaging="random",
-            )
-        },
+        {"solver": GradientDescent(max_iter=12, averaging="random", momentum="averaged")},
         {"solver": GradientDescent(max_iter=12, averaging="last", momentum=0.0)},
         {"verbose": 1},
     ],

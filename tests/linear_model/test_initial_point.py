@@ -100,7 +100,7 @@ def test_one_step_from_a_start_is_what_it_should_be(rng):
 @pytest.mark.parametrize("constraint", ["simplex", "l1_ball", "box"])
 def test_mirror_descent_starts_near_the_start(constraint, rng):
     X = rng.standard_normal((N_ROWS, 3))
-    solver = skdp.solvers.AcceleratedMirrorDescent(max_iter=1, smoothness=1e12)
+    solver = skdp.solvers.AcceleratedMirrorDescent(max_iter=1, curvature=1e12)
     start = np.array([0.0, 0.25, 0.75])
     model = skdp.DPLinearRegression(constraint=constraint, solver=solver)
     model.fit(X, X @ start, coef_init=start)

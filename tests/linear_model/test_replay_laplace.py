@@ -67,13 +67,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "solver", "delta", "adjacency"), CASES)
-def test_accelerated_solvers_that_ask_for_the_smoothness(
+def test_accelerated_solvers_that_ask_for_the_curvature(
     replay, rng, kind, solver, delta, adjacency
 ):
     X, y = data_for(kind, rng)
 
     def make():
-        chosen = solver(max_iter=6, smoothness="private")
+        chosen = solver(max_iter=6, curvature="private")
         if kind == "ridge":
             return skdp.DPRidge(
                 solver=chosen,
@@ -108,7 +108,7 @@ def test_replay_catches_an_eigenvalue_of_rows_as_they_are(
     with pytest.raises(leak, match="times its sensitivity"):
         replay.check(
             lambda: make_logistic(
-                delta=0.0, adjacency=str(adjacency), solver=Nesterov(smoothness="private")
+                delta=0.0, adjacency=str(adjacency), solver=Nesterov(curvature="private")
             ),
             (long, y, weights),
             (other, y, weights),

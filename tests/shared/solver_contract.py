@@ -104,7 +104,7 @@ def check_every_hyperparameter_is_documented(solver):
 
 # Hyperparameters that reach the minimum of a small problem without noise.
 EXACT_OPTIONS = {
-    "accelerated_mirror_descent": {"max_iter": 3000, "smoothness": 20.0},
+    "accelerated_mirror_descent": {"max_iter": 3000, "curvature": 20.0},
     "adaptive_shuffled_sgd": {"polish_iter": 3000},  # one pass ends near the minimum
     # The steps of later stages are so short that many more of them would be needed.
     "multistage_nesterov": {"max_iter": 3000, "first_stage": 2800},

@@ -29,7 +29,7 @@ from skdp.solvers import (
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning", "ignore::skdp.NoiseWarning")
 
 TOO_LONG = {"max_iter": 60, "learning_rate": 40.0}
-TOO_SMOOTH = {"max_iter": 60, "smoothness": 0.1}
+TOO_SMOOTH = {"max_iter": 60, "curvature": 0.1}
 RUNAWAYS = [
     GradientDescent(**TOO_LONG),
     GradientDescent(**TOO_LONG, batch_size=10),
@@ -44,7 +44,7 @@ RUNAWAYS = [
     Nesterov(**TOO_SMOOTH),
     HeavyBallDescent(**TOO_SMOOTH, momentum=0.5),
     MultistageNesterov(**TOO_SMOOTH),
-    AcceleratedMirrorDescent(max_iter=60, smoothness=1e-3),
+    AcceleratedMirrorDescent(max_iter=60, curvature=1e-3),
     AdaptiveShuffledSGD(**TOO_LONG),
 ]
 

@@ -2,38 +2,62 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from skdp.steps import MOMENTA, AveragedGradient, HeavyBall, IterateAverage
+from skdp.steps import MOMENTA, AveragedGradient, HeavyBall, IterateAverage, momentum_rule
 
 
 def test_averaged_gradient_is_the_bias_corrected_mean(rng):
     gradients = rng.standard_normal((6, 3))
-    momentum = AveragedGradient(0.7)
+    direction = AveragedGradient(0.7).start()
     for t, gradient in enumerate(gradients, start=1):
         weights = 0.3 * 0.7 ** np.arange(t - 1, -1, -1)
         expected = weights @ gradients[:t] / (1 - 0.7**t)
-        np.testing.assert_allclose(momentum.direction(gradient), expected)
+        np.testing.assert_allclose(direction(gradient), expected)
 
 
 def test_heavy_ball_is_polyaks(rng):
     """w_next = w - a g + beta (w - w_previous), with a = (1 - beta) eta."""
     gradients, beta, eta = rng.standard_normal((6, 2)), 0.8, 0.5
-    momentum = HeavyBall(beta)
+    direction = HeavyBall(beta).start()
     ours = np.zeros(2)
     before, now = np.zeros(2), np.zeros(2)
     for gradient in gradients:
-        ours = ours - eta * momentum.direction(gradient)
+        ours = ours - eta * direction(gradient)
         before, now = now, now - (1 - beta) * eta * gradient + beta * (now - before)
         np.testing.assert_allclose(ours, now)
 
 
 @pytest.mark.parametrize("kind", MOMENTA)
 def test_no_momentum_is_the_gradient(kind, rng):
-    momentum = MOMENTA[kind](0.0)
+    direction = MOMENTA[kind](0.0).start()
     for gradient in rng.standard_normal((3, 4)):
-        np.testing.assert_array_equal(momentum.direction(gradient), gradient)
+        np.testing.assert_array_equal(direction(gradient), gradient)
+
+
+@pytest.mark.parametrize("kind", MOMENTA)
+def test_a_run_starts_without_the_past_of_another(kind, rng):
+    momentum, (first, second) = MOMENTA[kind](0.8), rng.standard_normal((2, 4))
+    momentum.start()(first)
+    expected = MOMENTA[kind](0.8).start()(second)
+    np.testing.assert_array_equal(momentum.start()(second), expected)
+    assert momentum.get_params() == clone(momentum).get_params() == {"beta": 0.8}
+    assert repr(momentum).endswith("(beta=0.8)")
+
+
+def test_momentum_is_checked_when_it_is_used():
+    for given in (1.0, -0.1, HeavyBall(1.0), ("averaged", {"beta": "much"}), math.nan):
+        with pytest.raises(ValueError, match="momentum must"):
+            momentum_rule(given)
+    for given in (None, True, "fast", [0.5], np.array([0.5])):
+        with pytest.raises(ValueError, match="momentum must be 'auto', a number"):
+            momentum_rule(given)
+    with pytest.raises(ValueError, match="'averaged' takes beta; got 'gamma'"):
+        momentum_rule(("averaged", {"gamma": 0.5}))
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 7, 10])

@@ -99,7 +99,7 @@ def named_noise(solver: Solver, public: Public, problem: Problem) -> base.Relati
         gamma = rule["noise_schedule"].gamma
     if schedule == "exponential":
         return ExponentialNoise(gamma)
-    return steps.NOISE_SCHEDULES[schedule](gamma=gamma, beta=float(solver.momentum))
+    return steps.NOISE_SCHEDULES[schedule](gamma=gamma, beta=float(_momentum(solver).beta))
 
 
 # ------------------------------------------------------------------ variance reduction
@@ -148,7 +148,7 @@ def assumed_curvature(public: Public, problem: Problem) -> float:
 
 
 def _guess(solver: Solver, name: str, least: float) -> float | None:
-    value = getattr(solver, name)
+    value = getattr(solver, name, None)  # some have no such guess
     is_valid = value is None or (is_real(value) and least < value < math.inf)
     require(name, value, f"be None or above {least:g}", is_valid)
     return None if value is None else float(value)
@@ -161,30 +161,38 @@ def _refusal(solver: Solver, why: str) -> ValueError:
 def _require_bounded_steps(solver: Solver) -> None:
     """Raise ValueError if the bounds do not cover the solver's steps."""
     settings = solver.get_params(deep=False)
-    with_momentum = not checks.is_auto(settings["momentum"]) and settings["momentum"] != 0
     wanted = {
         "release": ("all", "noise that is hidden does not add up"),
         "batch_size": (None, "batches add noise of their own, and their budget is no sum"),
         "averaging": ("last", "they are for the last iterate"),
-        "momentum_kind": ("averaged", "of momentum they know the bias-corrected average"),
     }
     for name, (only, why) in wanted.items():
         value = settings.get(name, only)
         if checks.is_auto(value) or value == only:
-            continue
-        if name == "momentum_kind" and not with_momentum:
             continue
         raise _refusal(
             solver,
             f"with condition_number the utility bounds decide, which need {name}={only!r}: {why}; "
             f"got {name}={shown(value)}",
         )
+    momentum = _momentum(solver)
+    if isinstance(momentum, steps.HeavyBall) and momentum.beta > 0:
+        raise _refusal(
+            solver,
+            "with condition_number the utility bounds decide, which of momentum know the "
+            f"bias-corrected average, as in momentum=('averaged', {{'beta': {momentum.beta:g}}}); "
+            f"got momentum={shown(solver.momentum)}",
+        )
+
+
+def _momentum(solver: Solver) -> steps.Momentum:
+    """Return the solver's momentum; that of the bounds, for "auto", is none."""
+    return steps.momentum_rule(0.0 if checks.is_auto(solver.momentum) else solver.momentum)
 
 
 def _steps(solver: Solver, kappa: float, smoothness: float) -> tuple[Settings, dict[str, float]]:
     """Return the values by the theorems, and the step size as arguments of `utility_bound`."""
-    beta = 0.0 if checks.is_auto(solver.momentum) else solver.momentum
-    checks.interval("momentum", beta, low=0.0, below=1.0)
+    beta = float(_momentum(solver).beta)
     given = None if checks.is_auto(solver.learning_rate) else solver.learning_rate
     if given is not None and not (is_real(given) and 0 < given < math.inf):
         raise _refusal(
@@ -215,7 +223,6 @@ def _steps(solver: Solver, kappa: float, smoothness: float) -> tuple[Settings, d
             f"with momentum {beta:g} the utility bounds need steps of {longest:.4g} or less; "
             f"got learning_rate={shown(given)}",
         )
-    rule["momentum_kind"] = "averaged"
     rule["learning_rate"] = eta0 / (2 * smoothness)
     rule["noise_schedule"] = MomentumNoise(1 - eta0 / kappa, beta)
     return rule, {"momentum": beta, "eta0": eta0}

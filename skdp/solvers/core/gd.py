@@ -34,8 +34,7 @@ class GradientDescent(Solver):
     learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
         Step size, or a schedule: its name ("polynomial"), its name and arguments
         (``("polynomial", {"a": 50.0})``), or the object.
-    momentum : float or "auto", default="auto"
-        In [0, 1); 0 is none.
+    {momentum}
     {batch_size}
     {sampling}
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
@@ -43,8 +42,6 @@ class GradientDescent(Solver):
         ``("exponential", {"gamma": 0.9})``. "exponential", "momentum" and "momentum_two_phase"
         without arguments follow ``momentum``, and ``condition_number`` if it is given.
     {clip_norm}
-    momentum_kind : {"heavy_ball", "averaged"}, default="heavy_ball"
-        Polyak's heavy ball, or the bias-corrected average of gradients; both with unit gain.
     averaging : {"last", "tail", "random", "sparse"} or "auto", default="auto"
         Which iterate is returned: the last; the mean of the last half ("tail"); a uniformly random
         one, whose expected squared gradient is what theory bounds where the problem is not convex
@@ -70,7 +67,7 @@ class GradientDescent(Solver):
     -----
     ``condition_number`` and ``initial_gap`` with ``noise_schedule="uniform"`` give DP-GD under the
     condition of Polyak and Lojasiewicz (Wang, Ye, Xu 2017, Thm 6.2), and with momentum and
-    ``momentum_kind="averaged"`` private gradient descent with momentum (Hong, Wang, Zhou 2022, Thm
+    ``momentum="averaged"`` private gradient descent with momentum (Hong, Wang, Zhou 2022, Thm
     4.8). ``initial_gap`` alone with ``averaging="random"`` gives the steps of 1/M and their number
     by Wang, Ye, Xu (2017, Thm 6.3), for problems that need not be convex. The bounds assume that no
     gradient is clipped. There are none for batches, hidden iterates, averages of iterates and the
@@ -114,12 +111,11 @@ class GradientDescent(Solver):
 
     max_iter: Resolved[int] = AUTO
     learning_rate: base.StepSize = "auto"
-    momentum: Resolved[float] = AUTO
+    momentum: base.AnyMomentum = "auto"
     batch_size: int | float | None = None
     sampling: str = "poisson"
     noise_schedule: base.RelativeNoise = "auto"
-    clip_norm: float | steps.ClippingRule | str = "auto"
-    momentum_kind: str = "heavy_ball"
+    clip_norm: base.ClipNorm = "auto"
     averaging: str = "auto"
     release: str = "all"
     condition_number: float | None = None
@@ -147,10 +143,11 @@ class GradientDescent(Solver):
         random = self.averaging == "random" and self.condition_number is None
         if (self.condition_number is None) != (self.initial_gap is None) and not random:
             raise ValueError("solver 'gd' takes condition_number and initial_gap together or not.")
-        if laplace and self.condition_number is not None:
+        if laplace and self.initial_gap is not None:
             raise ValueError(
-                "solver 'gd' with condition_number follows bounds for Gaussian noise; got "
-                "mechanism='laplace', which delta=0 requires. Solver 'nesterov' has such a bound."
+                "solver 'gd' with condition_number or initial_gap follows bounds for Gaussian "
+                "noise; got mechanism='laplace', which delta=0 requires. Solver 'nesterov' has "
+                "such a bound. Nothing was released."
             )
         return values | bound_rules(self, public, problem, values)
 
@@ -160,8 +157,7 @@ class GradientDescent(Solver):
         return resolved
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
-        checks.choice("momentum_kind", self.momentum_kind, steps.MOMENTA)
+        steps.momentum_rule(self.momentum)
         checks.choice("averaging", self.averaging, AVERAGES)
         checks.choice("release", self.release, RELEASES)
         checks.choice("mechanism", self.mechanism, self.mechanisms)
@@ -176,7 +172,7 @@ class GradientDescent(Solver):
         """Raise ValueError unless these are steps that a hidden run can make."""
         sizes, clips, noises = self._plain_steps()
         plain = {
-            "momentum": self.momentum == 0,
+            "momentum": steps.momentum_rule(self.momentum).beta == 0,
             "averaging": self.averaging == "last",
             "batch_size": self.batch_size is None,
             "learning_rate": _is_constant(sizes),
@@ -210,7 +206,7 @@ class GradientDescent(Solver):
         composition = defaults.composition_kind(self.mechanism, oracle.public)
         noises = steps.relative_noise(self.noise_schedule, n_steps, composition, sizes)
         clips = ClipTracker(self.clip_norm, noises)
-        momentum = steps.MOMENTA[self.momentum_kind](self.momentum)
+        direction = steps.momentum_rule(self.momentum).start()
         sparse = self.averaging == "sparse"
         average = steps.IterateAverage("tail" if sparse else self.averaging, n_steps, oracle.rng)
         slopes = steps.IterateAverage("tail", n_steps, oracle.rng)
@@ -233,7 +229,7 @@ class GradientDescent(Solver):
             if not oracle.is_noisy and self.batch_size is None and step in (0, n_steps - 1):
                 moved = before - oracle.problem.prox(before - size * gradient, size)
                 lengths.append(float(np.linalg.norm(moved)) / size)
-            point = oracle.problem.prox(point - size * momentum.direction(gradient), size)
+            point = oracle.problem.prox(point - size * direction(gradient), size)
             # The theorem on a random iterate is about the points whose gradients were taken.
             average.add(before if self.averaging == "random" else point)
             slopes.add(gradient)

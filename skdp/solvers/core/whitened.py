@@ -2,14 +2,17 @@
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from skdp._numbers import Array, is_integer
+from skdp import steps
+from skdp._numbers import Array
 from skdp.oracle import Coordinates, GramSum, ShrunkGradientSum, unpack_gram
 from skdp.oracle.public import Moments
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.core.bound_rules import named_noise
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.shrinkage import spectrum
 
@@ -96,8 +99,20 @@ class Whitened(Solver):
     max_iter : int or "auto", default="auto"
         Number of steps, at least 1; 40 for squared error, 12 for losses with a bounded residual,
         more for large budgets.
-    momentum : float or "auto", default="auto"
-        In [0, 1). 1/2 for losses with a bounded residual, 0 otherwise, more for large budgets.
+    learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
+        Step size for *sums* of gradients in the new coordinates, where the Gram matrix is about the
+        identity; or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
+        loss, times ``1 / (1 - beta)`` with Polyak's momentum, whose velocity builds up to that.
+        Steps are a third as long once ranges of columns became wider.
+    {momentum}
+        "auto" is 1/2 for losses with a bounded residual, 0 otherwise, more for large budgets, and
+        no more than ``max_iter`` steps can build up.
+    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+        Noise of the steps relative to each other, as for `GradientDescent`; "auto" is "uniform".
+    clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
+        Largest norm of one record's gradient, in the unit of "gd", in which a row of standardised
+        columns has the length ``sqrt(n_parameters)``: the cap on residuals times
+        ``row_factor * sqrt(n_parameters)``. A rule by name, too: "geometric".
     gram_share : float or "auto", default="auto"
         Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1). 1/4 for losses
         with a bounded residual, 1/5 otherwise.
@@ -105,9 +120,9 @@ class Whitened(Solver):
         Rows longer than this are shrunk to it before their Gram matrix is computed.
     row_factor : float or "auto", default="auto"
         Rows longer than this many times their expected length are shrunk to that before their
-        gradient is computed, both lengths in the new coordinates.
-    residual_bound : float or "auto", default="auto"
-        Larger residuals are capped to it, in units of the target.
+        gradient is computed, both lengths in the new coordinates. At a given ``clip_norm`` a larger
+        factor makes for a smaller cap on residuals, ``clip_norm / (row_factor *
+        sqrt(n_parameters))`` in units of the target.
 
     Notes
     -----
@@ -136,42 +151,55 @@ class Whitened(Solver):
     has_checkpoint = True
 
     max_iter: Resolved[int] = AUTO
-    momentum: Resolved[float] = AUTO
+    learning_rate: base.StepSize = "auto"
+    momentum: base.AnyMomentum = "auto"
+    noise_schedule: base.RelativeNoise = "auto"
+    clip_norm: base.ClipNorm = "auto"
     gram_share: Resolved[float] = AUTO
     row_norm: Resolved[float] = AUTO
     row_factor: Resolved[float] = AUTO
-    residual_bound: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
-        noisy = public.is_noisy
-        bound, rule = problem.loss.residual_bound, _rule(problem)
-        if bound is None:
-            unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
-            # One size of the target at GROWTH_START, and less below it.
-            ratio = public.signal_to_noise / defaults.GROWTH_START
-            residual_bound = unit * ratio**CAP_GROWTH
-        else:
-            residual_bound = bound * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
-        steps, momentum = rule.steps_and_momentum(public) if noisy else (300, rule.momentum)
-        if is_integer(self.max_iter):
-            # Velocity takes about 1 / (1 - momentum) steps to build up: a short run has no use for
-            # more than it can reach in a quarter of its steps.
-            momentum = min(momentum, max(0.0, 1 - 4 / max(self.max_iter, 1)))
+        noisy, rule = public.is_noisy, _rule(problem)
+        n_steps, momentum = rule.steps_and_momentum(public) if noisy else (300, rule.momentum)
+        if not checks.is_auto(self.max_iter):
+            checks.count(max_iter=self.max_iter)
+            n_steps = self.max_iter
+        # Velocity takes about 1 / (1 - momentum) steps to build up: a short run has no use for
+        # more than it can reach in a quarter of its steps.
+        momentum = min(momentum, max(0.0, 1 - 4 / n_steps))
+        given = momentum if checks.is_auto(self.momentum) else self.momentum
+        row_factor = rule.row_factor * growth(public, 1 / 3) if noisy else UNBOUNDED
+        if not noisy and not checks.is_auto(self.clip_norm):
+            # Without noise nothing is cut, unless gradients are to be clipped.
+            norms = steps.clip_norms(self.clip_norm, n_steps)
+            row_factor = rule.row_factor if norms.min() < UNBOUNDED else UNBOUNDED
+        widest = row_factor if checks.is_auto(self.row_factor) else self.row_factor
+        checks.positive(row_factor=widest)
         return {
-            "max_iter": steps,
+            "max_iter": n_steps,
+            "learning_rate": _gain(given) / _typical_curvature(public, problem),
             "momentum": momentum,
+            "noise_schedule": "uniform",
+            "clip_norm": _residual_cap(public, problem) * widest * math.sqrt(public.n_parameters),
             "gram_share": rule.gram_share,
             "row_norm": defaults.gram_row_norm(public, 0.9),
-            "row_factor": rule.row_factor * growth(public, 1 / 3) if noisy else UNBOUNDED,
-            "residual_bound": residual_bound if noisy else UNBOUNDED,
+            "row_factor": row_factor,
         }
+
+    def resolve(self, public: Public, problem: Problem) -> Self:
+        resolved = super().resolve(public, problem)
+        resolved.noise_schedule = named_noise(resolved, public, problem)
+        return resolved
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.count(max_iter=self.max_iter)
-        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
+        steps.momentum_rule(self.momentum)
+        sizes = steps.step_sizes(self.learning_rate, self.max_iter)
+        steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
+        steps.clip_norms(self.clip_norm, self.max_iter)
         checks.share(gram_share=self.gram_share)
         checks.positive(row_norm=self.row_norm, row_factor=self.row_factor)
-        checks.positive(residual_bound=self.residual_bound)
 
     def solve(self, oracle: Oracle) -> Solution:
         public, problem = oracle.public, oracle.problem
@@ -189,32 +217,37 @@ class Whitened(Solver):
         lifted = eigen.values + eigen.noise_norm
         transform = eigen.vectors / np.sqrt(lifted)
         coordinates = Coordinates(transform)
-        # 2. The length to which rows are shrunk there, about their root mean square length.
+        # 2. The length to which rows are shrunk there, about their root mean square length, and the
+        # caps on residuals that make for the clipping norms.
         expected = math.sqrt(float((eigen.values / lifted).sum()) / n_rows)
         row_norm = min(self.row_factor * expected, UNBOUNDED)
-        # 3. Steps of one over the curvature.
-        share = remaining / n_steps
+        longest = self.row_factor * math.sqrt(public.n_parameters)
+        caps = steps.clip_norms(self.clip_norm, n_steps) / longest
+        # 3. Steps, by default of one over the curvature.
+        sizes = steps.step_sizes(self.learning_rate, n_steps)
+        costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
+        shares = remaining * costs / costs.sum()
+        direction = steps.momentum_rule(self.momentum).start()
         start = oracle.start()
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
-        velocity = np.zeros_like(point)
         first_kept = n_steps - math.ceil(n_steps * _rule(problem).averaged)
-        path = [point]
+        path, shorter = [point], 1.0
         lengths: list[float] = []  # of gradients, where there is no noise
-        for step in range(n_steps):
+        for step, (size, cap, share) in enumerate(zip(sizes, caps, shares, strict=True)):
             middle = step > 0 and step == n_steps // 2
             if middle and oracle.checkpoint(transform @ np.mean(path[len(path) // 2 :], axis=0)):
                 # Rows are longer now than the Gram matrix knows, and so is the curvature larger.
                 row_norm = min(row_norm, UNBOUNDED_RESIDUALS.row_factor * expected)
-                curvature *= CURVATURE_AFTER_WIDENING
+                shorter = CURVATURE_AFTER_WIDENING
             coef = transform @ point
-            cap = self._cap(step == 0 and not start.any(), problem)
-            request = ShrunkGradientSum(coef, row_norm, cap, coordinates)
-            gradient, _ = oracle.with_share(request, share)
+            if step == 0 and not start.any():
+                cap = _cap_at_zero(float(cap), problem)
+            request = ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
+            gradient, _ = oracle.with_share(request, float(share))
             gradient = gradient + transform.T @ (n_rows * problem.penalty_gradient(coef))
             if not oracle.is_noisy:
                 lengths.append(float(np.linalg.norm(gradient)))
-            velocity = self.momentum * velocity - gradient / curvature
-            point = point + velocity
+            point = point - size * direction(gradient / shorter)
             path.append(point)
         # Without noise the last iterate is the best.
         result = np.mean(path[first_kept + 1 :], axis=0) if oracle.is_noisy else point
@@ -229,11 +262,34 @@ class Whitened(Solver):
             return 0.0
         return float(self.row_norm**2 / (public.gradient_mu * math.sqrt(self.gram_share)))
 
-    def _cap(self, at_zero: bool, problem: Problem) -> float:
-        """Return the cap on residuals, which is less where all margins are zero."""
-        first = problem.loss.residual_at_zero if at_zero else None
-        cap = float(self.residual_bound)
-        return cap if first is None else min(cap, first * (1 + 1e-6))
+
+def _residual_cap(public: Public, problem: Problem) -> float:
+    """Return the size to which larger residuals are capped by default, in the targets' unit."""
+    if not public.is_noisy:
+        return UNBOUNDED
+    bound = problem.loss.residual_bound
+    if bound is not None:
+        return bound * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
+    unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
+    # One size of the target at GROWTH_START, and less below it.
+    ratio = public.signal_to_noise / defaults.GROWTH_START
+    return float(unit * ratio**CAP_GROWTH)
+
+
+def _cap_at_zero(cap: float, problem: Problem) -> float:
+    """Return the cap on residuals where all margins are zero, which may be less."""
+    first = problem.loss.residual_at_zero
+    return cap if first is None else min(cap, first * (1 + 1e-6))
+
+
+def _gain(momentum: base.AnyMomentum) -> float:
+    """Return the step size by default, over that without momentum.
+
+    Steps with Polyak's momentum may be as many times as long as it takes steps to build up. The
+    first of averaged gradients is a full step, and would be too long.
+    """
+    rule = steps.momentum_rule(momentum)
+    return 1 / (1 - rule.beta) if isinstance(rule, steps.HeavyBall) else 1.0
 
 
 def _known_gram(public: Public, moments: Moments) -> Array:

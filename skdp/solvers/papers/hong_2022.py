@@ -7,7 +7,7 @@ given budget (Lemma 4.4); the noise term is then less than with uniform noise, b
 grows with T.
 
 Solver "gd" with ``condition_number`` and ``initial_gap`` is Algorithm 1 with its optimal schedule,
-and its number of steps (`skdp.solvers.core.bound_rules`); with ``momentum_kind="averaged"`` it is
+and its number of steps (`skdp.solvers.core.bound_rules`); with ``momentum="averaged"`` it is
 the version with momentum. "residual_budget" is Algorithm 1 with requests that may depend on earlier
 answers, guarded by a privacy filter. By default both have uniform noise and the steps of "gd".
 
@@ -47,17 +47,15 @@ class ResidualBudget(Solver):
         Number of steps among which the budget is divided at the start, at least 1. A run takes at
         most this number of steps. "auto" minimises the utility bound if ``condition_number`` and
         ``initial_gap`` are given.
-    learning_rate : float, StepSchedule or "auto", default="auto"
-        Step size.
-    momentum : float or "auto", default="auto"
-        In [0, 1); 0 is none.
-    momentum_kind : {"heavy_ball", "averaged"} or "auto", default="auto"
-        "averaged" is the bias-corrected average that the bounds cover.
+    learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
+        Step size, or a schedule, as for `GradientDescent`.
+    {momentum}
+        The bounds cover "averaged".
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         How the budget is divided at the start. "auto" minimises the bound if
         ``condition_number`` is given, else it is "uniform".
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        L2 bound of one record's gradient.
+    clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
+        L2 bound of one record's gradient; a rule by name, too: "geometric".
     {averaging}
         A run that ends before the iterates that are to be returned returns its last iterate.
     boost : float, default=1.0
@@ -92,10 +90,9 @@ class ResidualBudget(Solver):
 
     max_iter: Resolved[int] = AUTO
     learning_rate: base.StepSize = "auto"
-    momentum: Resolved[float] = AUTO
-    momentum_kind: str = "auto"
+    momentum: base.AnyMomentum = "auto"
     noise_schedule: base.RelativeNoise = "auto"
-    clip_norm: float | steps.ClippingRule | str = "auto"
+    clip_norm: base.ClipNorm = "auto"
     averaging: str = "auto"
     boost: float = 1.0
     condition_number: float | None = None
@@ -106,7 +103,7 @@ class ResidualBudget(Solver):
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         given = checks.given_steps(self.max_iter, self.learning_rate)
-        values = {**descent_defaults(public, problem, *given), "momentum_kind": "heavy_ball"}
+        values = descent_defaults(public, problem, *given)
         return values | bound_rules(self, public, problem, values)
 
     def resolve(self, public: Public, problem: Problem) -> Self:
@@ -115,8 +112,7 @@ class ResidualBudget(Solver):
         return resolved
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
-        checks.choice("momentum_kind", self.momentum_kind, steps.MOMENTA)
+        steps.momentum_rule(self.momentum)
         checks.choice("averaging", self.averaging, steps.AVERAGES)
         is_valid = is_real(self.boost) and 1 <= self.boost < math.inf
         require("boost", self.boost, "be a number, at least 1", is_valid)
@@ -130,7 +126,7 @@ class ResidualBudget(Solver):
         sizes = steps.step_sizes(self.learning_rate, n_steps)
         costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
         shares = costs / costs.sum()
-        momentum = steps.MOMENTA[self.momentum_kind](self.momentum)
+        direction = steps.momentum_rule(self.momentum).start()
         average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)
         point = oracle.start()
         remaining, factor, done = 1.0, 1.0, 0
@@ -143,7 +139,7 @@ class ResidualBudget(Solver):
             gradient = oracle.gradient(point, clip_norm, noise)
             remaining, done = remaining - share, done + 1
             # 2. Step.
-            point = oracle.problem.prox(point - size * momentum.direction(gradient), size)
+            point = oracle.problem.prox(point - size * direction(gradient), size)
             average.add(point)
             # 3. The next request depends on answers that were released.
             if self.boost > 1:

@@ -37,6 +37,8 @@ from skdp.solvers.batches import batch_rate, batch_rows, check_batches, samplers
 
 # Largest number of steps that max_iter="auto" considers.
 MAX_STEPS = 1000
+# Rounding error of a step size in units of one over the curvature.
+ROUNDING = 1e-9
 # Samplings that make a step cheaper.
 AMPLIFIED = ("poisson", "fixed_size")
 # A noisy curvature is raised by this many standard deviations of its noise.
@@ -66,22 +68,26 @@ class Accelerated(Solver):
     ----------
     mechanism : {"auto", "gaussian", "laplace"}, default="auto"
         Distribution of the noise; "auto" is Laplace if delta is 0, else Gaussian.
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise.
-    step : float, default=1.0
-        Step size in units of ``1/L``, in (0, 1]; with stages, in the first stage.
-    smoothness : "public", "private" or float, default="public"
-        L of the objective. "public": the loss's curvature times the squared bound on rows, plus the
-        penalty's, which is far too large if columns are not strongly correlated. "private": a noisy
-        release of the largest eigenvalue of the rows' Gram matrix, for a share of the budget, on
-        which steps and momentum are based; noise and number of steps, which must be known before
-        the run, are based on the public bound. A number is the user's public claim.
+    clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
+        Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise; a
+        rule by name, too: "geometric".
+    learning_rate : float, "inverse_curvature" or "auto", default="auto"
+        Step size a, at most ``1/L``; with stages, that of the first stage. "inverse_curvature" is
+        ``1/L`` with the L in force, the noisy one where ``curvature="private"``; so is "auto", as a
+        number where L is public.
+    curvature : float, "private" or "auto", default="auto"
+        L, the largest curvature of the objective. "auto": the loss's curvature times the squared
+        bound on rows, plus the penalty's, which is far too large if columns are not strongly
+        correlated. "private": a noisy release of the largest eigenvalue of the rows' Gram matrix,
+        for a share of the budget, on which steps and momentum are based; noise and number of steps,
+        which must be known before the run, are based on the public bound. A number is the user's
+        public claim.
     strong_convexity : float or "auto", default="auto"
         mu of the objective in all parameters, a public claim; "auto" is that of the penalty in the
         coefficients. With a claim, problems without a strongly convex penalty can be solved, whose
         rows make them strongly convex. A claim that is too large makes for too little momentum.
-    smoothness_share : float, default=0.05
-        Approximate share of the budget for ``smoothness="private"``, in (0, 1).
+    curvature_share : float, default=0.05
+        Approximate share of the budget for ``curvature="private"``, in (0, 1).
     initial_gap : float or "auto", default="auto"
         Public guess of the excess at the start plus ``mu/2`` times the squared distance to the
         minimum. "auto" is the loss at zero: log 2 for a binary problem; for squared error, targets
@@ -99,13 +105,13 @@ class Accelerated(Solver):
     mechanisms = ("gaussian", "laplace")
 
     max_iter: Resolved[int] = AUTO
-    noise_schedule: base.RelativeNoise = "optimal"
+    learning_rate: base.StepSize = "auto"
+    noise_schedule: base.RelativeNoise = "auto"
     mechanism: str = "auto"
-    clip_norm: float | steps.ClippingRule | str = "auto"
-    step: float = 1.0
-    smoothness: float | str = "public"
+    clip_norm: base.ClipNorm = "auto"
+    curvature: float | str = "auto"
     strong_convexity: Resolved[float] = AUTO
-    smoothness_share: float = 0.05
+    curvature_share: float = 0.05
     initial_gap: Resolved[float] = AUTO
     batch_size: int | float | None = None
     sampling: str = "poisson"
@@ -117,12 +123,12 @@ class Accelerated(Solver):
         """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps."""
 
     @abstractmethod
-    def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
+    def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
         """Return the noise schedule for ``noise_schedule="optimal"``."""
 
-    @abstractmethod
-    def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
-        """Return the path from ``start``, with step sizes for this smoothness."""
+    def _path(self, start: Array, curvature: float, problem: Problem) -> steps.Path:
+        """Return the path from ``start``, with step sizes for this curvature; Nesterov's."""
+        return steps.NesterovPath(start, self._sizes(curvature, problem), self._mu(problem))
 
     # ------------------------------------------------------------------ before the run
 
@@ -156,8 +162,13 @@ class Accelerated(Solver):
         clip_norm, gap = rule(public, problem)["clip_norm"], starting_loss(public, problem)
         if problem.strong_convexity == 0:
             gap *= 2  # mu/2 times the squared distance is at most the excess
+        curvature = self._public_curvature(public, problem)
+        is_public = not checks.is_word(self.curvature, "private")
         return {
             "mechanism": mechanism,
+            "learning_rate": 1 / curvature if is_public else "inverse_curvature",
+            "curvature": curvature,
+            "noise_schedule": "optimal",
             "clip_norm": clip_norm,
             "initial_gap": gap,
             "strong_convexity": problem.strong_convexity,
@@ -165,55 +176,71 @@ class Accelerated(Solver):
 
     def resolve(self, public: Public, problem: Problem) -> Self:
         resolved = super().resolve(public, problem)
-        smoothness = resolved._public_smoothness(public, problem)
-        resolved._choose_steps(smoothness, public, problem)
+        curvature = resolved._public_curvature(public, problem)
+        resolved._choose_steps(curvature, public, problem)
         checks.count(max_iter=resolved.max_iter)
         steps.clip_norms(resolved.clip_norm, resolved.max_iter)
-        resolved._noises(smoothness, public, problem)
+        resolved._noises(curvature, public, problem)
         return resolved
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.choice("mechanism", self.mechanism, self.mechanisms)
         check_batches(self.batch_size, self.sampling, public)
-        is_valid = is_real(self.step) and 0 < self.step <= 1
-        require("step", self.step, "be a number in (0, 1], in units of 1/smoothness", is_valid)
-        checks.share(smoothness_share=self.smoothness_share)
+        checks.share(curvature_share=self.curvature_share)
         checks.positive(initial_gap=self.initial_gap, strong_convexity=self.strong_convexity)
-        if isinstance(self.smoothness, str):
-            checks.choice("smoothness", self.smoothness, ("public", "private"))
-        else:
-            is_valid = is_real(self.smoothness) and 0 < self.smoothness < math.inf
-            require("smoothness", self.smoothness, "be 'public', 'private' or positive", is_valid)
-        if self.smoothness == "private" and public.row_norm is None:
+        is_private = checks.is_word(self.curvature, "private")
+        is_valid = is_private or (is_real(self.curvature) and 0 < self.curvature < math.inf)
+        require("curvature", self.curvature, "be 'auto', 'private' or a positive number", is_valid)
+        if is_private and public.row_norm is None:
             raise ValueError(
-                f"solver {self.name!r} with smoothness='private' needs an enforced bound on the "
+                f"solver {self.name!r} with curvature='private' needs an enforced bound on the "
                 "norm of rows; set data_norm. Nothing was released."
             )
-        largest = self._public_smoothness(public, problem)
+        largest = self._public_curvature(public, problem)
         if self._mu(problem) > largest:
             raise ValueError(
-                f"solver {self.name!r}: strong_convexity must be at most the smoothness, "
+                f"solver {self.name!r}: strong_convexity must be at most the curvature, "
                 f"{largest:.4g}; got {shown(self.strong_convexity)}. Nothing was released."
+            )
+        size = self._size(largest)
+        if size * largest > 1 + ROUNDING:
+            raise ValueError(
+                f"solver {self.name!r}: learning_rate must be at most one over the curvature, "
+                f"{1 / largest:.4g}; got {shown(self.learning_rate)}. Nothing was released."
             )
 
     def _mu(self, problem: Problem) -> float:
         """Return the strong convexity of the objective: the penalty's, or more if declared."""
         return max(float(self.strong_convexity), problem.strong_convexity)
 
-    def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
+    def _choose_steps(self, curvature: float, public: Public, problem: Problem) -> None:
         """Put values that minimise the bound in place of those that are still "auto"."""
         if checks.is_auto(self.max_iter):
-            bounds = self._bounds(self._facts(smoothness, public, problem))
+            bounds = self._bounds(self._facts(curvature, public, problem))
             self.max_iter = int(np.argmin(bounds)) + 1
 
-    def _public_smoothness(self, public: Public, problem: Problem) -> float:
-        """Return the smoothness of mean loss and penalty, as claimed or by public bounds."""
-        if is_real(self.smoothness):
-            return max(float(self.smoothness), problem.strong_convexity)
+    def _public_curvature(self, public: Public, problem: Problem) -> float:
+        """Return the curvature of mean loss and penalty, as claimed or by public bounds."""
+        if is_real(self.curvature):
+            return max(float(self.curvature), problem.strong_convexity)
         return defaults.loss_curvature(public, problem) + problem.strong_convexity
 
-    def _kappa(self, smoothness: float, problem: Problem) -> float:
-        return max(smoothness / self._mu(problem), 1 + 1e-9)
+    def _size(self, curvature: float) -> float:
+        """Return the step size; with stages, that of the first stage."""
+        if checks.is_word(self.learning_rate, "inverse_curvature"):
+            return 1 / curvature
+        return steps.constant_size(self.learning_rate)
+
+    def _pace(self, curvature: float) -> float:
+        """Return the step size in units of one over the curvature, at most 1."""
+        return min(self._size(curvature) * curvature, 1.0)
+
+    def _sizes(self, curvature: float, problem: Problem) -> Array:
+        """Return the step sizes of a run."""
+        return np.full(self.max_iter, self._size(curvature))
+
+    def _kappa(self, curvature: float, problem: Problem) -> float:
+        return max(curvature / self._mu(problem), 1 + 1e-9)
 
     def _sampling_variance(self, public: Public) -> float:
         """Return the squared length of a batch's deviation, for the bounds."""
@@ -230,9 +257,9 @@ class Accelerated(Solver):
     def _composition(self, public: Public) -> str:
         return defaults.composition_kind(self.mechanism, public)
 
-    def _facts(self, smoothness: float, public: Public, problem: Problem) -> BoundArguments:
+    def _facts(self, curvature: float, public: Public, problem: Problem) -> BoundArguments:
         return {
-            "smoothness": smoothness,
+            "smoothness": curvature,
             "strong_convexity": self._mu(problem),
             "initial_excess": self.initial_gap,
             "variance": self._variance_of_one_step(public),
@@ -258,12 +285,13 @@ class Accelerated(Solver):
         tails = 2.0 if self.mechanism == "laplace" else 1.0
         return tails * size * (unit / public.gradient_mu) ** 2
 
-    def _noises(self, smoothness: float, public: Public, problem: Problem) -> Array:
+    def _noises(self, curvature: float, public: Public, problem: Problem) -> Array:
         """Return the relative noise of the steps."""
         schedule, composition = self.noise_schedule, self._composition(public)
-        if not (isinstance(schedule, str) and schedule in ("auto", "optimal")):
-            return steps.relative_noise(schedule, self.max_iter, composition)
-        logs = self._schedule(smoothness, problem).log_influence(self.max_iter)
+        if not checks.is_word(schedule, "optimal"):
+            sizes = self._sizes(curvature, problem)
+            return steps.relative_noise(schedule, self.max_iter, composition, sizes)
+        logs = self._schedule(curvature, problem).log_influence(self.max_iter)
         # Optimal noise is proportional to influence**(-1/3) or influence**(-1/4).
         power = 3 if composition == "laplace" else 4
         logs = np.maximum(logs, logs.max() - power * math.log(MAX_NOISE_RATIO))
@@ -282,11 +310,11 @@ class Accelerated(Solver):
 
     def solve(self, oracle: Oracle) -> Solution:
         problem, public, n_steps = oracle.problem, oracle.public, self.max_iter
-        smoothness = self._public_smoothness(public, problem)
-        noises = self._noises(smoothness, public, problem)
-        if self.smoothness == "private":
-            smoothness = self._release_smoothness(oracle, noises, smoothness)
-        path = self._path(oracle.start(), smoothness, problem)
+        curvature = self._public_curvature(public, problem)
+        noises = self._noises(curvature, public, problem)
+        if self.curvature == "private":
+            curvature = self._release_curvature(oracle, noises, curvature)
+        path = self._path(oracle.start(), curvature, problem)
         clips = steps.clip_norms(self.clip_norm, n_steps)
         batches = samplers(self.batch_size, self.sampling, public)
         for clip_norm, noise, batch in zip(clips, noises, batches, strict=False):
@@ -295,19 +323,19 @@ class Accelerated(Solver):
             path.step(gradient + problem.penalty_gradient(point))
         return Solution(path.iterate, n_steps)
 
-    def _release_smoothness(self, oracle: Oracle, noises: Array, largest: float) -> float:
+    def _release_curvature(self, oracle: Oracle, noises: Array, largest: float) -> float:
         """Release the largest eigenvalue of the Gram matrix for about its share of the budget."""
         public, problem = oracle.public, oracle.problem
         # 1. The cost of all steps, in units of a full-batch release with noise 1.
         power = 1 if self._composition(public) == "laplace" else 2
         amplification = self._amplification(public)
         if power == 1 and amplification < 1 and public.is_noisy:
-            remaining = public.laplace_budget * (1 - self.smoothness_share)
+            remaining = public.laplace_budget * (1 - self.curvature_share)
             cost = remaining * steps.sampled_laplace_factor(noises, remaining, amplification)
         else:
             cost = float(np.sum((batch_rate(self.batch_size, public.n_rows) / noises) ** power))
         # 2. The noise for the share; one record moves the eigenvalue by one bound, never by two.
-        share = self.smoothness_share / (1 - self.smoothness_share)
+        share = self.curvature_share / (1 - self.curvature_share)
         noise = (share * cost) ** (-1 / power) / public.sensitivity_factor
         eigenvalue, std = oracle.largest_eigenvalue(noise, self.mechanism)
         # 3. A cautious value, between bounds that are public.
@@ -337,9 +365,9 @@ class HeavyBallDescent(Accelerated):
 
     Step t requests the mean gradient at the last iterate, with each record's gradient clipped, adds
     the gradient of the penalty, and moves to ``x_next = x - a gradient + beta (x - x_previous)``,
-    with ``a = step / L`` (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 9). The last iterate is
-    returned. Solver "gd" has the same momentum with proximal steps and averaging, and needs no
-    strongly convex penalty.
+    with a the ``learning_rate`` (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 9). The last
+    iterate is returned. Solver "gd" has the same momentum with proximal steps and averaging, and
+    needs no strongly convex penalty.
 
     mu is the strong convexity of the penalty, in the coefficients; see `Nesterov` on intercepts.
 
@@ -347,11 +375,13 @@ class HeavyBallDescent(Accelerated):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps; "auto", up to 1000, and ``momentum`` by `skdp.planning.tune_heavy_ball`.
-    momentum : float or "auto", default="auto"
-        Weight beta of the previous step, in [0, 1).
-    noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
-        "optimal" follows the bound of Prop. 3.4, in which the influence of a step falls by
-        ``rho**2`` from one to the next; "uniform" is the paper's.
+    momentum : float, HeavyBall, ("heavy_ball", {"beta": float}) or "auto", default="auto"
+        Weight beta of the previous step, in [0, 1). Unlike those of "gd", steps here have the gain
+        ``1 / (1 - beta)``, as in the paper: a constant gradient is followed with steps of
+        ``learning_rate / (1 - beta)``.
+    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+        "auto" is "optimal", which follows the bound of Prop. 3.4, in which the influence of a step
+        falls by ``rho**2`` from one to the next; "uniform" is the paper's.
     {Parameters}
 
     References
@@ -371,30 +401,38 @@ class HeavyBallDescent(Accelerated):
     name = "heavy_ball"
     purpose = "Reference implementation of DP-HB (Kuru et al. 2022); 'gd' was mostly better."
 
-    momentum: Resolved[float] = AUTO
+    momentum: base.AnyMomentum = "auto"
 
-    def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
+    def _choose_steps(self, curvature: float, public: Public, problem: Problem) -> None:
         if checks.is_auto(self.momentum):
             n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
             if n_steps is not None:
                 checks.count(max_iter=n_steps)
-            facts, size = self._facts(smoothness, public, problem), self.step / smoothness
+            facts, size = self._facts(curvature, public, problem), self._size(curvature)
             choice = tune_heavy_ball(**facts, most_steps=MAX_STEPS, n_steps=n_steps, step=size)
             self.momentum, self.max_iter = choice.momentum, choice.n_steps
-        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
-        super()._choose_steps(smoothness, public, problem)
+        rule = steps.momentum_rule(self.momentum)
+        if not isinstance(rule, steps.HeavyBall):
+            raise ValueError(
+                "solver 'heavy_ball': momentum must be 'auto', a number in [0, 1) or a HeavyBall; "
+                f"got {shown(self.momentum)}, which solver 'gd' takes. Nothing was released."
+            )
+        super()._choose_steps(curvature, public, problem)
 
     def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
-        size = self.step / facts["smoothness"]
-        return heavy_ball_bounds(n_steps, size, self.momentum, **facts)
+        return heavy_ball_bounds(n_steps, self._size(facts["smoothness"]), self._beta, **facts)
 
-    def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
-        facts = smoothness, self._mu(problem)
-        rate = heavy_ball_rate(self.step / smoothness, self.momentum, *facts)
+    @property
+    def _beta(self) -> float:
+        return float(steps.momentum_rule(self.momentum).beta)
+
+    def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
+        facts = curvature, self._mu(problem)
+        rate = heavy_ball_rate(self._size(curvature), self._beta, *facts)
         return steps.HeavyBallNoise(float(np.clip(rate, 1e-6, 1.0)))
 
-    def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
-        return steps.HeavyBallPath(start, self.step / smoothness, self.momentum)
+    def _path(self, start: Array, curvature: float, problem: Problem) -> steps.Path:
+        return steps.HeavyBallPath(start, self._size(curvature), self._beta)
 
 
 class Nesterov(Accelerated):
@@ -402,7 +440,7 @@ class Nesterov(Accelerated):
 
     Step t requests the mean gradient at ``z = (1 + beta) x - beta x_previous``, with each record's
     gradient clipped, adds the gradient of the penalty, and moves to ``x_next = z - a gradient``,
-    with ``a = step / L`` and ``beta = (1 - sqrt(a mu)) / (1 + sqrt(a mu))`` (Kuru, Birbil,
+    with a the ``learning_rate`` and ``beta = (1 - sqrt(a mu)) / (1 + sqrt(a mu))`` (Kuru, Birbil,
     Gurbuzbalaban, Yildirim 2022, eq. 27). The last iterate is returned.
 
     mu is the strong convexity of the penalty, in the coefficients, or what is declared of the
@@ -414,9 +452,9 @@ class Nesterov(Accelerated):
     max_iter : int or "auto", default="auto"
         Number of steps. "auto" minimises the error bound (eq. 32) of a full-batch run, up to 1000;
         see `skdp.planning.nesterov_bounds`.
-    noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
-        "optimal" minimises the error bound (Prop. 4.2; numerically on samples with delta = 0),
-        with at most 100 times the noise of the least noisy step; "uniform" is DP-NAG.
+    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+        "auto" is "optimal", which minimises the error bound (Prop. 4.2; numerically on samples with
+        delta = 0), with at most 100 times the noise of the least noisy step; "uniform" is DP-NAG.
     {Parameters}
 
     References
@@ -439,15 +477,11 @@ class Nesterov(Accelerated):
     purpose = "Reference implementation of DP-NAG (Kuru et al. 2022); 'gd' was mostly better."
 
     def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
-        schedule = self._bounded_schedule()
-        return nesterov_bounds(n_steps, **facts, step=self.step, noise_schedule=schedule)
+        schedule, pace = self._bounded_schedule(), self._pace(facts["smoothness"])
+        return nesterov_bounds(n_steps, **facts, step=pace, noise_schedule=schedule)
 
-    def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
-        return steps.NesterovNoise(self._kappa(smoothness, problem), self.step)
-
-    def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
-        sizes = np.full(self.max_iter, self.step / smoothness)
-        return steps.NesterovPath(start, sizes, self._mu(problem))
+    def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
+        return steps.NesterovNoise(self._kappa(curvature, problem), self._pace(curvature))
 
 
 @base.hyperparameters
@@ -455,9 +489,9 @@ class MultistageNesterov(Accelerated):
     """Nesterov's method in stages, with optimal noise (DP-MASG, DP-MASG-opt).
 
     The steps are those of solver "nesterov". The first stage has ``first_stage`` steps of
-    ``step/L``; stage k >= 2 has ``2**k ceil(sqrt(kappa) log(2**(p+2)))`` steps of
-    ``step/(4**k L)``, with ``kappa = L / mu``. Each stage has its own momentum and starts at the
-    last iterate of the stage before (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, sec. 4.2).
+    ``learning_rate``; stage k >= 2 has ``2**k ceil(sqrt(kappa) log(2**(p+2)))`` steps of
+    ``learning_rate / 4**k``, with ``kappa = L / mu``. Each stage has its own momentum and starts at
+    the last iterate of the stage before (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, sec. 4.2).
 
     mu is the strong convexity of the penalty, in the coefficients; see `Nesterov` on intercepts.
 
@@ -470,9 +504,9 @@ class MultistageNesterov(Accelerated):
         code that goes with the paper, ``ceil(2 sqrt(kappa) log(sqrt(kappa)))``.
     p : float, default=1.0
         Length of the later stages; at least 0.
-    noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
-        "optimal" minimises the error bound, with at most 100 times the noise of the least noisy
-        step; "uniform" is DP-MASG.
+    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+        "auto" is "optimal", which minimises the error bound, with at most 100 times the noise of
+        the least noisy step; "uniform" is DP-MASG.
     {Parameters}
 
     References
@@ -502,39 +536,40 @@ class MultistageNesterov(Accelerated):
         is_valid = is_real(self.p) and 0 <= self.p < math.inf
         require("p", self.p, "be a number, at least 0", is_valid)
 
-    def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
+    def _choose_steps(self, curvature: float, public: Public, problem: Problem) -> None:
         if checks.is_word(self.first_stage, "published"):
-            root = math.sqrt(self._kappa(smoothness, problem))
+            root = math.sqrt(self._kappa(curvature, problem))
             self.first_stage = max(1, math.ceil(2 * root * math.log(root)))
         if checks.is_auto(self.first_stage):
-            n_steps = MAX_STEPS if checks.is_auto(self.max_iter) else self.max_iter
-            checks.count(max_iter=n_steps)
-            facts, least = self._facts(smoothness, public, problem), math.inf
-            for first in np.unique(np.geomspace(1, n_steps, 25).round().astype(int)):
+            n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
+            if n_steps is not None:
+                checks.count(max_iter=n_steps)
+            # The candidates are the same whether or not the number of steps is given.
+            most = max(MAX_STEPS, n_steps or 1)
+            facts, least = self._facts(curvature, public, problem), math.inf
+            for first in np.unique(np.geomspace(1, most, 25).round().astype(int)):
                 self.first_stage = int(first)
-                bounds = self._bounds(facts, n_steps)
-                reached = float(bounds.min() if checks.is_auto(self.max_iter) else bounds[-1])
+                bounds = self._bounds(facts, most)
+                reached = float(bounds.min() if n_steps is None else bounds[n_steps - 1])
                 if reached < least:
                     least, best = reached, self.first_stage
             self.first_stage = best
-        super()._choose_steps(smoothness, public, problem)
+        super()._choose_steps(curvature, public, problem)
 
     def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
         return multistage_bounds(
             n_steps,
             **facts,
-            step=self.step,
+            step=self._pace(facts["smoothness"]),
             first_stage=self.first_stage,
             p=self.p,
             noise_schedule=self._bounded_schedule(),
         )
 
-    def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
-        kappa = self._kappa(smoothness, problem)
-        return steps.MultistageNoise(kappa, self.step, self.first_stage, self.p)
+    def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
+        kappa = self._kappa(curvature, problem)
+        return steps.MultistageNoise(kappa, self._pace(curvature), self.first_stage, self.p)
 
-    def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
-        kappa = self._kappa(smoothness, problem)
-        stages = kappa, self.step, self.first_stage, self.p
-        sizes = multistage_sizes(self.max_iter, smoothness, *stages)
-        return steps.NesterovPath(start, sizes, self._mu(problem))
+    def _sizes(self, curvature: float, problem: Problem) -> Array:
+        stages = self._kappa(curvature, problem), self._pace(curvature), self.first_stage, self.p
+        return multistage_sizes(self.max_iter, curvature, *stages)

@@ -28,7 +28,7 @@ from skdp.solvers import base, checks
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.clip_tracker import count_ratio, noisy_count
 from skdp.solvers.defaults import UNCLIPPED, descent_defaults, expected_row_norm, target_unit
-from skdp.steps import AVERAGES, IterateAverage
+from skdp.steps import AVERAGES, IterateAverage, constant_size
 
 # Expected curvature along the steepest direction of standardised, somewhat correlated columns, in
 # units of the curvature of the loss. A guess; see docs/read_once.rst.
@@ -45,9 +45,9 @@ class OnePassSolver(Solver):
     averages: ClassVar[tuple[str, ...]]
 
     max_iter: Resolved[int] = AUTO
-    learning_rate: Resolved[float] = AUTO
+    learning_rate: base.StepSize = "auto"
     curvature: Resolved[float] = AUTO
-    kappa: Resolved[float] = AUTO
+    condition_number: Resolved[float] = AUTO
     averaging: str = "tail"
     polish_iter: int = 0
     polish_share: float = 0.2
@@ -124,14 +124,14 @@ class Guess:
     ----------
     curvature : float
         Curvature of the mean loss along its steepest direction.
-    kappa : float
-        Its condition number.
+    condition_number : float
+        Its ratio to the curvature along the flattest direction.
     row_norm : float
         L2 norm of a row with its constant feature.
     """
 
     curvature: float
-    kappa: float
+    condition_number: float
     row_norm: float
 
     @classmethod
@@ -143,7 +143,7 @@ class Guess:
         scale = 1.0
         if public.data_norm is not None:
             scale = min(1.0, public.data_norm**2 / public.n_features)
-        curvature, kappa = solver.curvature, solver.kappa
+        curvature, kappa = solver.curvature, solver.condition_number
         if checks.is_auto(curvature):
             steepest = min(STEEPEST, public.n_features) * scale
             curvature = problem.loss.curvature * steepest + problem.strong_convexity
@@ -154,7 +154,7 @@ class Guess:
         row_norm = getattr(solver, "row_norm", "auto")
         if not is_real(row_norm):
             row_norm = expected_row_norm(public)
-        checks.positive(kappa=kappa, row_norm=row_norm)
+        checks.positive(condition_number=kappa, row_norm=row_norm)
         return cls(float(curvature), float(kappa), float(row_norm))
 
     def n_blocks(self, public: Public, unit: float, noise_falls: bool = False) -> int:
@@ -166,7 +166,9 @@ class Guess:
         forgotten = float(public.n_rows)
         if public.is_noisy and not noise_falls:
             forgotten = min(forgotten, public.signal_to_noise)
-        wanted = max(MIN_BLOCKS, math.ceil(unit * self.kappa * math.log(max(forgotten, 2.0))))
+        wanted = max(
+            MIN_BLOCKS, math.ceil(unit * self.condition_number * math.log(max(forgotten, 2.0)))
+        )
         return min(wanted, public.n_rows)
 
     def rows_for_full_steps(self, public: Public, problem: Problem, alpha: float) -> float:
@@ -175,7 +177,7 @@ class Guess:
         That is where both limits of :meth:`step_size` agree: a root of a quadratic equation.
         """
         row = problem.loss.curvature * self.row_norm**2
-        noise = row * self.kappa * math.prod(public.shape) * alpha**2
+        noise = row * self.condition_number * math.prod(public.shape) * alpha**2
         middle = row - self.curvature
         return (math.sqrt(middle**2 + 4 * self.curvature * noise) - middle) / (2 * self.curvature)
 
@@ -186,7 +188,9 @@ class Guess:
         longest = batch / (row + (batch - 1) * self.curvature)
         if alpha == 0:
             return longest
-        return min(longest, batch**2 / (row * self.kappa * math.prod(public.shape) * alpha**2))
+        return min(
+            longest, batch**2 / (row * self.condition_number * math.prod(public.shape) * alpha**2)
+        )
 
 
 # The constant c in the number of blocks, c kappa ln n, which the theorem leaves open; chosen on the
@@ -221,7 +225,7 @@ class ShuffledSGD(OnePassSolver):
     clip_norm : float or "auto", default="auto"
         L2 bound of one record's gradient.
     {curvature}
-    {kappa}
+    {condition_number}
     averaging : {"last", "tail"}, default="tail"
         Which iterate is returned; "tail" is the mean of the last half.
     polish_iter : int, default=0
@@ -266,7 +270,7 @@ class ShuffledSGD(OnePassSolver):
             # the noise of n_blocks answers does not average out to that of one answer.
             "clip_norm": descent_defaults(public, problem)["clip_norm"] * n_blocks ** (-1 / 6),
             "curvature": guess.curvature,
-            "kappa": guess.kappa,
+            "condition_number": guess.condition_number,
         }
         if checks.is_auto(self.learning_rate):  # otherwise a shuffled pass need not be calibrated
             values["learning_rate"] = self._size(public, problem, guess, n_blocks)
@@ -283,23 +287,25 @@ class ShuffledSGD(OnePassSolver):
 
     def _blocks(self, public: Public, guess: Guess) -> int:
         """Return the number of blocks."""
-        if not checks.is_auto(self.max_iter):
-            checks.count(max_iter=self.max_iter)
-            if self.batch_size is not None:
-                raise ValueError(
-                    "solver 'shuffled_sgd' takes max_iter or batch_size, as one follows from the "
-                    f"other; got max_iter={shown(self.max_iter)} and "
-                    f"batch_size={shown(self.batch_size)}."
-                )
-            return int(self.max_iter)
-        if self.batch_size is None:
-            return guess.n_blocks(public, BLOCKS)
-        return max(1, public.n_rows // rows_per_block(self.batch_size, public.n_rows))
+        n_blocks = guess.n_blocks(public, BLOCKS)
+        if self.batch_size is not None:
+            n_blocks = max(1, public.n_rows // rows_per_block(self.batch_size, public.n_rows))
+        if checks.is_auto(self.max_iter):
+            return n_blocks
+        checks.count(max_iter=self.max_iter)
+        if self.batch_size is not None and self.max_iter != n_blocks:
+            raise ValueError(
+                "solver 'shuffled_sgd' takes max_iter or batch_size, as one follows from the "
+                f"other; got batch_size={shown(self.batch_size)}, which makes for {n_blocks} "
+                f"blocks, and max_iter={shown(self.max_iter)}. Nothing was released."
+            )
+        return int(self.max_iter)
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        checks.positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
-        checks.positive(curvature=self.curvature, kappa=self.kappa)
+        constant_size(self.learning_rate)
+        checks.positive(clip_norm=self.clip_norm)
+        checks.positive(curvature=self.curvature, condition_number=self.condition_number)
 
     def has_long_passes(self, public: Public) -> bool:
         # Steps on single records; larger blocks are sums like any other.
@@ -309,7 +315,8 @@ class ShuffledSGD(OnePassSolver):
     def solve(self, oracle: Oracle) -> Solution:
         noise, averaged = GaussianNoise(self._pass_noise()), AVERAGED_SHARES[self.averaging]
         rate = intercept_rate(oracle.public, oracle.problem, self.curvature)
-        run = ShuffledPass(self.max_iter, self.learning_rate, self.clip_norm, noise, averaged, rate)
+        size = constant_size(self.learning_rate)
+        run = ShuffledPass(self.max_iter, size, self.clip_norm, noise, averaged, rate)
         return self._polished(oracle, oracle.request(run), self.clip_norm)
 
 
@@ -377,7 +384,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         unit size. "private" estimates it on 5 per cent of the rows, which are used for nothing
         else, so that it costs nothing in addition to the pass.
     {curvature}
-    {kappa}
+    {condition_number}
     averaging : {"last", "tail", "random"}, default="tail"
         Which iterate is returned; "tail" is the mean of the last half.
     polish_iter : int, default=0
@@ -445,7 +452,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
             "domain_bound": residual_bound or 16.0 * target_unit(public),
             "row_norm": guess.row_norm,
             "curvature": guess.curvature,
-            "kappa": guess.kappa,
+            "condition_number": guess.condition_number,
         }
 
     def _blocks(
@@ -481,7 +488,8 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        checks.positive(learning_rate=self.learning_rate, domain_bound=self.domain_bound)
+        constant_size(self.learning_rate)
+        checks.positive(domain_bound=self.domain_bound)
         if not checks.is_word(self.row_norm, "private"):
             checks.positive(row_norm=self.row_norm)
         is_valid = is_real(self.quantile) and 0 < self.quantile <= 1
@@ -509,7 +517,8 @@ class AdaptiveShuffledSGD(OnePassSolver):
         noise = self._pass_noise()
         row_norm = self._row_norm(oracle, cuts, noise)
         average = IterateAverage(self.averaging, self.max_iter, oracle.rng)
-        steps = self.learning_rate * step_rates(public, problem, self.curvature)
+        size = constant_size(self.learning_rate)
+        steps = size * step_rates(public, problem, self.curvature)
         point, clips = oracle.start(), []
         for t in range(self.max_iter):
             # 1. The threshold, from the first rows of the block.
@@ -518,7 +527,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
             clips.append(clip_norm)
             # 2. The gradient, from the others.
             gradient = oracle.gradient(point, clip_norm, noise, Cut(0, cuts, 2 * t + 2))
-            point = problem.prox(point - steps * gradient, self.learning_rate)
+            point = problem.prox(point - steps * gradient, size)
             average.add(point)
         # 3. The polish, with the median clip of the last blocks.
         clip_norm = float(np.median(clips[self.max_iter // 2 :]))

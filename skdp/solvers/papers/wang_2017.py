@@ -31,15 +31,15 @@ from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings,
 from skdp.solvers.batches import BatchSize, batch_rate, check_batches, samplers
 from skdp.solvers.core.bound_rules import svrg_rule
 from skdp.solvers.defaults import count_within, descent_defaults
-from skdp.steps import ClippingRule, clip_norms, relative_noise
+from skdp.steps import clip_norms, constant_size, relative_noise
 from skdp.steps.mirror_maps import MirrorMap, mirror_map
 
 # ------------------------------------------------------------------ accelerated mirror descent
 
-# Factors on the clipping norm of gradient descent, on the loss's smoothness, and on the smoothness
+# Factors on the clipping norm of gradient descent, on the loss's curvature, and on the curvature
 # that the bound calls for because of noise: the bounds are cautious. They were chosen on synthetic
 # rows of 10 to 10,000 columns.
-CLIP_FACTOR, SMOOTHNESS_FACTOR, NOISE_FACTOR = 1.5, 0.3, 0.3
+CLIP_FACTOR, CURVATURE_FACTOR, NOISE_FACTOR = 1.5, 0.3, 0.3
 # Expected curvature along the steepest direction of standardised columns, over the root of their
 # number; their number is the most that is possible. A guess.
 STEEPEST = 2.5
@@ -63,15 +63,15 @@ class AcceleratedMirrorDescent(Solver):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps, at least 1.
-    smoothness : float or "auto", default="auto"
-        L, the smoothness of the mean loss in the set's own norm; step sizes are proportional to
-        1/L. "auto" assumes columns of unit size (rows of ``data_norm``, if that is less), and is
-        larger where noise calls for shorter steps.
+    curvature : float or "auto", default="auto"
+        L, the largest curvature of the mean loss in the set's own norm, from which step sizes
+        follow: ``(k + 2) / (4 L)``. "auto" assumes columns of unit size (rows of ``data_norm``, if
+        that is less), and is larger where noise calls for shorter steps.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other. "auto" matches it to alpha, which minimises the
         noise term ``sum alpha_k**2 sigma_k**2`` of the bound.
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        L2 bound of one record's gradient.
+    clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
+        L2 bound of one record's gradient; a rule by name, too: "geometric".
 
     Notes
     -----
@@ -106,9 +106,9 @@ class AcceleratedMirrorDescent(Solver):
     needs = frozenset({"bounded_set", "smooth_penalty"})
 
     max_iter: Resolved[int] = AUTO
-    smoothness: float | str = "auto"
+    curvature: Resolved[float] = AUTO
     noise_schedule: base.RelativeNoise = "auto"
-    clip_norm: float | ClippingRule | str = "auto"
+    clip_norm: base.ClipNorm = "auto"
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         """Return values that minimise the bound of Wang, Ye, Xu (2017, (76)).
@@ -119,7 +119,7 @@ class AcceleratedMirrorDescent(Solver):
             excess <= 8 L B / T**2 + T sigma**2 W**2 / (6 L),
 
         where 1/6 follows from the sum of squared alphas. For a given T the best L is
-        ``T**2 C W / (mu n sqrt(48 B))``, if that exceeds the smoothness of the loss; more steps are
+        ``T**2 C W / (mu n sqrt(48 B))``, if that exceeds the curvature of the loss; more steps are
         worth their time up to the T where the two agree.
         """
         size = _n_coefficients(public)
@@ -134,11 +134,11 @@ class AcceleratedMirrorDescent(Solver):
                 clip_norm *= CLIP_FACTOR
                 if problem.loss.residual_bound is not None and public.row_norm is not None:
                     clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
-        # 2. The smoothness of the loss; the intercept may double a margin.
+        # 2. The curvature of the loss; the intercept may double a margin.
         own = problem.loss.curvature * mirror.unit_norm**2 * _mean_square(public, problem)
         own *= 2.0 if public.has_intercept else 1.0
-        own = SMOOTHNESS_FACTOR * own + problem.strong_convexity * mirror.unit_norm**2
-        # 3. Steps, and the smoothness that fits the noise.
+        own = CURVATURE_FACTOR * own + problem.strong_convexity * mirror.unit_norm**2
+        # 3. Steps, and the curvature that fits the noise.
         rate = 0.0
         if public.is_noisy:
             noise = public.gradient_mu * public.n_rows * math.sqrt(48 * mirror.divergence_bound)
@@ -156,18 +156,18 @@ class AcceleratedMirrorDescent(Solver):
         checks.count(max_iter=max_iter)
         return {
             "max_iter": max_iter,
-            "smoothness": max(own, rate * max_iter**2),
+            "curvature": max(own, rate * max_iter**2),
             "noise_schedule": "step_matched",
             "clip_norm": clip_norm,
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        checks.positive(smoothness=self.smoothness)
+        checks.positive(curvature=self.curvature)
         clip_norms(self.clip_norm, self.max_iter)
         self._noises()
 
     def _alphas(self) -> Array:
-        sizes = (np.arange(self.max_iter) + 2.0) / (4.0 * float(self.smoothness))
+        sizes = (np.arange(self.max_iter) + 2.0) / (4.0 * float(self.curvature))
         return np.asarray(sizes, dtype=np.float64)
 
     def _noises(self) -> Array:
@@ -256,8 +256,9 @@ class VarianceReduced(Solver):
         How batches are drawn; "fixed_size" under replace_one only.
     learning_rate : float, "bb" or "auto", default="auto"
         Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots, noised "once".
-    clip_norm : float, ClippingRule or "auto", default="auto"
-        L2 bound of one record's gradient in a snapshot; a rule counts epochs as steps.
+    clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
+        L2 bound of one record's gradient in a snapshot; a rule, by name, too ("geometric"), counts
+        epochs as steps.
     difference_clip : float or "auto", default="auto"
         L2 bound of one record's difference. The bound in force falls with the distance from the
         snapshot, and the noise with it: ``min(difference_clip, difference_slope * curvature *
@@ -288,8 +289,8 @@ class VarianceReduced(Solver):
     inner_steps: Resolved[int] = AUTO
     batch_size: Resolved[BatchSize] = AUTO
     sampling: str = "poisson"
-    learning_rate: float | str = "auto"
-    clip_norm: float | ClippingRule | str = "auto"
+    learning_rate: base.StepSize = "auto"
+    clip_norm: base.ClipNorm = "auto"
     difference_clip: Resolved[float] = AUTO
     difference_slope: Resolved[float] = AUTO
     snapshot_share: Resolved[float] = AUTO
@@ -342,10 +343,10 @@ class VarianceReduced(Solver):
         checks.count(inner_steps=self.inner_steps)
         checks.choice("snapshot_noise", self.snapshot_noise, SNAPSHOTS)
         check_batches(self.batch_size, self.sampling, public)
-        rate = self.learning_rate
-        is_valid = rate == "bb" or (is_real(rate) and 0 < rate < math.inf)
-        require("learning_rate", rate, "be 'auto', 'bb' or a positive number", is_valid)
-        if rate == "bb" and self.snapshot_noise == "fresh":
+        follows = checks.is_word(self.learning_rate, "bb")
+        if not follows:
+            constant_size(self.learning_rate)
+        if follows and self.snapshot_noise == "fresh":
             raise ValueError(
                 "learning_rate='bb' follows snapshots that are released, which "
                 "snapshot_noise='fresh' does not do; take snapshot_noise='once' or a number as "
@@ -388,8 +389,8 @@ class VarianceReduced(Solver):
         batches = samplers(self.batch_size, self.sampling, public)
         snapshots, inner = self._noises(public, lengths)
         longest = defaults.longest_plain_step(public, oracle.problem, PLAIN_STEP)
-        step = BarzilaiBorwein(longest) if self.learning_rate == "bb" else None
-        size = longest if step is not None else float(self.learning_rate)
+        step = BarzilaiBorwein(longest) if checks.is_word(self.learning_rate, "bb") else None
+        size = longest if step is not None else constant_size(self.learning_rate)
         point = anchor = oracle.problem.prox(oracle.start(), 0.0)
         for length, clip_norm in zip(lengths, clips, strict=True):
             # 1. The snapshot: released once, or noised afresh for each step inside of the pass.

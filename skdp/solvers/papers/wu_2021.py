@@ -42,8 +42,8 @@ class AdaptiveNoiseSGD(Solver):
         gradients. "auto" is a ``PolynomialStep`` whose last step is half as long as the first.
     {batch_size}
     {sampling}
-    noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="step_matched"
-        Noise of the steps relative to each other. "step_matched" and "auto" follow the step sizes
+    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+        Noise of the steps relative to each other. "auto" is "step_matched", by the step sizes
         of this solver, or the expected ones of an ``AdaptiveStep``; "uniform" is DP-SGD.
     {clip_norm}
     {averaging}
@@ -78,8 +78,8 @@ class AdaptiveNoiseSGD(Solver):
     learning_rate: base.StepSize = "auto"
     batch_size: int | float | None = None
     sampling: str = "poisson"
-    noise_schedule: base.RelativeNoise = "step_matched"
-    clip_norm: float | steps.ClippingRule | str = "auto"
+    noise_schedule: base.RelativeNoise = "auto"
+    clip_norm: base.ClipNorm = "auto"
     averaging: str = "auto"
 
     def averages_groups(self, pure: bool) -> bool:

@@ -17,6 +17,7 @@ from skdp.solvers import GradientDescent, ResidualBudget
 from skdp.solvers.core.bound_rules import assumed_curvature
 from skdp.solvers.defaults import descent_defaults
 from skdp.steps import (
+    AveragedGradient,
     ExponentialNoise,
     GeometricClipping,
     InverseSquareRootStep,
@@ -75,7 +76,7 @@ def test_the_number_of_steps_makes_the_bound_least(kind, schedule, same, adjacen
 def test_the_number_of_steps_with_momentum(kind, schedule):
     public = facts()
     solver = kind(
-        momentum=skdp.AveragedGradient(0.5),
+        momentum=("averaged", {"beta": 0.5}),
         noise_schedule=schedule,
         clip_norm=CLIP,
         **GUESSES,
@@ -146,20 +147,12 @@ def test_curvature_of_rows_without_a_bound_is_that_of_unit_columns():
         ({"release": "last"}, "need release='all': noise that is hidden"),
         ({"batch_size": 32}, "need batch_size=None: batches add noise"),
         ({"averaging": "tail"}, "need averaging='last'"),
-        ({"momentum": 0.5}, "need momentum_kind='averaged'.*got momentum_kind='heavy_ball'"),
-        (
-            {
-                "momentum": skdp.AveragedGradient(1.5),
-            },
-            "momentum must be",
-        ),
+        ({"momentum": 0.5}, r"bias-corrected average, as in .*got momentum=0\.5"),
+        ({"momentum": ("averaged", {"beta": 1.5})}, "momentum must be"),
         ({"learning_rate": 10.0}, "need steps shorter than 2/M"),
         ({"learning_rate": InverseSquareRootStep()}, "one step size throughout"),
         (
-            {
-                "learning_rate": 1.0,
-                "momentum": skdp.AveragedGradient(0.9),
-            },
+            {"learning_rate": 1.0, "momentum": AveragedGradient(0.9)},
             "with momentum 0.9 the utility bounds need steps of .* or less",
         ),
         ({"clip_norm": GeometricClipping()}, "needs one clip_norm throughout"),

@@ -25,7 +25,7 @@ def test_iterates_are_those_of_a_plain_loop(regression):
     solver = GradientDescent(
         max_iter=30,
         learning_rate=eta,
-        momentum=skdp.AveragedGradient(beta),
+        momentum=("averaged", {"beta": beta}),
         clip_norm=1e9,
         averaging="last",
     )

@@ -183,7 +183,10 @@ def test_the_automatic_solver(facts, problem, expected):
 def test_hyperparameters_that_only_gd_has_choose_it():
     facts, problem = public(100_000), Problem(Logistic())
     assert automatic_solver(facts, problem, {"max_iter": 9}) == "whitened"
-    assert automatic_solver(facts, problem, {"learning_rate": 0.1}) == "gd"
+    assert automatic_solver(facts, problem, {"learning_rate": 0.1}) == "whitened"
+    assert automatic_solver(facts, problem, {"clip_norm": ("geometric", {})}) == "whitened"
+    assert automatic_solver(facts, problem, {"batch_size": 0.1}) == "gd"
+    assert automatic_solver(facts, problem, {"clip_norm": "adaptive"}) == "gd"
 
 
 def test_replace_one_halves_the_signal():
@@ -200,7 +203,7 @@ def test_auto_reaches_the_estimators(rng):
     model = skdp.DPLogisticRegression(
         classes=[0, 1],
         privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        clip_norm=1.0,
+        batch_size=0.1,
         scaling="none",
     )
     assert model.fit(X, X[:, 0] > 0).solver_.name == "gd"

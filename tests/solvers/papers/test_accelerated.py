@@ -1,4 +1,4 @@
-"""Heavy ball, Nesterov and multistage Nesterov: iterates, noise, smoothness, refusals."""
+"""Heavy ball, Nesterov and multistage Nesterov: iterates, noise, curvature, refusals."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from skdp.oracle import Public, SolverStage, make_plan
 from skdp.planning import nesterov_bounds
 from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
 from skdp.solvers.defaults import loss_curvature
+from skdp.steps import InverseSquareRootStep
 
 ROOT = Path(__file__).parents[2]
 SOLVERS = [HeavyBallDescent, MultistageNesterov, Nesterov]
@@ -58,18 +59,20 @@ def plain(monkeypatch):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_iterates_are_those_of_a_plain_implementation(plain, classification, name, step, delta):
     X, y = classification
-    smoothness, mu, n_steps = 0.9, 0.04, 130
-    kappa = smoothness / mu
-    root = math.sqrt(step * mu / smoothness)
+    curvature, mu, n_steps = 0.9, 0.04, 130
+    kappa = curvature / mu
+    root = math.sqrt(step * mu / curvature)
     first = plain.first_stage(kappa)
     solver = {
         "heavy_ball": HeavyBallDescent(momentum=(1 - root) ** 2),
         "nesterov": Nesterov(),
         "multistage": MultistageNesterov(first_stage=first, p=plain.P),
-    }[name].set_params(max_iter=n_steps, step=step, smoothness=smoothness, clip_norm=1e9)
+    }[name].set_params(
+        max_iter=n_steps, learning_rate=step / curvature, curvature=curvature, clip_norm=1e9
+    )
     model = fit(X, y, solver, delta=delta)
     task = plain.LogisticProblem(X, 2.0 * y - 1, mu / 2)
-    sizes = plain.step_sizes(name, n_steps, step, smoothness, kappa)
+    sizes = plain.step_sizes(name, n_steps, step, curvature, kappa)
     start = np.zeros((5, 1))
     *_, last = plain.iterates(name, start, lambda t, x: task.gradient(x), sizes, mu)
     np.testing.assert_allclose(model.coef_.ravel(), last.ravel(), atol=1e-12)
@@ -138,9 +141,9 @@ def test_number_of_steps_makes_the_bound_least():
     public = public_for()
     resolved = Nesterov(clip_norm=2.0, initial_gap=3.0).resolve(public, PROBLEM)
     variance = 2 * 7 * (2.0 / (5000 * 1.0)) ** 2
-    smoothness = loss_curvature(public, PROBLEM) + PROBLEM.strong_convexity
-    assert smoothness == pytest.approx(0.25 * public.row_norm**2 + 0.02)
-    bounds = nesterov_bounds(1000, smoothness, 0.02, 3.0, variance)
+    curvature = loss_curvature(public, PROBLEM) + PROBLEM.strong_convexity
+    assert curvature == pytest.approx(0.25 * public.row_norm**2 + 0.02)
+    bounds = nesterov_bounds(1000, curvature, 0.02, 3.0, variance)
     assert resolved.max_iter == int(bounds.argmin()) + 1
     quieter = Nesterov(clip_norm=2.0, initial_gap=3.0).resolve(public_for(epsilon=10.0), PROBLEM)
     assert quieter.max_iter > resolved.max_iter
@@ -149,9 +152,9 @@ def test_number_of_steps_makes_the_bound_least():
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-def test_private_smoothness_has_its_share(solver, delta, adjacency):
+def test_private_curvature_has_its_share(solver, delta, adjacency):
     public = public_for(adjacency, delta=delta)
-    asked = solver(smoothness="private", smoothness_share=0.2, max_iter=10)
+    asked = solver(curvature="private", curvature_share=0.2, max_iter=10)
     plan = make_plan((SolverStage(asked.resolve(public, PROBLEM)),), public, PROBLEM)
     first, *steps = plan.entries
     assert (first.kind, first.count) == ("largest_eigenvalue", 1)
@@ -171,12 +174,12 @@ def test_private_smoothness_has_its_share(solver, delta, adjacency):
 @pytest.mark.parametrize("sampling", ["poisson", "fixed_size"])
 @pytest.mark.parametrize("schedule", ["optimal", "uniform"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-def test_private_smoothness_has_its_share_on_samples(sampling, schedule, epsilon):
+def test_private_curvature_has_its_share_on_samples(sampling, schedule, epsilon):
     """Where amplification is far from proportional to the rate, too."""
     public = public_for(Adjacency.REPLACE_ONE, epsilon=epsilon)
     asked = Nesterov(
-        smoothness="private",
-        smoothness_share=0.1,
+        curvature="private",
+        curvature_share=0.1,
         max_iter=10,
         batch_size=50,
         sampling=sampling,
@@ -221,30 +224,30 @@ def test_an_absurd_clipping_norm_is_refused(solver):
         solver(clip_norm=1e100).resolve(public_for(epsilon=1e-9), PROBLEM)
 
 
-def test_private_smoothness_shortens_the_way(rng):
+def test_private_curvature_shortens_the_way(rng):
     """Columns alike: the truth is far below the public bound, and steps are as much longer."""
     X = rng.standard_normal((20000, 20))
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
     scores = {}
-    for smoothness in ("public", "private"):
+    for curvature in ("auto", "private"):
         model = skdp.DPLogisticRegression(
             C=1 / (0.02 * 20000),
             classes=[0, 1],
             epsilon=3.0,
             delta=0,
-            solver=Nesterov(smoothness=smoothness, max_iter=8),
+            solver=Nesterov(curvature=curvature, max_iter=8),
             scaling="none",
             privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         ).fit(X, y)
         kinds = [record.kind for record in model.privacy_.releases]
-        assert ("largest_eigenvalue" in kinds) == (smoothness == "private")
-        scores[smoothness] = np.linalg.norm(model.coef_)
-    assert scores["private"] > 2 * scores["public"]
+        assert ("largest_eigenvalue" in kinds) == (curvature == "private")
+        scores[curvature] = np.linalg.norm(model.coef_)
+    assert scores["private"] > 2 * scores["auto"]
 
 
 def test_a_useless_eigenvalue_falls_back_on_the_public_bound():
     """Noise may make it negative or huge; the step stays within what is known."""
-    solver = Nesterov(smoothness="private", max_iter=3)
+    solver = Nesterov(curvature="private", max_iter=3)
 
     class Oracle:
         public, problem = public_for(), PROBLEM
@@ -256,7 +259,7 @@ def test_a_useless_eigenvalue_falls_back_on_the_public_bound():
     noises = np.ones(3)
     least = 0.25 * Oracle.public.intercept_size**2 + 0.02
     for answer, expected in ((-5.0, 9.0), (1e9, 9.0), (0.0, least), (1.7, 0.25 * 6.25 + 0.02)):
-        found = resolved._release_smoothness(Oracle(answer), noises, 9.0)
+        found = resolved._release_curvature(Oracle(answer), noises, 9.0)
         assert found == pytest.approx(max(expected, least) if answer == 1.7 else expected)
 
 
@@ -266,19 +269,21 @@ class TestRefusals:
         with pytest.raises(ValueError, match=r"finite C and l1_ratio=0 .*DPRidge with alpha > 0"):
             solver().check(Problem(SquaredError(), NoPenalty()))
 
-    def test_private_smoothness_without_a_bound(self, solver):
+    def test_private_curvature_without_a_bound(self, solver):
         public = Public(100, 3, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
         with pytest.raises(ValueError, match="set data_norm"):
-            solver(smoothness="private").resolve(public, PROBLEM)
+            solver(curvature="private").resolve(public, PROBLEM)
 
     @pytest.mark.parametrize(
         "parameters",
         [
-            {"step": 0.0},
-            {"step": 1.5},
-            {"smoothness": "guessed"},
-            {"smoothness": -1.0},
-            {"smoothness_share": 1.0},
+            {"learning_rate": 0.0},
+            {"learning_rate": 100.0},
+            {"learning_rate": InverseSquareRootStep()},
+            {"learning_rate": "public"},
+            {"curvature": "guessed"},
+            {"curvature": -1.0},
+            {"curvature_share": 1.0},
             {"initial_gap": 0.0},
             {"max_iter": 0},
             {"mechanism": "cauchy"},

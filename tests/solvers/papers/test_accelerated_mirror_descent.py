@@ -48,7 +48,7 @@ def test_it_converges_at_one_over_t_squared(name, rng):
     mirror = mirror_map(SETS[name](1.0), d)
     gaps, steps = [], [10, 20, 40, 80, 160]
     for n_steps in steps:
-        solver = AcceleratedMirrorDescent(max_iter=n_steps, smoothness=1.0)
+        solver = AcceleratedMirrorDescent(max_iter=n_steps, curvature=1.0)
         model = without_noise(
             skdp.DPLinearRegression,
             X,
@@ -72,7 +72,7 @@ def test_it_agrees_with_scipy(name, kind, regression, classification):
     radius = 0.5
     estimator = skdp.DPLinearRegression if kind == "linear" else skdp.DPLogisticRegression
     extra = {} if kind == "linear" else {"C": math.inf}
-    solver = AcceleratedMirrorDescent(max_iter=1500, smoothness=8.0 if name == "box" else 1.0)
+    solver = AcceleratedMirrorDescent(max_iter=1500, curvature=8.0 if name == "box" else 1.0)
     model = without_noise(estimator, X, y, solver=solver, constraint=name, radius=radius, **extra)
 
     def loss(v):
@@ -164,7 +164,7 @@ def test_needs_are_named():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"smoothness": 0.0}, {"smoothness": "big"}, {"max_iter": 0}, {"clip_norm": -1.0}]
+    "wrong", [{"curvature": 0.0}, {"curvature": "big"}, {"max_iter": 0}, {"clip_norm": -1.0}]
 )
 def test_wrong_parameters_are_refused(wrong):
     model = skdp.DPRidge(solver=AcceleratedMirrorDescent(**wrong), constraint=skdp.L1Ball())
@@ -173,7 +173,7 @@ def test_wrong_parameters_are_refused(wrong):
 
 
 def test_noise_is_matched_to_the_steps():
-    solver = AcceleratedMirrorDescent(max_iter=30, smoothness=1.0, noise_schedule="auto")
+    solver = AcceleratedMirrorDescent(max_iter=30, curvature=1.0, noise_schedule="auto")
     public = Public(100, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
     resolved = solver.resolve(public, Problem(SquaredError(), L2(0.1), L1Ball(1.0)))
     ratio = resolved._noises() * np.sqrt(resolved._alphas())
@@ -187,7 +187,7 @@ def test_defaults_hold_for_every_set(constraint, n_outputs, n_features):
     public = Public(50, n_features, n_outputs, Adjacency.REPLACE_ONE, 0.1, 1e-6)
     problem = Problem(SquaredError(), L2(0.1), constraint)
     resolved = AcceleratedMirrorDescent().resolve(public, problem)
-    assert 0 < resolved.smoothness < math.inf
+    assert 0 < resolved.curvature < math.inf
     assert resolved.max_iter >= 30
 
 

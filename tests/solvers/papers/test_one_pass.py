@@ -217,8 +217,8 @@ def test_a_polish_gets_its_share(make):
 
 
 def test_adaptive_error_vanishes_with_the_noise_of_the_data_and_fixed_clips_do_not():
-    adaptive = AdaptiveShuffledSGD(curvature=1.0, kappa=1.5)
-    fixed = ShuffledSGD(curvature=1.0, kappa=1.5)
+    adaptive = AdaptiveShuffledSGD(curvature=1.0, condition_number=1.5)
+    fixed = ShuffledSGD(curvature=1.0, condition_number=1.5)
     small = [np.mean([excess(s, 1e-3, seed=k) for k in range(3)]) for s in (adaptive, fixed)]
     large = [np.mean([excess(s, 1e-1, seed=k) for k in range(3)]) for s in (adaptive, fixed)]
     assert small[0] < 0.05 * large[0]
@@ -296,7 +296,7 @@ def test_logistic_regression_in_one_pass(classification):
         ({"row_norm": 0.0}, "row_norm"),
         ({"row_norm": "public"}, "row_norm"),
         ({"curvature": 0.0}, "curvature"),
-        ({"kappa": "big"}, "kappa"),
+        ({"condition_number": "big"}, "condition_number"),
         ({"max_iter": 0}, "max_iter"),
         ({"max_iter": 20001}, "max_iter"),
         ({"learning_rate": 0}, "learning_rate"),

@@ -106,23 +106,18 @@ def test_names_of_noise_follow_the_solver(name):
     asked = {"noise_schedule": "exponential", "max_iter": 20, **GUESSES}
     found = get_solver(name, **asked).resolve(public, PROBLEM).noise_schedule
     assert found.gamma == pytest.approx(1 - 1 / KAPPA)
-    asked |= {
-        "noise_schedule": "momentum",
-        "momentum": skdp.AveragedGradient(0.3),
-    }
+    asked |= {"noise_schedule": "momentum", "momentum": ("averaged", {"beta": 0.3})}
     solver = get_solver(name, **asked).resolve(public, PROBLEM)
     eta0 = 2 * solver.learning_rate * assumed_curvature(public, PROBLEM)
     assert solver.noise_schedule.gamma == pytest.approx(1 - eta0 / KAPPA)
 
 
-def test_estimators_hand_on_the_kind_of_momentum(rng):
+def test_estimators_hand_on_momentum(rng):
     X = rng.standard_normal((100, 2))
-    model = skdp.DPRidge(solver="gd", max_iter=5)
-    assert model.fit(X, X[:, 0]).solver_.momentum_kind == "averaged"
-    with pytest.raises(ValueError, match=r"has no momentum_kind\. It has"):
-        skdp.DPRidge(
-            solver="svrg",
-        ).plan(100, 2)
+    model = skdp.DPRidge(solver="gd", momentum=steps.AveragedGradient(0.5), max_iter=5)
+    assert model.fit(X, X[:, 0]).solver_.momentum.beta == 0.5
+    with pytest.raises(ValueError, match=r"'svrg' has no momentum\. Solvers that have it: gd, "):
+        skdp.DPRidge(solver="svrg", momentum=steps.AveragedGradient(0.5)).plan(100, 2)
 
 
 def test_bounds_that_ask_for_tens_of_thousands_of_steps_say_so():
@@ -130,10 +125,7 @@ def test_bounds_that_ask_for_tens_of_thousands_of_steps_say_so():
     problem = Problem(Logistic(), NoPenalty())
     guesses = {"condition_number": 20.0, "initial_gap": 0.3}
     with pytest.warns(UserWarning, match="without momentum they require"):
-        GradientDescent(
-            **guesses,
-            momentum=skdp.AveragedGradient(0.9),
-        ).resolve(public, problem)
+        GradientDescent(**guesses, momentum=steps.AveragedGradient(0.9)).resolve(public, problem)
 
 
 # ---------------------------------------------------------------- Kuru et al. 2022
@@ -156,7 +148,7 @@ def test_declared_strong_convexity_solves_what_has_no_penalty(name, rng):
     with pytest.raises(ValueError, match="declare the objective's strong convexity"):
         skdp.DPLinearRegression(solver=name).fit(X, y)
     too_large = get_solver(name, strong_convexity=1e9)
-    with pytest.raises(ValueError, match="at most the smoothness"):
+    with pytest.raises(ValueError, match="at most the curvature"):
         skdp.DPLogisticRegression(solver=too_large).fit(X, labels)
 
 
@@ -237,7 +229,7 @@ def test_noise_and_adaptive_steps_by_name():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("polynomal", r"or the name of one \('adaptive', 'constant'"),
+        ("polynomal", r"a StepSchedule or one of 'adaptive', 'constant'"),
         (("polynomial", {"b": 1.0}), "'polynomial' takes initial, a, c; got 'b'"),
     ],
 )

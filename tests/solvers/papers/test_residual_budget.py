@@ -19,7 +19,7 @@ from skdp.oracle.releases.base import PublicContext
 from skdp.planning import number_of_steps
 from skdp.solvers import GradientDescent
 from skdp.solvers.papers.hong_2022 import ResidualBudget
-from skdp.steps import NOISE_SCHEDULES, ExponentialNoise, MomentumNoise
+from skdp.steps import NOISE_SCHEDULES, AveragedGradient, ExponentialNoise, MomentumNoise
 
 PROBLEM = Problem(SquaredError(), L2(0.1))
 
@@ -117,9 +117,9 @@ def test_the_rules_of_the_paper_follow_from_kappa():
     assert plain.noise_schedule.gamma == pytest.approx(0.95)
     assert plain.learning_rate == pytest.approx(1 / curvature)
     assert (plain.momentum, plain.averaging) == (0.0, "last")
-    with_momentum = ResidualBudget(condition_number=20.0, momentum=0.5).resolve(public, PROBLEM)
+    averaged = ResidualBudget(condition_number=20.0, momentum=AveragedGradient(0.5))
+    with_momentum = averaged.resolve(public, PROBLEM)
     assert isinstance(with_momentum.noise_schedule, MomentumNoise)
-    assert with_momentum.momentum_kind == "averaged"
     eta0 = (1 - with_momentum.noise_schedule.gamma) * 20.0
     assert with_momentum.learning_rate == pytest.approx(eta0 / (2 * curvature))
 
@@ -146,7 +146,7 @@ def test_the_number_of_steps_follows_from_the_bound(adjacency):
         ({"condition_number": 1.0}, "condition_number must be None or above 1"),
         ({"condition_number": 10.0, "initial_gap": 0.0}, "initial_gap must be None or above 0"),
         ({"momentum": 1.0}, "momentum must be 'auto' or a number in"),
-        ({}, "momentum_kind must be one of"),
+        ({"momentum": "fast"}, "momentum must be"),
         ({"max_iter": 0}, "max_iter must be"),
     ],
     ids=str,
