@@ -171,7 +171,6 @@ def small_files_for_one(package):
 SMALL = {
     "skdp.accounting.interchange": "what a file can construct, apart from what a statement says",
     "skdp.planning.expected_loss": "constants that a benchmark fits, and writes anew",
-    "skdp.solvers.auto": "what 'auto' is: a rule over all solvers, for the estimators",
 }
 
 

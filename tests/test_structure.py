@@ -16,7 +16,7 @@ LIMITS = {
     "imports, % of code": 9.5,
     "longest internal parameter list": 13,
 }
-MOST_CLASSES, MOST_FILES, MOST_FRAMES = 11, 62, 19
+MOST_CLASSES, MOST_FILES, MOST_FRAMES = 11, 66, 19
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from skdp.solvers.papers.kuru_2022 import HeavyBallDescent, MultistageNesterov, 
 from skdp.solvers.papers.varshney_2022 import AdaptiveShuffledSGD, ShuffledSGD
 from skdp.solvers.papers.wang_2017 import SVRG, AcceleratedMirrorDescent, SVRGPlusPlus
 from skdp.solvers.papers.wu_2021 import AdaptiveNoiseSGD
-from skdp.steps.named import Named, is_named
+from skdp.steps.schedules import Named, is_named
 
 __all__ = [
     "SVRG",
