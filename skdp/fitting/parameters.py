@@ -22,7 +22,7 @@ from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
 from skdp.solvers import Solver
 from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
 from skdp.stages.inference.stage import CoefficientInference, inference_share
-from skdp.steps.named import Named, named
+from skdp.steps.schedules import Named, named
 
 # Types of values in signatures.
 Auto = Literal["auto"]

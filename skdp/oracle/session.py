@@ -441,5 +441,5 @@ def _refuse_divergence(lengths: list[float], public: Public, problem: Problem) -
         raise FloatingPointError(
             "the solver ran away: without noise, its last gradients are more than "
             f"{DIVERGENCE_RATIO:g} times as long as the first. Lower learning_rate (where there is "
-            "none: step, or raise smoothness), or standardise the columns."
+            "none: raise curvature), or standardise the columns."
         )

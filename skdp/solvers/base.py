@@ -49,9 +49,8 @@ from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers import checks
 from skdp.steps.clipping import ClipNorm
 from skdp.steps.iterates import AnyMomentum
-from skdp.steps.named import Named, is_named
 from skdp.steps.noise_schedules import RelativeNoise
-from skdp.steps.schedules import StepSize
+from skdp.steps.schedules import Named, StepSize, is_named
 
 # For authors of solvers: everything in one place.
 __all__ = [

@@ -25,7 +25,6 @@ from skdp.steps.iterates import (
     Path,
     momentum_rule,
 )
-from skdp.steps.named import named
 from skdp.steps.noise_schedules import (
     NOISE_SCHEDULES,
     CustomNoise,
@@ -42,6 +41,7 @@ from skdp.steps.noise_schedules import (
     least_noise_effect,
     noise_effect,
     noise_multipliers,
+    noise_rule,
     relative_noise,
     sampled_laplace_factor,
     sampled_laplace_noise,
@@ -58,6 +58,7 @@ from skdp.steps.schedules import (
     StepSchedule,
     StepSize,
     constant_size,
+    named,
     step_schedule,
     step_sizes,
 )
@@ -107,6 +108,7 @@ __all__ = [
     "named",
     "noise_effect",
     "noise_multipliers",
+    "noise_rule",
     "relative_noise",
     "sampled_laplace_factor",
     "sampled_laplace_noise",

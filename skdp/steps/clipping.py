@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, Array, is_real, require, shown
-from skdp.steps.named import Named, named
+from skdp.steps.schedules import Named, named
 
 
 class ClippingRule(BaseEstimator):
@@ -118,8 +118,8 @@ def clipping_rule(given: ClipNorm) -> ClipNorm:
         If the name is unknown, or takes no such argument.
     """
     others = "a positive number, a ClippingRule"
-    found: ClipNorm = named("clip_norm", CLIPPING_RULES, given, others)
-    return found
+    rule: ClipNorm = named("clip_norm", CLIPPING_RULES, given, others)
+    return rule
 
 
 def clip_norms(rule: ClipNorm, n_steps: int) -> Array:

@@ -6,13 +6,14 @@ Everything here is post-processing of gradients that were released before, and n
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, is_real, require, shown
-from skdp.steps.named import Named, named
+from skdp.steps.schedules import Named, named
 
 AVERAGES = ("last", "tail", "random")
 
@@ -21,6 +22,7 @@ AVERAGES = ("last", "tail", "random")
 Direction = Callable[[Array], Array]
 
 
+@dataclass(eq=False, repr=False)
 class Momentum(BaseEstimator):
     """Base of momentum; an object, so that a grid search can reach its parameters.
 
@@ -30,8 +32,7 @@ class Momentum(BaseEstimator):
         Weight of the past, in [0, 1); 0 is no momentum.
     """
 
-    def __init__(self, beta: float = 0.9) -> None:
-        self.beta = beta
+    beta: float = 0.9
 
     @abstractmethod
     def start(self) -> Direction:
@@ -119,8 +120,8 @@ def momentum_rule(given: AnyMomentum) -> Momentum:
             "momentum must be 'auto', a number in [0, 1), a Momentum or the name of one "
             f"({known}); got {shown(given)}. Nothing was released."
         )
-    holds = is_real(rule.beta) and 0 <= rule.beta < 1
-    require("momentum", rule.beta, "be 'auto' or a number in [0, 1)", holds)
+    is_valid = is_real(rule.beta) and 0 <= rule.beta < 1
+    require("momentum", rule.beta, "be 'auto' or a number in [0, 1)", is_valid)
     return rule
 
 

@@ -22,8 +22,7 @@ from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, is_integer, is_real, require
-from skdp.steps.named import Named, named
-from skdp.steps.schedules import PolynomialStep, StepSchedule, step_sizes
+from skdp.steps.schedules import Named, PolynomialStep, StepSchedule, named, step_sizes
 
 # A step gets at least this share of what the quietest step spends. This costs a relative 1e-16 of
 # the budget per step, and keeps the noise finite where the influence vanishes.
@@ -516,6 +515,19 @@ NOISE_SCHEDULES: dict[str, Callable[..., NoiseSchedule]] = {
 RelativeNoise = NoiseSchedule | Named | ArrayLike
 
 
+def noise_rule(given: RelativeNoise) -> RelativeNoise:
+    """Return the schedule that ``noise_schedule`` names; all else is returned as such.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or takes no such argument.
+    """
+    others = "an array of relative noise, a NoiseSchedule"
+    schedule: RelativeNoise = named("noise_schedule", NOISE_SCHEDULES, given, others)
+    return schedule
+
+
 def relative_noise(
     schedule: RelativeNoise,
     n_steps: int,
@@ -542,9 +554,7 @@ def relative_noise(
     ValueError
         If the name is unknown, or the numbers are not ``n_steps`` positive ones.
     """
-    rule = named(
-        "noise_schedule", NOISE_SCHEDULES, schedule, "an array of relative noise, a NoiseSchedule"
-    )
+    rule = noise_rule(schedule)
     if isinstance(rule, StepMatchedNoise) and rule.steps is None and sizes is not None:
         positive = positive_numbers(sizes, n_steps, "learning_rate")
         return influence_to_noise(2 * np.log(positive), composition)

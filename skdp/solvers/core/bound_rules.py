@@ -193,12 +193,12 @@ def _momentum(solver: Solver) -> steps.Momentum:
 def _steps(solver: Solver, kappa: float, smoothness: float) -> tuple[Settings, dict[str, float]]:
     """Return the values by the theorems, and the step size as arguments of `utility_bound`."""
     beta = float(_momentum(solver).beta)
-    given = None if checks.is_auto(solver.learning_rate) else solver.learning_rate
-    if given is not None and not (is_real(given) and 0 < given < math.inf):
+    _, given = checks.given_steps("auto", solver.learning_rate)
+    if given is None and not checks.is_auto(solver.learning_rate):
         raise _refusal(
             solver,
             "with condition_number the utility bounds decide, which are for one step size "
-            f"throughout; got learning_rate={shown(given)}",
+            f"throughout; got learning_rate={shown(solver.learning_rate)}",
         )
     rule: Settings = {"momentum": beta, "averaging": "last"}
     if beta == 0:
@@ -260,8 +260,8 @@ def _best_number(
     schedule = best if checks.is_auto(solver.noise_schedule) else solver.noise_schedule
     if isinstance(schedule, str) and schedule in ADAPTING_SCHEDULES:
         schedule = ExponentialNoise(best.gamma) if schedule == "exponential" else best
-    follows = isinstance(schedule, StepMatchedNoise) and schedule.steps is None
-    if follows or (isinstance(schedule, str) and schedule == "step_matched"):
+    schedule = steps.noise_rule(schedule)
+    if isinstance(schedule, StepMatchedNoise) and schedule.steps is None:
         schedule = "uniform"  # all steps have the same size
     if isinstance(schedule, (list, tuple, np.ndarray)):
         raise _refusal(

@@ -245,6 +245,7 @@ class Whitened(Solver):
             request = ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
             gradient, _ = oracle.with_share(request, float(share))
             gradient = gradient + transform.T @ (n_rows * problem.penalty_gradient(coef))
+            oracle.note_direction(gradient)
             if not oracle.is_noisy:
                 lengths.append(float(np.linalg.norm(gradient)))
             point = point - size * direction(gradient / shorter)

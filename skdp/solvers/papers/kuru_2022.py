@@ -251,8 +251,10 @@ class Accelerated(Solver):
 
     def _bounded_schedule(self) -> str:
         """Return the noise schedule of the bound that is minimised: "uniform" or "optimal"."""
-        plain = isinstance(self.noise_schedule, str) and self.noise_schedule == "uniform"
-        return "uniform" if plain else "optimal"
+        if checks.is_word(self.noise_schedule, "optimal"):
+            return "optimal"
+        rule = steps.noise_rule(self.noise_schedule)
+        return "uniform" if isinstance(rule, steps.UniformNoise) else "optimal"
 
     def _composition(self, public: Public) -> str:
         return defaults.composition_kind(self.mechanism, public)

@@ -54,6 +54,7 @@ class OnePassSolver(Solver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.choice("averaging", self.averaging, self.averages)
+        constant_size(self.learning_rate)
         if self.max_iter > public.n_rows:
             raise ValueError(
                 f"max_iter must be at most the number of rows, {public.n_rows}, as every block "
@@ -124,14 +125,14 @@ class Guess:
     ----------
     curvature : float
         Curvature of the mean loss along its steepest direction.
-    condition_number : float
+    kappa : float
         Its ratio to the curvature along the flattest direction.
     row_norm : float
         L2 norm of a row with its constant feature.
     """
 
     curvature: float
-    condition_number: float
+    kappa: float
     row_norm: float
 
     @classmethod
@@ -166,9 +167,7 @@ class Guess:
         forgotten = float(public.n_rows)
         if public.is_noisy and not noise_falls:
             forgotten = min(forgotten, public.signal_to_noise)
-        wanted = max(
-            MIN_BLOCKS, math.ceil(unit * self.condition_number * math.log(max(forgotten, 2.0)))
-        )
+        wanted = max(MIN_BLOCKS, math.ceil(unit * self.kappa * math.log(max(forgotten, 2.0))))
         return min(wanted, public.n_rows)
 
     def rows_for_full_steps(self, public: Public, problem: Problem, alpha: float) -> float:
@@ -177,7 +176,7 @@ class Guess:
         That is where both limits of :meth:`step_size` agree: a root of a quadratic equation.
         """
         row = problem.loss.curvature * self.row_norm**2
-        noise = row * self.condition_number * math.prod(public.shape) * alpha**2
+        noise = row * self.kappa * math.prod(public.shape) * alpha**2
         middle = row - self.curvature
         return (math.sqrt(middle**2 + 4 * self.curvature * noise) - middle) / (2 * self.curvature)
 
@@ -188,9 +187,7 @@ class Guess:
         longest = batch / (row + (batch - 1) * self.curvature)
         if alpha == 0:
             return longest
-        return min(
-            longest, batch**2 / (row * self.condition_number * math.prod(public.shape) * alpha**2)
-        )
+        return min(longest, batch**2 / (row * self.kappa * math.prod(public.shape) * alpha**2))
 
 
 # The constant c in the number of blocks, c kappa ln n, which the theorem leaves open; chosen on the
@@ -270,7 +267,7 @@ class ShuffledSGD(OnePassSolver):
             # the noise of n_blocks answers does not average out to that of one answer.
             "clip_norm": descent_defaults(public, problem)["clip_norm"] * n_blocks ** (-1 / 6),
             "curvature": guess.curvature,
-            "condition_number": guess.condition_number,
+            "condition_number": guess.kappa,
         }
         if checks.is_auto(self.learning_rate):  # otherwise a shuffled pass need not be calibrated
             values["learning_rate"] = self._size(public, problem, guess, n_blocks)
@@ -295,17 +292,14 @@ class ShuffledSGD(OnePassSolver):
         checks.count(max_iter=self.max_iter)
         if self.batch_size is not None and self.max_iter != n_blocks:
             raise ValueError(
-                "solver 'shuffled_sgd' takes max_iter or batch_size, as one follows from the "
-                f"other; got batch_size={shown(self.batch_size)}, which makes for {n_blocks} "
-                f"blocks, and max_iter={shown(self.max_iter)}. Nothing was released."
+                "solver 'shuffled_sgd': max_iter and batch_size follow from each other; got "
+                f"max_iter={shown(self.max_iter)} and batch_size={shown(self.batch_size)}."
             )
         return int(self.max_iter)
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        constant_size(self.learning_rate)
         checks.positive(clip_norm=self.clip_norm)
-        checks.positive(curvature=self.curvature, condition_number=self.condition_number)
 
     def has_long_passes(self, public: Public) -> bool:
         # Steps on single records; larger blocks are sums like any other.
@@ -452,7 +446,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
             "domain_bound": residual_bound or 16.0 * target_unit(public),
             "row_norm": guess.row_norm,
             "curvature": guess.curvature,
-            "condition_number": guess.condition_number,
+            "condition_number": guess.kappa,
         }
 
     def _blocks(
@@ -488,7 +482,6 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        constant_size(self.learning_rate)
         checks.positive(domain_bound=self.domain_bound)
         if not checks.is_word(self.row_norm, "private"):
             checks.positive(row_norm=self.row_norm)

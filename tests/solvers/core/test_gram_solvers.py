@@ -13,9 +13,11 @@ from sklearn.preprocessing import scale
 import skdp
 from skdp.accounting import Adjacency
 from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
-from skdp.oracle import Public
+from skdp.oracle import Public, ShrunkGradientSum
+from skdp.oracle.oracle import Oracle
 from skdp.solvers import get_solver
 from skdp.solvers.auto import automatic_solver
+from skdp.steps import ConstantStep
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 
@@ -216,3 +218,67 @@ def test_a_few_steps_are_not_slowed_down_by_momentum(regression, epsilon):
     model = skdp.DPRidge(solver="whitened", max_iter=3, scaling="none", epsilon=epsilon)
     assert model.fit(X, y).solver_.momentum == 0.0
     assert model.score(X, y) > 0.9
+
+
+def requests_of(monkeypatch, X, y, **hyperparameters):
+    """The sums of gradients that "whitened" requests, and the noise on each in its own unit."""
+    requests, noises = [], []
+    original = Oracle.with_share
+
+    def recorded(oracle, statistic, share):
+        answer = original(oracle, statistic, share)
+        if isinstance(statistic, ShrunkGradientSum) and not oracle.is_rehearsal:
+            requests.append(statistic)
+            noises.append(answer[1] / (statistic.row_norm * statistic.residual_bound))
+        return answer
+
+    monkeypatch.setattr(Oracle, "with_share", recorded)
+    model = skdp.DPRidge(solver=get_solver("whitened", **hyperparameters), scaling="none")
+    return model.fit(X, y), requests, np.array(noises)
+
+
+def test_whitened_has_the_clipping_norms_and_the_noise_of_its_schedules(regression, monkeypatch):
+    """A row of standardised columns is sqrt(p) long, at most row_factor times the expected one."""
+    clips, noise = np.geomspace(4.0, 1.0, 5), np.array([3.0, 2.0, 2.0, 1.0, 1.0])
+    model, requests, noises = requests_of(
+        monkeypatch,
+        *regression,
+        max_iter=5,
+        row_factor=1.5,
+        clip_norm=("geometric", {"first": 4.0, "last": 1.0}),
+        noise_schedule=noise,
+    )
+    caps = [request.residual_bound for request in requests]
+    np.testing.assert_allclose(np.multiply(caps, 1.5 * math.sqrt(6)), clips)
+    np.testing.assert_allclose(noises / noises[-1], noise)
+    assert model.privacy_.epsilon <= 1.0
+
+
+def test_whitened_steps_are_those_of_a_plain_loop(regression):
+    """No noise: the Gram matrix, the first gradient, averaged momentum, a schedule; by hand."""
+    X, y = regression
+    step, beta = ConstantStep(0.5), 0.6
+    model = skdp.DPRidge(
+        0.0,
+        epsilon=math.inf,
+        fit_intercept=False,
+        scaling="none",
+        solver=get_solver(
+            "whitened", max_iter=4, learning_rate=step, momentum=("averaged", {"beta": beta})
+        ),
+    ).fit(X, y)
+    inverse, w, average = np.linalg.inv(X.T @ X), np.zeros(5), np.zeros(5)
+    for t in range(1, 5):
+        average = beta * average + (1 - beta) * (X.T @ (X @ w - y))
+        w = w - 0.5 * inverse @ average / (1 - beta**t)
+    np.testing.assert_allclose(model.coef_, w, rtol=1e-6)
+
+
+def test_whitened_refuses_a_clip_that_follows_counts(regression):
+    with pytest.raises(ValueError, match="solvers 'gd' and 'adp_sgd' do"):
+        skdp.DPRidge(solver="whitened", clip_norm="adaptive").fit(*regression)
+
+
+def test_steps_of_whitened_that_are_too_long_do_not_run_away_in_silence(regression):
+    with pytest.raises(FloatingPointError, match="ran away"):
+        skdp.DPRidge(solver="whitened", epsilon=math.inf, learning_rate=5.0).fit(*regression)

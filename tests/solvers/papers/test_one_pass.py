@@ -319,7 +319,7 @@ def test_impossible_batches_are_refused(size):
 
 
 def test_blocks_and_their_size_are_not_both_taken():
-    with pytest.raises(ValueError, match="follows from the other"):
+    with pytest.raises(ValueError, match="follow from each other"):
         ShuffledSGD(batch_size=5, max_iter=5).resolve(public_for(), Problem(SquaredError()))
 
 
