@@ -97,6 +97,10 @@ class PrivacyStatement:
         return Composed(tuple((record.event, record.count) for record in self.releases))
 
     @property
+    def _relation(self) -> Adjacency:
+        return Adjacency.parse(self.adjacency, labels=True)
+
+    @property
     def mu(self) -> float | None:
         """Gaussian-DP parameter of all releases; None where no theorem gives them one.
 
@@ -104,7 +108,7 @@ class PrivacyStatement:
         same rows compose to the root of the sum of their squares.
         """
         try:
-            return GDPAccountant().mu(self.event, Adjacency.parse(self.adjacency, labels=True))
+            return GDPAccountant().mu(self.event, self._relation)
         except UnknownCost:
             return None
 
@@ -129,7 +133,7 @@ class PrivacyStatement:
             If no accountant supports the releases together.
         """
         require("epsilon_at: delta", delta, "lie in [0, 1)", 0 <= delta < 1)
-        return price(self.event, delta, Adjacency.parse(self.adjacency, labels=True))[0]
+        return price(self.event, delta, self._relation)[0]
 
     def delta_at(self, epsilon: float) -> float:
         """Return the delta that the same releases need for another epsilon.
@@ -152,9 +156,8 @@ class PrivacyStatement:
             If no accountant supports the releases together.
         """
         require("delta_at: epsilon", epsilon, "be at least 0", epsilon >= 0)
-        adjacency = Adjacency.parse(self.adjacency, labels=True)
-        supporting = supporting_accountants(self.event, adjacency)
-        return min(item.delta(self.event, epsilon, adjacency) for item in supporting)
+        supporting = supporting_accountants(self.event, self._relation)
+        return min(item.delta(self.event, epsilon, self._relation) for item in supporting)
 
     def to_dict(self) -> dict[str, Plain]:
         """Return the statement as plain Python objects, ready for JSON (inf becomes "inf").
@@ -320,13 +323,15 @@ class PrivacyStatement:
         """
         return cls.from_dict(json.loads(text))
 
+    def _guarantee(self, whom: str = "") -> str:
+        mu = "" if self.mu is None else f", Gaussian DP with mu = {self.mu:.6g}"
+        return f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private{whom}{mu}"
+
     @property
     def _headline(self) -> tuple[str, str]:
-        """The guarantee, and the terms under which it holds."""
-        whom = " for each group of rows" if self.unit == "group" else ""
-        mu = "" if self.mu is None else f", Gaussian DP with mu = {self.mu:.6g}"
+        """The guarantee, and its terms."""
         return (
-            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private{whom}{mu}",
+            self._guarantee(" for each group of rows" if self.unit == "group" else ""),
             f"adjacency {self.adjacency}, accountant {self.accountant}, noise source: "
             f"{self.noise_source}",
         )
@@ -384,11 +389,9 @@ def model_card_section(statement: PrivacyStatement) -> dict[str, str]:
     >>> print(section["Privacy"].splitlines()[0])
     The model is (1, 1e-06)-differentially private, Gaussian DP with mu = 0.236704.
     """
-    mu = "" if statement.mu is None else f", Gaussian DP with mu = {statement.mu:.6g}"
     lines = release_lines(statement.releases)
     text = [
-        f"The model is ({statement.epsilon:.6g}, {statement.delta:.6g})-differentially "
-        f"private{mu}.",
+        f"The model is {statement._guarantee()}.",
         "",
         f"Unit of privacy: {statement._one_unit}; {_ADJACENCY[statement.adjacency]}. Accountant: "
         f"{statement.accountant}. Randomness: {_NOISE[statement.noise_source]}.",
@@ -448,8 +451,7 @@ def compose_statements(
         )
     releases = _in_sequence(statements)
     event = Composed(tuple((record.event, record.count) for record in releases))
-    relation = Adjacency.parse(relations.pop(), labels=True)
-    epsilon, certifier = price(event, delta, relation, accountant)
+    epsilon, certifier = price(event, delta, statements[0]._relation, accountant)
     order = ("none", "seeded", "system")  # from the weakest to the strongest
     assumptions = dict.fromkeys(text for item in statements for text in item.assumptions)
     return PrivacyStatement(
