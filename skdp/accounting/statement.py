@@ -11,14 +11,7 @@ from skdp._numbers import require
 from skdp.accounting.accountant import price, supporting_accountants
 from skdp.accounting.additive import GDPAccountant
 from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, UnknownCost, walk
-from skdp.accounting.records import (
-    Plain,
-    ReleaseRecord,
-    block_note,
-    from_plain,
-    plain,
-    release_lines,
-)
+from skdp.accounting.records import Plain, ReleaseRecord, footnote, from_plain, plain, release_lines
 
 _ADJACENCY = {
     "zero_out": "bounded: a record is replaced by a null record; the number of records is public",
@@ -340,7 +333,7 @@ class PrivacyStatement:
         releases = release_lines(self.releases, self.unit)
         lines = [", ".join(self._headline), "released:"]
         lines += [f"  {line}" for line in releases] or ["  nothing"]
-        lines += [f"  {note}"] if (note := block_note(releases, self.unit)) else []
+        lines += [f"  {note}"] if (note := footnote(releases, self.unit)) else []
         lines += ["assumed:", *(f"  - {text}" for text in self.assumptions)]
         if self.expectations:
             lines += ["expected:", *(f"  - {text}" for text in self.expectations)]
@@ -354,7 +347,7 @@ class PrivacyStatement:
             f"<td>{html.escape(line.rows)}</td><td>{line.noise}</td></tr>"
             for line in releases
         )
-        note = block_note(releases, self.unit)
+        note = footnote(releases, self.unit)
         note = f"<p>{note}</p>" if note else ""
         assumed, expected = (
             "".join(f"<li>{html.escape(text)}</li>" for text in texts)
