@@ -18,11 +18,6 @@ from skdp.accounting.pairs import Pair
 from skdp.accounting.plan import EventCounts, by_block, counts_of, joint_mu, paths
 from skdp.accounting.pld import PLDAccountant, dominating_pair
 
-# Step of the discretised losses for noise multipliers up to 1; above, it is inversely proportional
-# to the noise multiplier. It adds about 1 % to epsilon; the time is inversely proportional to its
-# square.
-_STEP = 0.05
-
 
 @dataclass(frozen=True)
 class AllocationPair(Pair):
@@ -83,21 +78,18 @@ class _Losses:
 
 @lru_cache(maxsize=64)
 def _losses(sigma: float, n_bins: int, forward: bool) -> _Losses:
-    from PLD_accounting import (
-        AllocationSchemeConfig,
-        Direction,
-        PrivacyParams,
-        gaussian_allocation_directional_pld,
-    )
+    import PLD_accounting
 
-    distribution = gaussian_allocation_directional_pld(
-        params=PrivacyParams(sigma=sigma, num_steps=n_bins),
-        # The mass of either tail is counted as infinite loss.
-        config=AllocationSchemeConfig(
-            loss_discretization=_STEP / max(1.0, sigma),
+    direction = PLD_accounting.Direction
+    distribution = PLD_accounting.gaussian_allocation_directional_pld(
+        params=PLD_accounting.PrivacyParams(sigma=sigma, num_steps=n_bins),
+        # This step of the losses adds about 1 % to epsilon; the time is inversely proportional to
+        # its square.
+        config=PLD_accounting.AllocationSchemeConfig(
+            loss_discretization=0.05 / max(1.0, sigma),
             tail_truncation=1e-15,  # counted as infinite loss
         ),
-        direction=Direction.REMOVE if forward else Direction.ADD,
+        direction=direction.REMOVE if forward else direction.ADD,
     )
     values, masses = np.asarray(distribution.x_array), np.asarray(distribution.prob_arr)
     positive = values > 0

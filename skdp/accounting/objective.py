@@ -2,8 +2,9 @@
 
 import math
 
+from scipy.special import log_ndtr
+
 from skdp.accounting.accountant import Accountant, bisect, one_plus_exp
-from skdp.accounting.additive import gaussian_delta
 from skdp.accounting.events import Adjacency, Event, ObjectivePerturbed, UnknownCost
 from skdp.accounting.plan import only_event
 
@@ -48,13 +49,21 @@ def objective_delta(noise_multiplier: float, ratio: float, epsilon: float) -> fl
     shift = -math.log1p(-ratio)
     corner = 0.5 / noise_multiplier**2
     if epsilon - shift >= corner:
-        return min(1.0, 2 * gaussian_delta(1 / noise_multiplier, epsilon - shift))
+        return min(1.0, 2 * _gaussian_profile(noise_multiplier, epsilon - shift))
     excess = epsilon - shift - corner
     return min(
         1.0,
         max(0.0, -math.expm1(excess))
-        + 2 * math.exp(excess) * gaussian_delta(1 / noise_multiplier, corner),
+        + 2 * math.exp(excess) * _gaussian_profile(noise_multiplier, corner),
     )
+
+
+def _gaussian_profile(noise_multiplier: float, epsilon: float) -> float:
+    """Hockey-stick divergence of the Gaussian mechanism, at any epsilon."""
+    half, slope = 0.5 / noise_multiplier, epsilon * noise_multiplier
+    upper, lower = float(log_ndtr(half - slope)), float(log_ndtr(-half - slope))
+    gap = epsilon + lower - upper
+    return 0.0 if gap >= 0 else math.exp(upper) * -math.expm1(gap)
 
 
 def _zero_out_delta(event: ObjectivePerturbed, epsilon: float) -> float:
@@ -68,7 +77,7 @@ def _zero_out_delta(event: ObjectivePerturbed, epsilon: float) -> float:
         return 1.0
     least = min(
         objective_delta(event.noise_multiplier, event.ratio, share * epsilon)
-        + gaussian_delta(1 / event.output_noise, (1 - share) * epsilon)
+        + _gaussian_profile(event.output_noise, (1 - share) * epsilon)
         for share in _SHARES
     )
     return min(1.0, least + event.failure * one_plus_exp(epsilon))

@@ -1,10 +1,9 @@
 """Releases as a privacy statement lists them: as lines of text, and as plain Python objects."""
 
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, cast
 
 from skdp.accounting import events
@@ -91,7 +90,7 @@ def release_lines(records: Iterable[ReleaseRecord], unit: str = "row") -> list[R
     return lines
 
 
-def block_note(lines: Iterable[ReleaseLine], unit: str = "row") -> str:
+def footnote(lines: Iterable[ReleaseLine], unit: str = "row") -> str:
     """Return a sentence for statements that list releases on disjoint blocks; "" for others."""
     # In these a row is in some of the answers only, whatever the random draws.
     if not any(line.rows.startswith(("disjoint", PART_OF_SPLIT)) for line in lines):
@@ -164,8 +163,8 @@ def plain(value: object) -> Plain:
 
     Numbers that are not finite become text, as JSON has none.
     """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        parts = {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {item.name: plain(getattr(value, item.name)) for item in fields(value)}
         return {"type": type(value).__name__, **parts}
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
@@ -186,11 +185,11 @@ def from_plain(value: object) -> Any:  # of a type that the file names
         return tuple(from_plain(item) for item in value)
     if not isinstance(value, dict):
         return float(value) if value in ("inf", "-inf", "nan") else value
-    fields = dict(value)
-    name = fields.pop("type", None)
+    entries = dict(value)
+    name = entries.pop("type", None)
     if name not in _KNOWN:
         raise ValueError(f"a privacy statement names an unknown type of event, {name!r}.")
     try:
-        return _KNOWN[name](**{key: from_plain(item) for key, item in fields.items()})
+        return _KNOWN[name](**{key: from_plain(item) for key, item in entries.items()})
     except TypeError:
         raise ValueError(f"a privacy statement has a {name} with other fields.") from None

@@ -14,8 +14,6 @@ from skdp.accounting.events import Adjacency, Event, Shuffled
 from skdp.accounting.guarantees import guarantee, needs_delta
 from skdp.accounting.plan import only_event
 
-# Bound on the error of the tails of the number of clones, which are charged in full.
-_CLONE_TAIL = 1e-18
 # A randomiser has to hold between any two records, so its guarantee is taken under replace-one for
 # both relations: exchanging a record for the null record is one of the replacements.
 _LOCAL = Adjacency.REPLACE_ONE
@@ -107,7 +105,8 @@ def _clones(others: int, rate: float) -> tuple[Indices, Array, float]:
     clones = np.arange(low, high + 1, dtype=np.int64)
     missed = bdtr(low - 1, others, rate) if low > 0 else 0.0
     missed += bdtrc(high, others, rate) if high < others else 0.0
-    return clones, binom.pmf(clones, others, rate), float(missed) + _CLONE_TAIL
+    # The tails are charged in full, with 1e-18 for the error of these probabilities.
+    return clones, binom.pmf(clones, others, rate), float(missed) + 1e-18
 
 
 def _at_least(threshold: Array, clones: Indices) -> Array:

@@ -11,14 +11,7 @@ from skdp._numbers import require
 from skdp.accounting.accountant import price, supporting_accountants
 from skdp.accounting.additive import GDPAccountant
 from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, UnknownCost, walk
-from skdp.accounting.records import (
-    Plain,
-    ReleaseRecord,
-    block_note,
-    from_plain,
-    plain,
-    release_lines,
-)
+from skdp.accounting.records import Plain, ReleaseRecord, footnote, from_plain, plain, release_lines
 
 _ADJACENCY = {
     "zero_out": "bounded: a record is replaced by a null record; the number of records is public",
@@ -100,6 +93,10 @@ class PrivacyStatement:
         return Composed(tuple((record.event, record.count) for record in self.releases))
 
     @property
+    def _relation(self) -> Adjacency:
+        return Adjacency.parse(self.adjacency, labels=True)
+
+    @property
     def mu(self) -> float | None:
         """Gaussian-DP parameter of all releases; None where no theorem gives them one.
 
@@ -107,7 +104,7 @@ class PrivacyStatement:
         same rows compose to the root of the sum of their squares.
         """
         try:
-            return GDPAccountant().mu(self.event, Adjacency.parse(self.adjacency, labels=True))
+            return GDPAccountant().mu(self.event, self._relation)
         except UnknownCost:
             return None
 
@@ -132,7 +129,7 @@ class PrivacyStatement:
             If no accountant supports the releases together.
         """
         require("epsilon_at: delta", delta, "lie in [0, 1)", 0 <= delta < 1)
-        return price(self.event, delta, Adjacency.parse(self.adjacency, labels=True))[0]
+        return price(self.event, delta, self._relation)[0]
 
     def delta_at(self, epsilon: float) -> float:
         """Return the delta that the same releases need for another epsilon.
@@ -155,9 +152,8 @@ class PrivacyStatement:
             If no accountant supports the releases together.
         """
         require("delta_at: epsilon", epsilon, "be at least 0", epsilon >= 0)
-        adjacency = Adjacency.parse(self.adjacency, labels=True)
-        supporting = supporting_accountants(self.event, adjacency)
-        return min(item.delta(self.event, epsilon, adjacency) for item in supporting)
+        supporting = supporting_accountants(self.event, self._relation)
+        return min(item.delta(self.event, epsilon, self._relation) for item in supporting)
 
     def to_dict(self) -> dict[str, Plain]:
         """Return the statement as plain Python objects, ready for JSON (inf becomes "inf").
@@ -323,13 +319,15 @@ class PrivacyStatement:
         """
         return cls.from_dict(json.loads(text))
 
+    def _guarantee(self, whom: str = "") -> str:
+        mu = "" if self.mu is None else f", Gaussian DP with mu = {self.mu:.6g}"
+        return f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private{whom}{mu}"
+
     @property
     def _headline(self) -> tuple[str, str]:
-        """The guarantee, and the terms under which it holds."""
-        whom = " for each group of rows" if self.unit == "group" else ""
-        mu = "" if self.mu is None else f", Gaussian DP with mu = {self.mu:.6g}"
+        """The guarantee, and its terms."""
         return (
-            f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private{whom}{mu}",
+            self._guarantee(" for each group of rows" if self.unit == "group" else ""),
             f"adjacency {self.adjacency}, accountant {self.accountant}, noise source: "
             f"{self.noise_source}",
         )
@@ -338,7 +336,7 @@ class PrivacyStatement:
         releases = release_lines(self.releases, self.unit)
         lines = [", ".join(self._headline), "released:"]
         lines += [f"  {line}" for line in releases] or ["  nothing"]
-        lines += [f"  {note}"] if (note := block_note(releases, self.unit)) else []
+        lines += [f"  {note}"] if (note := footnote(releases, self.unit)) else []
         lines += ["assumed:", *(f"  - {text}" for text in self.assumptions)]
         for title, texts in (("chosen", self.notes), ("expected", self.expectations)):
             if texts:
@@ -353,7 +351,7 @@ class PrivacyStatement:
             f"<td>{html.escape(line.rows)}</td><td>{line.noise}</td></tr>"
             for line in releases
         )
-        note = block_note(releases, self.unit)
+        note = footnote(releases, self.unit)
         note = f"<p>{note}</p>" if note else ""
         lists = (("Assumed", self.assumptions), ("Chosen", self.notes))
         items = "".join(
@@ -388,11 +386,9 @@ def model_card_section(statement: PrivacyStatement) -> dict[str, str]:
     >>> print(section["Privacy"].splitlines()[0])
     The model is (1, 1e-06)-differentially private, Gaussian DP with mu = 0.236704.
     """
-    mu = "" if statement.mu is None else f", Gaussian DP with mu = {statement.mu:.6g}"
     lines = release_lines(statement.releases)
     text = [
-        f"The model is ({statement.epsilon:.6g}, {statement.delta:.6g})-differentially "
-        f"private{mu}.",
+        f"The model is {statement._guarantee()}.",
         "",
         f"Unit of privacy: {statement._one_unit}; {_ADJACENCY[statement.adjacency]}. Accountant: "
         f"{statement.accountant}. Randomness: {_NOISE[statement.noise_source]}.",
@@ -452,8 +448,7 @@ def compose_statements(
         )
     releases = _in_sequence(statements)
     event = Composed(tuple((record.event, record.count) for record in releases))
-    relation = Adjacency.parse(relations.pop(), labels=True)
-    epsilon, certifier = price(event, delta, relation, accountant)
+    epsilon, certifier = price(event, delta, statements[0]._relation, accountant)
     order = ("none", "seeded", "system")  # from the weakest to the strongest
     assumptions = dict.fromkeys(text for item in statements for text in item.assumptions)
     return PrivacyStatement(

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from skdp import steps
+from skdp._numbers import require
 from skdp.steps import ExponentialNoise, MomentumNoise
 from skdp.steps.noise_schedules import RelativeNoise
 
@@ -60,22 +61,17 @@ def check_bound_arguments(
     batch_noise: float = 0.0,
 ) -> None:
     """Raise ValueError if an argument of `utility_bound` is out of its range."""
-    if not 0 < alpha < math.inf:
-        raise ValueError(f"utility_bound: alpha must be positive; got {alpha!r}.")
-    if not 1 <= kappa < math.inf:
-        raise ValueError(f"utility_bound: kappa must be at least 1; got {kappa!r}.")
+    require("utility_bound: alpha", alpha, "be positive", 0 < alpha < math.inf)
+    require("utility_bound: kappa", kappa, "be at least 1", 1 <= kappa < math.inf)
     if momentum is not None and not (0 < momentum < 1 and 0 < eta0 < kappa):
         raise ValueError(
             "utility_bound: momentum must lie in (0, 1) and eta0 in (0, kappa); "
             f"got momentum={momentum!r}, eta0={eta0!r}, kappa={kappa!r}."
         )
-    if not (0 < step < 2 and (momentum is None or step == 1)):
-        raise ValueError(
-            "utility_bound: step must lie in (0, 2), and be left alone with momentum, where eta0 "
-            f"takes its place; got {step!r}."
-        )
-    if not 0 <= batch_noise < math.inf:
-        raise ValueError(f"utility_bound: batch_noise must not be negative; got {batch_noise!r}.")
+    rule = "lie in (0, 2), and be left alone with momentum, where eta0 takes its place"
+    require("utility_bound: step", step, rule, 0 < step < 2 and (momentum is None or step == 1))
+    is_valid = 0 <= batch_noise < math.inf
+    require("utility_bound: batch_noise", batch_noise, "not be negative", is_valid)
 
 
 def utility_bound(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -199,13 +200,8 @@ class Composed(Event):
         -------
         Composed
         """
-        parts: list[tuple[Event, int]] = []
-        for event in events:
-            if parts and parts[-1][0] == event:
-                parts[-1] = (event, parts[-1][1] + 1)
-            else:
-                parts.append((event, 1))
-        return cls(tuple(parts))
+        runs = itertools.groupby(events)
+        return cls(tuple((event, len(list(run))) for event, run in runs))
 
     def inner(self) -> Parts:
         return self.parts
