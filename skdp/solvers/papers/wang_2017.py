@@ -34,6 +34,8 @@ from skdp.solvers.defaults import count_within, descent_defaults
 from skdp.steps import clip_norms, constant_size, relative_noise
 from skdp.steps.mirror_maps import MirrorMap, mirror_map
 
+# ------------------------------------------------------------------ accelerated mirror descent
+
 # Factors on the clipping norm of gradient descent, on the loss's curvature, and on the curvature
 # that the bound calls for because of noise: the bounds are cautious. They were chosen on synthetic
 # rows of 10 to 10,000 columns.
@@ -230,6 +232,8 @@ def _intercept_unit(public: Public, problem: Problem, mirror: MirrorMap) -> floa
     ratio = math.sqrt(_mean_square(public, problem)) / public.intercept_size
     return mirror.unit_norm * min(1.0, ratio)
 
+
+# ------------------------------------------------------------------ variance reduction
 
 # Largest step size times curvature. Plain steps are stable up to 2; less allows for the variation
 # among batches.
