@@ -21,6 +21,8 @@ from skdp.metrics import evaluate
 from skdp.model_selection import DPSearchCV, dp_train_test_split
 from skdp.solvers import GradientDescent, get_solver
 
+SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
+
 LOGISTIC, RIDGE, LINEAR = skdp.DPLogisticRegression, skdp.DPRidge, skdp.DPLinearRegression
 SECRET = 987654.25
 N = 300
@@ -67,9 +69,7 @@ def spend_twice():
 def same_seed_twice():
     with skdp.PrivacyBudget(9.0, 1e-6, allow_seeded_noise=True):
         for _ in range(2):
-            LOGISTIC(
-                privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-            ).fit(X, Y)
+            LOGISTIC(privacy=SEEDED).fit(X, Y)
 
 
 # What is done, and what the message has to hold: who or what, what was asked, what is allowed.
@@ -200,7 +200,7 @@ REFUSED = {
         fit(lambda: LOGISTIC(privacy=skdp.Privacy(noise="seed"))), "noise_source", "'system'", "'seed'",
     ),
     "no seed": (
-        fit(lambda: LOGISTIC(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)))), "random_state", "None", "noise_source",
+        fit(lambda: LOGISTIC(privacy=SEEDED)), "random_state", "None", "noise_source",
     ),
     "blocks without classes": (
         lambda: LOGISTIC().fit_blocks([(X, Y)], n_samples=N, n_features=2), "DPLogisticRegression",
@@ -324,11 +324,7 @@ WARNED = {
     "labels of the rows": (fit(LOGISTIC), skdp.PrivacyWarning, r"classes=None.*classes=\[...\]"),
     "no noise": (fit(lambda: LOGISTIC(epsilon=np.inf)), skdp.PrivacyWarning, "NOT private"),
     "a seed": (
-        fit(
-            lambda: LOGISTIC(
-                privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-            )
-        ),
+        fit(lambda: LOGISTIC(privacy=SEEDED)),
         skdp.SeededNoiseWarning,
         "NOT private",
     ),

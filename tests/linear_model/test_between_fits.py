@@ -27,11 +27,10 @@ X = RNG.standard_normal((400, 4))
 MARGINS = X @ RNG.standard_normal((4, 3)) + 0.1 * RNG.standard_normal((400, 3))
 Y = (MARGINS > 0).astype(int)
 DELTA = 1e-6
-RIDGE = partial(skdp.DPRidge, privacy=skdp.Privacy(adjacency="label"))
+LABEL = skdp.Privacy(adjacency="label")
+RIDGE = partial(skdp.DPRidge, privacy=LABEL)
 LOGISTIC = partial(skdp.DPLogisticRegression, classes=[0, 1])
-QUICK = partial(
-    LOGISTIC, privacy=skdp.Privacy(adjacency="label"), solver="gd", max_iter=3, scaling="none"
-)
+QUICK = partial(LOGISTIC, privacy=LABEL, solver="gd", max_iter=3, scaling="none")
 
 
 # ---------------------------------------------------------------- chains under adjacency="label"
@@ -43,13 +42,9 @@ CHAINS = {
     "sparse": (lambda: RegressorChain(RIDGE()), sparse.csr_array(X), MARGINS),
     "very small unit": (lambda: RegressorChain(RIDGE()), X, 1e-60 * MARGINS),
     "resampled": (lambda: BaggingRegressor(RegressorChain(RIDGE()), 2), X, MARGINS),
-    "classifier": (
-        lambda: ClassifierChain(LOGISTIC(privacy=skdp.Privacy(adjacency="label"))),
-        X,
-        Y,
-    ),
+    "classifier": (lambda: ClassifierChain(LOGISTIC(privacy=LABEL)), X, Y),
     "other labels": (
-        lambda: ClassifierChain(LOGISTIC(privacy=skdp.Privacy(adjacency="label"), classes=[3, 7])),
+        lambda: ClassifierChain(LOGISTIC(privacy=LABEL, classes=[3, 7])),
         X,
         3 + 4 * Y,
     ),
@@ -64,7 +59,7 @@ def test_a_chain_is_refused_before_its_second_fit(name, as_parameter, asked):
     budget = skdp.PrivacyBudget(9.0, DELTA, adjacency="label")
     chain = make()
     if as_parameter:
-        _model_of(chain).budget = budget
+        _model_of(chain).privacy = skdp.Privacy(adjacency="label", budget=budget)
     message = r"equals the target of an earlier fit.*nothing was charged"
     block = nullcontext() if as_parameter else budget
     with block, pytest.raises(skdp.PrivacyBudgetError, match=message):
@@ -75,7 +70,7 @@ def test_a_chain_is_refused_before_its_second_fit(name, as_parameter, asked):
     # The first fit alone asks as much: the refused one asked nothing.
     first = _model_of(chain)
     order = getattr(chain, "order", None) or [0]
-    first.set_params(budget=None).fit(rows, targets[:, order[0]])
+    first.set_params(privacy=LABEL).fit(rows, targets[:, order[0]])
     assert len(asked) == 2 * n_answers
 
 
@@ -115,7 +110,7 @@ def test_no_row_and_no_fingerprint_leaves():
     for targets in (MARGINS[:, 0], MARGINS[:, 1]):
         budget = skdp.PrivacyBudget(9.0, DELTA, adjacency="label")
         with budget:
-            model = RIDGE(privacy=skdp.Privacy(budget=budget)).fit(X, targets)
+            model = RIDGE(privacy=skdp.Privacy(adjacency="label", budget=budget)).fit(X, targets)
         names = {name: value for name, value in vars(budget).items() if name != "_key"}
         kept.append((len(pickle.dumps(budget)), repr(names)))
         history = budgets._histories[budget]

@@ -62,7 +62,10 @@ def test_a_refusal_is_a_value_error():
     assert str(again) == "why"
 
 
-@pytest.mark.parametrize("parameters", [{"random_state": "seed"}, {"alpha": -1.0}, {"solver": "x"}])
+@pytest.mark.parametrize(
+    "parameters",
+    [{"privacy": skdp.Privacy(noise="seed")}, {"alpha": -1.0}, {"solver": "x"}],
+)
 def test_a_fit_refused_for_another_reason_costs_nothing(regression, parameters):
     with PrivacyBudget(3.0, DELTA) as budget:
         with pytest.raises(ValueError, match="must be"):

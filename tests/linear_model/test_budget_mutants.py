@@ -15,11 +15,13 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 
 import skdp
 from composition import DELTA, together
+from replays import seeded
 from skdp.fitting import budget as budgets
 from skdp.fitting import estimator as path
 from skdp.fitting.budget import PrivacyBudget
 from skdp.linear_model import base
 from skdp.oracle.oracle import Oracle
+
 
 RIDGE = partial(skdp.DPRidge, scaling="none", solver="gd")
 
@@ -84,32 +86,12 @@ def test_a_failed_fit_keeps_its_debt(regression, monkeypatch):
 def check_seed(data):
     """Two fits with the same seed share their noise, which their difference takes off."""
     with PrivacyBudget(9.0, DELTA, allow_seeded_noise=True) as budget:
-        RIDGE(
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(3)),
-        ).fit(*data)
+        RIDGE(privacy=seeded(3)).fit(*data)
         for same in (3, np.int64(3)):
             with pytest.raises(skdp.PrivacyBudgetError, match=r"draw the same noise.*nothing"):
-                RIDGE(
-                    0.5,
-                    privacy=skdp.Privacy(noise=skdp.SeededNoise(same)),
-                ).fit(*data)
-        RIDGE(
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(4)),
-        ).fit(*data)
-        for make in (np.random.RandomState, np.random.default_rng):
-            generator = make(0)
-            RIDGE(
-                privacy=skdp.Privacy(noise=skdp.SeededNoise(copy.deepcopy(generator))),
-            ).fit(*data)
-            with pytest.raises(skdp.PrivacyBudgetError, match="draw the same noise"):
-                RIDGE(
-                    privacy=skdp.Privacy(noise=skdp.SeededNoise(copy.deepcopy(generator))),
-                ).fit(*data)
-            generator.random()
-            RIDGE(
-                privacy=skdp.Privacy(noise=skdp.SeededNoise(generator)),
-            ).fit(*data)
-    assert budget.n_fits == 6
+                RIDGE(0.5, privacy=seeded(same)).fit(*data)
+        RIDGE(privacy=seeded(4)).fit(*data)
+    assert budget.n_fits == 2
     assert budget.statement.noise_source == "seeded"
 
 
@@ -121,9 +103,9 @@ def check_one_budget(data):
     budget = PrivacyBudget(2.0, DELTA)
     model = RIDGE(privacy=skdp.Privacy(budget=budget))
     for twin in (clone(model), clone(clone(model)), copy.copy(model), copy.deepcopy(model)):
-        assert twin.budget is budget
+        assert twin.privacy.budget is budget
     assert copy.copy(budget) is copy.deepcopy(budget) is clone(budget, safe=False) is budget
-    assert pickle.loads(pickle.dumps(model)).budget is budget
+    assert pickle.loads(pickle.dumps(model)).privacy.budget is budget
     for _ in range(3):
         clone(model).fit(*data)
     assert budget.n_fits == 3
@@ -191,7 +173,7 @@ def late(self):
         with self._patch.context() as patch:
             patch.setattr(path, "charge", lambda *_: None)
             fitted = self._fit(model, *arguments, **checks)
-        budgets.charge("late", fitted.privacy_, model.budget, None, None)
+        budgets.charge("late", fitted.privacy_, model._terms.budget, None, None)
         return fitted
 
     return fit
@@ -249,7 +231,8 @@ class Mutants:
         self._patch.setattr(budgets, "_open", Stack())
 
     def seeds_forgotten(self):
-        self._patch.setattr(path, "seed_fingerprint", lambda random_state: None)
+        draws = skdp.Privacy.draws
+        self._patch.setattr(skdp.Privacy, "draws", lambda terms: (draws(terms)[0], None))
 
 
 @pytest.mark.parametrize(

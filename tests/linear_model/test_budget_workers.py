@@ -137,7 +137,7 @@ def test_a_fork_while_the_lock_is_held(regression):
 def in_fresh_process(data):
     """What a pickled object can do in a process that never saw its budget."""
     model, X, y = pickle.loads(data)
-    said = [float(np.abs(model.predict(X)).max()), repr(model.budget)]
+    said = [float(np.abs(model.predict(X)).max()), repr(model._terms.budget)]
     for attempt in (model, clone(model), pickle.loads(pickle.dumps(model))):
         try:
             attempt.fit(X, y)
@@ -152,9 +152,8 @@ def in_fresh_process(data):
 def test_a_pickled_model_holds_no_budget_that_starts_anew(regression, as_parameter):
     budget = PrivacyBudget(50.0, DELTA)
     with budget:
-        model = RIDGE(
-            max_iter=5, privacy=skdp.Privacy(budget=budget if as_parameter else None)
-        ).fit(*regression)
+        terms = skdp.Privacy(budget=budget) if as_parameter else None
+        model = RIDGE(max_iter=5, privacy=terms).fit(*regression)
         data = pickle.dumps((model, *regression))
     spent = budget.spent
     ((said, n_iter, back),) = joblib.Parallel(n_jobs=2)(
@@ -166,7 +165,7 @@ def test_a_pickled_model_holds_no_budget_that_starts_anew(regression, as_paramet
     if as_parameter:
         assert "another process" in said[1]
     returned = pickle.loads(back)
-    assert returned.budget is (budget if as_parameter else None)
+    assert returned._terms.budget is (budget if as_parameter else None)
     returned.fit(*regression)  # at home again
     assert (budget.spent > spent) == as_parameter
     assert vars(returned).keys() == vars(model).keys()

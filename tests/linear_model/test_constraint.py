@@ -10,6 +10,8 @@ import pytest
 
 import skdp
 
+SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
+
 SETS = {
     "l2_ball": lambda w, r: np.linalg.norm(w) <= r,
     "l1_ball": lambda w, r: np.abs(w).sum() <= r,
@@ -26,17 +28,12 @@ def test_coefficients_lie_in_the_set(name, radius, regression, classification):
         (skdp.DPRidge, regression),
         (functools.partial(skdp.DPLogisticRegression, classes=[0, 1]), classification),
     ):
-        fitted = model(
-            constraint=name,
-            radius=radius,
-            scaling="none",
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        ).fit(*data)
+        fitted = model(constraint=name, radius=radius, scaling="none", privacy=SEEDED).fit(*data)
         assert SETS[name](fitted.coef_.ravel(), radius * (1 + 1e-9))
 
 
 def test_a_wide_set_changes_nothing(regression):
-    seeded = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "scaling": "none", "solver": "gd"}
+    seeded = {"privacy": SEEDED, "scaling": "none", "solver": "gd"}
     free = skdp.DPRidge(**seeded).fit(*regression)
     wide = skdp.DPRidge(constraint=skdp.L2Ball(1e6), **seeded)
     np.testing.assert_allclose(wide.fit(*regression).coef_, free.coef_)
@@ -70,7 +67,7 @@ def test_a_radius_of_any_size_gives_a_model(name, solver, regression):
             constraint=name,
             radius=radius,
             scaling="none",
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+            privacy=SEEDED,
         ).fit(*regression)
         assert np.isfinite(fitted.coef_).all()
         # in units of the radius, where no sum of squares leaves float64

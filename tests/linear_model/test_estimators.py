@@ -19,9 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skdp
+from replays import seeded
 from skdp._docstrings import section_of
 from skdp.solvers import GradientDescent
 from skdp.steps import CustomNoise, ExponentialNoise, GeometricClipping, InverseSquareRootStep
+
 
 MODELS = [
     getattr(skdp, name) for name in skdp.__all__ if hasattr(getattr(skdp, name), "fit_blocks")
@@ -33,21 +35,9 @@ MODELS = [
 def test_fits_differ_without_a_seed_and_agree_with_one(case):
     estimator, X, y = case
     assert (estimator().fit(X, y).coef_ != estimator().fit(X, y).coef_).any()
-    one, other = (
-        estimator(
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(5)),
-        ).fit(X, y)
-        for _ in range(2)
-    )
+    one, other = (estimator(privacy=seeded(5)).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(one.coef_, other.coef_)
-    assert (
-        estimator(
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(6)),
-        )
-        .fit(X, y)
-        .coef_
-        != one.coef_
-    ).any()
+    assert (estimator(privacy=seeded(6)).fit(X, y).coef_ != one.coef_).any()
 
 
 def test_noise_that_reaches_the_coefficients(rng):
@@ -77,9 +67,7 @@ def test_workers_draw_distinct_noise(regression):
 @pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
 def test_clones_share_a_generator_and_so_draw_distinct_noise(case, make):
     estimator, X, y = case
-    model = estimator(
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(make(0))),
-    )
+    model = estimator(privacy=seeded(make(0)))
     assert (clone(model).fit(X, y).coef_ != clone(model).fit(X, y).coef_).any()
     assert clone(model).random_state is model.random_state
 
@@ -102,9 +90,7 @@ def test_warnings_do_not_tell_how_many_labels_occur(classification, n_rows):
 def test_workers_do_not_share_a_generator(case):
     """A model reaches a worker as a pickle."""
     estimator, X, y = case
-    model = estimator(
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(np.random.RandomState(0))),
-    )
+    model = estimator(privacy=seeded(np.random.RandomState(0)))
     with pytest.raises(ValueError, match="generators are not sent to other processes"):
         pickle.loads(pickle.dumps(model)).fit(X, y)
 
@@ -244,10 +230,9 @@ def test_joblib_dump(case, tmp_path):
 def test_probabilities(classification):
     X, y = classification
     for labels in (y, y + (X[:, 1] > 1)):
-        model = skdp.DPLogisticRegression(
-            classes=np.unique(labels),
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        ).fit(X, labels)
+        model = skdp.DPLogisticRegression(classes=np.unique(labels), privacy=seeded(0)).fit(
+            X, labels
+        )
         probabilities = model.predict_proba(X)
         np.testing.assert_allclose(probabilities.sum(axis=1), 1)
         np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), probabilities)
@@ -265,29 +250,19 @@ def test_declared_classes_may_be_absent(classification):
 
 def test_float32_is_not_cast(classification):
     X, y = classification
-    wide = skdp.DPLogisticRegression(
-        classes=[0, 1],
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(X, y)
-    narrow = skdp.DPLogisticRegression(
-        classes=[0, 1],
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(X.astype(np.float32), y)
+    wide = skdp.DPLogisticRegression(classes=[0, 1], privacy=seeded(0)).fit(X, y)
+    narrow = skdp.DPLogisticRegression(classes=[0, 1], privacy=seeded(0)).fit(
+        X.astype(np.float32), y
+    )
     np.testing.assert_allclose(narrow.coef_, wide.coef_, atol=1e-4)
 
 
 def test_long_rows_are_scaled_down_in_fit_and_predict(regression):
     X, y = regression
-    model = skdp.DPRidge(
-        scaling=skdp.RowNorm(2.0),
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(X, y)
+    model = skdp.DPRidge(scaling=skdp.RowNorm(2.0), privacy=seeded(0)).fit(X, y)
     norms = np.linalg.norm(X, axis=1, keepdims=True)
     shorter = X * np.minimum(1, 2.0 / norms)
-    again = skdp.DPRidge(
-        scaling=skdp.RowNorm(2.0),
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(shorter, y)
+    again = skdp.DPRidge(scaling=skdp.RowNorm(2.0), privacy=seeded(0)).fit(shorter, y)
     np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-6)
     np.testing.assert_allclose(model.predict(X), shorter @ model.coef_ + model.intercept_)
     assert model.row_bound_ == 2.0
@@ -300,10 +275,7 @@ def test_targets_are_clipped_to_their_bound(regression):
     tame = wild.copy()
     tame[0] = 3.0
     models = [
-        skdp.DPRidge(
-            target_bound=3.0,
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        ).fit(X, targets)
+        skdp.DPRidge(target_bound=3.0, privacy=seeded(0)).fit(X, targets)
         for targets in (wild, tame)
     ]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
@@ -328,10 +300,7 @@ def test_accuracy_at_epsilon_one(load, least):
     score = mean_score(
         lambda run: make_pipeline(
             StandardScaler(),
-            skdp.DPLogisticRegression(
-                classes=np.unique(y),
-                privacy=skdp.Privacy(noise=skdp.SeededNoise(run)),
-            ),
+            skdp.DPLogisticRegression(classes=np.unique(y), privacy=seeded(run)),
         ),
         X,
         y,
@@ -343,10 +312,7 @@ def test_a_tiny_budget_gives_a_timid_model(regression):
     """Too little budget must end near the constant predictor, not in wild coefficients."""
     X, y = regression
     for epsilon in (1e-3, 1e-2, 1e-1):
-        model = skdp.DPRidge(
-            epsilon=epsilon,
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        ).fit(X, y)
+        model = skdp.DPRidge(epsilon=epsilon, privacy=seeded(0)).fit(X, y)
         assert np.abs(model.coef_).max() < 2
 
 

@@ -14,6 +14,8 @@ from sklearn.multiclass import OneVsRestClassifier
 import skdp
 from skdp.solvers import GradientDescent
 
+SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
+
 BINARY, SEVERAL, TARGETS = (
     load(return_X_y=True) for load in (load_breast_cancer, load_iris, load_diabetes)
 )
@@ -32,10 +34,7 @@ KINDS = {
 @pytest.fixture(params=KINDS, scope="module")
 def fitted(request):
     model, X, y = KINDS[request.param]
-    return model(
-        epsilon=1.0,
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(X, y), X
+    return model(epsilon=1.0, privacy=SEEDED).fit(X, y), X
 
 
 def scores(model, X):
@@ -80,7 +79,7 @@ def test_predictions_keep_to_the_range_of_targets(bound):
     X, y = TARGETS
     options = {
         "target_bound": bound,
-        "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+        "privacy": SEEDED,
     }
     model = skdp.DPRidge(epsilon=3.0, **options).fit(X, y)
     low, high = model.prediction_range_
@@ -107,7 +106,7 @@ def test_no_range_without_noise_or_scaling():
 # ---------------------------------------------------------------- bounds
 
 OPTIONS = {
-    "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+    "privacy": SEEDED,
 }
 
 

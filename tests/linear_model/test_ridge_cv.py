@@ -15,6 +15,8 @@ from replays import data_for, each_row_once, neighbours
 from skdp.accounting import Adjacency
 from skdp.solvers.core.fold_moments import FoldMoments
 
+SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
+
 ALPHAS = (0.1, 10.0, 1000.0)
 
 
@@ -50,11 +52,7 @@ def test_without_noise_it_is_ridge(regression, n_targets):
 def test_errors_are_in_units_of_the_targets(rng):
     X = rng.standard_normal((20_000, 3))
     y = 500 + 100 * (X @ [1.0, 1.0, 0.0] + rng.standard_normal(20_000))
-    model = skdp.DPRidgeCV(
-        ALPHAS,
-        epsilon=10.0,
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(X, y)
+    model = skdp.DPRidgeCV(ALPHAS, epsilon=10.0, privacy=SEEDED).fit(X, y)
     assert model.alpha_ < 1000
     assert model.cv_errors_[0] == pytest.approx(100**2, rel=0.1)
     assert model.score(X, y) > 0.6
@@ -63,10 +61,7 @@ def test_errors_are_in_units_of_the_targets(rng):
 def test_the_score_is_poor_for_want_of_budget_alone():
     """On the rows of scikit-learn's check, whose least score the tag takes away."""
     X, y = make_regression(200, 10, n_informative=1, bias=5.0, noise=20, random_state=42)
-    model = skdp.DPRidgeCV(
-        epsilon=20.0,
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    )
+    model = skdp.DPRidgeCV(epsilon=20.0, privacy=SEEDED)
     assert model.fit(X, (y - y.mean()) / y.std()).score(X, (y - y.mean()) / y.std()) > 0.5
 
 
@@ -76,7 +71,7 @@ def test_a_set_of_columns_is_chosen_at_the_same_price(rng):
     sets = [[1, 3, 4], [2, 0], [0]]
     options = {
         "epsilon": 3.0,
-        "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+        "privacy": SEEDED,
     }
     model = skdp.DPRidgeCV(ALPHAS, column_sets=sets, **options).fit(X, y)
     np.testing.assert_array_equal(model.columns_, [0, 2])
@@ -96,7 +91,7 @@ def test_one_candidate_has_an_error_too(rng):
     y = X @ [1.0, -1.0, 0.0] + rng.standard_normal(20_000)
     options = {
         "epsilon": 10.0,
-        "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+        "privacy": SEEDED,
     }
     one = skdp.DPRidgeCV((1.0,), **options).fit(X, y)
     assert one.cv_errors_[0] == pytest.approx(1, rel=0.1)
@@ -112,7 +107,7 @@ def test_columns_by_name(rng):
     X = pandas.DataFrame(X, columns=["age", "dose", "sex", "ward"])
     options = {
         "epsilon": 9.0,
-        "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+        "privacy": SEEDED,
     }
     by_name = skdp.DPRidgeCV(ALPHAS, column_sets=[["dose"], ["sex", "age"]], **options)
     by_number = skdp.DPRidgeCV(ALPHAS, column_sets=[[1], [2, 0]], **options).fit(X, y)
@@ -168,7 +163,7 @@ def test_any_number_of_penalties_costs_the_same(regression):
 def test_nothing_but_releases(replay, rng, adjacency):
     def make():
         options = {
-            "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+            "privacy": SEEDED,
         }
         return skdp.DPRidgeCV(
             ALPHAS, privacy=skdp.Privacy(adjacency=str(adjacency)), scaling="none", **options
@@ -227,12 +222,7 @@ PER_RECORD = "A record of weight 2 is not two records: see test_sklearn_contract
 
 
 @parametrize_with_checks(
-    [
-        skdp.DPRidgeCV(
-            epsilon=50.0,
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        )
-    ],
+    [skdp.DPRidgeCV(epsilon=50.0, privacy=SEEDED)],
     expected_failed_checks=lambda estimator: {
         f"check_sample_weight_equivalence_on_{kind}_data": PER_RECORD
         for kind in ("dense", "sparse")

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.linear_model import LinearRegression
 
 import skdp
+from replays import seeded
 
 
 @pytest.fixture
@@ -23,9 +24,7 @@ def raw(rng):
 def test_raw_columns_and_targets(raw):
     X, y = raw
     best = LinearRegression().fit(X, y).score(X, y)
-    model = skdp.DPLinearRegression(
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(X, y)
+    model = skdp.DPLinearRegression(privacy=seeded(0)).fit(X, y)
     assert model.score(X, y) > best - 0.02
     inside = X[(np.abs(X - X.mean(axis=0)) < 2 * X.std(axis=0)).all(axis=1)]
     np.testing.assert_allclose(
@@ -36,10 +35,8 @@ def test_raw_columns_and_targets(raw):
 def test_units_do_not_matter(raw):
     """Powers of 4 shift every bin by a whole number: the same fit in other units."""
     X, y = raw
-    one = skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), scaling="private").fit(X, y)
-    plain = skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(1)), scaling="private").fit(
-        X * 4.0, y * 16.0
-    )
+    one = skdp.DPRidge(privacy=seeded(0), scaling="private").fit(X, y)
+    plain = skdp.DPRidge(privacy=seeded(1), scaling="private").fit(X * 4.0, y * 16.0)
     assert plain.score(X * 4.0, y * 16.0) == pytest.approx(one.score(X, y), abs=0.01)
 
 
@@ -84,11 +81,7 @@ def test_auto_leaves_alone_what_is_declared(regression):
 def test_declared_bounds_are_free(raw):
     X, y = raw
     bounds = ([-4.0, 3000.0, -1e-3, 0.0], [4.0, 7000.0, 1e-3, 100.0])
-    model = skdp.DPRidge(
-        scaling=bounds,
-        target_bound=5e5,
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(X, y)
+    model = skdp.DPRidge(scaling=bounds, target_bound=5e5, privacy=seeded(0)).fit(X, y)
     assert [record.kind for record in model.privacy_.releases][:2] == ["gram", "gradient"]
     assert any("bounds were chosen" in text for text in model.privacy_.assumptions)
 
@@ -113,9 +106,7 @@ def test_refusals(regression, parameters, message):
 def test_sparse_columns_are_scaled_as_dense_ones_are(rng):
     X = sparse.csr_array(sparse.random(4000, 5, density=0.4, random_state=rng))
     y = X @ np.arange(5.0)
-    model = skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), scaling="private").fit(
-        X, y
-    )
+    model = skdp.DPRidge(privacy=seeded(0), scaling="private").fit(X, y)
     assert model.score(X, y) > 0.8
     found = model.scaling_.columns
     dense = model.fit(X.toarray(), y).scaling_.columns
@@ -125,9 +116,7 @@ def test_sparse_columns_are_scaled_as_dense_ones_are(rng):
 
 def test_fitted_models_are_small_and_pickle(raw):
     X, y = raw
-    model = skdp.DPRidge(
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(X, y)
+    model = skdp.DPRidge(privacy=seeded(0)).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(X[:9]), model.predict(X[:9]))
     assert len(pickle.dumps(model)) < 20_000
@@ -135,9 +124,7 @@ def test_fitted_models_are_small_and_pickle(raw):
 
 def test_predictions_follow_coefficients(raw):
     X, y = raw
-    model = skdp.DPRidge(
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(X, y)
+    model = skdp.DPRidge(privacy=seeded(0)).fit(X, y)
     model.coef_[:] = 0.0
     in_range = np.clip(model.intercept_, *model.prediction_range_)
     np.testing.assert_array_equal(model.predict(X[:3]), np.full(3, in_range))

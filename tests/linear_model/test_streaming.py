@@ -18,6 +18,8 @@ from skdp.oracle import compiled
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 from streams import SOLVERS, W, data, in_blocks, linear
 
+SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
+
 
 @pytest.mark.parametrize("kind", ["dense", "float32", "csr"])
 @pytest.mark.parametrize("solver", ["auto", "shuffled_sgd", "adaptive_shuffled_sgd"])
@@ -111,18 +113,11 @@ def test_missing_rows_are_null_to_the_last_bit(monkeypatch, solver, size, kind):
 def test_labels_and_several_targets():
     X, y = data(6000)
     names = np.where(y > 0.4, "yes", "no")
-    model = skdp.DPLogisticRegression(
-        classes=["yes", "no"],
-        scaling="none",
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    )
+    model = skdp.DPLogisticRegression(classes=["yes", "no"], scaling="none", privacy=SEEDED)
     model.fit_blocks(in_blocks(X, names, 999), n_samples=6000, n_features=4)
     assert model.score(X, names) > 0.85
     weighted = skdp.DPLogisticRegression(
-        classes=["yes", "no"],
-        class_weight={"yes": 2.0},
-        scaling="none",
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+        classes=["yes", "no"], class_weight={"yes": 2.0}, scaling="none", privacy=SEEDED
     )
     weighted.fit_blocks(in_blocks(X, names, 999), n_samples=6000, n_features=4)
     assert (weighted.predict(X) == "yes").mean() > (model.predict(X) == "yes").mean()
@@ -305,9 +300,7 @@ def test_a_stream_holds_a_block_or_two(mapped, solver):
     ids=["text", "nan", "infinite target", "columns", "lengths", "no pair"],
 )
 def test_a_refused_block_says_that_the_budget_is_spent(block):
-    model = skdp.DPLinearRegression(
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    )
+    model = skdp.DPLinearRegression(privacy=SEEDED)
     with pytest.raises(ValueError, match=r"\bThe budget of this fit is spent\.$") as refusal:
         model.fit_blocks([block], n_samples=100, n_features=2)
     assert "Nothing was released" not in str(refusal.value)
@@ -355,12 +348,8 @@ def test_raw_columns_are_warned_about_before_a_block_is_requested():
 def test_a_stream_leaves_the_attributes_of_a_fit(rng):
     X = rng.standard_normal((2000, 3))
     y = X[:, 0]
-    fitted = skdp.DPLinearRegression(
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), scaling="none"
-    ).fit(X, y)
-    streamed = skdp.DPLinearRegression(
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    )
+    fitted = skdp.DPLinearRegression(privacy=SEEDED, scaling="none").fit(X, y)
+    streamed = skdp.DPLinearRegression(privacy=SEEDED)
     streamed.fit_blocks([(X, y)], n_samples=2000, n_features=3)
     attributes = {name for name in vars(fitted) if name.endswith("_")}
     assert attributes == {name for name in vars(streamed) if name.endswith("_")}
