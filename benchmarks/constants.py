@@ -65,7 +65,7 @@ RUN = ScalingStage.run
 def reading(stage, scaling, oracle) -> tuple:
     """Return all that the rest of a fit depends on: scaling, budget, and where the noise is."""
     found = [
-        one and tuple(part.tobytes() for part in (one.low, one.high, one.centre, one.size))
+        one and tuple(part.tobytes() for part in (one.low, one.high, one.centre, one.scale))
         for one in (scaling.columns, scaling.targets)
     ]
     state = oracle._noise_source._generator.bit_generator.state

@@ -18,7 +18,6 @@ from skdp.oracle.releases import (
     last_iterate,
     mechanisms,
     moments,
-    noisy_statistic,
     one_step,
     perturbed,
     samplers,
@@ -49,7 +48,7 @@ class Asking(Solver):
         mechanism = mechanisms.GaussianNoise()
         if getattr(statistic, "order", 2) == 1:
             mechanism = mechanisms.LaplaceNoise()
-        answer = oracle.ask(noisy_statistic.NoisyStatistic(statistic, mechanism))
+        answer = oracle.request(mechanisms.NoisyStatistic(statistic, mechanism))
         # Moved a little, so that attributes depend on the answer.
         return Solution(oracle.start() + 1e-3 * np.tanh(answer.sum()), 1)
 
@@ -157,7 +156,7 @@ def _halved(owner, name, get=lambda found: replace(found, bound=found.bound / 2)
 
 def _less_noise(owner):
     """Halve the noise that is added."""
-    return _halved(owner, "std", lambda std: std / 2)
+    return _halved(owner, "scale_of_noise", lambda scale: scale / 2)
 
 
 def _model(**parameters):
@@ -211,7 +210,7 @@ PROOFS = {
         lambda adjacency: skdp.DPRidge(
             delta=0.0, max_iter=3, scaling="none", privacy=skdp.Privacy(adjacency=adjacency)
         ),
-        _halved(mechanisms.LaplaceNoise, "scale_of_noise", lambda b: b / 2),
+        _less_noise(mechanisms.LaplaceNoise),
         "scale halved",
     ),
 }
@@ -220,7 +219,7 @@ PROOFS = {
 MUTANTS = "tests/linear_model/test_replay_mutants.py::test_replay_catches_mutants"
 ACCOUNTING = "tests/accounting/test_mutants.py"
 OTHERS = {
-    noisy_statistic.NoisyStatistic: MUTANTS,
+    mechanisms.NoisyStatistic: MUTANTS,
     moments.Coordinates: "tests/oracle/releases/test_moments.py",
     samplers.AllRows: MUTANTS,
     samplers.Poisson: f"{ACCOUNTING}::test_rate_squared",

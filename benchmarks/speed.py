@@ -157,7 +157,7 @@ def overhead(n_rows, n_features, repeats, steps=200):
     shares = []
     for _ in range(repeats):
         with (
-            Stopwatch(Oracle, "ask") as ask,
+            Stopwatch(Oracle, "request") as ask,
             Stopwatch(MemorySource, "total") as kernel,
             Stopwatch(SystemSource, "gaussian") as draws,
         ):

@@ -25,9 +25,8 @@ from skdp.model_selection import Analysis, PrivacyUtilityDisplay, privacy_of, to
 from skdp.objective import Box, L1Ball, L2Ball, Simplex
 from skdp.oracle.sources.partitioned import Chunks, Partitions
 from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
-from skdp.stages.column_bounds import PublicRange, RowNorm
+from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
 from skdp.stages.inference.stage import CoefficientInference
-from skdp.stages.public_sample import PublicSample
 from skdp.steps import AveragedGradient, HeavyBall
 
 __all__ = [

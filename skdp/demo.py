@@ -47,7 +47,7 @@ class Experiment:
     data: str
     measure: str
     load: Callable[[], tuple[AnyArray, AnyArray]]
-    private: Callable[[float], Any]
+    private: Callable[[float], DPLogisticRegression | DPRidge]
     reference: Callable[[], Any]
     constant: Callable[[], Any]
 

@@ -13,8 +13,7 @@ from skdp.audit.comparing import ReplayComparison
 from skdp.audit.recording import ReplayMismatch, record
 from skdp.fitting import preparation
 from skdp.oracle import compiled
-from skdp.oracle.kernels import single_steps
-from skdp.oracle.releases import svrg_pass
+from skdp.oracle.releases import shuffled_pass, svrg_pass
 from skdp.oracle.releases.perturbed import PerturbedMinimum
 
 # Benchmarks and the scripts of the documentation are not installed: they lie beside the tests.
@@ -106,7 +105,7 @@ def either_way(request):
 def worked(compiled_kernels, monkeypatch):
     """Names of the compiled loops over steps that were used, in order."""
     names = []
-    loop, steps = svrg_pass.difference_loop, single_steps.SingleSteps._take_compiled
+    loop, steps = svrg_pass.difference_loop, shuffled_pass.SingleSteps._take_compiled
 
     def difference_loop(*arguments):
         found = loop(*arguments)
@@ -119,7 +118,7 @@ def worked(compiled_kernels, monkeypatch):
         return steps(self, *arguments)
 
     monkeypatch.setattr(svrg_pass, "difference_loop", difference_loop)
-    monkeypatch.setattr(single_steps.SingleSteps, "_take_compiled", take_compiled)
+    monkeypatch.setattr(shuffled_pass.SingleSteps, "_take_compiled", take_compiled)
     return names
 
 

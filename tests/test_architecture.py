@@ -169,7 +169,6 @@ def small_files_for_one(package):
 
 # And why each is a file of its own.
 SMALL = {
-    "skdp.accounting.interchange": "what a file can construct, apart from what a statement says",
     "skdp.planning.expected_loss": "constants that a benchmark fits, and writes anew",
     "skdp.solvers.auto": "what 'auto' is: a rule over all solvers, for the estimators",
 }
@@ -394,37 +393,6 @@ STILL_IN_DIALECT = {
     "skdp.linear_model.regression",
     "skdp.linear_model.ridge_cv",
     "skdp.linear_model.summary",
-    "skdp.oracle.exact_sampling",
-    "skdp.oracle.kernels.clipped_gradients",
-    "skdp.oracle.kernels.residuals",
-    "skdp.oracle.noise",
-    "skdp.oracle.oracle",
-    "skdp.oracle.releases",
-    "skdp.oracle.session",
-    "skdp.solvers.core.bound_rules",
-    "skdp.solvers.core.gd",
-    "skdp.solvers.papers.hong_2022.residual_budget",
-    "skdp.solvers.papers.kuru_2022.accelerated",
-    "skdp.solvers.papers.kuru_2022.nesterov",
-    "skdp.solvers.papers.varshney_2022.adaptive_shuffled_sgd",
-    "skdp.solvers.papers.wang_2017.svrg",
-    "skdp.stages.base",
-    "skdp.stages.correction",
-    "skdp.stages.inference.bounds",
-    "skdp.stages.inference.stage",
-    "skdp.stages.medians",
-    "skdp.stages.public_sample",
-    "skdp.stages.scaling",
-    "skdp.stages.scaling.distributions",
-    "skdp.stages.scaling.estimates",
-    "skdp.stages.scaling.refinements",
-    "skdp.stages.scaling.shares",
-    "skdp.stages.scaling.stage",
-    "skdp.stages.scaling.widening",
-    "skdp.stages.scores",
-    "skdp.steps.clipping",
-    "skdp.steps.noise_schedules",
-    "skdp.steps.schedules",
 }
 
 

@@ -91,7 +91,7 @@ class Counting(Solver):
 
     def solve(self, oracle):
         point = np.ones(oracle.public.shape)
-        count = oracle.ask(NoisyStatistic(self.statistic(point), GaussianNoise()))
+        count = oracle.request(NoisyStatistic(self.statistic(point), GaussianNoise()))
         return Solution(count[0] / oracle.public.n_rows + 0 * point, 1)
 
 

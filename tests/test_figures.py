@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.rst"), *ROOT.glob("docs/*.inc")]
 TABLES = {
     "constants_table": "constants_table",
+    "parameters_table": "parameters_table",
     "groups_table": "groups_tables",
     "linear_table": "linear_table",
     "selection_table": "selection_table",

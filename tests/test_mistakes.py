@@ -213,7 +213,7 @@ REFUSED = {
         lambda: skdp.total_privacy(RIDGE(), delta=1e-6), "total_privacy", "fitted estimators",
     ),
     "price of a model": (
-        lambda: skdp.privacy_of(RIDGE()), "privacy_of", "a fitted GridSearchCV", "got DPRidge",
+        lambda: skdp.privacy_of(RIDGE()), "privacy_of", "a GridSearchCV", "got DPRidge",
         "total_privacy",
     ),
     "deltas that differ": (

@@ -4,26 +4,36 @@ Nothing here reads rows or draws random numbers.
 """
 
 from skdp.accounting import events
-from skdp.accounting.accountant import Accountant, UnknownCost, available_accountants
+from skdp.accounting.accountant import (
+    Accountant,
+    Calibration,
+    available_accountants,
+    calibrate,
+    price,
+    supporting_accountants,
+)
+from skdp.accounting.additive import (
+    GDPAccountant,
+    PureDPAccountant,
+    ZCDPAccountant,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_rho,
+)
 from skdp.accounting.balls_and_bins import BallsAndBinsAccountant
-from skdp.accounting.calibration import Calibration, calibrate, price, supporting_accountants
 from skdp.accounting.events import *  # noqa: F403 - all events, listed in events/__init__.py
-from skdp.accounting.gdp import GDPAccountant, gaussian_delta, gaussian_epsilon, gaussian_mu
 from skdp.accounting.guarantees import AdvancedCompositionAccountant, OptimalCompositionAccountant
 from skdp.accounting.mixed import MixedAccountant
 from skdp.accounting.objective import ObjectivePerturbationAccountant, objective_delta
 from skdp.accounting.pld import PLDAccountant
-from skdp.accounting.pure import PureDPAccountant
 from skdp.accounting.rdp import RDPAccountant
-from skdp.accounting.release_lines import ReleaseRecord
+from skdp.accounting.records import ReleaseRecord
 from skdp.accounting.selection import SelectionAccountant, selection_delta, selection_epsilon
 from skdp.accounting.shuffle import ShuffleAccountant
-from skdp.accounting.statement import (
-    PrivacyStatement,
-    compose_statements,
-    model_card_section,
-)
-from skdp.accounting.zcdp import ZCDPAccountant, zcdp_delta, zcdp_epsilon, zcdp_rho
+from skdp.accounting.statement import PrivacyStatement, compose_statements, model_card_section
 
 __all__ = [
     "Accountant",
@@ -41,7 +51,6 @@ __all__ = [
     "ReleaseRecord",
     "SelectionAccountant",
     "ShuffleAccountant",
-    "UnknownCost",
     "ZCDPAccountant",
     "available_accountants",
     "calibrate",

@@ -10,8 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.accounting.accountant import Accountant, UnknownCost, register
-from skdp.accounting.events import Adjacency, BallsAndBins, Composed, Event, Gaussian, OnBlock
+from skdp.accounting.accountant import Accountant
+from skdp.accounting.events.base import Adjacency, Composed, Event, UnknownCost
+from skdp.accounting.events.mechanisms import Gaussian
+from skdp.accounting.events.wrappers import BallsAndBins, OnBlock
 from skdp.accounting.pairs import Pair
 from skdp.accounting.plan import EventCounts, by_block, counts_of, joint_mu, paths
 from skdp.accounting.pld import PLDAccountant, dominating_pair
@@ -114,7 +116,6 @@ def _(event: BallsAndBins, adjacency: Adjacency) -> Pair | None:
     return None if sigma == 0 else AllocationPair(sigma, event.n_bins)
 
 
-@register
 class BallsAndBinsAccountant(PLDAccountant):
     """Amplification of passes over bins to which records are assigned secretly and independently.
 

@@ -2,10 +2,10 @@
 
 import math
 
-from skdp.accounting.accountant import Accountant, UnknownCost, register
-from skdp.accounting.events.base import Adjacency, Composed, Event
+from skdp.accounting.accountant import Accountant
+from skdp.accounting.events.base import Adjacency, Composed, Event, UnknownCost
 from skdp.accounting.events.mechanisms import ApproximateDP, ObjectivePerturbed
-from skdp.accounting.events.sampling import Selected, Shuffled
+from skdp.accounting.events.wrappers import Selected, Shuffled
 from skdp.accounting.objective import ObjectivePerturbationAccountant
 from skdp.accounting.plan import EventCounts, paths
 from skdp.accounting.pld import PLDAccountant
@@ -20,11 +20,11 @@ _PLD, _RDP = PLDAccountant(), RDPAccountant()
 # In the order of preference.
 _SPECIALISTS = SelectionAccountant(), ShuffleAccountant(), ObjectivePerturbationAccountant(), _RDP
 # An event, its number of occurrences, and the accountant that certifies a point of its curve.
-Special = tuple[Event, int, Accountant[object]]
+Special = tuple[Event, int, Accountant]
+Facts = tuple[list[Special], Composed, Adjacency]
 
 
-@register
-class MixedAccountant(Accountant[object]):
+class MixedAccountant(Accountant):
     """Plans with selections, shuffled passes or perturbed objectives beside other events.
 
     An event that only a special accountant supports enters as one (epsilon_i, delta_i) that this
@@ -37,32 +37,44 @@ class MixedAccountant(Accountant[object]):
     special = (ObjectivePerturbed, Selected, Shuffled)
     delta_precision = 1e-3
 
-    def examine(self, event: Event, adjacency: Adjacency) -> object:
-        splits = [_split(path, adjacency) for path in _paths(event, adjacency)]
-        for special, rest in splits:
-            _PLD.examine(Composed(tuple(rest.items())), adjacency)
-            if len(splits) == 1 and _is_one(special, rest):
+    def examine(self, event: Event, adjacency: Adjacency) -> list[Facts]:
+        met = paths(event, adjacency, keep=self.special)
+        split = [(*_split(path, adjacency), adjacency) for path in met]
+        for special, rest, _ in split:
+            _PLD.examine(rest, adjacency)
+            if len(split) == 1 and _is_one(special, rest):
                 name = special[0][2].name
                 raise UnknownCost(f"the one part of this plan is supported by {name!r}; use that.")
-        if not any(special for special, _ in splits):
+        if not any(special for special, _, _ in split):
             raise UnknownCost("no part of this plan has a special accountant that supports it.")
-        return splits
+        return split
 
-    def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
+    def path_epsilon(self, facts: Facts, delta: float) -> float:
+        special, rest, adjacency = facts
         if delta == 0:
             return math.inf
-        return max(_epsilon(path, delta, adjacency) for path in _paths(event, adjacency))
+        if not special:
+            return _PLD.epsilon(rest, delta, adjacency)
+        if _is_one(special, rest):
+            event, _, accountant = special[0]
+            return accountant.epsilon(event, delta, adjacency)
+        times = sum(count for _, count, _ in special)
+        bounds = []
+        for share in _SHARES:
+            each = share * delta / times
+            points = tuple(
+                (ApproximateDP(accountant.epsilon(event, each, adjacency), each), count)
+                for event, count, accountant in special
+            )
+            plan = Composed((*points, *rest.parts))
+            bounds.append(_PLD.epsilon(plan, delta, adjacency))
+        return min(bounds)
 
 
-def _paths(event: Event, adjacency: Adjacency) -> list[EventCounts]:
-    return paths(event, adjacency, keep=MixedAccountant.special)
-
-
-def _split(path: EventCounts, adjacency: Adjacency) -> tuple[list[Special], EventCounts]:
+def _split(path: EventCounts, adjacency: Adjacency) -> tuple[list[Special], Composed]:
     """Separate the events for a special accountant from those that are left to "pld"."""
     special: list[Special] = []
-    rest: EventCounts = {}
+    rest: list[tuple[Event, int]] = []
     # Several perturbed objectives compose far better by Renyi divergences than point by point.
     perturbed = {part: n for part, n in path.items() if isinstance(part, ObjectivePerturbed)}
     if sum(perturbed.values()) > 1:
@@ -71,15 +83,15 @@ def _split(path: EventCounts, adjacency: Adjacency) -> tuple[list[Special], Even
     for part, count in path.items():
         specialist = _specialist(part, count, adjacency)
         if specialist is None:
-            rest[part] = count
+            rest.append((part, count))
         else:
             special.append(specialist)
-    return special, rest
+    return special, Composed(tuple(rest))
 
 
-def _is_one(special: list[Special], rest: EventCounts) -> bool:
+def _is_one(special: list[Special], rest: Composed) -> bool:
     """Whether there is a single event, for a special accountant."""
-    return len(special) == 1 and special[0][1] == 1 and not rest
+    return len(special) == 1 and special[0][1] == 1 and not rest.parts
 
 
 def _specialist(part: Event, count: int, adjacency: Adjacency) -> Special | None:
@@ -93,23 +105,3 @@ def _specialist(part: Event, count: int, adjacency: Adjacency) -> Special | None
         if accountant.why_unsupported(part, adjacency) is None:
             return part, count, accountant
     return None
-
-
-def _epsilon(path: EventCounts, delta: float, adjacency: Adjacency) -> float:
-    special, rest = _split(path, adjacency)
-    if not special:
-        return _PLD.epsilon(Composed(tuple(rest.items())), delta, adjacency)
-    if _is_one(special, rest):
-        event, _, accountant = special[0]
-        return accountant.epsilon(event, delta, adjacency)
-    times = sum(count for _, count, _ in special)
-    bounds = []
-    for share in _SHARES:
-        each = share * delta / times
-        points = tuple(
-            (ApproximateDP(accountant.epsilon(event, each, adjacency), each), count)
-            for event, count, accountant in special
-        )
-        plan = Composed((*points, *rest.items()))
-        bounds.append(_PLD.epsilon(plan, delta, adjacency))
-    return min(bounds)

@@ -2,10 +2,9 @@
 
 import math
 
-from scipy.special import log_ndtr
-
-from skdp.accounting.accountant import Accountant, UnknownCost, bisect, one_plus_exp, register
-from skdp.accounting.events import Adjacency, Event, ObjectivePerturbed
+from skdp.accounting.accountant import Accountant, bisect, one_plus_exp
+from skdp.accounting.additive import gaussian_delta
+from skdp.accounting.events import Adjacency, Event, ObjectivePerturbed, UnknownCost
 from skdp.accounting.plan import only_event
 
 # Shares of epsilon that are tried for the minimiser; the rest is for the noise on the answer. Each
@@ -40,7 +39,7 @@ def objective_delta(noise_multiplier: float, ratio: float, epsilon: float) -> fl
 
     Examples
     --------
-    >>> from skdp.accounting.objective import objective_delta
+    >>> from skdp.accounting import objective_delta
     >>> 0 < objective_delta(8.0, 0.1, 1.0) < 1e-6
     True
     """
@@ -49,21 +48,13 @@ def objective_delta(noise_multiplier: float, ratio: float, epsilon: float) -> fl
     shift = -math.log1p(-ratio)
     corner = 0.5 / noise_multiplier**2
     if epsilon - shift >= corner:
-        return min(1.0, 2 * _gaussian_profile(noise_multiplier, epsilon - shift))
+        return min(1.0, 2 * gaussian_delta(1 / noise_multiplier, epsilon - shift))
     excess = epsilon - shift - corner
     return min(
         1.0,
         max(0.0, -math.expm1(excess))
-        + 2 * math.exp(excess) * _gaussian_profile(noise_multiplier, corner),
+        + 2 * math.exp(excess) * gaussian_delta(1 / noise_multiplier, corner),
     )
-
-
-def _gaussian_profile(noise_multiplier: float, epsilon: float) -> float:
-    """Hockey-stick divergence of the Gaussian mechanism, at any epsilon."""
-    half, slope = 0.5 / noise_multiplier, epsilon * noise_multiplier
-    upper, lower = float(log_ndtr(half - slope)), float(log_ndtr(-half - slope))
-    gap = epsilon + lower - upper
-    return 0.0 if gap >= 0 else math.exp(upper) * -math.expm1(gap)
 
 
 def _zero_out_delta(event: ObjectivePerturbed, epsilon: float) -> float:
@@ -77,14 +68,13 @@ def _zero_out_delta(event: ObjectivePerturbed, epsilon: float) -> float:
         return 1.0
     least = min(
         objective_delta(event.noise_multiplier, event.ratio, share * epsilon)
-        + _gaussian_profile(event.output_noise, (1 - share) * epsilon)
+        + gaussian_delta(1 / event.output_noise, (1 - share) * epsilon)
         for share in _SHARES
     )
     return min(1.0, least + event.failure * one_plus_exp(epsilon))
 
 
-@register
-class ObjectivePerturbationAccountant(Accountant[ObjectivePerturbed]):
+class ObjectivePerturbationAccountant(Accountant):
     """Objective perturbation of generalised linear models (Redberg, Koskela, Wang 2023, Thm 3.1).
 
     Under replace-one, one record is removed and another one added: group privacy for two turns
@@ -95,18 +85,32 @@ class ObjectivePerturbationAccountant(Accountant[ObjectivePerturbed]):
     rank = 27
     special = (ObjectivePerturbed,)
 
-    def examine(self, event: Event, adjacency: Adjacency) -> ObjectivePerturbed:
-        return only_event(event, ObjectivePerturbed, "perturbed objective")
+    def examine(
+        self, event: Event, adjacency: Adjacency
+    ) -> list[tuple[ObjectivePerturbed, Adjacency]]:
+        return [(only_event(event, ObjectivePerturbed, "perturbed objective"), adjacency)]
 
-    def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        part = self.require(event, adjacency)
+    def path_delta(self, facts: tuple[ObjectivePerturbed, Adjacency], epsilon: float) -> float:
+        part, adjacency = facts
         if adjacency is Adjacency.ZERO_OUT:
             return _zero_out_delta(part, epsilon)
         half = epsilon / 2
         return min(1.0, one_plus_exp(half) * _zero_out_delta(part, half))
 
+    def path_epsilon(self, facts: tuple[ObjectivePerturbed, Adjacency], delta: float) -> float:
+        def suffices(epsilon: float) -> bool:
+            return self.path_delta(facts, epsilon) <= delta
+
+        high = 1e-3
+        while not suffices(high):
+            high *= 2
+            if high > 1e6:
+                return math.inf
+        low = 0.0 if high == 1e-3 else high / 2
+        return bisect(suffices, low, high, halvings=45)
+
     def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-        """Return the least factor on the noise, by a search on `delta`, quicker than `epsilon`."""
+        # By a search on `delta`, which is quicker than `epsilon`.
         self.require(event, adjacency)
 
         def suffices(log_factor: float) -> bool:
@@ -119,15 +123,3 @@ class ObjectivePerturbationAccountant(Accountant[ObjectivePerturbed]):
                 "next to the regularisation, costs too much by itself."
             )
         return math.exp(bisect(suffices, -30.0, 30.0, halvings=36))  # to a width of 1e-9
-
-    def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        def suffices(epsilon: float) -> bool:
-            return self.delta(event, epsilon, adjacency) <= delta
-
-        high = 1e-3
-        while not suffices(high):
-            high *= 2
-            if high > 1e6:
-                return math.inf
-        low = 0.0 if high == 1e-3 else high / 2
-        return bisect(suffices, low, high, halvings=45)

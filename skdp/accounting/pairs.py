@@ -79,50 +79,47 @@ class GaussianPair(Pair):
 
 
 @dataclass(frozen=True)
-class LaplacePair(Pair):
-    """Laplace noise against itself, shifted by ``bound`` scales: ``1 - exp((e - bound) / 2)``.
-
-    It also dominates Laplace noise on a vector whose L1 sensitivity over the scale is ``bound``
-    (a fact that all privacy-loss accounting of Laplace noise uses; the tests check it numerically).
-    """
+class _BoundedPair(Pair):
+    """Base class of pairs whose finite losses lie between ``-bound`` and ``bound``."""
 
     bound: float
 
     @property
     def bounded(self) -> bool:
         return True
-
-    def forward(self, epsilon: Array) -> Array:
-        return np.asarray(-np.expm1(np.minimum((epsilon - self.bound) / 2, 0.0)))
 
     def reach(self, tail: float) -> tuple[float, float]:
         return self.bound, self.bound
 
 
 @dataclass(frozen=True)
-class ResponsePair(Pair):
+class LaplacePair(_BoundedPair):
+    """Laplace noise against itself, shifted by ``bound`` scales: ``1 - exp((e - bound) / 2)``.
+
+    It also dominates Laplace noise on a vector whose L1 sensitivity over the scale is ``bound``
+    (a fact that all privacy-loss accounting of Laplace noise uses; the tests check it numerically).
+    """
+
+    def forward(self, epsilon: Array) -> Array:
+        return np.asarray(-np.expm1(np.minimum((epsilon - self.bound) / 2, 0.0)))
+
+
+@dataclass(frozen=True)
+class ResponsePair(_BoundedPair):
     """Randomised response that reveals the record with probability ``delta``.
 
     Dominates every (bound, delta)-DP mechanism (Kairouz, Oh, Viswanath 2015, Thm 3.4).
     """
 
-    bound: float
     delta: float = 0.0
 
     @property
     def infinity_mass(self) -> float:
         return self.delta
 
-    @property
-    def bounded(self) -> bool:
-        return True
-
     def forward(self, epsilon: Array) -> Array:
         truth = (1 - self.delta) / (1 + math.exp(-self.bound))
         return np.asarray(self.delta - truth * np.expm1(np.minimum(epsilon - self.bound, 0.0)))
-
-    def reach(self, tail: float) -> tuple[float, float]:
-        return self.bound, self.bound
 
 
 @dataclass(frozen=True)

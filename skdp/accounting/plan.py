@@ -5,11 +5,17 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from skdp.accounting.accountant import UnknownCost
-from skdp.accounting.events.base import Adjacency, Composed, Event, Parts
-from skdp.accounting.events.blocks import BallsAndBins, OnBlock, Partition
+from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, UnknownCost
 from skdp.accounting.events.mechanisms import Gaussian, Laplace
-from skdp.accounting.events.sampling import FixedSizeSampled, PoissonSampled, Sampled, Shuffled
+from skdp.accounting.events.wrappers import (
+    BallsAndBins,
+    FixedSizeSampled,
+    OnBlock,
+    Partition,
+    PoissonSampled,
+    Sampled,
+    Shuffled,
+)
 
 # Distinct events with their numbers of occurrences; the order does not matter for the cost.
 EventCounts = dict[Event, int]

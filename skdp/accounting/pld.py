@@ -20,12 +20,13 @@ replace_one, the profile of the sample of fixed size.
 import math
 from functools import lru_cache, singledispatch
 
-from skdp.accounting.accountant import Accountant, UnknownCost, least_factor, register
+from skdp.accounting.accountant import Accountant, least_factor
+from skdp.accounting.additive import pure_epsilon
 from skdp.accounting.composition import FULL, ROUGH, LatticeResolution, Pairs, delta_of, epsilon_of
-from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, walk
+from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, UnknownCost, walk
 from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace
-from skdp.accounting.events.sampling import PoissonSampled, Sampled
+from skdp.accounting.events.wrappers import PoissonSampled, Sampled, Selected
 from skdp.accounting.pairs import (
     AntipodalPair,
     GaussianPair,
@@ -80,6 +81,15 @@ def _(event: ApproximateDP, adjacency: Adjacency) -> Pair | None:
 
 
 @dominating_pair.register
+def _(event: Selected, adjacency: Adjacency) -> Pair | None:
+    try:
+        bound = pure_epsilon(event, adjacency)
+    except UnknownCost as refusal:
+        raise UnknownCost(f"Selected has a dominating pair for pure runs only: {refusal}") from None
+    return None if math.isinf(bound) else ResponsePair(bound)
+
+
+@dominating_pair.register
 def _(event: Sampled, adjacency: Adjacency) -> Pair | None:
     counts = sampled_counts(event, adjacency)
     base = _base(counts, adjacency, event)
@@ -117,8 +127,12 @@ def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | N
     return dominating_pair(part, adjacency)
 
 
-@register
-class PLDAccountant(Accountant[object]):
+# Dominating pairs of all events on a path, and a shorter list that costs no less; None where no
+# finite epsilon holds.
+Facts = tuple[Pairs, Pairs] | None
+
+
+class PLDAccountant(Accountant):
     """Fast Fourier transform of privacy losses: tight for sampled, Laplace and mixed plans.
 
     Each event is replaced by its dominating pair, and each pair by its connect-the-dots
@@ -131,31 +145,55 @@ class PLDAccountant(Accountant[object]):
     is_tight = True
 
     def paths(self, event: Event, adjacency: Adjacency) -> list[EventCounts]:
-        """Return the collections of events that a single record can meet."""
+        """Return the collections of events that a single record can meet.
+
+        Parameters
+        ----------
+        event : Event
+        adjacency : Adjacency
+
+        Returns
+        -------
+        list of dict
+            From distinct events to their numbers of occurrences.
+
+        Raises
+        ------
+        UnknownCost
+            If there are too many collections.
+        """
         return paths(event, adjacency)
 
-    def examine(self, event: Event, adjacency: Adjacency) -> object:
-        return [_pairs(tuple(path.items()), adjacency) for path in self.paths(event, adjacency)]
+    def examine(self, event: Event, adjacency: Adjacency) -> list[Facts]:
+        return [_facts(tuple(path.items()), adjacency) for path in self.paths(event, adjacency)]
 
-    def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        return self._epsilon(event, delta, adjacency, FULL)
+    def path_epsilon(
+        self, facts: Facts, delta: float, resolution: LatticeResolution = FULL
+    ) -> float:
+        if 0 < delta < LEAST_DELTA:
+            raise UnknownCost(
+                f"accountant {self.name!r} cannot distinguish a delta of {delta:g} from 0; choose "
+                f"at least {LEAST_DELTA:g}, or 0 for pure differential privacy."
+            )
+        if facts is None or (delta == 0 and facts[0]):
+            return math.inf
+        return epsilon_of(*facts, delta, resolution)
 
-    def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        self.require(event, adjacency)
-        return max(
-            _path_delta(tuple(path.items()), epsilon, adjacency)
-            for path in self.paths(event, adjacency)
-        )
+    def path_delta(self, facts: Facts, epsilon: float) -> float:
+        return 1.0 if facts is None else delta_of(*facts, epsilon)
 
     def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-        """Search with a rough bound (few noise levels, coarse lattice), then with the full one."""
-        self.require(event, adjacency)
+        # With a rough bound (few noise levels, coarse lattice) first, then with the full one.
         counts = tuple(counts_of(event).items())
         rough = Composed(coarsened(counts, SEARCH_RATIO))
         rougher = Composed(coarsened(counts, SEARCH_RATIO**2))
 
+        def cost_roughly(plan: Composed) -> float:
+            met = self.require(plan, adjacency)
+            return max(self.path_epsilon(facts, delta, ROUGH) for facts in met)
+
         def spent_roughly(factor: float) -> float:
-            return self._epsilon(rough.scaled(factor), delta, adjacency, ROUGH)
+            return cost_roughly(rough.scaled(factor))
 
         def spent(factor: float) -> float:
             return self.epsilon(event.scaled(factor), delta, adjacency)
@@ -164,7 +202,7 @@ class PLDAccountant(Accountant[object]):
         if event.scaled(2.0) == event:
             return factor
         # Doubling the rounding adds about as much to the cost as the rounding itself has added.
-        rougher_share = self._epsilon(rougher.scaled(factor), delta, adjacency, ROUGH) / epsilon
+        rougher_share = cost_roughly(rougher.scaled(factor)) / epsilon
         if not rougher_share > 0:  # delta is so large that the rough bound is 0
             return least_factor(spent, epsilon, who=self.name, delta=delta, guess=factor)
         target = epsilon * rougher_share  # for the rough bound
@@ -180,40 +218,18 @@ class PLDAccountant(Accountant[object]):
             target *= epsilon / cost
         return least_factor(spent, epsilon, who=self.name, delta=delta, guess=factor)
 
-    def _epsilon(
-        self, event: Event, delta: float, adjacency: Adjacency, resolution: LatticeResolution
-    ) -> float:
-        self.require(event, adjacency)
-        if 0 < delta < LEAST_DELTA:
-            raise UnknownCost(
-                f"accountant {self.name!r} cannot distinguish a delta of {delta:g} from 0; choose "
-                f"at least {LEAST_DELTA:g}, or 0 for pure differential privacy."
-            )
-        return max(
-            _path_epsilon(tuple(path.items()), delta, adjacency, resolution)
-            for path in self.paths(event, adjacency)
-        )
-
 
 @lru_cache(maxsize=256)
-def _path_epsilon(
-    path: Parts, delta: float, adjacency: Adjacency, resolution: LatticeResolution
-) -> float:
-    pairs, coarse = _pairs(_limited(path), adjacency), _pairs(_few_levels(path), adjacency)
-    if pairs is None or coarse is None or (delta == 0 and pairs):
-        return math.inf
-    return epsilon_of(pairs, coarse, delta, resolution)
+def _facts(path: Parts, adjacency: Adjacency) -> Facts:
+    few = path if len(path) <= MAX_LEVELS else coarsened(path, LIMIT_RATIO)
+    pairs = _pairs(few, adjacency)
+    for ratio in (1.01, 1.03, 1.1):  # so few that a sketch of every level is quick
+        if len(path) > FEW_LEVELS:
+            path = coarsened(path, ratio)
+    coarse = _pairs(path, adjacency)
+    return None if pairs is None or coarse is None else (pairs, coarse)
 
 
-@lru_cache(maxsize=256)
-def _path_delta(path: Parts, epsilon: float, adjacency: Adjacency) -> float:
-    pairs, coarse = _pairs(_limited(path), adjacency), _pairs(_few_levels(path), adjacency)
-    if pairs is None or coarse is None:
-        return 1.0
-    return delta_of(pairs, coarse, epsilon)
-
-
-@lru_cache(maxsize=256)
 def _pairs(path: Parts, adjacency: Adjacency) -> Pairs | None:
     """Dominating pairs of all events, equal ones merged; None if one has no finite epsilon."""
     merged: dict[Pair, int] = {}
@@ -223,15 +239,3 @@ def _pairs(path: Parts, adjacency: Adjacency) -> Pairs | None:
             return None
         merged[pair] = merged.get(pair, 0) + count
     return tuple(merged.items())
-
-
-def _limited(path: Parts) -> Parts:
-    return path if len(path) <= MAX_LEVELS else coarsened(path, LIMIT_RATIO)
-
-
-def _few_levels(path: Parts) -> Parts:
-    """Coarsen until a sketch of every level is quick."""
-    for ratio in (1.01, 1.03, 1.1):
-        if len(path) > FEW_LEVELS:
-            path = coarsened(path, ratio)
-    return path

@@ -5,18 +5,18 @@ Looser than privacy-loss distributions, but it supports selections and perturbed
 
 import math
 from collections.abc import Callable
-from functools import cache, lru_cache, singledispatch
+from functools import cache, lru_cache
 
 import numpy as np
 from scipy.special import gammaln, log_ndtr, logsumexp
 
 from skdp._numbers import Array
-from skdp.accounting.accountant import Accountant, UnknownCost, bisect, one_plus_exp, register
-from skdp.accounting.events.base import Adjacency, Event
+from skdp.accounting.accountant import Accountant, bisect, one_plus_exp
+from skdp.accounting.additive import pure_epsilon
+from skdp.accounting.events.base import Adjacency, Event, UnknownCost
 from skdp.accounting.events.mechanisms import Gaussian, Laplace, ObjectivePerturbed
-from skdp.accounting.events.sampling import FixedSizeSampled, Sampled
+from skdp.accounting.events.wrappers import FixedSizeSampled, Sampled, Selected
 from skdp.accounting.plan import EventCounts, counts_of, joint_mu, paths
-from skdp.accounting.pure import pure_epsilon
 
 # Orders at which divergences are computed; the least epsilon over them is taken, so any choice is
 # valid. Dense near 1, where the best order lies for large costs; whole numbers further up, where
@@ -226,7 +226,6 @@ def _even_central_moments(mu: float, largest: int) -> Array:
     return logs
 
 
-@singledispatch
 def renyi(event: Event, adjacency: Adjacency, orders: Array) -> Array:
     """Return Renyi divergences of ``event`` at ``orders``, the larger of both directions.
 
@@ -237,6 +236,22 @@ def renyi(event: Event, adjacency: Adjacency, orders: Array) -> Array:
     UnknownCost
         If no theorem gives them.
     """
+    match event:
+        case Gaussian():
+            return gaussian_renyi(orders, event.mu(adjacency))
+        case Laplace():
+            return laplace_renyi(orders, event.pure_epsilon(adjacency))
+        case Sampled():
+            return _sampled_renyi(event, adjacency, orders)
+        case Selected():
+            return _selected_renyi(event, adjacency, orders)
+        case ObjectivePerturbed(output_noise=0):
+            return np.full_like(orders, math.inf)
+        case ObjectivePerturbed():
+            # The minimiser, then Gaussian noise on it. `failure_of` accounts for the failure.
+            changes = round(event.sensitivity(adjacency))
+            exact = objective_renyi(orders, event.noise_multiplier, event.ratio, changes)
+            return exact + gaussian_renyi(orders, 1 / event.output_noise)
     try:
         return response_renyi(orders, pure_epsilon(event, adjacency))
     except UnknownCost as refusal:
@@ -245,18 +260,7 @@ def renyi(event: Event, adjacency: Adjacency, orders: Array) -> Array:
         ) from None
 
 
-@renyi.register
-def _(event: Gaussian, adjacency: Adjacency, orders: Array) -> Array:
-    return gaussian_renyi(orders, event.mu(adjacency))
-
-
-@renyi.register
-def _(event: Laplace, adjacency: Adjacency, orders: Array) -> Array:
-    return laplace_renyi(orders, event.pure_epsilon(adjacency))
-
-
-@renyi.register
-def _(event: Sampled, adjacency: Adjacency, orders: Array) -> Array:
+def _sampled_renyi(event: Sampled, adjacency: Adjacency, orders: Array) -> Array:
     mu = joint_mu(counts_of(event.event), adjacency)
     fixed = isinstance(event, FixedSizeSampled)
     if mu is None or (fixed and adjacency is Adjacency.ZERO_OUT):
@@ -270,14 +274,19 @@ def _(event: Sampled, adjacency: Adjacency, orders: Array) -> Array:
     return poisson_renyi(orders, mu, event.rate)
 
 
-@renyi.register
-def _(event: ObjectivePerturbed, adjacency: Adjacency, orders: Array) -> Array:
-    # The minimiser, then Gaussian noise on it. `failure_of` accounts for the failure.
-    changes = round(event.sensitivity(adjacency))
-    if event.output_noise == 0:
-        return np.full_like(orders, math.inf)
-    exact = objective_renyi(orders, event.noise_multiplier, event.ratio, changes)
-    return exact + gaussian_renyi(orders, 1 / event.output_noise)
+def _selected_renyi(event: Selected, adjacency: Adjacency, orders: Array) -> Array:
+    """Best of a random number of runs (Papernot and Steinke 2022, arXiv:2110.03620, Thm 2)."""
+    runs = counts_of(event.event)
+    if failure_of(runs) > 0:
+        raise UnknownCost(
+            "Selected of a release that may fail with some probability has no Renyi theorem."
+        )
+    base = renyi_total(runs, adjacency, orders)
+    gamma, eta = event.gamma, event.shape
+    once = (1 + eta) * np.min((1 - 1 / orders) * base - math.log(gamma) / orders)
+    costs = base + once + math.log(event.mean_runs) / (orders - 1)
+    # Divergences increase with the order, so the bound at a larger order holds at smaller ones.
+    return np.asarray(np.minimum.accumulate(costs[::-1])[::-1])
 
 
 def renyi_total(counts: EventCounts, adjacency: Adjacency, orders: Array) -> Array:
@@ -323,16 +332,19 @@ def _delta_from_renyi(orders: Array, costs: Array, epsilon: float) -> float:
     return min(1.0, math.exp(float(np.min(logs))))
 
 
-@register
-class RDPAccountant(Accountant[object]):
+Facts = tuple[list[EventCounts], Adjacency]
+
+
+class RDPAccountant(Accountant):
     """Renyi divergences at many real orders, with the tight conversion; fast but loose."""
 
     name = "rdp"
     rank = 40
 
-    def examine(self, event: Event, adjacency: Adjacency) -> object:
-        few = np.array([2.0])
-        return [renyi_total(path, adjacency, few) for path in paths(event, adjacency)]
+    def examine(self, event: Event, adjacency: Adjacency) -> list[Facts]:
+        met = paths(event, adjacency)
+        _costliest_renyi((met, adjacency), np.array([2.0]))  # whether there are theorems
+        return [(met, adjacency)]
 
     def divergences(self, event: Event, orders: Array, adjacency: Adjacency) -> Array:
         """Return the Renyi divergence of ``event`` at each order, with the costliest blocks.
@@ -353,13 +365,10 @@ class RDPAccountant(Accountant[object]):
         UnknownCost
             If there is no theorem for ``event``; the message names the accountant.
         """
-        self.require(event, adjacency)
-        totals = [renyi_total(path, adjacency, orders) for path in paths(event, adjacency)]
-        return np.asarray(np.max(totals, axis=0))
+        return _costliest_renyi(self.require(event, adjacency)[0], orders)
 
-    def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        costs = self.divergences(event, ORDERS, adjacency)
-        failure = max(failure_of(path) for path in paths(event, adjacency))
+    def path_epsilon(self, facts: Facts, delta: float) -> float:
+        costs, failure = _costliest_renyi(facts, ORDERS), max(map(failure_of, facts[0]))
         if failure == 0:
             return epsilon_from_renyi(ORDERS, costs, delta)
 
@@ -370,8 +379,13 @@ class RDPAccountant(Accountant[object]):
         high = epsilon_from_renyi(ORDERS, costs, delta / 2)
         return bisect(suffices, 0.0, high, halvings=60) if suffices(high) else math.inf
 
-    def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        costs = self.divergences(event, ORDERS, adjacency)
-        failure = max(failure_of(path) for path in paths(event, adjacency))
+    def path_delta(self, facts: Facts, epsilon: float) -> float:
+        costs, failure = _costliest_renyi(facts, ORDERS), max(map(failure_of, facts[0]))
         failed = one_plus_exp(epsilon) * failure
         return min(1.0, _delta_from_renyi(ORDERS, costs, epsilon) + failed)
+
+
+def _costliest_renyi(facts: Facts, orders: Array) -> Array:
+    """Renyi divergences at ``orders``, each of the costliest path."""
+    met, adjacency = facts
+    return np.asarray(np.max([renyi_total(path, adjacency, orders) for path in met], axis=0))

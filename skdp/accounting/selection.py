@@ -7,45 +7,10 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from skdp._numbers import Array
-from skdp.accounting.accountant import Accountant, UnknownCost, register
+from skdp.accounting.accountant import Accountant
+from skdp.accounting.additive import GDPAccountant, gaussian_delta, gaussian_epsilon
 from skdp.accounting.events import Adjacency, Composed, Event, Selected
-from skdp.accounting.gdp import GDPAccountant, gaussian_delta, gaussian_epsilon
-from skdp.accounting.pairs import Pair, ResponsePair
-from skdp.accounting.plan import counts_of, only_event, paths
-from skdp.accounting.pld import dominating_pair
-from skdp.accounting.pure import pure_epsilon, pure_total
-from skdp.accounting.rdp import failure_of, renyi, renyi_total
-
-
-@pure_epsilon.register
-def _(event: Selected, adjacency: Adjacency) -> float:
-    # (2 + eta) epsilon (Papernot and Steinke 2022, Cor. 3).
-    return (2 + event.shape) * pure_total(counts_of(event.event), adjacency)
-
-
-@dominating_pair.register
-def _(event: Selected, adjacency: Adjacency) -> Pair | None:
-    try:
-        bound = pure_epsilon(event, adjacency)
-    except UnknownCost as refusal:
-        raise UnknownCost(f"Selected has a dominating pair for pure runs only: {refusal}") from None
-    return None if math.isinf(bound) else ResponsePair(bound)
-
-
-@renyi.register
-def _(event: Selected, adjacency: Adjacency, orders: Array) -> Array:
-    """Best of a random number of runs (Papernot and Steinke 2022, arXiv:2110.03620, Thm 2)."""
-    runs = counts_of(event.event)
-    if failure_of(runs) > 0:
-        raise UnknownCost(
-            "Selected of a release that may fail with some probability has no Renyi theorem."
-        )
-    base = renyi_total(runs, adjacency, orders)
-    gamma, eta = event.gamma, event.shape
-    once = (1 + eta) * np.min((1 - 1 / orders) * base - math.log(gamma) / orders)
-    costs = base + once + math.log(event.mean_runs) / (orders - 1)
-    # Divergences increase with the order, so the bound at a larger order holds at smaller ones.
-    return np.asarray(np.minimum.accumulate(costs[::-1])[::-1])
+from skdp.accounting.plan import only_event, paths
 
 
 def selection_shift(mu: float, gamma: float, shape: float) -> float:
@@ -151,25 +116,23 @@ def selection_delta(mu: float, mean_runs: float, epsilon: float, shape: float = 
     return 1.0 if epsilon < shift else min(1.0, mean_runs * gaussian_delta(mu, epsilon - shift))
 
 
-@register
-class SelectionAccountant(Accountant[tuple[Selected, float]]):
+class SelectionAccountant(Accountant):
     """Profile bound for the best of a random number of Gaussian-DP runs; tighter than "rdp"."""
 
     name = "selection"
     rank = 25
     special = (Selected,)
 
-    def examine(self, event: Event, adjacency: Adjacency) -> tuple[Selected, float]:
-        """Return the selection and the Gaussian-DP parameter of one run."""
+    def examine(self, event: Event, adjacency: Adjacency) -> list[tuple[Selected, float]]:
         met = paths(event, adjacency)  # a selection among runs on one part of the rows, too
         event = Composed(tuple(met[0].items())) if len(met) == 1 else event
         part = only_event(event, Selected, "selection")
-        return part, GDPAccountant().examine(part.event, adjacency)
+        return [(part, mu) for mu in GDPAccountant().examine(part.event, adjacency)]
 
-    def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        part, mu = self.require(event, adjacency)
+    def path_epsilon(self, facts: tuple[Selected, float], delta: float) -> float:
+        part, mu = facts
         return selection_epsilon(mu, part.mean_runs, delta, part.shape)
 
-    def delta(self, event: Event, epsilon: float, adjacency: Adjacency) -> float:
-        part, mu = self.require(event, adjacency)
+    def path_delta(self, facts: tuple[Selected, float], epsilon: float) -> float:
+        part, mu = facts
         return selection_delta(mu, part.mean_runs, epsilon, part.shape)

@@ -9,7 +9,7 @@ from scipy.special import bdtr, bdtrc
 from scipy.stats import binom
 
 from skdp._numbers import Array, Indices
-from skdp.accounting.accountant import MAX_EXPONENT, Accountant, register
+from skdp.accounting.accountant import MAX_EXPONENT, Accountant
 from skdp.accounting.events import Adjacency, Event, Shuffled
 from skdp.accounting.guarantees import guarantee, needs_delta
 from skdp.accounting.plan import only_event
@@ -117,8 +117,7 @@ def _at_least(threshold: Array, clones: Indices) -> Array:
     return np.where(threshold <= 0, 1.0, tail)
 
 
-@register
-class ShuffleAccountant(Accountant[Shuffled]):
+class ShuffleAccountant(Accountant):
     """Amplification by hiding among clones, for one pass of local randomisers.
 
     Feldman, McMillan, Talwar 2021, by the exact sum of `clone_delta`; for randomisers with a
@@ -131,13 +130,13 @@ class ShuffleAccountant(Accountant[Shuffled]):
     special = (Shuffled,)
     delta_precision = 1e-6
 
-    def examine(self, event: Event, adjacency: Adjacency) -> Shuffled:
+    def examine(self, event: Event, adjacency: Adjacency) -> list[tuple[Shuffled, Adjacency]]:
         part = only_event(event, Shuffled, "shuffled pass")
         guarantee(part.event, 1e-6, _LOCAL)
-        return part
+        return [(part, adjacency)]
 
-    def epsilon(self, event: Event, delta: float, adjacency: Adjacency) -> float:
-        shuffled = self.require(event, adjacency)
+    def path_epsilon(self, facts: tuple[Shuffled, Adjacency], delta: float) -> float:
+        shuffled, adjacency = facts
         n, randomiser = shuffled.n, shuffled.event
         bound, own_delta = guarantee(randomiser, delta, adjacency)
         alone = bound if own_delta <= delta else math.inf

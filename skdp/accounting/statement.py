@@ -8,12 +8,17 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Self
 
 from skdp._numbers import require
-from skdp.accounting.accountant import UnknownCost
-from skdp.accounting.calibration import price, supporting_accountants
-from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, walk
-from skdp.accounting.gdp import GDPAccountant
-from skdp.accounting.interchange import Plain, from_plain, plain
-from skdp.accounting.release_lines import NOT_ADDED, ReleaseRecord, release_lines
+from skdp.accounting.accountant import price, supporting_accountants
+from skdp.accounting.additive import GDPAccountant
+from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, UnknownCost, walk
+from skdp.accounting.records import (
+    Plain,
+    ReleaseRecord,
+    block_note,
+    from_plain,
+    plain,
+    release_lines,
+)
 
 _ADJACENCY = {
     "zero_out": "bounded: a record is replaced by a null record; the number of records is public",
@@ -333,11 +338,11 @@ class PrivacyStatement:
         releases = release_lines(self.releases, self.unit)
         lines = [", ".join(self._headline), "released:"]
         lines += [f"  {line}" for line in releases] or ["  nothing"]
-        if any(line.disjoint for line in releases):
-            lines.append(f"  {NOT_ADDED.replace('row', self.unit)}")
+        lines += [f"  {note}"] if (note := block_note(releases, self.unit)) else []
         lines += ["assumed:", *(f"  - {text}" for text in self.assumptions)]
-        if self.expectations:
-            lines += ["expected:", *(f"  - {text}" for text in self.expectations)]
+        for title, texts in (("chosen", self.notes), ("expected", self.expectations)):
+            if texts:
+                lines += [f"{title}:", *(f"  - {text}" for text in texts)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -348,16 +353,18 @@ class PrivacyStatement:
             f"<td>{html.escape(line.rows)}</td><td>{line.noise}</td></tr>"
             for line in releases
         )
-        not_added = NOT_ADDED.replace("row", self.unit)
-        note = f"<p>{not_added}</p>" if any(line.disjoint for line in releases) else ""
-        sentences = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
-        expected = "".join(f"<li>{html.escape(text)}</li>" for text in self.expectations)
-        expected = f"<p>Expected:</p><ul>{expected}</ul>" if expected else ""
+        note = block_note(releases, self.unit)
+        note = f"<p>{note}</p>" if note else ""
+        lists = (("Assumed", self.assumptions), ("Chosen", self.notes))
+        items = "".join(
+            f"<p>{title}:</p><ul>{''.join(f'<li>{html.escape(text)}</li>' for text in texts)}</ul>"
+            for title, texts in (*lists, ("Expected", self.expectations))
+            if texts
+        )
         return (
             f"<p><b>{guarantee}</b>, {terms}</p>"
             "<table><thead><tr><th>release</th><th>count</th><th>rows</th><th>noise multiplier</th>"
-            f"</tr></thead><tbody>{rows}</tbody></table>{note}<p>Assumed:</p><ul>{sentences}</ul>"
-            f"{expected}"
+            f"</tr></thead><tbody>{rows}</tbody></table>{note}{items}"
         )
 
 

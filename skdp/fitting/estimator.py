@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from skdp.accounting import PrivacyStatement
-from skdp.accounting.release_lines import release_lines
+from skdp.accounting.records import release_lines
 from skdp.fitting import fit_warnings, parts
 from skdp.fitting.between_fits import FitData
 from skdp.fitting.budget import charge, process_id, process_of_open_budget

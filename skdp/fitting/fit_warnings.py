@@ -66,6 +66,30 @@ def warn_about_label_set(who: str, reads_labels: bool, epsilon: float, stackleve
         )
 
 
+def warn_about_score(who: str, epsilon: float) -> None:
+    """Warn that a score is computed from rows without noise, at the line two callers up."""
+    if not math.isinf(epsilon):
+        warnings.warn(
+            f"{who}: score() is computed from these rows without noise, and no budget pays for it: "
+            "publish it only if the rows are public. skdp.metrics.evaluate scores with noise; "
+            "DPSearchCV and dp_cross_validate use such scores.",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
+
+def warn_about_row_counts(who: str, public: Public, rows_per_group: float | None) -> None:
+    """Warn that a guess of the rows per group has no effect on a fit."""
+    if rows_per_group is None or rows_per_group <= 1 or public.clips_means:
+        return
+    reason = "solver clips single rows" if public.grouped else "fit has no groups"
+    warnings.warn(
+        f"{who}: rows_per_group={rows_per_group:g} has no effect, as this {reason}.",
+        UserWarning,
+        stacklevel=6,
+    )
+
+
 def warn_unless_converged(who: str, solution: Solution, public: Public) -> None:
     """Warn if a fit without noise ended before its minimum, by gradients that were answered.
 

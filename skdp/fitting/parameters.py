@@ -21,9 +21,8 @@ from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, requi
 from skdp.fitting.privacy import Privacy, check_privacy
 from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
 from skdp.solvers import Solver
-from skdp.stages.column_bounds import PublicRange, RowNorm
+from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
 from skdp.stages.inference.stage import CoefficientInference, inference_share
-from skdp.stages.public_sample import PublicSample
 from skdp.steps import ClippingRule, Momentum, NoiseSchedule, StepSchedule
 from skdp.steps.named import Named, named
 

@@ -131,10 +131,10 @@ def in_raw_units(coef: Array, intercept: Array, scaling: Scaling | None) -> tupl
     if scaling is None:
         return coef, intercept
     if scaling.targets is not None:
-        coef = coef * scaling.targets.size
-        intercept = intercept * scaling.targets.size + scaling.targets.centre
+        coef = coef * scaling.targets.scale
+        intercept = intercept * scaling.targets.scale + scaling.targets.centre
     if scaling.columns is not None:
-        coef = coef / scaling.columns.size[:, None]
+        coef = coef / scaling.columns.scale[:, None]
         intercept = intercept - scaling.columns.centre @ coef
     return coef, intercept
 
@@ -151,7 +151,7 @@ def scaled_scores(
         else:
             X = columns.apply(X)
         intercept = intercept + columns.centre @ coef
-        coef = coef * columns.size[:, None]
+        coef = coef * columns.scale[:, None]
     scores = np.asarray(X @ coef)
     if base is not None:  # a row is this one and its entries
         scores += base @ coef

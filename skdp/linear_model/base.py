@@ -15,7 +15,7 @@ from skdp._numbers import Array, require
 from skdp.accounting import LABEL, Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.fit_warnings import warn_about_label_set
+from skdp.fitting.fit_warnings import warn_about_label_set, warn_about_row_counts
 from skdp.fitting.noise_warning import (
     expectations,
     inference_expectation,
@@ -58,12 +58,12 @@ from skdp.stages.base import StageParameters
 from skdp.stages.column_bounds import (
     DeclaredBounds,
     PublicRange,
+    PublicSample,
     RowNorm,
     declared_bounds,
     known_moments,
 )
 from skdp.stages.inference.stage import inference_share
-from skdp.stages.public_sample import PublicSample
 from skdp.stages.sequence import check_stages, stages_of
 
 # Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
@@ -151,6 +151,7 @@ class DPLinearModel(PrivateEstimator):
         if prepared.public.streamed:
             warn_about_units(who, self.scaling, prepared.problem)
         warn_about_label_set(who, self._reads_label_set, self.epsilon, stacklevel=6)
+        warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
 
     def fit_blocks(
         self,
@@ -301,7 +302,7 @@ class DPLinearModel(PrivateEstimator):
             coef.T, index=names, columns=["coefficient"] if len(coef) == 1 else several
         )
         columns = None if self.scaling_ is None else self.scaling_.columns
-        sizes = 1.0 if columns is None else columns.size
+        sizes = 1.0 if columns is None else columns.scale
         largest = np.abs(coef).argmax(axis=0)
         table["effect"] = coef[largest, np.arange(coef.shape[1])] * sizes
         return table.sort_values("effect", key=np.abs, ascending=False)

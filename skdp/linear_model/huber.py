@@ -33,7 +33,7 @@ class DPHuberRegressor(DPLinearRegressor):
     ----------
     threshold : float, default=1.35
         Size of a residual beyond which the loss is linear (scikit-learn's ``epsilon``, which is the
-        budget here), in units of ``scaling_.targets.size``, the size of the targets that
+        budget here), in units of ``scaling_.targets.scale``, the size of the targets that
         ``scaling`` estimates, or a quarter of ``target_bound``. Where ``scaling_`` or its
         ``targets`` is None, targets are not standardised, and it is in the unit of the targets:
         with ``scaling="none"`` or a `RowNorm`, and with a constraint; in ``fit_blocks``; and with

@@ -135,10 +135,10 @@ class DebiasedCoefficients:
     def _variances(self, X: Array) -> Array:
         columns = None if self.scaling is None else self.scaling.columns
         targets = None if self.scaling is None else self.scaling.targets
-        rows = X if columns is None else (X - columns.centre) / columns.size
+        rows = X if columns is None else (X - columns.centre) / columns.scale
         if self.has_intercept:
             rows = np.column_stack([rows, np.ones(len(rows))])
-        unit = 1.0 if targets is None else float(targets.size[0])
+        unit = 1.0 if targets is None else float(targets.scale[0])
         return np.asarray(
             unit**2 * np.einsum("ij,jk,ik->i", rows, self.estimate.covariance, rows, optimize=True)
         )
@@ -157,9 +157,9 @@ def _map_to_raw(n_features: int, scaling: Scaling | None, has_intercept: bool) -
     if scaling is None:
         return matrix
     if scaling.targets is not None:
-        matrix *= scaling.targets.size[0]
+        matrix *= scaling.targets.scale[0]
     if scaling.columns is not None:
-        matrix[:n_features] /= scaling.columns.size[:, None]
+        matrix[:n_features] /= scaling.columns.scale[:, None]
         if has_intercept:
             matrix[-1] -= scaling.columns.centre @ matrix[:n_features]
     return matrix
@@ -264,7 +264,7 @@ def inference_of(model: FittedModel, request: str) -> DebiasedCoefficients:
 
 def keep_inference(model: Any, solution: Solution, has_intercept: bool) -> None:
     """Store the results of an inference in a model."""
-    estimate: DebiasedEstimate | None = solution.found.get("debiased")
+    estimate: DebiasedEstimate | None = solution.results.get("debiased")
     if estimate is None:
         return
     found = DebiasedCoefficients.of(estimate, solution.scaling, has_intercept)

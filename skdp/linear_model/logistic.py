@@ -13,8 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skdp import objective
-from skdp._numbers import AnyArray, Array, is_integer, is_real, require, shown
+from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, is_real, require, shown
 from skdp.accounting import PrivacyStatement
+from skdp.fitting.fit_warnings import warn_about_score
 from skdp.fitting.labels import encode, sorted_labels, weights_by_label
 from skdp.fitting.parameters import (
     Auto,
@@ -225,6 +226,24 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[chosen])
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of labels that are predicted right, computed without noise.
+
+        It is not private: a `PrivacyWarning` says so. `skdp.metrics.evaluate` scores with noise.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,) or None, default=None
+
+        Returns
+        -------
+        float
+        """
+        warn_about_score(type(self).__name__, self.epsilon)
+        return float(super().score(X, y, sample_weight))
 
     @on_partitions
     def predict_proba(self, X: Any) -> Array:

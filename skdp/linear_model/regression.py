@@ -7,9 +7,10 @@ from numpy.typing import ArrayLike
 from sklearn import linear_model
 from sklearn.base import RegressorMixin
 
-from skdp._numbers import AnyArray, Array
+from skdp._numbers import AnyArray, Array, MatrixLike
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.estimator import Fit
+from skdp.fitting.fit_warnings import warn_about_score
 from skdp.fitting.parameters import (
     Auto,
     Calibration,
@@ -84,6 +85,24 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         if self.prediction_range_ is not None:
             scores = np.clip(scores, *self.prediction_range_)
         return scores[:, 0] if self.coef_.ndim == 1 else scores
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the coefficient of determination R2 of the predictions, computed without noise.
+
+        It is not private: a `PrivacyWarning` says so. `skdp.metrics.evaluate` scores with noise.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array of shape (n_samples,) or None, default=None
+
+        Returns
+        -------
+        float
+        """
+        warn_about_score(type(self).__name__, self.epsilon)
+        return float(super().score(X, y, sample_weight))
 
     @documented
     def plan(

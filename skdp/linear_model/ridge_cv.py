@@ -162,10 +162,10 @@ class DPRidgeCV(DPLinearRegressor):
         super()._keep(solution, fit)
         prepared, targets = fit.prepared, fit.reading.targets
         assert isinstance(prepared.solver, FoldMoments)
-        found, n_features = solution.found, prepared.public.n_features
+        found, n_features = solution.results, prepared.public.n_features
         targets_by = None if solution.scaling is None else solution.scaling.targets
         # Errors of several targets are added up in standardised units.
-        unit = 1.0 if targets_by is None or targets.n_outputs > 1 else targets_by.size[0]
+        unit = 1.0 if targets_by is None or targets.n_outputs > 1 else targets_by.scale[0]
         best_set, best_alpha = divmod(found["best"], len(self.alphas))
         self.alphas_ = np.array(self.alphas, dtype=np.float64)
         self.alpha_ = self.alphas[best_alpha]

@@ -126,7 +126,7 @@ class CoefficientTable:
         """Return the table for steps of other sizes than 1 in the columns.
 
         Coefficients in the units of X have lengths that do not compare. Multiplied by a typical
-        size of each column, such as ``scaling_.columns.size``, they do.
+        size of each column, such as ``scaling_.columns.scale``, they do.
 
         Parameters
         ----------

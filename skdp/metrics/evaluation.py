@@ -237,7 +237,7 @@ class PrivateScorer(PrivateEstimator):
     def _keep(self, solution: Solution, fit: Fit) -> None:
         assert isinstance(fit.reading, ScoredReading)
         self.privacy_ = fit.statement
-        self.scores_ = Scores(fit.reading.request.scores(dict(solution.found)), fit.statement)
+        self.scores_ = Scores(fit.reading.request.scores(dict(solution.results)), fit.statement)
 
 
 @dataclass(frozen=True, eq=False)

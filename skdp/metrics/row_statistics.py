@@ -208,7 +208,7 @@ def target_range(model: BaseEstimator, declared: object) -> tuple[float, float]:
     targets = getattr(getattr(model, "scaling_", None), "targets", None)
     if targets is not None and len(targets.low) == 1:
         # Ranges that became wider halfway would make scores as much noisier.
-        reach = TARGET_RANGE * targets.size
+        reach = TARGET_RANGE * targets.scale
         low = np.maximum(targets.low, targets.centre - reach)
         high = np.minimum(targets.high, targets.centre + reach)
         return float(low[0]), float(high[0])

@@ -1,4 +1,4 @@
-"""Read candidates, rounds and memberships off a search of scikit-learn, without rows."""
+"""Read candidates, rounds and memberships off a search of scikit-learn, fitted or not."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import joblib
 import numpy as np
@@ -29,6 +30,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags, get_tags
 
 from skdp._numbers import Indices, is_integer
 from skdp.accounting import PrivacyStatement
@@ -50,14 +52,20 @@ class PrivateFit:
     path : str
         Prefix of the names of its parameters in the pipeline.
     before : tuple of (name, step) pairs
+    n_features : int, default=0
+        Columns that reach the estimator, for plans.
+    failed : bool, default=False
+        Whether none of its fits in the search has ended well.
     """
 
     model: PrivateEstimator
     path: str
     before: tuple[tuple[str, BaseEstimator], ...]
+    n_features: int = 0
+    failed: bool = False
 
     @classmethod
-    def of(cls, estimator: BaseEstimator) -> PrivateFit:
+    def of(cls, estimator: BaseEstimator, *of_a_search: Any) -> PrivateFit:
         """Open pipelines, or raise ValueError if there is no private estimator at the end."""
         path, before = "", []
         while isinstance(estimator, Pipeline):
@@ -70,7 +78,7 @@ class PrivateFit:
                 "release is not known; the estimator of skdp must stand alone, or be the last step "
                 "of a Pipeline."
             )
-        return cls(estimator, path, tuple(before))
+        return cls(estimator, path, tuple(before), *of_a_search)
 
     @property
     def statements_before(self) -> list[PrivacyStatement]:
@@ -89,28 +97,46 @@ class PrivateFit:
             and not _is_private(step)
         ]
 
-    @property
-    def deltas(self) -> set[float]:
-        """The deltas of its releases."""
-        before = [step for step in self._private_before if step.scaling == "private"]
-        return {step.delta for step in (self.model, *before)}
-
-    @property
-    def _private_before(self) -> list[BaseEstimator]:
-        return [step for _, step in self.before if _is_private(step)]
-
-    def plan(self, n_records: int, n_features: int, shape: Shape) -> tuple[PrivacyStatement, ...]:
+    def plan(self, n_records: int, shape: Shape) -> tuple[PrivacyStatement, ...]:
         """Return what fits of the private steps and of the estimator release.
 
         Private steps keep the number of columns. Where a later step changes it, what they cost
-        does not: it is their epsilon for any number.
+        does not: it is their epsilon for any number. They are charged before the estimator is, so
+        they count even where it is refused.
         """
+        steps = [step for _, step in self.before if _is_private(step)]
+        if self.refusal(n_records, shape) is None:
+            steps.append(self.model)
+        return tuple(self._plan_of(step, n_records, shape) for step in steps)
+
+    def refusal(self, n_records: int, shape: Shape) -> ValueError | None:
+        """Return why every fit of a failed candidate was refused before its charge, if it was.
+
+        A fit may fail after its charge, so a failure alone shows nothing. A plan that is refused
+        does: a fit makes the same plan first. As "auto" depends on them, rows of all kinds count.
+        """
+        refusal = None
+        for sparse, weighted in itertools.product((False, True), repeat=2) if self.failed else ():
+            try:
+                self._plan_of(self.model, n_records, shape, sparse=sparse, weighted=weighted)
+            except ValueError as error:
+                refusal = refusal or error
+            else:
+                return None
+        return refusal
+
+    def _plan_of(
+        self, step: BaseEstimator, n_records: int, shape: Shape, **kind: bool
+    ) -> PrivacyStatement:
         rows, groups = (n_records, None) if shape.unit == "row" else (None, n_records)
-        outputs = () if shape.n_outputs is None else (shape.n_outputs,)
-        return (
-            *(step.plan(rows, n_features, n_groups=groups) for step in self._private_before),
-            self.model.plan(rows, n_features, *outputs, n_groups=groups),
-        )
+        takes_outputs = step is self.model and not _declares_classes(step)
+        outputs = (shape.n_outputs,) if takes_outputs else ()
+        plan: PrivacyStatement = step.plan(rows, self.n_features, *outputs, n_groups=groups, **kind)
+        return plan
+
+
+def _declares_classes(model: PrivateEstimator) -> bool:
+    return getattr(model, "classes", None) is not None
 
 
 def _is_private(step: BaseEstimator) -> bool:
@@ -158,8 +184,15 @@ class Shape:
         unit = "row" if n_groups is None else "group"
         if hasattr(search, "best_estimator_"):
             refitted = PrivateFit.of(search.best_estimator_).model
-            columns, unit = refitted.n_features_in_, _unit(refitted.privacy_, unit)
-            records = refitted.privacy_.n_rows if unit == "row" else refitted.privacy_.n_groups
+            statement, columns = refitted.privacy_, refitted.n_features_in_
+            if (unit, statement.unit) == ("group", "row"):
+                raise ValueError(
+                    "privacy_of: n_groups was passed, but the refitted model protects single rows: "
+                    "its fit got no groups. (Metadata reaches the fits of a search where routing "
+                    "is enabled and the estimator requests it: set_fit_request(groups=True).)"
+                )
+            unit = statement.unit
+            records = statement.n_rows if unit == "row" else statement.n_groups
             shown = refitted.classes_ if is_classifier(refitted) else np.atleast_2d(refitted.coef_)
             outputs = len(shown)
         varied = _varies_before(params, candidate.path)
@@ -171,25 +204,15 @@ class Shape:
             )
         if n_features is None or (np.ndim(n_features) == 0 and not varied):
             # mypy: it cannot infer from np.ndim that this is no sequence.
-            n_features = _known("n_features", n_features, columns)  # type: ignore[arg-type]
-        declared = getattr(candidate.model, "classes", None) is not None
+            n_features = known("n_features", n_features, columns)  # type: ignore[arg-type]
+        declared = _declares_classes(candidate.model)
         number = n_samples if unit == "row" else n_groups
         return cls(
-            n_records=_known("n_samples" if unit == "row" else "n_groups", number, records),
+            n_records=known("n_samples" if unit == "row" else "n_groups", number, records),
             n_features=tuple(np.broadcast_to(n_features, len(params)).tolist()),
-            n_outputs=None if declared else _known("n_outputs", n_outputs, outputs),
+            n_outputs=None if declared else known("n_outputs", n_outputs, outputs),
             unit=unit,
         )
-
-
-def _unit(statement: PrivacyStatement, passed: str) -> str:
-    if passed == "group" and statement.unit == "row":
-        raise ValueError(
-            "privacy_of: n_groups was passed, but the refitted model protects single rows: its fit "
-            "got no groups. (Metadata reaches the fits of a search where routing is enabled and "
-            "the estimator requests it: set_fit_request(groups=True).)"
-        )
-    return statement.unit
 
 
 def _first_round(search: BaseEstimator) -> list[dict[str, object]]:
@@ -198,7 +221,8 @@ def _first_round(search: BaseEstimator) -> list[dict[str, object]]:
     return params[: list(search.cv_results_.get("iter", [0] * len(params))).count(0)]
 
 
-def _known(name: str, given: int | None, refitted: int | None) -> int:
+def known(name: str, given: int | None, refitted: int | None = None) -> int:
+    """Return a number that was passed or that the refitted model has; ValueError without one."""
     if given is not None and refitted is not None and given != refitted:
         raise ValueError(
             f"privacy_of: {name}={given} was passed, but the refitted model says {refitted}."
@@ -206,8 +230,8 @@ def _known(name: str, given: int | None, refitted: int | None) -> int:
     known = refitted if given is None else given
     if known is None:
         raise ValueError(
-            f"privacy_of: {name} is not known, since the search kept no refitted model "
-            f"(refit=False). Pass {name}=... ."
+            f"privacy_of: {name} is not known, as the search holds no refitted model (it is not "
+            f"fitted yet, or refit=False). Pass {name}=... ."
         )
     return known
 
@@ -215,14 +239,11 @@ def _known(name: str, given: int | None, refitted: int | None) -> int:
 def _varies_before(candidates: list[dict[str, object]], path: str) -> bool:
     """Whether candidates differ in what comes before the estimator."""
     own = path.removesuffix("__")
-    seen: dict[str, object] = {}
-    for params in candidates:
-        for name, value in params.items():
-            if name.startswith(path) or name == own:
-                continue
-            if str(seen.setdefault(name, value)) != str(value):
-                return True
-    return False
+    before = [
+        {name: str(params[name]) for name in params if not (name.startswith(path) or name == own)}
+        for params in candidates
+    ]
+    return any(params != before[0] for params in before)
 
 
 # ---------------------------------------------------------------- rounds
@@ -245,26 +266,22 @@ class Round:
     share: float = 1.0
     n_chosen: int | None = None
 
-    @property
-    def n_trained(self) -> int:
-        """Number of candidates that were trained."""
-        return len(self.candidates) if self.n_chosen is None else self.n_chosen
-
     def plans(self, n_train: int, shape: Shape) -> list[tuple[PrivacyStatement, ...]]:
-        """Return what training on ``n_train`` records released, for each candidate.
+        """Return what training on ``n_train`` records releases, for each candidate.
 
         Which ones scores have chosen must not change the price, and the plan that is most expensive
         alone need not be so beside others. So each distinct plan is counted as often as any was
         chosen.
         """
-        plans = [
-            candidate.plan(int(self.share * n_train), n_features, shape)
-            for candidate, n_features in zip(self.candidates, shape.n_features, strict=True)
-        ]
+        plans = [candidate.plan(self.n_records(n_train), shape) for candidate in self.candidates]
         if self.n_chosen is None:
             return plans
         distinct = {tuple(plan.releases for plan in parts): parts for parts in plans}
         return [*distinct.values()] * self.n_chosen
+
+    def n_records(self, n_train: int) -> int:
+        """Return how many records of a training set were used."""
+        return int(self.share * n_train)
 
 
 def rounds_of(search: BaseEstimator, shape: Shape) -> list[Round]:
@@ -281,15 +298,85 @@ def rounds_of(search: BaseEstimator, shape: Shape) -> list[Round]:
     for iteration, amount in sorted(amounts.items()):
         changed = {} if resource in (None, "n_samples") else {resource: amount}
         candidates = [
-            clone(search.estimator).set_params(**clone({**entry, **changed}, safe=False))
-            for entry in _first_round(search)
+            PrivateFit.of(
+                clone(search.estimator).set_params(**clone({**entry, **changed}, safe=False)),
+                n_features,
+                time == 0,  # what was never scored was never fitted
+            )
+            for entry, n_features, time in zip(
+                _first_round(search), shape.n_features, results["mean_score_time"], strict=False
+            )
         ]
         share = amount / shape.n_records if resource == "n_samples" else 1.0
         n_chosen = None if iteration == 0 else iterations.count(iteration)
-        rounds.append(Round(tuple(map(PrivateFit.of, candidates)), share, n_chosen))
-    if hasattr(search, "best_estimator_"):
+        rounds.append(Round(tuple(candidates), share, n_chosen))
+    if is_refitted(search):
         rounds.append(Round(rounds[-1].candidates, n_chosen=1))
     return rounds
+
+
+def is_refitted(search: BaseEstimator) -> bool:
+    """Whether the fits of a search, or of its rehearsal, end with one on all rows."""
+    return hasattr(search, "refit_time_")
+
+
+class _Untrained(BaseEstimator):
+    """Takes the place of an estimator: it accepts the same parameters, and learns nothing."""
+
+    def __init__(self, estimator: BaseEstimator) -> None:
+        self.estimator = estimator
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"estimator": self.estimator} | (self.estimator.get_params() if deep else {})
+
+    def set_params(self, **params: object) -> BaseEstimator:
+        return self
+
+    def fit(self, X: object, y: object) -> BaseEstimator:
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        return get_tags(self.estimator)
+
+
+def rehearsed(
+    search: BaseEstimator, n_records: int, n_classes: int | None, n_splits: int
+) -> BaseEstimator:
+    """Return a search that went through all rounds without rows, as if it was fitted.
+
+    Neither candidates nor rounds depend on scores, but for who goes on to the next one.
+    """
+    kind, model = type(search), PrivateFit.of(search.estimator).model
+    if kind.__module__.partition(".")[0] != "sklearn":
+        raise ValueError(
+            f"privacy_of: which fits a {kind.__name__} makes is not known before it is fitted. "
+            "Count them by a PrivacyBudget, or use a search of scikit-learn."
+        )
+    if hasattr(search, "param_distributions") and not is_integer(search.random_state):
+        raise ValueError(
+            f"privacy_of: this {kind.__name__} draws its candidates as it is fitted. Set its "
+            "random_state to an integer, so that they are known before; no noise depends on it."
+        )
+    is_halving = hasattr(search, "resource")
+    rows = np.arange(n_records)
+    labels = np.zeros(n_records, dtype=np.intp)
+    if is_halving and is_classifier(model):  # the least number of rows depends on their number
+        declared = len(model.classes) if _declares_classes(model) else None
+        labels = rows % known("n_outputs", n_classes, declared)
+    settings = {
+        "estimator": _Untrained(search.estimator),
+        "scoring": lambda *of_nothing: 0.0,
+        "cv": [(rows, rows)] * n_splits if is_halving else [([0], [0])],
+        "refit": bool(search.refit),
+        "n_jobs": 1,
+        "verbose": 0,
+    }
+    rehearsal = kind(**{**search.get_params(deep=False), **settings})
+    rehearsal.fit(np.zeros((n_records, 1)), labels)
+    rehearsal.cv_results_["mean_score_time"] *= 0  # no candidate is known to have been fitted
+    vars(rehearsal).pop("best_estimator_", None)
+    rehearsal.n_splits_ = n_splits
+    return rehearsal.set_params(estimator=search.estimator, cv=search.cv)
 
 
 def require_as_fitted(search: BaseEstimator) -> tuple[str, ...]:

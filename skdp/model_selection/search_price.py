@@ -1,9 +1,10 @@
 """Price a plain search of scikit-learn around a private estimator, from public facts."""
 
+import itertools
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,9 +20,12 @@ from skdp.model_selection.fitted_search import (
     Round,
     Shape,
     Splits,
+    is_refitted,
+    known,
     memberships_among,
     memberships_of,
     memberships_of_groups,
+    rehearsed,
     require_as_fitted,
     rounds_of,
     row_numbers,
@@ -48,11 +52,23 @@ SORTED = (
     "The labels of groups have a total order, as numbers and strings do: scikit-learn's splitters "
     "sort labels, and may take rows of one group apart where they have none."
 )
+NOT_FITTED = (
+    "The search has not been fitted: this is the price of fitting it once, as it is now, to so "
+    "many records and columns."
+)
+FAILED = (
+    "{} of {} candidates fail in every training: the plan of the estimator is refused before its "
+    "charge, so it costs nothing. The first refusal: {} Private steps before it count, and so do "
+    "fits that fail for other reasons."
+)
+PROMISES = "such guarantees neither compare nor add up, so fit all candidates under one of them"
 SEEDED = (
     "The fits had seeded noise: those with the same seed have the same noise, which "
     "the difference of two models takes off again. This price does NOT hold for them; it is that "
     "of the same search with noise='system'."
 )
+
+T = TypeVar("T", str, float)
 
 
 def privacy_of(
@@ -70,22 +86,26 @@ def privacy_of(
 
     All candidates are counted, each record in the trainings that it takes part in (K - 1 of K in
     K-fold cross-validation), and the refit. Scores are not counted, because they are not private:
-    ``assumptions`` says so. The price is found without rows, from what is public.
+    ``assumptions`` says so. The price is computed without rows, from what is public, so that a
+    search can be priced before it is fitted.
 
     Parameters
     ----------
-    search : fitted GridSearchCV, RandomizedSearchCV or halving search, or result of cross_validate
-        Around an estimator of skdp, alone or as the last step of a pipeline. `cross_validate` needs
-        ``return_estimator=True``; with ``return_indices=True`` its price is lower.
+    search : GridSearchCV, RandomizedSearchCV or halving search, or result of cross_validate
+        Around an estimator of skdp, alone or as the last step of a pipeline; fitted or not. A
+        random search that is not fitted needs an integer as ``random_state``. `cross_validate`
+        needs ``return_estimator=True``; with ``return_indices=True`` its price is lower.
     delta : float or None, default=None
         In [0, 1): the delta at which the total is stated; None for that of the fits.
     n_samples : int or None, default=None
-        Number of rows. None takes it from the refitted model.
+        Number of rows. None takes it from the refitted model; without one it is needed, as are
+        the following two.
     n_features : int, array of shape (n_candidates,) or None, default=None
         Columns that reach the estimator. None takes it from the refitted model.
     n_outputs : int or None, default=None
         Classes of a classifier, all of them in every training set, or targets of a regressor. None
-        takes it from the refitted model.
+        takes it from the refitted model; before the fit a regressor has one target, unless stated
+        otherwise, and a classifier those of its ``classes``.
     splits : iterable of (train, test) pairs or None, default=None
         The splits, where they do not follow from ``search.cv`` and the number of rows. They are
         taken as public.
@@ -105,7 +125,8 @@ def privacy_of(
     Raises
     ------
     ValueError
-        If something that is needed is not known, or the estimator is none of skdp's.
+        If something that is needed is not known, the estimator is none of skdp's, or candidates
+        have different adjacencies: their guarantees cannot be compared, nor added up.
 
     Examples
     --------
@@ -113,8 +134,10 @@ def privacy_of(
     >>> from sklearn.model_selection import GridSearchCV
     >>> import skdp
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> search = GridSearchCV(skdp.DPRidge(epsilon=0.5), {"alpha": [0.1, 1.0, 10.0]}).fit(X, y)
-    >>> round(skdp.privacy_of(search).epsilon, 2)
+    >>> search = GridSearchCV(skdp.DPRidge(epsilon=0.5), {"alpha": [0.1, 1.0, 10.0]})
+    >>> round(skdp.privacy_of(search, n_samples=442, n_features=10).epsilon, 2)
+    2.0
+    >>> round(skdp.privacy_of(search.fit(X, y)).epsilon, 2)
     2.0
     """
     if isinstance(search, Mapping):
@@ -123,47 +146,79 @@ def privacy_of(
     is_halving = hasattr(search, "resource") and hasattr(search, "factor")
     if not (isinstance(search, GridSearchCV | RandomizedSearchCV) or is_halving):
         raise ValueError(
-            "privacy_of needs a fitted GridSearchCV, RandomizedSearchCV or halving search, or the "
+            "privacy_of needs a GridSearchCV, RandomizedSearchCV or halving search, or the "
             f"result of cross_validate(..., return_estimator=True); got {type(search).__name__}. "
-            "For fitted models there is total_privacy."
+            "For fitted models there is total_privacy, and plan() of those that are not."
         )
-    if not hasattr(search, "cv_results_"):
-        raise ValueError(f"privacy_of: this {type(search).__name__} is not fitted yet.")
+    splits = None if splits is None else list(splits)
+    if hasattr(search, "cv_results_"):
+        unchecked = require_as_fitted(search)
+    else:
+        n_records = known("n_samples", n_samples) if n_groups is None else n_groups
+        if n_outputs is None and not is_classifier(search.estimator):
+            n_outputs = 1
+        n_splits = _n_splits(_splitter(search, splits), n_records)
+        search, unchecked = rehearsed(search, n_records, n_outputs, n_splits), (NOT_FITTED,)
     shape = Shape.of(search, n_samples, n_groups, n_features, n_outputs)
-    return _of_search(search, shape, delta, None if splits is None else list(splits), groups)
+    return _of_search(search, shape, delta, _splitter(search, splits), groups, unchecked)
 
 
 def _of_search(
     search: BaseEstimator,
     shape: Shape,
     delta: float | None,
-    splits: Splits | None,
+    splitter: BaseCrossValidator | Splits,
     groups: ArrayLike | None,
+    unchecked: tuple[str, ...],
 ) -> PrivacyStatement:
-    unchecked = require_as_fitted(search)
-    splitter = _splitter(search, shape.n_records, splits)
+    """Return the price of a search that was fitted, or rehearsed."""
+    n_splits = _n_splits(splitter, shape.n_records)
+    if n_splits != search.n_splits_:
+        raise ValueError(
+            f"privacy_of: cv of this {type(search).__name__} was changed after the fit, or other "
+            f"splits were passed: these are {n_splits} splits, the search made "
+            f"{search.n_splits_}. Restore cv, or pass splits=..., those of the fit."
+        )
     if shape.unit == "row":
         memberships = memberships_of(splitter, shape.n_records)
     else:
-        _refuse_parts_of_groups(search)
+        if getattr(search, "resource", None) == "n_samples":
+            raise ValueError(
+                "privacy_of: this search trains on some of the rows first (resource='n_samples'), "
+                "so how many groups are in a training is not known. Use another resource, or "
+                "GridSearchCV."
+            )
         memberships = memberships_of_groups(splitter, shape.n_records, groups)
     rounds = rounds_of(search, shape)
     fits = [candidate for one in rounds for candidate in one.candidates]
-    if delta is None:
-        delta = _common(delta for fit in fits for delta in fit.deltas)
-    refitted = rounds.pop() if hasattr(search, "best_estimator_") else None
+    refitted = rounds.pop() if is_refitted(search) else None
+    sizes = {size for membership in memberships for size in membership}
+    failed = _failed(rounds[0], sizes, shape)
     plans = {
         size: [plan for one in rounds for parts in one.plans(size, shape) for plan in parts]
-        for size in {size for membership in memberships for size in membership}
+        for size in sizes
     }
+    delta = _common_delta(itertools.chain(*plans.values()), delta)
     # Any candidate may be the one that is refitted: the most expensive total counts.
     refits = [] if refitted is None else refitted.plans(shape.n_records, shape)
     total, membership = max(
         (_most_expensive(memberships, plans, refit, delta) for refit in refits or [()]),
         key=lambda priced: priced[0].epsilon,
     )
+    unchecked += failed
     assumptions = _assumptions(search, rounds, membership, splitter, shape.unit, unchecked)
     return _statement(total, assumptions, fits)
+
+
+def _failed(first: Round, sizes: set[int], shape: Shape) -> tuple[str, ...]:
+    """Say how many candidates failed at each training without a charge; ValueError if all did."""
+    sizes = {first.n_records(size) for size in sizes}
+    by_candidate = [[one.refusal(size, shape) for size in sizes] for one in first.candidates]
+    failed = [refusals[0] for refusals in by_candidate if all(refusals)]
+    if len(failed) == len(first.candidates):
+        raise ValueError(f"privacy_of: every candidate is refused. The first: {failed[0]}")
+    n_candidates = len(first.candidates)
+    return (FAILED.format(len(failed), n_candidates, failed[0]),) if failed else ()
 
 
 def _assumptions(
@@ -175,14 +230,14 @@ def _assumptions(
     unchecked: tuple[str, ...],
 ) -> list[str]:
     """Return what the price of a search rests on."""
-    n_trained = sum(one.n_trained for one in rounds)
+    n_trained = sum(one.n_chosen or len(one.candidates) for one in rounds)
     assumptions = [
         SCORES,
-        f"{n_trained} candidates were trained on {search.n_splits_} splits each; a record takes "
+        f"{n_trained} candidates are trained on {search.n_splits_} splits each; a record takes "
         f"part in at most {membership.total()} of those trainings.",
         "The refit on all rows is counted as that of the candidate that makes the total largest, "
         "since scores chose it."
-        if hasattr(search, "best_estimator_")
+        if is_refitted(search)
         else "There was no refit.",
         *unchecked,
     ]
@@ -197,16 +252,6 @@ def _assumptions(
     if unit == "group" and not isinstance(splitter, Sequence):
         assumptions.append(SORTED)
     return assumptions
-
-
-def _refuse_parts_of_groups(search: BaseEstimator) -> None:
-    """Raise ValueError for a halving search that trained on some of the rows of groups."""
-    if getattr(search, "resource", None) == "n_samples":
-        raise ValueError(
-            "privacy_of: this search trained on some of the rows first (resource='n_samples'), so "
-            "how many groups were in a training is not known. Use another resource, or "
-            "GridSearchCV."
-        )
 
 
 def _of_cross_validation(
@@ -240,8 +285,7 @@ def _of_cross_validation(
             "them; cross_validate(..., return_indices=True) shows it, with groups if the fits got "
             f"them. {TAKEN}"
         )
-    if delta is None:
-        delta = _common(one.delta for of_fit in statements for one in of_fit if one.releases)
+    delta = _common_delta(itertools.chain(*statements), delta)
     total, membership = _most_expensive(memberships, dict(enumerate(statements)), (), delta)
     taking_part = f"A record takes part in at most {membership.total()} of {len(fits)} trainings."
     return _statement(total, [SCORES, splits, taking_part], fits)
@@ -285,37 +329,38 @@ def _warned(sentence: str) -> str:
     return sentence
 
 
-def _splitter(
-    search: BaseEstimator, n_records: int, splits: Splits | None
-) -> BaseCrossValidator | Splits:
-    """Return the splitter of a search, or the list of its splits; as many as the search made."""
-    if splits is None and isinstance(search.cv, Sequence):
-        splits = list(search.cv)
-    if splits is None and isinstance(search.cv, Iterable) and not hasattr(search.cv, "split"):
-        raise ValueError(
-            "privacy_of: the search consumed the splits that it was given as an iterator; pass "
-            "splits=..., a list of them."
-        )
-    if splits is None:
-        splitter = check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))
-        n_splits = splitter.get_n_splits(np.zeros((n_records, 1)), None, np.arange(n_records))
-        if n_splits != search.n_splits_:
+def _splitter(search: BaseEstimator, splits: Splits | None) -> BaseCrossValidator | Splits:
+    """Return the splitter of a search, or the list of its splits."""
+    if splits is not None:
+        return splits
+    if isinstance(search.cv, Iterable) and not hasattr(search.cv, "split"):
+        if not isinstance(search.cv, Sequence):
             raise ValueError(
-                f"privacy_of: cv of this {type(search).__name__} was changed after the fit: it "
-                f"makes {n_splits} splits, the search made {search.n_splits_}. Restore it."
+                "privacy_of: cv of the search is an iterator, whose splits can be read once, by "
+                "fit; pass splits=..., a list of them."
             )
-        return splitter
-    if len(splits) != search.n_splits_:
-        raise ValueError(
-            f"privacy_of: {len(splits)} splits were passed; the search made {search.n_splits_}."
-        )
-    return splits
+        return list(search.cv)
+    return check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))
 
 
-def _common(deltas: Iterable[float]) -> float:
-    distinct = sorted(set(deltas))
+def _n_splits(splitter: BaseCrossValidator | Splits, n_records: int) -> int:
+    if isinstance(splitter, Sequence):
+        return len(splitter)
+    return int(splitter.get_n_splits(np.zeros((n_records, 1)), None, np.arange(n_records)))
+
+
+def _common_delta(statements: Iterable[PrivacyStatement], delta: float | None) -> float:
+    """Return the delta of a total; ValueError if the fits make different promises."""
+    costly = [statement for statement in statements if statement.releases]
+    _common("adjacencies", (one.adjacency for one in costly), PROMISES)
+    _common("units of privacy", (one.unit for one in costly), PROMISES)
+    if delta is not None:
+        return delta
+    return _common("deltas", (one.delta for one in costly), "pass the delta of the total")
+
+
+def _common(what: str, values: Iterable[T], advice: str) -> T:
+    distinct = sorted(set(values))
     if len(distinct) > 1:
-        raise ValueError(
-            f"privacy_of: the fits have different deltas ({distinct}); pass the delta of the total."
-        )
+        raise ValueError(f"privacy_of: the fits have different {what} ({distinct}); {advice}.")
     return distinct[0]

@@ -34,11 +34,6 @@ class Constraint(BaseEstimator, ABC):
 
     @property
     @abstractmethod
-    def symmetric(self) -> bool:
-        """Whether ``-w`` lies in the set whenever ``w`` does."""
-
-    @property
-    @abstractmethod
     def bounded(self) -> bool:
         """Whether the diameter is finite."""
 
@@ -82,7 +77,6 @@ class Unconstrained(Constraint):
     [1000000000.0, -2.0]
     """
 
-    symmetric = True
     bounded = False
 
     def diameter(self, n_coefficients: int) -> float:
@@ -102,7 +96,6 @@ class _Ball(Constraint):
     """All vectors of norm at most ``radius``, in the norm of the subclass."""
 
     composes_with_threshold = True
-    symmetric = True
     bounded = True
 
     def __init__(self, radius: float = 1.0) -> None:
@@ -209,10 +202,6 @@ class Box(Constraint):
             )
 
     @property
-    def symmetric(self) -> bool:
-        return self.low == -self.high
-
-    @property
     def bounded(self) -> bool:
         return math.isfinite(self.low) and math.isfinite(self.high)
 
@@ -247,7 +236,6 @@ class Simplex(Constraint):
     [0.625, 0.375, 0.0]
     """
 
-    symmetric = False
     bounded = True
 
     def __init__(self, total: float = 1.0) -> None:

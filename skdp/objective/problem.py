@@ -21,7 +21,6 @@ CAPABILITIES: Mapping[str, str] = MappingProxyType(
         "strongly_convex": "a penalty that is strongly convex in the coefficients",
         "unconstrained": "no constraint on the coefficients",
         "bounded_set": "a constraint set of finite diameter",
-        "symmetric_set": "a constraint set that contains -w whenever it contains w",
         "no_intercept": "no intercept, so that penalty and constraint act on every parameter",
     }
 )
@@ -51,7 +50,7 @@ class Problem:
         * of the loss ``smooth_loss``, ``quadratic_loss``, ``separable_loss`` (every loss but the
           multinomial), ``bounded_residual``;
         * of the penalty ``smooth_penalty``, ``strongly_convex``;
-        * of the set ``unconstrained``, ``bounded_set``, ``symmetric_set``;
+        * of the set ``unconstrained``, ``bounded_set``;
         * of the parameter ``no_intercept``. Properties of penalty and set concern the
           coefficients; a solver whose theory needs them of every parameter needs this name too.
 
@@ -72,7 +71,7 @@ class Problem:
     >>> problem.prox(np.array([[6.0], [8.0], [100.0]]), step=1.0).round(3).tolist()
     [[0.6], [0.8], [100.0]]
     >>> sorted(problem.provides - {"smooth_loss", "separable_loss", "bounded_residual"})
-    ['bounded_set', 'smooth_penalty', 'strongly_convex', 'symmetric_set']
+    ['bounded_set', 'smooth_penalty', 'strongly_convex']
     """
 
     loss: Loss
@@ -113,7 +112,6 @@ class Problem:
             "strongly_convex": penalty.strong_convexity > 0,
             "unconstrained": isinstance(constraint, Unconstrained),
             "bounded_set": constraint.bounded,
-            "symmetric_set": constraint.symmetric,
             "no_intercept": not self.fit_intercept,
         }
         return frozenset(name for name, true in capabilities.items() if true)

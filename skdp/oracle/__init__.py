@@ -22,7 +22,12 @@ from skdp.oracle.releases.gradients import (
 )
 from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
 from skdp.oracle.releases.last_iterate import LastIterate
-from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise, mechanism_by_name
+from skdp.oracle.releases.mechanisms import (
+    GaussianNoise,
+    LaplaceNoise,
+    NoisyStatistic,
+    mechanism_by_name,
+)
 from skdp.oracle.releases.moments import (
     Coordinates,
     GramSum,
@@ -30,7 +35,6 @@ from skdp.oracle.releases.moments import (
     ShrunkGradientSum,
     unpack_gram,
 )
-from skdp.oracle.releases.noisy_statistic import NoisyStatistic
 from skdp.oracle.releases.one_step import (
     GRADIENT_WEIGHT,
     CappedHessian,

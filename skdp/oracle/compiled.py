@@ -1,7 +1,7 @@
 """Compile loops over rows with numba, and choose between them and numpy by public facts.
 
 A kernel that is written in numpy may have a compiled one beside it, in the same file, of the same
-arguments and meaning (``pip install "skdp[fast]"``). `dispatch_compiled` decides which of the two
+arguments and meaning (``pip install "skdp[fast]"``). `use_compiled` decides which of the two
 runs: by whether numba is installed, the shape and type of the rows, and the loss. Either way the
 records add the same up to rounding errors, whose bound is charged for; so the guarantee holds for
 both.
@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from skdp._numbers import AnyArray, Array, Indices
 
@@ -40,14 +40,6 @@ LEAST_NUMBA = (0, 61, 2)
 # Environment variable: "auto", or "never" for numpy alone. Read when skdp is imported.
 SWITCH = "SKDP_COMPILED"
 _is_on = os.environ.get(SWITCH, "auto").strip().lower() not in ("never", "0", "off", "false")
-
-
-class HasShape(Protocol):
-    """Rows, as an array or as records."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -199,45 +191,32 @@ def _failure(over_steps: bool = False) -> Exception | None:
 # ---------------------------------------------------------------- the choice
 
 
-def dispatch_compiled(is_exact: bool = False) -> Callable[[Function], Function]:
-    """Decorate a kernel so that ``_compiled_<its name>`` beside it does the work where faster.
+def use_compiled(shape: tuple[int, ...], is_exact: bool = False) -> bool:
+    """Whether a compiled kernel is to do the work on rows of a public shape; loads the loops.
 
-    For what it cannot do the compiled kernel returns None, before it does anything else; then the
-    function itself does it.
+    For what it cannot do the compiled kernel, ``_compiled_<name>`` beside the function in numpy,
+    returns None before it does anything else; then numpy does it.
 
     Parameters
     ----------
+    shape : tuple of int
     is_exact : bool, default=False
         Whether the compiled results are bit-identical, but for the sign of a 0, which no sum shows.
         They then replace numpy's on smaller blocks, too, once loops are loaded. Others must not:
         results would depend on what ran before in the process.
+
+    Returns
+    -------
+    bool
     """
-
-    def decorate(function: Function) -> Function:
-        kernels, name = function.__globals__, f"_compiled_{function.__name__}"
-
-        @functools.wraps(function)
-        def faster_of_both(rows: HasShape, *arguments: Any) -> Any:
-            pays = is_large(rows.shape) or (is_exact and _is_loaded_and_large(rows.shape))
-            if pays and _failure() is None:
-                result = kernels[name](rows, *arguments)
-                if result is not None:
-                    return result
-            return function(rows, *arguments)
-
-        # mypy: no type says "has a shape as its first argument, and else takes what it is given".
-        return faster_of_both  # type: ignore[return-value]
-
-    return decorate
+    once_loaded = LEAST_NUMBERS_ONCE_LOADED if is_exact and _is_loaded else math.inf
+    pays = _is_on and math.prod(shape) >= min(LEAST_NUMBERS, once_loaded)
+    return pays and _failure() is None
 
 
 def is_large(shape: tuple[int, ...]) -> bool:
     """Whether compiled kernels are on, and rows of a public shape are enough to gain by them."""
     return _is_on and math.prod(shape) >= LEAST_NUMBERS
-
-
-def _is_loaded_and_large(shape: tuple[int, ...]) -> bool:
-    return _is_on and _is_loaded and math.prod(shape) >= LEAST_NUMBERS_ONCE_LOADED
 
 
 def is_long(n_steps: int, n_rows: float, n_columns: int) -> bool:

@@ -111,7 +111,8 @@ class RejectionSampler:
         out = np.empty(size)
         filled = 0
         while filled < size:
-            step, offset, negative = self._accepted(size - filled, words)
+            bits = words(self._n_words(size - filled))
+            step, offset, negative = self._accepted(size - filled, bits, words)
             # floor(|X| + 1/2); a tie has probability 0. Negated as integers: no zero is negative.
             half = offset >> (OFFSET_BITS - 1 - self.log2_width)
             magnitude = (step << self.log2_width) + ((half + 1) >> 1)
@@ -124,18 +125,26 @@ class RejectionSampler:
         out = np.empty(size, np.int64)
         filled = 0
         while filled < size:
-            step, offset, _ = self._accepted(size - filled, words)
+            bits = words(self._n_words(size - filled))
+            step, offset, _ = self._accepted(size - filled, bits, words)
             floor = (step << self.log2_width) + (offset >> (OFFSET_BITS - self.log2_width))
             out[filled : filled + len(step)] = floor
             filled += len(step)
         return out
 
-    def _accepted(self, wanted: int, words: Words) -> tuple[Indices, Indices, Mask]:
+    def _n_words(self, wanted: int) -> int:
+        """Return how many words to draw for ``wanted`` samples, usually enough of them.
+
+        It depends on nothing that was drawn but on how many samples are still missing.
+        """
+        return 2 * min(int((wanted + 3.0 * math.sqrt(wanted)) / self.acceptance) + 4, BATCH)
+
+    def _accepted(
+        self, wanted: int, bits: NDArray[np.uint64], words: Words
+    ) -> tuple[Indices, Indices, Mask]:
         """Return at most ``wanted`` accepted (step, offset in units of 2^-53 W, is negative)."""
-        # 1. Draw candidates, usually enough; how many depends on nothing that was drawn but on
-        #    how many are still missing.
-        n = min(int((wanted + 3.0 * math.sqrt(wanted)) / self.acceptance) + 4, BATCH)
-        bits = words(2 * n)
+        # 1. Two words are a candidate.
+        n = len(bits) // 2
         first, second = bits[:n], bits[n:]
         offset = (first >> np.uint64(64 - OFFSET_BITS)).view(np.int64)
         low = (second & np.uint64((1 << STEP_BITS) - 1)).view(np.int64).astype(np.float64)
@@ -200,31 +209,31 @@ class RejectionSampler:
 
 
 class SampleBuffer(threading.local):
-    """Samples of one law drawn ahead, for fits that ask for a few at every one of many steps.
+    """Samples of one distribution drawn ahead, for fits that need a few at each of many steps.
 
-    From one draw of the same law to the next, twice as many requests are provided for, so about
-    half are drawn in vain at most. As in `SystemWords` each thread has its own, a forked process
-    drops what it inherits, and what was given is wiped: no sample is ever given twice.
+    From one draw of the same distribution to the next, twice as many requests are provided for, so
+    about half are drawn in vain at most. As in `SystemWords` each thread has its own, a forked
+    process drops what it inherits, and what was given is wiped: no sample is ever given twice.
     """
 
     MOST: ClassVar[int] = 1 << 12
 
     def __init__(self) -> None:
-        self._law: RejectionSampler | None = None
+        self._sampler: RejectionSampler | None = None
         self._drawn = np.empty(0)
         self._used = self._ahead = 0
         self._pid = os.getpid()
 
-    def rounded(self, law: RejectionSampler, size: int, words: Words) -> Array:
+    def rounded(self, sampler: RejectionSampler, size: int, words: Words) -> Array:
         """Return ``size`` independent samples of round(X); see `RejectionSampler.rounded`."""
-        if law is not self._law or self._pid != os.getpid():
-            self._law, self._pid = law, os.getpid()
+        if sampler is not self._sampler or self._pid != os.getpid():
+            self._sampler, self._pid = sampler, os.getpid()
             self._drawn, self._used, self._ahead = np.empty(0), 0, 1
         if size > len(self._drawn) - self._used:
             if size > self.MOST:
-                return law.rounded(size, words)
+                return sampler.rounded(size, words)
             self._used = len(self._drawn)  # an interrupt from here on leaves an empty buffer
-            self._drawn = law.rounded(max(size, min(self._ahead * size, self.MOST)), words)
+            self._drawn = sampler.rounded(max(size, min(self._ahead * size, self.MOST)), words)
             self._used, self._ahead = 0, 2 * self._ahead
         start, stop = self._used, self._used + size
         self._used = stop  # first of all: an interrupt may waste samples, never repeat them
@@ -290,7 +299,8 @@ def bernoulli_subset(n: int, rate: float, words: Words) -> Indices:
 
     The rate is ``rate`` itself from 1/8 on, where a 64-bit word per index is compared with
     rate * 2^64, an integer. Below, the gaps between the chosen are exact samples of the geometric
-    law of a rate that is never above ``rate``, and below it by less than 2^-52 (see `geometric`).
+    distribution of a rate that is never above ``rate``, and below it by less than 2^-52 (see
+    `geometric`).
     Below 2^-40, a subset of rate 2^-40 is thinned by rate * 2^40, cut to 64 bits: never above, and
     below by less than 2^-88. Expected time and memory are O(n * max(rate, 2^-40)); the mask from
     1/8 on takes a byte per index.

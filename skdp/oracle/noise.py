@@ -154,7 +154,7 @@ class NoiseSource(ABC):
         """Draw a uniform subset of m of range(n), without replacement.
 
         Uniform numbers are added to a set until it holds m. No step tells one index from another,
-        so every permutation of range(n) leaves the law of the set as it is: it is uniform.
+        so every permutation of range(n) leaves the distribution of the set as it is: it is uniform.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class NoiseSource(ABC):
 class SystemSource(NoiseSource):
     """Exact noise from the operating system's secure random bits (`os.urandom`), the default.
 
-    Every draw follows its law exactly, not only up to the precision of float64;
+    Every draw follows its distribution exactly, not only up to the precision of float64;
     `RejectionSampler` has the argument. The noise is continuous noise rounded to integers. For an
     integer k, round(k + x) = k + round(x), so adding it to k is post-processing of continuous noise
     added to k: the accounting of the Gaussian and Laplace mechanisms holds with no slack for
@@ -217,13 +217,13 @@ class SystemSource(NoiseSource):
 
     def gaussian(self, scale: float, size: Size) -> Array:
         """Draw round(scale * Z), Z standard normal, exactly; see `NoiseSource.gaussian`."""
-        law = exact_sampling.gaussian(float(scale))
-        return self._buffer.rounded(law, _length(size), self._words).reshape(size)
+        sampler = exact_sampling.gaussian(float(scale))
+        return self._buffer.rounded(sampler, _length(size), self._words).reshape(size)
 
     def laplace(self, scale: float, size: Size) -> Array:
         """Draw round(scale * L) exactly; see `NoiseSource.laplace`."""
-        law = exact_sampling.laplace(float(scale))
-        return self._buffer.rounded(law, _length(size), self._words).reshape(size)
+        sampler = exact_sampling.laplace(float(scale))
+        return self._buffer.rounded(sampler, _length(size), self._words).reshape(size)
 
     def integers(self, high: int, size: Size) -> Indices:
         """Draw uniform integers from {0, ..., high - 1}: bits are drawn until they are below."""

@@ -14,8 +14,7 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import noisy_gradient
-from skdp.oracle.releases.mechanisms import GaussianNoise, mechanism_by_name
-from skdp.oracle.releases.noisy_statistic import NoisyStatistic
+from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic, mechanism_by_name
 from skdp.oracle.releases.samplers import Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.sources.base import (
@@ -78,7 +77,7 @@ class Oracle:
         self._last_event: tuple[Event, Event] | None = None
         self._last_rehearsed: tuple[object, tuple[str, Event, float, Array]] | None = None
 
-    def ask(self, release: base.Release) -> Array:
+    def request(self, release: base.Release) -> Array:
         """Charge a release to the ledger, then answer it.
 
         Parameters
@@ -176,7 +175,7 @@ class Oracle:
             self.n_gradients += n_gradients
             return gradient.copy()
         release = noisy_gradient(point, clip_norm, noise, sampler, mechanism)
-        gradient = self.ask(release) / release.divisor(self._context)
+        gradient = self.request(release) / release.divisor(self._context)
         self.note_direction(gradient)
         if self.is_rehearsal:
             event = self._in_units_of_plan(release.event(self._context))
@@ -241,8 +240,8 @@ class Oracle:
         self.scaling = scaling
         problem = self.problem
         if scaling.targets is not None:
-            sizes = tuple(scaling.targets.size.tolist())
-            problem = replace(problem, penalty=problem.penalty.for_targets(sizes))
+            scales = tuple(scaling.targets.scale.tolist())
+            problem = replace(problem, penalty=problem.penalty.for_targets(scales))
         self.public, self.problem, self._last_rehearsed = public, problem, None
         self._context = replace(self._context, public=public, problem=problem)
 
@@ -261,14 +260,14 @@ class Oracle:
         Raises
         ------
         ValueError
-            If centres or sizes are others.
+            If centres or scales are others.
         NotAudited
             As for `standardise`.
         """
         _require_plain(scaling)
         if self.scaling is None or not scaling.has_units_of(self.scaling):
             raise ValueError(
-                "change_ranges: centres and sizes have to stay as they are. Nothing was released."
+                "change_ranges: centres and scales have to stay as they are. Nothing was released."
             )
         if self._source is not None and self._given is not None:
             given = require_kind(self._given, RepeatableSource)
@@ -310,7 +309,7 @@ class Oracle:
         Parameters
         ----------
         scaling : Scaling or None
-            Centres and sizes; None takes records as they were given.
+            Centres and scales; None takes records as they were given.
 
         Raises
         ------
@@ -361,7 +360,7 @@ class Oracle:
         added = mechanism_by_name(mechanism, noise)
         release = NoisyStatistic(LargestEigenvalue(added.order), added)
         std = release.std(self._context)
-        answer = float(self.ask(release)[0])
+        answer = float(self.request(release)[0])
         return answer / self.public.n_rows, std / self.public.n_rows
 
     def with_share(self, statistic: base.Statistic, share: float) -> tuple[Array, float]:
@@ -379,15 +378,16 @@ class Oracle:
         answer : array
         std : float
         """
-        public = NoisyStatistic(statistic, GaussianNoise())
-        if public.is_public(self.public):
-            return self.ask(public), 0.0
+        noise = GaussianNoise()
+        release = NoisyStatistic(statistic, noise)
+        if release.is_public(self.public):
+            return self.request(release), 0.0
         spread = statistic.contribution(self._context, self.public.n_rows).spread
         # In units of the noise on a gradient, which is what solvers and filters count in.
-        sensitivity = GaussianNoise().event(spread).sensitivity(self.public.adjacency)
+        sensitivity = noise.event(spread).sensitivity(self.public.adjacency)
         sensitivity /= self.public.sensitivity_factor
         release = NoisyStatistic(statistic, GaussianNoise(sensitivity / math.sqrt(share)))
-        return self.ask(release), release.std(self._context)
+        return self.request(release), release.std(self._context)
 
     @property
     def is_rehearsal(self) -> bool:

@@ -42,9 +42,9 @@ class Solution:
     slopes : tuple of float
         Lengths of gradients without noise, penalty and constraint included, from that of the first
         step to that of the last, which is about 0 at the minimum. Empty if the solver keeps none.
-    found : mapping
-        What else follows from answers, by name: errors of a cross-validation, or what an inference
-        about the coefficients found.
+    results : mapping
+        What else follows from answers, by name: errors of a cross-validation, or an inference about
+        the coefficients.
     """
 
     coef: Array
@@ -53,7 +53,7 @@ class Solution:
     scaling: Scaling | None = None
     row_bound: float | None = None
     slopes: tuple[float, ...] = ()
-    found: Mapping[str, Any] = field(default_factory=dict)
+    results: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Stage(ABC):
@@ -81,7 +81,7 @@ class Stage(ABC):
         """Make the requests, and return the solution that follows from the answers.
 
         The relative noise of a release says how much of the stage's own share it takes. A
-        checkpoint gets the point that the solver has reached as ``solution.coef``; what it finds is
+        checkpoint gets the point that the solver has reached as ``solution.coef``; its results are
         kept, and the solver goes on from that point.
         """
 
@@ -106,7 +106,7 @@ class SolverProtocol(Protocol):
         """Whether it decides its noise from earlier answers."""
 
     def solve(self, oracle: Oracle) -> Solution:
-        """Ask releases of the oracle and return a solution."""
+        """Request releases of the oracle and return a solution."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class SolverStage(Stage):
         return self.solver.adaptive
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        found = dict(solution.found)
+        results = dict(solution.results)
 
         def checkpoint(point: Array, spent: float) -> None:
             reached = replace(solution, coef=point)
@@ -138,7 +138,7 @@ class SolverStage(Stage):
                 # In the unit of the solver's own releases.
                 inner = replace(stage, share=stage.share * spent)  # type: ignore[type-var, operator]
                 reached = inner.run(oracle, reached)
-            found.update(reached.found)
+            results.update(reached.results)
 
         oracle.at_checkpoint = checkpoint
         solved = self.solver.solve(oracle)
@@ -148,7 +148,7 @@ class SolverStage(Stage):
             solved,
             scaling=scaling,
             row_bound=oracle.public.row_bound,
-            found={**solved.found, **found},
+            results={**solved.results, **results},
         )
 
     def results(self, solution: Solution) -> Mapping[str, Any]:
@@ -254,14 +254,14 @@ def _record(kind: str, event: accounting.Event, count: int) -> accounting.Releas
 
 def _noise_multiplier(event: accounting.Event) -> float:
     """Noise multiplier of an event whose mechanisms are all alike, else nan."""
-    found = {part for part, _ in accounting.walk(event) if not part.inner()}
+    parts = {part for part, _ in accounting.walk(event) if not part.inner()}
     return (
-        float(getattr(found.pop(), "noise_multiplier", math.nan)) if len(found) == 1 else math.nan
+        float(getattr(parts.pop(), "noise_multiplier", math.nan)) if len(parts) == 1 else math.nan
     )
 
 
 def rehearse(
-    ask: Callable[[Oracle], object], public: Public, problem: Problem
+    requests: Callable[[Oracle], object], public: Public, problem: Problem
 ) -> tuple[Entry, ...]:
     """Send requests to an oracle without rows, and return their debts.
 
@@ -270,8 +270,8 @@ def rehearse(
 
     Parameters
     ----------
-    ask : callable
-        ``ask(oracle)`` makes the requests.
+    requests : callable
+        ``requests(oracle)`` makes them.
     public : Public
     problem : Problem
 
@@ -282,7 +282,7 @@ def rehearse(
     """
     ledger = Ledger(AdmitAll())
     context = PublicContext(public, problem, scale=1.0)
-    ask(Oracle(context, ledger, rng=np.random.default_rng(0)))
+    requests(Oracle(context, ledger, rng=np.random.default_rng(0)))
     return ledger.entries
 
 
@@ -338,10 +338,10 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
 
 
 def _rehearsed(stage: Stage, before: Stages, public: Public, problem: Problem) -> tuple[Entry, ...]:
-    def ask(oracle: Oracle) -> None:
+    def requests(oracle: Oracle) -> None:
         stage.run(oracle, Solution(oracle.start(), 0))
 
-    return rehearse(ask, public_after(before, public), problem)
+    return rehearse(requests, public_after(before, public), problem)
 
 
 def _in_order(debts: dict[int, tuple[Entry, ...]], units: list[float]) -> tuple[Entry, ...]:

@@ -32,9 +32,14 @@ def number_of_steps(
     step: float = 1.0,
     batch_noise: float = 0.0,
 ) -> int:
-    """Find the number of steps that minimises `utility_bound`, whose parameters it takes.
+    """Find the number of steps that minimises `utility_bound`.
 
     A coarse search over all orders of magnitude is refined around its minimum.
+
+    Parameters
+    ----------
+    alpha, kappa, noise_schedule, momentum, eta0, step, batch_noise
+        As for `utility_bound`.
 
     Returns
     -------

@@ -19,8 +19,12 @@ from skdp.fitting.rows import Arrays, Reading, require_taken
 from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, Solution, make_plan
-from skdp.stages.column_bounds import PublicRange, check_scaling, declared_bounds
-from skdp.stages.public_sample import PublicSample
+from skdp.stages.column_bounds import (
+    PublicRange,
+    PublicSample,
+    check_scaling,
+    declared_bounds,
+)
 from skdp.stages.sequence import scaling_alone
 
 
@@ -134,7 +138,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         assert solution.scaling.columns is not None
         columns = solution.scaling.columns
         self.low_, self.high_ = columns.low.copy(), columns.high.copy()
-        self.mean_, self.scale_ = columns.centre.copy(), columns.size.copy()
+        self.mean_, self.scale_ = columns.centre.copy(), columns.scale.copy()
         self.privacy_ = fit.statement
 
     def plan(

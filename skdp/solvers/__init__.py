@@ -1,6 +1,6 @@
 """Fit models by requests to an oracle: general solvers (core), and those of papers (papers).
 
-A file in one of these folders is found by being there.
+A file in one of these folders is registered by being there.
 """
 
 import importlib
@@ -17,14 +17,11 @@ from skdp.solvers.core.gd import GradientDescent
 from skdp.solvers.core.newton import Newton
 from skdp.solvers.core.objective_perturbation import ObjectivePerturbation
 from skdp.solvers.core.whitened import Whitened
-from skdp.solvers.papers.hong_2022.residual_budget import ResidualBudget
-from skdp.solvers.papers.kuru_2022.heavy_ball import HeavyBallDescent
-from skdp.solvers.papers.kuru_2022.nesterov import MultistageNesterov, Nesterov
-from skdp.solvers.papers.varshney_2022.adaptive_shuffled_sgd import AdaptiveShuffledSGD
-from skdp.solvers.papers.varshney_2022.shuffled_sgd import ShuffledSGD
-from skdp.solvers.papers.wang_2017.accelerated_mirror_descent import AcceleratedMirrorDescent
-from skdp.solvers.papers.wang_2017.svrg import SVRG, SVRGPlusPlus
-from skdp.solvers.papers.wu_2021.adp_sgd import AdaptiveNoiseSGD
+from skdp.solvers.papers.hong_2022 import ResidualBudget
+from skdp.solvers.papers.kuru_2022 import HeavyBallDescent, MultistageNesterov, Nesterov
+from skdp.solvers.papers.varshney_2022 import AdaptiveShuffledSGD, ShuffledSGD
+from skdp.solvers.papers.wang_2017 import SVRG, AcceleratedMirrorDescent, SVRGPlusPlus
+from skdp.solvers.papers.wu_2021 import AdaptiveNoiseSGD
 
 __all__ = [
     "SVRG",

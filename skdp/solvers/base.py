@@ -33,7 +33,8 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, dataclass_transform
 
 from sklearn.base import BaseEstimator, clone
 
@@ -47,15 +48,15 @@ from skdp.steps.schedules import StepSize
 
 # For authors of solvers: everything in one place.
 __all__ = [
-    "REGISTRY", "Auto", "Oracle", "Problem", "Public", "RelativeNoise", "Resolved", "Settings",
-    "Solution", "Solver", "StepSize",
+    "AUTO", "REGISTRY", "Oracle", "Problem", "Public", "RelativeNoise", "Resolved", "Settings",
+    "Solution", "Solver", "StepSize", "hyperparameters",
 ]  # fmt: skip
 
 REGISTRY: dict[str, type[Solver]] = {}
 # The solvers that "auto" takes for rows in memory, which lists name first.
 RECOMMENDED = ("gd", "whitened")
 
-Auto = Literal["auto"]
+AUTO: Any = "auto"  # default of a hyperparameter of any type that is resolved
 Settings = dict[str, Any]  # hyperparameters by name; each solver has others
 T = TypeVar("T")
 
@@ -63,7 +64,8 @@ T = TypeVar("T")
 class Resolved(Generic[T]):
     """Type of a hyperparameter that may be a word such as "auto", and has type T once resolved.
 
-    It is for annotations in a solver's class alone: attributes are plain values.
+    It is for annotations in a solver's class alone: attributes are plain values, and their default
+    is ``AUTO``.
     """
 
     if TYPE_CHECKING:
@@ -71,6 +73,12 @@ class Resolved(Generic[T]):
         def __get__(self, solver: object, owner: type | None = None) -> T: ...
 
         def __set__(self, solver: object, value: T | str) -> None: ...
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def hyperparameters(cls: type[T]) -> type[T]:
+    """Give a class of solvers an ``__init__`` that stores its annotated attributes, by keyword."""
+    return dataclass(kw_only=True, eq=False, repr=False)(cls)
 
 
 # Descriptions of the hyperparameters above, for the docstrings that have their names in braces.

@@ -48,7 +48,7 @@ def count_ratio(public: Public) -> float:
 def noisy_count(oracle: Oracle, count: Statistic, noise: float, rows: Sampler) -> float:
     """Request a count; a gradient of the same cost would have the same relative ``noise``."""
     mechanism = GaussianNoise(noise * count_ratio(oracle.public))
-    return float(oracle.ask(NoisyStatistic(count, mechanism, rows))[0])
+    return float(oracle.request(NoisyStatistic(count, mechanism, rows))[0])
 
 
 class ClipTracker:

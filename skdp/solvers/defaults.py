@@ -62,13 +62,6 @@ STABLE = 38
 BOUNDED_ROW_STEP, EXPECTED_ROW_STEP = 36.0, 20.0
 # The same for plain steps with hidden iterates, where 2 is the largest allowed.
 PLAIN_STEP = 1.9
-# Fewest and most steps: with Gaussian noise; with hidden iterates, where many steps need not cost
-# more noise than few; with Laplace noise and delta = 0, for bounded residuals and for others.
-STEPS, HIDDEN_STEPS = (100, 500), (100, 2000)
-PURE_STEPS, PURE_STEPS_UNBOUNDED = (1, 60), (8, 60)
-# With Laplace noise and delta = 0: steps per root of the signal-to-noise ratio, and steps that go
-# into building up momentum (beta is 1 - BUILD_UP / T).
-PURE_STEPS_RATE, BUILD_UP = 3.0, 5
 # In place of clipping norms, in units of R, and of other bounds, for a fit without noise.
 UNCLIPPED = 1e12
 UNBOUNDED = 1e30
@@ -174,7 +167,7 @@ def descent_defaults(
     unit = n_columns / row_norm**2
     if max_iter is None:
         step = largest if learning_rate is None else learning_rate / unit
-        max_iter = count_within(travel / step, STEPS)
+        max_iter = count_within(travel / step, (100, 500))
     return {
         "max_iter": max_iter,
         "learning_rate": min(travel / max_iter, largest) * unit,
@@ -219,7 +212,8 @@ def hidden_descent_defaults(
     distance = values["max_iter"] * values["learning_rate"]
     step = learning_rate or PLAIN_STEP / loss_curvature(public, problem)
     if max_iter is None:
-        max_iter = count_within(distance / step, HIDDEN_STEPS)
+        # The most is more than with released iterates: many steps need not cost more than few.
+        max_iter = count_within(distance / step, (100, 2000))
     return {
         **values,
         "max_iter": max_iter,
@@ -267,13 +261,12 @@ def laplace_descent_defaults(
     if max_iter is None and pure:
         noise_norm = public.n_parameters * math.sqrt(public.n_outputs)
         ratio = equivalent_mu(public, 1) / factor * public.n_rows / noise_norm
-        wanted = round(PURE_STEPS_RATE * math.sqrt(ratio))
-        max_iter = count_within(wanted, PURE_STEPS if bounded else PURE_STEPS_UNBOUNDED)
+        max_iter = count_within(round(3.0 * math.sqrt(ratio)), (1 if bounded else 8, 60))
     mu = equivalent_mu(public, max_iter or 1) / factor
     values = descent_defaults(public, problem, max_iter, learning_rate, mu)
     values["clip_norm"] *= factor * math.sqrt(public.n_parameters)
     if pure:
-        beta = min(max(1 - BUILD_UP / (max_iter or 1), 0.5), MOMENTUM)
+        beta = min(max(1 - 5 / (max_iter or 1), 0.5), MOMENTUM)
         shorter = (1 + beta) / (1 - beta) * (1 - MOMENTUM) / (1 + MOMENTUM)
         if bounded:
             shorter = math.sqrt(shorter)

@@ -1,8 +1,9 @@
 """The interface of optional stages, and the parameters that decide which of them a fit has."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 from skdp.objective import Problem
 from skdp.oracle import Public, Stage
@@ -44,6 +45,11 @@ class OptionalStage(Stage):
     """A stage that a fit has if its parameters and public facts allow for it."""
 
     @classmethod
+    def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
+        """Whether fits to such problems have the stage unless something keeps them from it."""
+        return True
+
+    @classmethod
     @abstractmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
         """Return what the stage needs and this fit does not have; None if it applies."""
@@ -64,47 +70,20 @@ def is_regression(problem: Problem) -> bool:
     return problem.loss.targets == "real"
 
 
-def lacks_gaussian(public: Public, parameters: StageParameters) -> str | None:
+def first_missing(needs: Mapping[str, bool]) -> str | None:
+    """Return the first need that is missing, by whether each of them is; None if none is."""
+    return next((need for need, is_missing in needs.items() if is_missing), None)
+
+
+def missing_gaussian(public: Public, parameters: StageParameters) -> str | None:
     """Return what Gaussian noise needs and this fit does not have, None if nothing."""
     if public.is_noisy and (public.is_pure or parameters.accountant == "pure"):
         return "Gaussian noise: delta > 0, and an accountant other than 'pure'"
     return None
 
 
-def lacks_smoothness(problem: Problem) -> str | None:
+def missing_smoothness(problem: Problem) -> str | None:
     """Return what a solution in the interior of a smooth problem needs, None if nothing."""
     if {"smooth_loss", "smooth_penalty", "unconstrained"} - problem.provides:
         return "no L1 penalty, no constraint and a smooth loss"
     return None
-
-
-class CalibrationStage(OptionalStage):
-    """A stage after the solver that changes slope and shift of its predictions."""
-
-    place: ClassVar[str] = "after"
-    of_regressions: ClassVar[bool]
-
-    @classmethod
-    def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        demanded = parameters.calibration == "private" and public.is_noisy
-        suits = is_regression(problem) == cls.of_regressions
-        return "calibration='private'" if demanded and suits else None
-
-    @classmethod
-    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        reasons = {
-            "calibration other than 'none'": parameters.calibration == "none",
-            "a regression": cls.of_regressions and not is_regression(problem),
-            "a classification": is_regression(problem) and not cls.of_regressions,
-            "noise: a finite epsilon": not public.is_noisy,
-            "scaling other than 'none', or calibration='private'": (
-                parameters.calibration == "auto" and parameters.scaling == "none"
-            ),
-        }
-        return (
-            next((reason for reason, holds in reasons.items() if holds), None)
-            or lacks_smoothness(problem)
-            or lacks_gaussian(public, parameters)
-            or ("rows that can be read more than once" if public.streamed else None)
-            or ("a solver that plans its noise beforehand" if parameters.adaptive else None)
-        )

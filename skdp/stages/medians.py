@@ -1,4 +1,4 @@
-"""A stage that finds the median of every column among the values that are not missing."""
+"""Estimate the median of every column among the values that are not missing."""
 
 from dataclasses import dataclass, replace
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from skdp._numbers import Array, Indices
 from skdp.oracle import BinCounts, Columns, MagnitudeCounts, Oracle, Scaling, Solution, Stage
-from skdp.oracle.kernels.histograms import SIDE, STEPS
+from skdp.oracle.releases.histograms import SIDE, STEPS
 
 # What stands for a missing value lies in the outermost magnitude, and what is known does not.
 MISSING = 4.0**STEPS
@@ -28,9 +28,9 @@ def without_missing(X: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class MedianStage(Stage):
-    """Finds medians by three noisy histograms of all columns; see :func:`without_missing`.
+    """Find medians by three noisy histograms of all columns; see :func:`without_missing`.
 
-    Sensitivity: it asks `MagnitudeCounts` and `BinCounts`, whose bounds hold for any value; a
+    Sensitivity: it requests `MagnitudeCounts` and `BinCounts`, whose bounds hold for any value; a
     missing value is counted as any other, in a bin of its own. What follows from the answers
     is post-processing (Dwork, Roth 2014, Prop. 2.1). The medians are the centres of the scaling
     that the solution gets.
@@ -55,8 +55,8 @@ class MedianStage(Stage):
         share = self.share / ROUNDS
         counts, std = oracle.with_share(MagnitudeCounts(True, False, weights), share)
         n_known = n_rows - counts[:, -1]
-        counts, (low, high) = counts[:, :-1], _ends_of_magnitudes(n_columns)
-        # 2. Where among them the median lies; then again, closer.
+        counts, (low, high) = counts[:, :-1], _edges_of_magnitudes(n_columns)
+        # 2. Where among them the median lies; then again, in finer bins.
         for _ in range(1, ROUNDS):
             start, stop = _inner_range(counts, n_known, low, high)
             width = (stop - start) / N_BINS
@@ -69,12 +69,12 @@ class MedianStage(Stage):
         medians = np.take_along_axis((low + high) / 2, place, axis=1)[:, 0]
         medians = np.where(n_known > FEWEST * std, medians, otherwise)
         ones = np.ones(n_columns)
-        found = Columns(-LARGEST * ones, LARGEST * ones, medians, ones)
-        return replace(solution, scaling=Scaling(found))
+        columns = Columns(-LARGEST * ones, LARGEST * ones, medians, ones)
+        return replace(solution, scaling=Scaling(columns))
 
     def assumptions(self) -> tuple[str, ...]:
         return (
-            "Medians of the columns of numbers were found privately: the histograms among the "
+            "Medians of the columns of numbers were estimated privately: the histograms among the "
             "releases.",
         )
 
@@ -87,20 +87,20 @@ def _place(counts: Array, wanted: Array) -> Indices:
 
 
 def _inner_range(counts: Array, n_known: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Return the ends of the bins between which most values of each column lie."""
+    """Return the edges of the bins between which most values of each column lie."""
     first = _place(counts, INNER * n_known)
     last = np.maximum(first, _place(counts, (1 - INNER) * n_known))
     start, stop = (
-        np.take_along_axis(ends, place[:, None], axis=1)[:, 0]
-        for ends, place in ((low, first), (high, last))
+        np.take_along_axis(edges, place[:, None], axis=1)[:, 0]
+        for edges, place in ((low, first), (high, last))
     )
     return start, np.maximum(stop, start + FINEST * np.maximum(1.0, np.abs(start)))
 
 
-def _ends_of_magnitudes(n_columns: int) -> tuple[Array, Array]:
-    """Return the ends of the bins of `MagnitudeCounts`, but for the outermost."""
-    ends = 4.0 ** (np.arange(SIDE + 1) - STEPS)
-    tiny = ends[:1]
-    low = np.concatenate([-ends[:0:-1], -tiny, ends[:-1]])[:-1]
-    high = np.concatenate([-ends[-2::-1], tiny, ends[1:]])[:-1]
+def _edges_of_magnitudes(n_columns: int) -> tuple[Array, Array]:
+    """Return the edges of the bins of `MagnitudeCounts`, but for the outermost."""
+    edges = 4.0 ** (np.arange(SIDE + 1) - STEPS)
+    tiny = edges[:1]
+    low = np.concatenate([-edges[:0:-1], -tiny, edges[:-1]])[:-1]
+    high = np.concatenate([-edges[-2::-1], tiny, edges[1:]])[:-1]
     return np.tile(low, (n_columns, 1)), np.tile(high, (n_columns, 1))

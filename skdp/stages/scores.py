@@ -20,8 +20,6 @@ FINE_EDGES = np.linspace(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, FINE_CELLS - 1)
 # kept apart from the tests, covered 0.92, with 24 0.95. The most is a bound on the time that a
 # table takes.
 LEAST_BINS, MOST_BINS = 24, 200
-# Bias of an AUC by its bins, over the standard deviation of its noise: see `number_of_bins`.
-BIAS_NEXT_TO_NOISE = 0.1
 RESOLUTION = 2.0**-20  # to which `UnitSum` and `InfluenceSquares` round what a row adds
 
 
@@ -89,16 +87,16 @@ class R2Means:
 
 @dataclass(frozen=True)
 class ScoreStage(Stage):
-    """Asks for the means and tables that metrics follow from.
+    """Request the means and tables from which metrics follow.
 
     Parameters
     ----------
     means : tuple of (column, share)
-        Facts whose means are asked for.
+        Facts whose means are requested.
     tables : tuple of (column, n_cells, share)
         Facts that are numbers of cells.
     ranking : tuple of (column, class column, share) or None
-        A score and the class, of two, that its distribution is asked for by.
+        A score and the class, of two, by which its distribution is requested.
     influence : tuple of (columns, share) or None
         The facts of `R2Means`, which must be among the means: the mean square of what a row adds to
         the numerator of R2 is requested after them.
@@ -118,19 +116,19 @@ class ScoreStage(Stage):
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         n_rows = oracle.public.n_rows
-        found: dict[str, NoisyMean | NoisyTable] = {}
+        results: dict[str, NoisyMean | NoisyTable] = {}
         answers: dict[int, NoisyMean] = {}
         for column, share in self.means:
             answer, std = oracle.with_share(UnitSum(column), share)
             answers[column] = NoisyMean(float(answer[0]) / n_rows, std / n_rows)
-            found[f"mean {column}"] = answers[column]
+            results[f"mean {column}"] = answers[column]
         if self.influence is not None:
             columns, share = self.influence
             means = R2Means(*(answers[column] for column in columns))
-            found["influence"] = _mean_square_influence(oracle, means, columns, share)
+            results["influence"] = _mean_square_influence(oracle, means, columns, share)
         for column, n_cells, share in self.tables:
             edges = np.arange(1.0, n_cells) - 0.5
-            found[f"table {column}"] = _noisy_table(oracle, TableCounts(column, edges), share)
+            results[f"table {column}"] = _noisy_table(oracle, TableCounts(column, edges), share)
         if self.ranking is not None:
             column, of_class, share = self.ranking
             table = _noisy_table(oracle, TableCounts(column, FINE_EDGES), FINE_SHARE * share)
@@ -139,8 +137,8 @@ class ScoreStage(Stage):
             table = _noisy_table(
                 oracle, TableCounts(column, edges, of_class, 2), (1 - FINE_SHARE) * share
             )
-            found["ranking"] = replace(table, fine=fine)
-        return replace(solution, found=found)
+            results["ranking"] = replace(table, fine=fine)
+        return replace(solution, results=results)
 
 
 def _mean_square_influence(
@@ -167,7 +165,7 @@ def _mean_square_influence(
 
 
 def _noisy_table(oracle: Oracle, statistic: TableCounts, share: float) -> NoisyTable:
-    """Ask for a table; its cells are made to add up to n, which is public."""
+    """Request a table; its cells are made to add up to n, which is public."""
     answer, std = oracle.with_share(statistic, share)
     answer = answer + (oracle.public.n_rows - answer.sum()) / answer.size
     return NoisyTable(answer.reshape(statistic.n_classes, -1), std, statistic.edges)
@@ -186,7 +184,7 @@ def number_of_bins(public: Public) -> int:
     fewer bins, 0.8 (mu n)**0.4, and covers 0.92.
     """
     rows = public.mu / public.sensitivity_factor * public.n_rows
-    return int(np.clip(round((0.31 / BIAS_NEXT_TO_NOISE * rows) ** 0.4), LEAST_BINS, MOST_BINS))
+    return int(np.clip(round((0.31 / 0.1 * rows) ** 0.4), LEAST_BINS, MOST_BINS))
 
 
 def quantiles(fine: Array, n_bins: int) -> Array:

@@ -10,16 +10,15 @@ from skdp.oracle import Public, Scaling, SolverStage, Stage
 from skdp.oracle.session import inside
 from skdp.solvers import Solver
 from skdp.stages.base import OptionalStage, StageParameters
+from skdp.stages.calibration import Correction, Recalibration
 from skdp.stages.column_bounds import (
     DeclaredBounds,
     PublicRange,
+    PublicSample,
     check_scaling,
     declared_columns,
 )
-from skdp.stages.correction import Correction
 from skdp.stages.inference.stage import InferenceStage
-from skdp.stages.public_sample import PublicSample
-from skdp.stages.recalibration import Recalibration
 from skdp.stages.scaling.shares import whole_budget
 from skdp.stages.scaling.stage import ScalingStage, note_on_bounds
 from skdp.stages.scaling.widening import Widening
@@ -73,6 +72,8 @@ def stages_of(
     at = {place: [kind for kind in STAGES if kind.place == place] for place in PLACES}
     left_out = {}
     for kind in (*at["before"], *reversed(at["after"]), *at["checkpoint"]):
+        if not kind.concerns(problem, parameters):
+            continue
         reason = kind.applies(public, problem, parameters)
         if reason is None:
             stage = kind.of(public, problem, parameters)

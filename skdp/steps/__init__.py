@@ -4,15 +4,6 @@ Everything here is a pure function or a small state machine without access to ro
 """
 
 from skdp.steps.clipping import AdaptiveClipping, ClippingRule, GeometricClipping, clip_norms
-from skdp.steps.influence import (
-    NoiseSchedule,
-    cost_power,
-    least_noise_effect,
-    noise_effect,
-    noise_multipliers,
-    sampled_laplace_factor,
-    sampled_laplace_noise,
-)
 from skdp.steps.iterates import (
     AVERAGES,
     MOMENTA,
@@ -32,10 +23,17 @@ from skdp.steps.noise_schedules import (
     MomentumNoise,
     MultistageNoise,
     NesterovNoise,
+    NoiseSchedule,
     StepMatchedNoise,
     TwoPhaseMomentumNoise,
     UniformNoise,
+    cost_power,
+    least_noise_effect,
+    noise_effect,
+    noise_multipliers,
     relative_noise,
+    sampled_laplace_factor,
+    sampled_laplace_noise,
     stages,
 )
 from skdp.steps.schedules import (

@@ -1,6 +1,7 @@
 """Define clipping norms, the bound on one record's gradient in each step: fixed or adaptive."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -38,6 +39,7 @@ class GeometricClipping(ClippingRule):
         return np.geomspace(self.first, self.last, n_steps)
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveClipping(ClippingRule):
     """The clipping norm follows a quantile of the gradients' norms, estimated by noisy counts.
 
@@ -65,17 +67,10 @@ class AdaptiveClipping(ClippingRule):
     Adaptive Clipping. NeurIPS 2021.
     """
 
-    def __init__(
-        self,
-        quantile: float = 0.9,
-        rate: float = 0.2,
-        share: float = 0.05,
-        initial: float | str = "auto",
-    ) -> None:
-        self.quantile = quantile
-        self.rate = rate
-        self.share = share
-        self.initial = initial
+    quantile: float = 0.9
+    rate: float = 0.2
+    share: float = 0.05
+    initial: float | str = "auto"
 
     def norms(self, n_steps: int) -> Array:
         raise ValueError(
@@ -87,12 +82,12 @@ class AdaptiveClipping(ClippingRule):
         """Raise ValueError if a parameter is out of its range."""
         for name in ("quantile", "share"):
             value = getattr(self, name)
-            holds = is_real(value) and 0 < value < 1
-            require(f"AdaptiveClipping: {name}", value, "be a number in (0, 1)", holds)
+            is_valid = is_real(value) and 0 < value < 1
+            require(f"AdaptiveClipping: {name}", value, "be a number in (0, 1)", is_valid)
         for name in ("rate", "initial"):
             value = getattr(self, name)
-            holds = is_real(value) and 0 < value < np.inf
-            require(f"AdaptiveClipping: {name}", value, "be a positive, finite number", holds)
+            is_valid = is_real(value) and 0 < value < np.inf
+            require(f"AdaptiveClipping: {name}", value, "be a positive, finite number", is_valid)
 
     def next_norm(self, norm: float, share: float) -> float:
         """Return the next norm, given the noisy ``share`` of the gradients within ``norm``.

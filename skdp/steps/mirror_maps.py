@@ -87,7 +87,7 @@ class PNorm(MirrorMap):
     The step has no closed form, but a single unknown: with ``theta = grad w(z) - slope``, the
     optimality conditions say that ``grad w(z')`` is theta after a soft threshold at some level
     >= 0. The level is 0 if that z' lies in the ball, and otherwise such that ``|z'|_1 = radius``.
-    The norm falls as the level rises, so the level is found by bracketing.
+    The norm falls as the level rises, so the level follows by bracketing.
 
     Parameters
     ----------

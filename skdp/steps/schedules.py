@@ -4,6 +4,7 @@ import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeGuard, TypeVar
 
 import numpy as np
@@ -121,10 +122,11 @@ class SquareRootDecayStep(StepSchedule):
 
     def sizes(self, n_steps: int) -> Array:
         fall = np.sqrt(np.arange(1, n_steps + 1) / n_steps)
-        # A weighted mean of both ends, so that the last size is exactly ``final``.
+        # A weighted mean of both sizes, so that the last size is exactly ``final``.
         return np.asarray(self.initial * (1 - fall) + self.final * fall)
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveStep(BaseEstimator):
     """Step t has size ``initial / b_t``, where b grows with the norms of the noisy gradients.
 
@@ -154,36 +156,26 @@ class AdaptiveStep(BaseEstimator):
         P = 195).
     """
 
-    def __init__(
-        self,
-        initial: float = 1.0,
-        first: float = 1.0,
-        weight: float = 1.0,
-        least: float = 1e-3,
-        growth: float = 1.0,
-        debias: bool = True,
-        reset: int | None = None,
-    ) -> None:
-        self.initial = initial
-        self.first = first
-        self.weight = weight
-        self.least = least
-        self.growth = growth
-        self.debias = debias
-        self.reset = reset
+    initial: float = 1.0
+    first: float = 1.0
+    weight: float = 1.0
+    least: float = 1e-3
+    growth: float = 1.0
+    debias: bool = True
+    reset: int | None = None
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
         for name in ("initial", "first", "least"):
             value = getattr(self, name)
-            holds = is_real(value) and 0 < value < math.inf
-            require(f"AdaptiveStep: {name}", value, "be positive", holds)
+            is_valid = is_real(value) and 0 < value < math.inf
+            require(f"AdaptiveStep: {name}", value, "be positive", is_valid)
         for name in ("weight", "growth"):
             value = getattr(self, name)
-            holds = is_real(value) and 0 <= value < math.inf
-            require(f"AdaptiveStep: {name}", value, "not be negative", holds)
-        holds = self.reset is None or (is_integer(self.reset) and self.reset >= 1)
-        require("AdaptiveStep: reset", self.reset, "be None or an integer, at least 1", holds)
+            is_valid = is_real(value) and 0 <= value < math.inf
+            require(f"AdaptiveStep: {name}", value, "not be negative", is_valid)
+        is_valid = self.reset is None or (is_integer(self.reset) and self.reset >= 1)
+        require("AdaptiveStep: reset", self.reset, "be None or an integer, at least 1", is_valid)
 
     def weight_of(self, step: int) -> float:
         """Return the weight of a step; the first has number 0."""

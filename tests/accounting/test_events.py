@@ -32,6 +32,7 @@ from skdp.accounting import (
     walk,
 )
 from skdp.accounting.events.mechanisms import _AdditiveNoise
+from skdp.accounting.events.wrappers import Sampled
 from skdp.accounting.plan import coarsened, counts_of, noise_levels
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
@@ -108,7 +109,7 @@ def called_in(*rooms):
 
 
 def test_every_event_is_emitted_or_listed_with_a_reason():
-    bases = {Event, Wrapper, _AdditiveNoise}
+    bases = {Event, Wrapper, Sampled, _AdditiveNoise}
     emitted = called_in("oracle", "model_selection")
     assert {"Gaussian", "OnBlock", "Shuffled"} <= emitted  # the search finds something
     for event in subclasses(Event) - bases:
@@ -118,7 +119,7 @@ def test_every_event_is_emitted_or_listed_with_a_reason():
 
 
 def test_every_event_is_tested_here():
-    assert subclasses(Event) == {Event, Wrapper, _AdditiveNoise, *map(type, EVENTS)}
+    assert subclasses(Event) == {Event, Wrapper, Sampled, _AdditiveNoise, *map(type, EVENTS)}
 
 
 def test_a_guarantee_has_no_noise_to_scale():

@@ -9,13 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import skdp.accounting.additive as additive_module
 import skdp.accounting.composition as composition_module
 import skdp.accounting.guarantees as guarantees_module
-import skdp.accounting.loss_distribution as loss_module
 import skdp.accounting.mixed as mixed_module
 import skdp.accounting.plan as plan_module
 import skdp.accounting.pld as pld_module
-import skdp.accounting.pure as pure_module
 from skdp.accounting import (
     Adjacency,
     AdvancedCompositionAccountant,
@@ -50,9 +49,9 @@ def forget():
     """Costs are remembered; a mutant must not see those of the sound code, nor leave its own."""
 
     def clear():
-        pld_module._pairs.cache_clear()
-        pld_module._path_epsilon.cache_clear()
-        pld_module._path_delta.cache_clear()
+        pld_module._facts.cache_clear()
+        composition_module.epsilon_of.cache_clear()
+        composition_module.delta_of.cache_clear()
 
     clear()
     yield clear
@@ -275,8 +274,8 @@ def test_rate_squared_without_replacement(mutate):
 
 
 def test_rate_squared_in_pure_amplification(mutate):
-    real = pure_module.amplified
-    mutate(sampled_laplace_in_closed_form, pure_module, "amplified",
+    real = additive_module.amplified
+    mutate(sampled_laplace_in_closed_form, additive_module, "amplified",
            lambda epsilon, rate: real(epsilon, rate**2))  # fmt: skip
 
 
@@ -356,20 +355,20 @@ def test_local_deltas_forgotten_in_shuffling(mutate):
 
 
 def test_lost_mass_forgotten(mutate):
-    real = loss_module.connect_the_dots
-    mutate(lost_mass_is_charged, loss_module, "connect_the_dots",
+    real = composition_module.connect_the_dots
+    mutate(lost_mass_is_charged, composition_module, "connect_the_dots",
            lambda *given: replace(real(*given), infinity_mass=0.0))  # fmt: skip
 
 
 def test_losses_rounded_down(mutate):
-    real = loss_module.connect_the_dots
+    real = composition_module.connect_the_dots
 
     def rounded_down(pair, gains, drops):
         atoms = real(pair, gains, drops)
         shifted = np.append(atoms.up[1:], 0.0)
         return replace(atoms, up=shifted, centre=atoms.centre + float(atoms.up[0]))
 
-    mutate(discretisation_errs_upwards, loss_module, "connect_the_dots", rounded_down)
+    mutate(discretisation_errs_upwards, composition_module, "connect_the_dots", rounded_down)
 
 
 def test_counts_ignored(mutate):

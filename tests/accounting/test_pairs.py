@@ -17,8 +17,7 @@ from skdp.accounting import (
     PoissonSampled,
     gaussian_delta,
 )
-from skdp.accounting.composition import delta_of, epsilon_of
-from skdp.accounting.loss_distribution import FFT_ERROR, connect_the_dots
+from skdp.accounting.composition import FFT_ERROR, connect_the_dots, delta_of, epsilon_of
 from skdp.accounting.pairs import (
     AntipodalPair,
     GaussianPair,

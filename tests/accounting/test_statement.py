@@ -18,7 +18,7 @@ from skdp.accounting import (
     compose_statements,
     gaussian_epsilon,
 )
-from skdp.accounting.release_lines import ReleaseRecord, release_lines
+from skdp.accounting.records import ReleaseRecord, release_lines
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
 G = Gaussian(2.0)

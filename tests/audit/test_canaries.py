@@ -85,8 +85,8 @@ def test_one_step_shows_most_of_its_claim_and_no_more(adjacency):
 
 
 def test_half_of_the_noise_is_an_alarm(monkeypatch):
-    std = GaussianNoise.std
-    monkeypatch.setattr(GaussianNoise, "std", lambda *given: 0.5 * std(*given))
+    original = GaussianNoise.scale_of_noise
+    monkeypatch.setattr(GaussianNoise, "scale_of_noise", lambda *given: 0.5 * original(*given))
     found = audit.canaries(seeded(epsilon=4.0), n_fits=800, random_state=0)
     assert not found.ok
     assert "THE CLAIM IS BROKEN" in str(found)
@@ -100,8 +100,8 @@ def test_one_fit_on_many_canaries():
 
 
 def test_one_fit_without_noise_to_speak_of_is_an_alarm(monkeypatch):
-    std = GaussianNoise.std
-    monkeypatch.setattr(GaussianNoise, "std", lambda *given: 0.1 * std(*given))
+    original = GaussianNoise.scale_of_noise
+    monkeypatch.setattr(GaussianNoise, "scale_of_noise", lambda *given: 0.1 * original(*given))
     found = audit.canaries_in_one_fit(
         seeded(epsilon=4.0), n_canaries=800, confidence=0.95, random_state=0
     )

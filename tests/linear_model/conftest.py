@@ -14,14 +14,14 @@ from skdp.oracle.oracle import Oracle
 def asked(monkeypatch):
     """Answers about rows."""
     answers = []
-    ask = Oracle.ask
+    ask = Oracle.request
 
     def counted(self, release):
         if self._source is not None:
             answers.append(release)
         return ask(self, release)
 
-    monkeypatch.setattr(Oracle, "ask", counted)
+    monkeypatch.setattr(Oracle, "request", counted)
     return answers
 
 

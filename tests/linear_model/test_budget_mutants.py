@@ -61,7 +61,7 @@ def test_overspending_is_refused(regression, asked):
 
 def check_failed_fit(data, monkeypatch):
     """A fit that fails half way keeps its debt."""
-    ask, answers = Oracle.ask, []
+    ask, answers = Oracle.request, []
 
     def failing(self, release):
         answers.append(self._source is not None)
@@ -71,7 +71,7 @@ def check_failed_fit(data, monkeypatch):
 
     with PrivacyBudget(3.0, DELTA) as budget:
         with monkeypatch.context() as patch:
-            patch.setattr(Oracle, "ask", failing)
+            patch.setattr(Oracle, "request", failing)
             with pytest.raises(RuntimeError, match="half way"):
                 RIDGE(max_iter=5).fit(*data)
         assert budget.spent == pytest.approx(1.0, rel=1e-5)

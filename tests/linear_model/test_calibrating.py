@@ -13,7 +13,7 @@ from sklearn.base import clone
 import skdp
 from skdp.oracle.oracle import Oracle
 from skdp.solvers import GradientDescent
-from skdp.stages.recalibration import (
+from skdp.stages.calibration import (
     LEAST_SLOPE,
     MOST_SLOPE,
     GaussianPosterior,
@@ -122,13 +122,13 @@ def test_streams_are_not_calibrated(rng):
 
 @pytest.fixture
 def nothing_is_released(monkeypatch):
-    ask = Oracle.ask
+    ask = Oracle.request
 
     def guarded(self, release):
         assert self._source is None, "a release was answered"
         return ask(self, release)
 
-    monkeypatch.setattr(Oracle, "ask", guarded)
+    monkeypatch.setattr(Oracle, "request", guarded)
 
 
 def refused(message, classification, **parameters):

@@ -139,7 +139,7 @@ def test_nothing_that_rows_decide_reaches_a_callback(replay, rng, kind, adjacenc
 
 
 def mutant_tells_what_rows_hold(monkeypatch):
-    ask = Oracle.ask
+    ask = Oracle.request
 
     def asked(self, release):
         tell, source = self._on_release, self._source
@@ -151,7 +151,7 @@ def mutant_tells_what_rows_hold(monkeypatch):
         finally:
             self._on_release = tell
 
-    monkeypatch.setattr(Oracle, "ask", asked)
+    monkeypatch.setattr(Oracle, "request", asked)
 
 
 def mutant_hangs_rows_on_the_estimator(monkeypatch):

@@ -18,13 +18,13 @@ ALL = [LOGISTIC, RIDGE, LINEAR]
 @pytest.fixture(autouse=True)
 def nothing_is_released(monkeypatch):
     """No test in this file may reach the rows."""
-    ask = Oracle.ask
+    ask = Oracle.request
 
     def guarded(self, release):
         assert self._source is None, "a release was answered"
         return ask(self, release)
 
-    monkeypatch.setattr(Oracle, "ask", guarded)
+    monkeypatch.setattr(Oracle, "request", guarded)
 
 
 SHARED = [

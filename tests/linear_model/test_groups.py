@@ -309,7 +309,7 @@ def test_other_statistics_are_not_answered(rng, monkeypatch):
     class Asks(GradientDescent):
         def solve(self, oracle):
             count = NoisyStatistic(TableCounts(0, np.zeros(1)), GaussianNoise())
-            oracle.ask(count)
+            oracle.request(count)
             return super().solve(oracle)
 
     X, y, _, labels = grouped_data("ridge", rng)

@@ -128,7 +128,7 @@ def test_columns_are_read_exactly(rng):
     X = rng.standard_normal((3000, 4)) * [1, 1e3, 1e-3, 5] + [0, 1e6, 1, -20]
     columns = made(skdp.DPRidge).fit(X, X[:, 0]).scaling_.columns
     assert np.allclose(columns.centre, X.mean(axis=0), atol=0.1 * X.std(axis=0))
-    assert np.allclose(columns.size, X.std(axis=0), rtol=0.15)
+    assert np.allclose(columns.scale, X.std(axis=0), rtol=0.15)
 
 
 def test_without_stages_it_costs_what_replacing_a_record_does(rng):

@@ -80,19 +80,19 @@ def mutant_warning_about_the_rows(monkeypatch):
 
 
 def mutant_less_noise_at_the_end(monkeypatch):
-    ask, original, answered = Oracle.ask, GaussianNoise.std, []
+    ask, original, answered = Oracle.request, GaussianNoise.scale_of_noise, []
 
     def asked(self, release):
         if self._source is not None:
             answered.append(release)
         return ask(self, release)
 
-    def std(self, contribution, scale):
+    def scale_of_noise(self, contribution, scale):
         is_late = len(answered) % N_STEPS in (N_STEPS - 1, 0) and answered
         return original(self, contribution, scale) / (1000 if is_late else 1)
 
-    monkeypatch.setattr(Oracle, "ask", asked)
-    monkeypatch.setattr(GaussianNoise, "std", std)
+    monkeypatch.setattr(Oracle, "request", asked)
+    monkeypatch.setattr(GaussianNoise, "scale_of_noise", scale_of_noise)
 
 
 def mutant_mean_over_private_count(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from replays import differing
 from skdp.accounting import Adjacency
-from skdp.oracle.kernels import single_steps
+from skdp.oracle.releases import shuffled_pass
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from streams import SOLVERS, data, in_blocks, linear
 
@@ -54,8 +54,8 @@ def test_single_records_in_memory(replay, name, adjacency):
 
 def test_replay_sees_less_noise_in_a_pass(replay, leak, monkeypatch):
     """The mutant draws a pass with half the noise that was charged."""
-    original = GaussianNoise.std
-    monkeypatch.setattr(GaussianNoise, "std", lambda *args: 0.5 * original(*args))
+    original = GaussianNoise.scale_of_noise
+    monkeypatch.setattr(GaussianNoise, "scale_of_noise", lambda *args: 0.5 * original(*args))
     X, y = data(60)
     with pytest.raises(leak, match="less noise"):
         replay.check(lambda: linear(SOLVERS["single"]), (X, y), (X, y), Adjacency.ZERO_OUT)
@@ -63,7 +63,7 @@ def test_replay_sees_less_noise_in_a_pass(replay, leak, monkeypatch):
 
 def test_replay_sees_a_step_that_is_not_hidden(replay, leak, monkeypatch):
     """The mutant adds what it is about to hide to the point as well."""
-    original = single_steps.daxpy
+    original = shuffled_pass.daxpy
 
     def leaky(vector, onto, *rest):
         if len(rest) == 2 and rest[1] < 0 and onto.shape == (5,):
@@ -72,7 +72,7 @@ def test_replay_sees_a_step_that_is_not_hidden(replay, leak, monkeypatch):
         return original(vector, onto, *rest)
 
     leaky.last = np.zeros(5)
-    monkeypatch.setattr(single_steps, "daxpy", leaky)
+    monkeypatch.setattr(shuffled_pass, "daxpy", leaky)
     X, y = data(60)
     Z = X.copy()
     Z[3] = 0.5

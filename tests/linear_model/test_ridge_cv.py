@@ -189,7 +189,7 @@ def mutant_exact_errors_choose(monkeypatch):
             return found
         targets = oracle._source.records.targets
         return skdp.oracle.Solution(
-            found.coef, 1, found={**found.found, "best": int(abs(targets).max() > 10)}
+            found.coef, 1, results={**found.results, "best": int(abs(targets).max() > 10)}
         )
 
     monkeypatch.setattr(FoldMoments, "solve", peeking)

@@ -117,4 +117,4 @@ def test_the_threshold_of_huber_is_in_the_unit_that_its_docstring_names(declared
     model = skdp.DPHuberRegressor(**SEEDED, **declared).fit(X, y)
     targets = None if model.scaling_ is None else model.scaling_.targets
     assert (targets is None) == (declared in NOT_STANDARDISED)
-    assert targets is None or targets.size == BOUND["target_bound"] / 4
+    assert targets is None or targets.scale == BOUND["target_bound"] / 4

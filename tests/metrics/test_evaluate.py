@@ -28,14 +28,14 @@ TWO = list(METRICS["classifier"])
 @pytest.fixture
 def asked(monkeypatch):
     """Releases about rows."""
-    found, ask = [], Oracle.ask
+    found, ask = [], Oracle.request
 
     def counted(self, release):
         if not self.is_rehearsal:
             found.append(release)
         return ask(self, release)
 
-    monkeypatch.setattr(Oracle, "ask", counted)
+    monkeypatch.setattr(Oracle, "request", counted)
     return found
 
 

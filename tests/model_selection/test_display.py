@@ -54,7 +54,7 @@ def test_table_of_coefficients():
     table = model.coefficients()
     assert set(table.index) == set(frame.columns)
     assert table.loc[frame.columns, "coefficient"].tolist() == model.coef_.tolist()
-    sizes = model.scaling_.columns.size
+    sizes = model.scaling_.columns.scale
     assert table.loc[frame.columns, "effect"].tolist() == (model.coef_ * sizes).tolist()
     assert table["effect"].abs().is_monotonic_decreasing
     several = skdp.DPLogisticRegression(classes=[0, 1, 2], epsilon=20.0).fit(

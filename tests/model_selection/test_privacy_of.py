@@ -252,10 +252,8 @@ def test_failed_fits_have_no_known_price(regression):
 
 def test_what_is_no_search(regression):
     for other in (RIDGE().fit(*regression), 3, "search"):
-        with pytest.raises(ValueError, match="privacy_of needs a fitted GridSearchCV"):
+        with pytest.raises(ValueError, match="privacy_of needs a GridSearchCV"):
             skdp.privacy_of(other)
-    with pytest.raises(ValueError, match="not fitted yet"):
-        skdp.privacy_of(GridSearchCV(RIDGE(), {"alpha": [1.0]}))
 
 
 def test_what_is_no_private_estimator(regression, classification):
@@ -287,7 +285,7 @@ def test_splits_that_must_be_passed(regression, cv):
         skdp.privacy_of(search)
     splits = list(cv.split(X, y, groups))
     assert skdp.privacy_of(search, splits=splits).epsilon == by_hand(1, 3)
-    with pytest.raises(ValueError, match="3 splits were passed; the search made 4"):
+    with pytest.raises(ValueError, match="these are 3 splits, the search made 4"):
         skdp.privacy_of(search, splits=splits[:3])
     with pytest.raises(ValueError, match="rows beyond n_samples"):
         skdp.privacy_of(search, splits=[(train + 9, test) for train, test in splits])

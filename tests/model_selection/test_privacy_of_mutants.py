@@ -36,7 +36,7 @@ def test_grid_search(regression):
     assert "scores are NOT private" in text
     assert "computed from rows without noise" in text
     assert "best_params_" in text
-    assert "3 candidates were trained on 4 splits each; a record takes part in at most 3" in text
+    assert "3 candidates are trained on 4 splits each; a record takes part in at most 3" in text
     assert "refit on all rows" in text
     assert "n = 400" in text
     assert "n = 300" in text
@@ -95,8 +95,7 @@ def refit_of_the_first(patch):
         fitted_search.Round,
         "plans",
         lambda self, n, shape: [
-            (candidate.model.plan(n, columns),)
-            for candidate, columns in zip(self.candidates, shape.n_features, strict=True)
+            (candidate.model.plan(n, candidate.n_features),) for candidate in self.candidates
         ][: self.n_chosen],
     )
 

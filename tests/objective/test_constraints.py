@@ -219,11 +219,6 @@ def test_no_two_points_are_farther_apart(constraint, wz):
     assert np.linalg.norm(w - z) <= constraint.diameter(w.size) * (1 + 1e-12)
 
 
-def test_symmetric_means_both_signs(constraint):
-    ends = _extreme_points(constraint, 3)
-    assert all(constraint.contains(-end) for end in ends) == constraint.symmetric
-
-
 # ---- membership
 
 

@@ -103,7 +103,6 @@ class _Group(Penalty):
 class _Halfspace(Constraint):
     """Sum at most 0."""
 
-    symmetric = False
     bounded = False
 
     def diameter(self, n_coefficients):
@@ -214,8 +213,6 @@ def test_provides_repeats_what_the_parts_declare(cases, pair):
             "unconstrained": isinstance(constraint, Unconstrained),
             "bounded_set": isinstance(constraint, (L2Ball, L1Ball, Simplex))
             or constraint in (Box(-0.5, 0.5), Box(0.25, 2.0)),
-            "symmetric_set": isinstance(constraint, (Unconstrained, L2Ball, L1Ball))
-            or constraint == Box(-0.5, 0.5),
             "no_intercept": not fit_intercept,
         }
         assert problem.provides == {name for name, holds in expected.items() if holds}

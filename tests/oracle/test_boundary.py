@@ -32,7 +32,7 @@ from skdp.oracle import (
     run,
 )
 from skdp.oracle.ledger import FollowPlan, Ledger, PrivacyFilter
-from skdp.oracle.releases.base import audited
+from skdp.oracle.releases.base import _AUDITED, Checked, _checks, audited
 from skdp.oracle.sources.base import STREAMED
 from skdp.oracle.sources.memory import MemorySource
 
@@ -153,10 +153,29 @@ def test_a_point_is_copied_and_stripped_of_code():
         chosen.point[0] = 1.0
 
 
+DECLARED = [kind for kind in _AUDITED if issubclass(kind, Checked) and _checks(kind)]
+
+
+@pytest.mark.parametrize("kind", DECLARED, ids=lambda kind: kind.__name__)
+def test_no_class_skips_the_checks_that_its_fields_declare(kind, monkeypatch):
+    """One with checks of its own makes those of the declared types first."""
+    assert len(DECLARED) > 15
+    made = []
+
+    def first(self):
+        made.append(type(self))
+        raise StopIteration
+
+    monkeypatch.setattr(Checked, "__post_init__", first)
+    with pytest.raises(StopIteration):
+        object.__new__(kind).__post_init__()
+    assert made == [kind]
+
+
 def test_the_problem_is_not_the_solvers_to_change(rows):
     def swap(oracle):
         oracle.problem = None  # what rows are shown to is the context's problem
-        return oracle.ask(gradient_release())
+        return oracle.request(gradient_release())
 
     assert session(swap, rows).coef.shape == (3, 1)
 
@@ -173,7 +192,7 @@ def test_a_sum_written_elsewhere_is_not_answered(rows):
             return 1e9 * np.ones((3, 1))
 
     def steal(oracle):
-        return oracle.ask(NoisyStatistic(RawSum(np.zeros((3, 1)), 1.0), GaussianNoise()))
+        return oracle.request(NoisyStatistic(RawSum(np.zeros((3, 1)), 1.0), GaussianNoise()))
 
     with pytest.raises(NotAudited, match="RawSum is not an audited release"):
         session(steal, rows)
@@ -204,7 +223,7 @@ def test_no_other_part_may_come_from_elsewhere_either(part):
     }[part]
     oracle, rows = rowless()
     with pytest.raises(NotAudited):
-        oracle.ask(release)
+        oracle.request(release)
     assert rows.reads == 0
 
 
@@ -270,7 +289,7 @@ def test_rows_that_are_read_once_are_not_asked_for_more(name):
     ledger = Ledger(PrivacyFilter(Adjacency.ZERO_OUT))
     oracle = Oracle(context, ledger, np.random.default_rng(0), source, noise_source(None))
     with pytest.raises(ValueError, match=rf"{release.kind}.*{lacking}.*Nothing was released"):
-        oracle.ask(release)
+        oracle.request(release)
     assert source.reads == 0
     assert ledger.entries == ()
 
@@ -288,10 +307,10 @@ def test_the_debt_stands_when_the_answer_fails():
     source = Failing.of(np.ones((1, 3)), np.ones((1, 1)), constant=0.0)
     oracle = Oracle(context, ledger, np.random.default_rng(0), source, noise_source(None))
     with pytest.raises(MemoryError):
-        oracle.ask(gradient_release(noise=1.1))
+        oracle.request(gradient_release(noise=1.1))
     assert [entry.count for entry in ledger.entries] == [1]
     with pytest.raises(BudgetError):
-        oracle.ask(gradient_release(noise=1.1))
+        oracle.request(gradient_release(noise=1.1))
 
 
 # The guards.
@@ -301,10 +320,10 @@ def test_more_than_was_rehearsed_is_refused(rows):
     asked = []
 
     def greedy(oracle):
-        answers = [oracle.ask(gradient_release())]
+        answers = [oracle.request(gradient_release())]
         asked.append(1)
         if len(asked) > 1:  # the second time, that is, on the rows
-            answers.append(oracle.ask(gradient_release()))
+            answers.append(oracle.request(gradient_release()))
         return answers[0]
 
     with pytest.raises(PlanError, match="after the end of its plan"):
@@ -317,7 +336,7 @@ def test_less_noise_than_was_rehearsed_is_refused(rows):
 
     def louder(oracle):
         asked.append(1)
-        return oracle.ask(gradient_release(noise=1.0 if len(asked) == 1 else 0.5))
+        return oracle.request(gradient_release(noise=1.0 if len(asked) == 1 else 0.5))
 
     with pytest.raises(PlanError, match="but its plan has"):
         session(louder, rows)
@@ -330,7 +349,7 @@ def test_stopping_early_is_allowed_and_costs_the_plan(rows):
     def shy(oracle):
         asked.append(1)
         for _ in range(10 if len(asked) == 1 else 2):
-            answer = oracle.ask(gradient_release())
+            answer = oracle.request(gradient_release())
         return answer
 
     session(shy, rows)
@@ -340,7 +359,7 @@ def test_stopping_early_is_allowed_and_costs_the_plan(rows):
 def test_a_filter_admits_exactly_the_budget(rows):
     def spend(oracle):
         for noise in (2.0, 2.0, 2.0, 2.0):  # 4 * 1/4
-            answer = oracle.ask(gradient_release(noise=noise))
+            answer = oracle.request(gradient_release(noise=noise))
         return answer
 
     session(spend, rows, adaptive=True)
@@ -349,8 +368,8 @@ def test_a_filter_admits_exactly_the_budget(rows):
 
 def test_a_filter_refuses_what_is_over_before_it_is_read(rows):
     def overspend(oracle):
-        oracle.ask(gradient_release(noise=1.1))
-        return oracle.ask(gradient_release(noise=2.0))
+        oracle.request(gradient_release(noise=1.1))
+        return oracle.request(gradient_release(noise=2.0))
 
     with pytest.raises(BudgetError, match="is left"):
         session(overspend, rows, adaptive=True)
@@ -386,5 +405,5 @@ def test_rows_cannot_be_pickled(part):
 def test_a_budget_that_no_noise_meets_is_refused_before_rows_are_read(rows):
     public = replace(PUBLIC, delta=0.0)
     with pytest.raises(UnknownCost):
-        session(lambda oracle: oracle.ask(gradient_release()), rows, public=public)
+        session(lambda oracle: oracle.request(gradient_release()), rows, public=public)
     assert rows.reads == 0

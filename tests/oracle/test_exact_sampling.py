@@ -82,7 +82,7 @@ class TestExactDecisions:
     def test_the_acceptance_rate_is_the_one_that_sizes_batches(self, words):
         for staircase in (exact_sampling.gaussian(13.2), exact_sampling.laplace(13.2)):
             n = exact_sampling.BATCH
-            accepted = len(staircase._accepted(10**9, words)[0])
+            accepted = len(staircase._accepted(10**9, words(2 * exact_sampling.BATCH), words)[0])
             assert stats.binomtest(accepted, n, staircase.acceptance).pvalue > ALPHA
 
     def test_steps_go_on_past_the_bits_read_at_once(self, words):

@@ -101,7 +101,7 @@ def test_a_map_that_overflows_shows_no_record(name, is_sparse, asked, rng):
 
     def attack(oracle):
         oracle.standardise(Scaling(columns))
-        answers.append(oracle.ask(NoisyStatistic(ASKED[asked], GaussianNoise())))
+        answers.append(oracle.request(NoisyStatistic(ASKED[asked], GaussianNoise())))
 
     with row_threads() as spread, warnings.catch_warnings():
         warnings.simplefilter("error")

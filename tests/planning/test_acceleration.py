@@ -12,7 +12,7 @@ from benchmarks.papers.theory import (
     heavy_ball_excess,
     heavy_ball_noise,
 )
-from skdp.accounting.pure import amplified
+from skdp.accounting.additive import amplified
 from skdp.planning import (
     heavy_ball_bounds,
     heavy_ball_rate,
@@ -32,7 +32,7 @@ from skdp.steps import (
     sampled_laplace_noise,
     stages,
 )
-from skdp.steps.influence import influence_to_noise, sampled_epsilon
+from skdp.steps.noise_schedules import influence_to_noise, sampled_epsilon
 
 BOUNDS = {"nesterov": nesterov_bounds, "multistage": multistage_bounds}
 SCHEDULES = {"nesterov": NesterovNoise, "multistage": MultistageNoise}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from sklearn.base import clone
 
 import skdp
 import solver_contract as contract
 from replays import in_turn
 from skdp.accounting import Adjacency, Composed, calibrate
-from skdp.solvers import Solver, get_solver
+from skdp.solvers import Solver, base, get_solver
 
 SOLVERS = sorted(skdp.solvers.available())
 PAIRS = [(name, kind) for name in SOLVERS for kind in contract.PROBLEMS]
@@ -78,6 +79,29 @@ def test_two_solvers_of_one_name_are_refused():
 
         class Twin(Solver):
             name = "gd"
+
+
+def test_annotated_attributes_are_hyperparameters_and_others_are_not():
+    @base.hyperparameters
+    class Example(Solver):
+        size: base.Resolved[float] = base.AUTO
+        has_checkpoint = True
+
+    @base.hyperparameters
+    class Longer(Example):
+        count: int = 3
+
+        def __init__(self, *, count=4):
+            super().__init__(size=count)
+            self.count = count
+
+    example = Example(size=2.0)
+    assert clone(example).get_params() == {"size": 2.0}
+    assert Example().size == "auto"
+    assert Example(size=2.0) != example  # no two solvers are equal, as of any estimator
+    assert vars(Longer()) == {"size": 4, "count": 4}  # an __init__ by hand stays
+    with pytest.raises(TypeError, match="positional"):
+        Example(2.0)
 
 
 def test_calibration_of_an_empty_plan_costs_nothing():

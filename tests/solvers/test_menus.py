@@ -1,4 +1,4 @@
-"""Menus of solvers: general ones first with a purpose each, and what papers' folders say."""
+"""Menus of solvers: general ones first with a purpose each, and what the modules of papers say."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import skdp
 from skdp.solvers import REGISTRY, Solver, available, core, get_solver, papers
 from skdp.solvers.core.fold_moments import FoldMoments
 
-FOLDERS = {
+PAPERS = {
     part.name: importlib.import_module(f"{papers.__name__}.{part.name}")
     for part in pkgutil.iter_modules(papers.__path__)
 }
@@ -40,13 +40,13 @@ def test_a_refusal_lists_general_solvers_with_their_purpose():
     assert last == f"Of papers: {', '.join(solvers_in(papers))}."
 
 
-@pytest.mark.parametrize("folder", FOLDERS.values(), ids=list(FOLDERS))
-def test_a_folder_says_which_of_its_solvers_is_which_algorithm(folder):
-    assert 10 <= len(folder.__doc__.splitlines()) <= 24
-    missing = [name for name in solvers_in(folder) if f'"{name}"' not in folder.__doc__]
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=list(PAPERS))
+def test_a_paper_says_which_of_its_solvers_is_which_algorithm(paper):
+    assert 10 <= len(paper.__doc__.splitlines()) <= 24
+    missing = [name for name in solvers_in(paper) if f'"{name}"' not in paper.__doc__]
     assert missing == []
     for said in ("paper", "default", "Worth using"):
-        assert said in folder.__doc__
+        assert said in paper.__doc__
 
 
 def test_second_moments_of_folds_are_no_solver_that_can_be_named():

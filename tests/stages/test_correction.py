@@ -21,8 +21,8 @@ from skdp.oracle.ledger import AdmitAll, Ledger
 from skdp.oracle.releases import directional
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource
-from skdp.stages import correction
-from skdp.stages.correction import RULE, Correction
+from skdp.stages import calibration
+from skdp.stages.calibration import CORRECTION_RULE, Correction
 
 N, D = 2000, 3
 REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]
@@ -73,8 +73,8 @@ def test_slope_and_shift_stay_within_their_limits(rng):
     for times in (0.1, 100.0):
         found = Correction(0.03, clip_norm=1e6).run(oracle, Solution(times * coef, 1)).coef
         ratio = found[0, 0] / (times * coef[0, 0])
-        assert ratio == pytest.approx(RULE.most if times < 1 else RULE.least)
-        assert abs(found - ratio * times * coef)[-1, 0] * size <= RULE.most_shift + times
+        assert ratio == pytest.approx(CORRECTION_RULE.most if times < 1 else CORRECTION_RULE.least)
+        assert abs(found - ratio * times * coef)[-1, 0] * size <= CORRECTION_RULE.most_shift + times
 
 
 def test_skewed_targets_are_predicted_better():
@@ -138,7 +138,7 @@ def test_its_share_of_the_budget():
     statement = skdp.DPRidge(scaling="none").plan(2000, 6)
     last = statement.releases[-1]
     share = (1 / last.noise_multiplier / gaussian_mu(1.0, 1e-6)) ** 2
-    assert share == pytest.approx(RULE.share, rel=1e-6)
+    assert share == pytest.approx(CORRECTION_RULE.share, rel=1e-6)
 
 
 # ---------------------------------------------------------------------- what leaves
@@ -184,7 +184,7 @@ def mutant_bound_from_the_rows(patch):
         return directional.DirectionalSum(point, direction, clip_norm * largest[-1], *rest, **more)
 
     patch.setattr(MemorySource, "__init__", init)
-    patch.setattr(correction, "DirectionalSum", directional_sum)
+    patch.setattr(calibration, "DirectionalSum", directional_sum)
 
 
 @pytest.mark.parametrize(
@@ -200,6 +200,6 @@ def test_replay_catches_mutants(replay, rng, monkeypatch, mutant):
 @pytest.mark.parametrize("model", REGRESSORS)
 def test_there_is_no_correction_where_noise_is_all_it_would_add(model):
     """A shift is 1 size of the target at most; with 331 rows two noises on it are many."""
-    for n, calibration, count in ((331, "auto", 0), (331, "private", 1), (20_000, "auto", 1)):
-        plan = model(epsilon=0.1, calibration=calibration).plan(n, 10)
+    for n, mode, count in ((331, "auto", 0), (331, "private", 1), (20_000, "auto", 1)):
+        plan = model(epsilon=0.1, calibration=mode).plan(n, 10)
         assert [release.kind for release in plan.releases].count("calibration") == count

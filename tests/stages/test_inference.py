@@ -157,7 +157,7 @@ def estimates(kind, rng, n_draws, n, d=4, epsilon=2.0):
     plan = make_plan(stages, public, problem)
     rows, coins = MemorySource.of(X, targets[:, None]), np.random.default_rng(0)
     return [
-        run(plan, stages, public, problem, rows, noise_source(seed), coins).found["debiased"]
+        run(plan, stages, public, problem, rows, noise_source(seed), coins).results["debiased"]
         for seed in range(n_draws)
     ]
 

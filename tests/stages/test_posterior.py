@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from skdp.stages import recalibration
-from skdp.stages.recalibration import (
+from skdp.stages import calibration
+from skdp.stages.calibration import (
     LEAST_CURVATURE,
     LEAST_SLOPE,
     MOST_SLOPE,
@@ -124,6 +124,6 @@ def test_a_flat_minimum_is_found_where_there_is_no_noise_to_speak_of(monkeypatch
         belief = seen(belief, belief.best, 1e-5, hessian=flat)
     np.testing.assert_allclose(belief.best, MINIMUM, atol=1e-3)
     # Mutant: the same lift whatever the noise.
-    monkeypatch.setattr(recalibration, "LEAST_SEEN", np.inf)
+    monkeypatch.setattr(calibration, "LEAST_SEEN", np.inf)
     held = seen(PRIOR, PRIOR.best, 1e-5, hessian=flat).best
     assert np.linalg.norm(held - MINIMUM) > 0.3

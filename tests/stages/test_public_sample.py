@@ -27,7 +27,7 @@ def test_columns_are_those_of_the_sample(rng):
     sample = PublicSample(X)
     found = sample.columns(centred=True)
     assert (np.abs(found.centre - X.mean(axis=0)) < 0.05 * X.std(axis=0)).all()
-    np.testing.assert_allclose(found.size, X.std(axis=0), rtol=0.05)
+    np.testing.assert_allclose(found.scale, X.std(axis=0), rtol=0.05)
     assert (sample.columns(centred=False).centre == 0).all()
     Z = found.apply(X)
     assert np.linalg.norm(Z, axis=1).max() < LONG_ROW * np.sqrt(7)
@@ -39,7 +39,7 @@ def test_columns_of_one_value_have_a_size(rng):
     X = np.column_stack([np.zeros(30), np.full(30, 7.0), rng.standard_normal(30)])
     for centred in (True, False):
         found = PublicSample(X).columns(centred)
-        assert (found.size > 0).all()
+        assert (found.scale > 0).all()
         assert (found.low < found.high).all()
 
 
@@ -79,7 +79,7 @@ def test_of_sparse_columns_and_without_an_intercept(rng):
         assert columns.centre.any() == fit_intercept
         of_sparse = model.fit(sparse.csr_array(X[50:]), y[50:]).scaling_.columns
         assert np.array_equal(of_sparse.centre, columns.centre)
-        assert np.array_equal(of_sparse.size, columns.size)
+        assert np.array_equal(of_sparse.scale, columns.scale)
 
 
 def test_it_holds_no_rows_and_is_cloned(rng):

@@ -18,7 +18,7 @@ from skdp.oracle.ledger import AdmitAll, Ledger
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
-from skdp.stages.recalibration import (
+from skdp.stages.calibration import (
     AMPLE,
     LOGISTIC,
     MAX_SHARE,

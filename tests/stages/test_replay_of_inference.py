@@ -156,8 +156,8 @@ def mutant_number_of_cut_records_as_it_is(patch):
         if oracle._source is None:
             return found
         told = 1e-9 * float((np.abs(oracle._source.records.X) > 10).mean())
-        estimate = found.found["debiased"]
-        return replace(found, found={"debiased": replace(estimate, cut=estimate.cut + told)})
+        estimate = found.results["debiased"]
+        return replace(found, results={"debiased": replace(estimate, cut=estimate.cut + told)})
 
     patch.setattr(InferenceStage, "run", run)
 

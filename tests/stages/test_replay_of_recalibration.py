@@ -14,8 +14,8 @@ from skdp.oracle.releases import directional, gradients
 from skdp.oracle.releases.directional import DirectionalSum
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
-from skdp.stages import recalibration
-from skdp.stages.recalibration import Recalibration
+from skdp.stages import calibration
+from skdp.stages.calibration import Recalibration
 
 N_ROWS = 60
 HOSTILE = [
@@ -187,7 +187,7 @@ def mutant_bound_from_the_rows(patch):
         original(self, records, *arguments)
         seen.append(1.0 + (np.abs(records.X).max() > 100))
 
-    patch.setattr(recalibration, "DirectionalSum", directional_sum)
+    patch.setattr(calibration, "DirectionalSum", directional_sum)
     patch.setattr(MemorySource, "__init__", init)
 
 

@@ -29,8 +29,7 @@ from skdp.steps import (
     stages,
     step_sizes,
 )
-from skdp.steps.influence import influence_to_noise
-from skdp.steps.noise_schedules import flattening_horizon
+from skdp.steps.noise_schedules import flattening_horizon, influence_to_noise
 
 COMPOSITIONS = ["gaussian", "laplace"]
 

@@ -5,11 +5,27 @@ the *contribution bound*, the most that one record can add to the released sum. 
 is computed by an accountant; see :mod:`skdp.accounting.accountant`.
 """
 
-from skdp.accounting.events.base import LABEL, Adjacency, Composed, Event, Wrapper, walk
-from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, Partition
+from skdp.accounting.events.base import (
+    LABEL,
+    Adjacency,
+    Composed,
+    Event,
+    UnknownCost,
+    Wrapper,
+    walk,
+)
 from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, ObjectivePerturbed
-from skdp.accounting.events.sampling import FixedSizeSampled, PoissonSampled, Selected, Shuffled
+from skdp.accounting.events.wrappers import (
+    BallsAndBins,
+    DisjointPass,
+    FixedSizeSampled,
+    OnBlock,
+    Partition,
+    PoissonSampled,
+    Selected,
+    Shuffled,
+)
 
 __all__ = [
     "LABEL",
@@ -29,6 +45,7 @@ __all__ = [
     "PoissonSampled",
     "Selected",
     "Shuffled",
+    "UnknownCost",
     "Wrapper",
     "walk",
 ]

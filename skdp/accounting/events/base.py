@@ -14,6 +14,10 @@ NoiseChange = Callable[[float], float]
 Parts = tuple[tuple["Event", int], ...]  # events with their numbers of occurrences
 
 
+class UnknownCost(ValueError):  # noqa: N818 - a result as much as an error
+    """No available theorem covers this event under this adjacency; the message names both."""
+
+
 class Adjacency(StrEnum):
     """Neighbouring relation between two data sets with the same, public number of rows.
 
@@ -71,6 +75,10 @@ class Event:
         """Return the events directly inside this one, with the number of times each is answered.
 
         A mechanism has none.
+
+        Returns
+        -------
+        tuple of (Event, int)
         """
         return ()
 
@@ -119,6 +127,11 @@ class Event:
 
         Sequences are opened. An event that is trivially a simpler one is replaced by it: a sample
         of all rows by the event on the sample, a sample of no rows by nothing.
+
+        Yields
+        ------
+        event : Event
+        count : int
         """
         yield self, 1
 

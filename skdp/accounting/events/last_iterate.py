@@ -130,11 +130,25 @@ class HiddenIterates(Wrapper):
         return self.n_steps
 
     def sensitivity(self, adjacency: Adjacency) -> float:
-        """L2 sensitivity of one step, in units of the contribution bound."""
+        """Return the L2 sensitivity of one step, in units of the contribution bound.
+
+        Parameters
+        ----------
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+        """
         return self.event.sensitivity(adjacency)
 
     def equivalent(self) -> Gaussian:
-        """Return the Gaussian event that costs as much, under both relations."""
+        """Return the Gaussian event that costs as much, under both relations.
+
+        Returns
+        -------
+        Gaussian
+        """
         spread = self.event.spread
         zero_out = last_iterate_factor(self.n_steps, self.contraction, self.reach)
         # In units of a sensitivity that is `spread` times as large the set is smaller.

@@ -26,7 +26,17 @@ class _AdditiveNoise(Event):
         return replace(self, noise_multiplier=change(self.noise_multiplier))
 
     def sensitivity(self, adjacency: Adjacency) -> float:
-        """Sensitivity in units of the contribution bound, in the norm of that bound."""
+        """Return the sensitivity in units of the contribution bound, in the norm of that bound.
+
+        Parameters
+        ----------
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+            1 under zero-out, ``spread`` under replace-one.
+        """
         return 1.0 if adjacency is Adjacency.ZERO_OUT else self.spread
 
     def _sensitivity_over_noise(self, adjacency: Adjacency) -> float:
@@ -63,7 +73,17 @@ class Gaussian(_AdditiveNoise):
         check_field(self, "spread", 1 <= self.spread <= 2, "lie in [1, 2]")
 
     def mu(self, adjacency: Adjacency) -> float:
-        """Gaussian-DP parameter; inf without noise."""
+        """Return the Gaussian-DP parameter.
+
+        Parameters
+        ----------
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+            inf without noise.
+        """
         return self._sensitivity_over_noise(adjacency)
 
 
@@ -99,7 +119,17 @@ class Laplace(_AdditiveNoise):
         check_field(self, "spread", self.spread in (1, 2), rule)
 
     def pure_epsilon(self, adjacency: Adjacency) -> float:
-        """Epsilon at delta = 0; inf without noise."""
+        """Return the epsilon at delta = 0.
+
+        Parameters
+        ----------
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+            inf without noise.
+        """
         return self._sensitivity_over_noise(adjacency)
 
 
@@ -141,7 +171,17 @@ class ObjectivePerturbed(Event):
         check_field(self, "failure", 0 <= self.failure < 1, "lie in [0, 1)")
 
     def sensitivity(self, adjacency: Adjacency) -> float:
-        """Largest change, in units of L, of the b that leads to a given w."""
+        """Return the largest change, in units of L, of the b that leads to a given w.
+
+        Parameters
+        ----------
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+            1 under zero-out, 2 under replace-one.
+        """
         return 1.0 if adjacency is Adjacency.ZERO_OUT else 2.0
 
     def with_noise(self, change: NoiseChange) -> Self:

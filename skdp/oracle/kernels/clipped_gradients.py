@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from skdp._numbers import Array
+from skdp._numbers import Array, Mask
 from skdp.objective import Loss
-from skdp.objective.losses import ResidualKernel
+from skdp.objective.losses import HUBER, LOGISTIC, ResidualKernel
 from skdp.oracle.compiled import (
     IntegersOut,
     Matrix,
@@ -20,27 +20,85 @@ from skdp.oracle.compiled import (
     VectorOut,
     compile_inner,
     compile_loop,
-    dispatch_compiled,
+    use_compiled,
 )
-from skdp.oracle.kernels.residuals import (
-    clip_l1,
-    clip_l2,
-    find_residuals,
-    weigh_and_clip,
-    weighted_residuals,
-)
-from skdp.oracle.kernels.row_arrays import RowArrays, row_arrays, vector
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows, summation_depth
 from skdp.oracle.sources.column_map import standardise_rows
-from skdp.oracle.sources.records import Records
-from skdp.oracle.sources.sparse_rows import growth_of_rounding
+from skdp.oracle.sources.groups import GroupBlock
+from skdp.oracle.sources.records import Records, RowArrays, row_arrays, vector
+from skdp.oracle.sources.sparse_rows import AnyRows, growth_of_rounding, is_csr
 
 # Entries (float64) of a tile, the piece of a block that goes through both matrix products at once:
 # 64 KiB, so that it is still in the L2 cache for the second one.
 TILE_NUMBERS = 1 << 13
 
+LARGEST = float(np.finfo(np.float64).max)
 
-@dispatch_compiled()
+# exp(x) = 2**k exp(r), |r| <= ln(2) / 2, and exp(r) by its series up to r**13, whose remainder is
+# below 2**-57. numba calls the C library for each exponential, which takes five times as long.
+# ln(2) is LN2_HIGH + LN2_LOW, as in fdlibm: the last bits of the first are 0, so that k times it is
+# exact, and so is what subtracting it leaves of x.
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+INVERSE_LN2 = 1.4426950408889634
+
+
+# ---------------------------------------------------------------- residuals
+
+
+def weighted_residuals(
+    block: Records,
+    loss: Loss,
+    point: Array,
+    anchor: Array | None = None,
+) -> Array:
+    """Residuals of a block at a point, or their differences from those at the anchor, weighted."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        margins = block.margins(point)
+        residuals: Array = loss.residual(margins, block.targets, out=margins)
+        if anchor is not None:
+            residuals = residuals - loss.residual(block.margins(anchor), block.targets)
+        if block.weights is not None:
+            residuals *= block.weights[:, None]
+    return residuals if np.isfinite(residuals).all() else np.nan_to_num(residuals)
+
+
+def clip_l2(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
+    """Scale residuals in place to L2 norm at most ``clip_norm * inverse_norms``."""
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        limits = clip_norm * inverse_norms
+        if residuals.shape[1] == 1:
+            column = residuals[:, 0]
+            np.minimum(column, limits, out=column)
+            np.maximum(column, np.negative(limits, out=limits), out=column)
+            return
+        largest = _divided_by_largest(residuals)
+        lengths = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+        residuals *= np.where(largest * lengths > limits, limits / lengths, largest)[:, None]
+
+
+def clip_l1(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
+    """Scale residuals in place to L1 norm at most ``clip_norm * inverse_norms``."""
+    if residuals.shape[1] == 1:
+        clip_l2(residuals, clip_norm, inverse_norms)
+        return
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        limits = clip_norm * inverse_norms
+        largest = _divided_by_largest(residuals)
+        lengths = np.abs(residuals).sum(axis=1)
+        residuals *= np.where(largest * lengths > limits, limits / lengths, largest)[:, None]
+
+
+def _divided_by_largest(residuals: Array) -> Array:
+    """Divide rows by their largest entry, so that neither lengths nor factors leave float64."""
+    largest = np.abs(residuals).max(axis=1)
+    largest[largest == 0] = 1.0
+    residuals /= largest[:, None]
+    return np.asarray(largest)
+
+
+# ---------------------------------------------------------------- sums
+
+
 def clipped_gradients(
     records: Records,
     loss: Loss,
@@ -67,6 +125,11 @@ def clipped_gradients(
     -------
     array of shape (n_parameters, n_outputs), float64
     """
+    if anchor is None and use_compiled(records.shape):
+        inverse_norms = records.inverse_norms
+        done = _compiled_clipped_gradients(records, inverse_norms, loss, point, clip_norm)
+        if done is not None:
+            return done
     total = np.zeros(point.shape)
     for block in records.cached_blocks():
         residuals = weighted_residuals(block, loss, point, anchor)
@@ -76,7 +139,6 @@ def clipped_gradients(
     return total
 
 
-@dispatch_compiled()
 def l1_clipped_gradients(
     records: Records, inverse_l1_norms: Array, loss: Loss, point: Array, clip_norm: float
 ) -> Array:
@@ -84,6 +146,10 @@ def l1_clipped_gradients(
 
     The gradient is an outer product, and its L1 norm is that of the row times that of the residual.
     """
+    if use_compiled(records.shape):
+        done = _compiled_clipped_gradients(records, inverse_l1_norms, loss, point, clip_norm)
+        if done is not None:
+            return done
     total = np.zeros(point.shape)
     for block, inverse in _with_rows(records, inverse_l1_norms):
         residuals = weighted_residuals(block, loss, point)
@@ -117,24 +183,151 @@ def _accumulate(block: Records, residuals: Array, total: Array) -> None:
         total[:n_features] += block.base[:, None] * residuals.sum(axis=0)
 
 
+# ---------------------------------------------------------------- means of groups
+
+
+def _means(block: GroupBlock, residuals: Array) -> Iterator[tuple[AnyRows, Array]]:
+    """Yield, for each output, the mean gradients of the groups: of columns, and of the constant."""
+    records = block.records
+    for output in residuals.T:
+        shares = output * records.multipliers
+        factors = shares if records.shrink is None else shares * records.shrink
+        yield block.sums(factors), block.sums_of(records.constant * shares)
+
+
+def _lengths(means: list[tuple[AnyRows, Array]]) -> Array:
+    """L2 norm of each group's mean gradient over all coordinates; inf where it has no finite one.
+
+    Groups whose mean is not finite, such as those with products that overflow, are made null.
+    """
+    squares = np.zeros(len(means[0][1]))
+    for columns, constant in means:
+        if is_csr(columns):
+            squares += np.asarray(columns.multiply(columns).sum(axis=1)).ravel()
+        else:
+            squares += np.einsum("ij,ij->i", columns, columns)
+        squares += constant**2
+    lengths = np.sqrt(squares)
+    lengths[~np.isfinite(lengths)] = np.inf
+    return np.asarray(lengths)
+
+
+def clipped_means(block: GroupBlock, residuals: Array, clip_norm: float) -> Array:
+    """Sum over groups of the mean of their rows' gradients, each clipped to L2 norm ``clip_norm``.
+
+    Parameters
+    ----------
+    block : GroupBlock
+    residuals : array of shape (n_rows, n_outputs), finite
+        Weighted, of all rows.
+    clip_norm : float
+
+    Returns
+    -------
+    array of shape (n_parameters, n_outputs), float64
+    """
+    means = list(_means(block, residuals))
+    lengths = _lengths(means)
+    with np.errstate(divide="ignore", over="ignore"):
+        factors = np.minimum(1.0, clip_norm / lengths)
+    usable = np.isfinite(lengths)
+    factors[~usable] = 0.0
+    n_features = block.records.n_features
+    total = np.empty((block.records.n_parameters, len(means)))
+    for output, (columns, constant) in enumerate(means):
+        if not usable.all():
+            columns, constant = _without(columns, constant, usable)
+        total[:n_features, output] = columns.T @ factors
+        if block.records.constant:
+            total[-1, output] = constant @ factors
+    return total
+
+
+def _without(columns: AnyRows, constant: Array, usable: Mask) -> tuple[AnyRows, Array]:
+    """Make groups null: 0 times inf would show that they are there."""
+    if is_csr(columns):
+        kept = columns.copy()
+        kept.data[np.repeat(~usable, np.diff(kept.indptr))] = 0.0
+        return kept, np.where(usable, constant, 0.0)
+    return np.where(usable[:, None], columns, 0.0), np.where(usable, constant, 0.0)
+
+
+def count_short_means(block: GroupBlock, residuals: Array, limit: float) -> float:
+    """Count the groups whose mean gradient is at most ``limit`` long and that are not null.
+
+    A group is null if all of its rows have weight 0.
+    """
+    within = _lengths(list(_means(block, residuals))) <= limit
+    weights = block.records.weights
+    if weights is not None:
+        within &= block.sums_of((weights != 0).astype(np.float64)) > 0
+    return float(np.count_nonzero(within))
+
+
 # ---------------------------------------------------------------- compiled
 
 
+@compile_inner()
+def _exponentials(values: VectorOut, bits: IntegersOut) -> None:
+    """Replace values by their exponentials, after cutting them to [-708, 709], nan to -708.
+
+    Beyond that, exponentials would be subnormal or overflow. ``bits`` is work space.
+    """
+    powers = bits.view(np.float64)
+    for i in range(values.shape[0]):
+        x = values[i]
+        x = x if x > -708.0 else -708.0
+        x = x if x < 709.0 else 709.0
+        k = np.floor(x * INVERSE_LN2 + 0.5)
+        r = (x - k * LN2_HIGH) - k * LN2_LOW
+        bits[i] = (np.int64(k) + 1023) << 52  # read as a float64, these are 2**k
+        p = 1 / 3628800 + r * (1 / 39916800 + r * (1 / 479001600 + r * (1 / 6227020800)))
+        p = 1 / 720 + r * (1 / 5040 + r * (1 / 40320 + r * (1 / 362880 + r * p)))
+        p = 1 / 2 + r * (1 / 6 + r * (1 / 24 + r * (1 / 120 + r * p)))
+        values[i] = 1.0 + (r + r * r * p)
+    for i in range(values.shape[0]):
+        values[i] *= powers[i]
+
+
+@compile_inner()
+def write_residuals(
+    kernel: ResidualKernel,
+    targets: Vector,
+    margins: Vector,
+    residuals: VectorOut,
+    bits: IntegersOut,
+) -> None:
+    """Write the residuals of rows of one margin each; any number where the margin is nan."""
+    n_rows = margins.shape[0]
+    if kernel.code == LOGISTIC:
+        for i in range(n_rows):
+            residuals[i] = -margins[i]
+        _exponentials(residuals, bits)
+        for i in range(n_rows):
+            residuals[i] = 1.0 / (1.0 + residuals[i]) - targets[i]
+    else:
+        for i in range(n_rows):
+            residuals[i] = margins[i] - targets[i]
+        if kernel.code == HUBER:
+            for i in range(n_rows):
+                residuals[i] = min(max(residuals[i], -kernel.bound), kernel.bound)
+
+
+@compile_inner()
+def weigh_and_clip(margins: Vector, weights: Vector, limits: Vector, residuals: VectorOut) -> None:
+    """Multiply residuals by the weights and cut them to their limits; nan becomes 0."""
+    for i in range(margins.shape[0]):
+        value = residuals[i]
+        if weights.shape[0] > 0:
+            value = value * weights[i]
+        value = 0.0 if margins[i] != margins[i] or value != value else value
+        # A limit may be infinite, for null rows, and 0 times inf is nan.
+        limit = limits[i] if limits[i] < LARGEST else LARGEST
+        value = limit if value > limit else value
+        residuals[i] = -limit if value < -limit else value
+
+
 def _compiled_clipped_gradients(
-    records: Records, loss: Loss, point: Array, clip_norm: float, anchor: Array | None = None
-) -> Array | None:
-    if anchor is not None:
-        return None
-    return _compiled_sum(records, records.inverse_norms, loss, point, clip_norm)
-
-
-def _compiled_l1_clipped_gradients(
-    records: Records, inverse_l1_norms: Array, loss: Loss, point: Array, clip_norm: float
-) -> Array | None:
-    return _compiled_sum(records, inverse_l1_norms, loss, point, clip_norm)
-
-
-def _compiled_sum(
     records: Records, inverse_norms: Array, loss: Loss, point: Array, clip_norm: float
 ) -> Array | None:
     n_features, kernel = records.n_features, loss.kernel
@@ -154,7 +347,7 @@ def residual_limits(clip_norm: float, inverse_norms: Array) -> Array:
 
 
 @compile_inner(fastmath={"reassoc", "nsz"})  # so that several terms of a product are added at once
-def _find_margins(X: Matrix, coef: Vector, margins: VectorOut) -> None:
+def _write_margins(X: Matrix, coef: Vector, margins: VectorOut) -> None:
     """Write the products of rows and coefficients, in float64."""
     for i in range(X.shape[0]):
         product = 0.0
@@ -194,12 +387,12 @@ def _add_tile(
     constant, coef, offset = point
     targets, weights, shrink = of_rows
     margins, residuals, bits = work
-    _find_margins(X, coef, margins)
+    _write_margins(X, coef, margins)
     for i in range(n_rows):
         if shrink.shape[0] > 0:
             margins[i] *= shrink[i]
         margins[i] += offset
-    find_residuals(kernel, targets, margins, residuals, bits)
+    write_residuals(kernel, targets, margins, residuals, bits)
     weigh_and_clip(margins, weights, limits, residuals)
     if constant > 0.0:
         sum_of_residuals = 0.0

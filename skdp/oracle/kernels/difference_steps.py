@@ -20,12 +20,10 @@ from skdp.oracle.compiled import (
     compile_inner,
     compile_loop,
 )
-from skdp.oracle.kernels.clipped_gradients import TILE_NUMBERS, clipped_gradients
-from skdp.oracle.kernels.residuals import find_residuals
-from skdp.oracle.kernels.row_arrays import RowArrays, row_arrays, vector
+from skdp.oracle.kernels.clipped_gradients import TILE_NUMBERS, clipped_gradients, write_residuals
 from skdp.oracle.sources.column_map import read_only
 from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import Records
+from skdp.oracle.sources.records import Records, RowArrays, row_arrays, vector
 
 SumUp = Callable[[int, int, Array, float, float, Array], None]
 """sum_up(first, stop, away, bound, factor, out): write into ``out``, flat, ``factor`` times the sum
@@ -334,7 +332,7 @@ def _add_differences(
     _multiply(tile, away, margins[n_rows:both])
     for k in range(n_rows):
         margins[n_rows + k] += margins[k]
-    find_residuals(kernel, wanted[:both], margins[:both], residuals[:both], bits[:both])
+    write_residuals(kernel, wanted[:both], margins[:both], residuals[:both], bits[:both])
     # 2. Their differences, weighted and clipped.
     for k in range(n_rows):
         i = indices[k]

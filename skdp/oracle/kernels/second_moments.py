@@ -8,12 +8,11 @@ from scipy import sparse
 
 from skdp._numbers import Array, Indices
 from skdp.objective import Loss
-from skdp.oracle.compiled import MatrixOut, Rows, Vector, compile_loop, dispatch_compiled
+from skdp.oracle.compiled import MatrixOut, Rows, Vector, compile_loop, use_compiled
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
-from skdp.oracle.kernels.row_arrays import unit_arrays, vector
 from skdp.oracle.sources.block_sizes import MAX_PARTS, UNIT_ROUNDOFF, block_rows, slices
 from skdp.oracle.sources.column_map import UnitArrays
-from skdp.oracle.sources.records import Records, quotient
+from skdp.oracle.sources.records import Records, quotient, unit_arrays, vector
 
 FEW_ROWS = 1 << 9  # added up at once where a sum has to be accurate
 # Squares of larger numbers leave float64's range, and 0 times inf would be nan.
@@ -105,9 +104,12 @@ def _blocks(records: Records) -> Iterator[Records]:
     return (records[rows] for rows in slices(0, records.n_rows, max(1, at_once)))
 
 
-@dispatch_compiled(is_exact=True)
 def write_scaled(records: Records, weights: Array, out: Array) -> Array:
     """Write the dense rows of X times their weights into the first columns; return ``out``."""
+    if use_compiled(records.shape, is_exact=True):
+        done = _compiled_write_scaled(records, weights, out)
+        if done is not None:
+            return done
     X = records.stored
     if records.is_copied:  # side by side, which is quicker than in ``out``
         X = records.in_float64(False, np.empty(records.shape))
@@ -212,21 +214,6 @@ def bounded_hessian(
         curvatures[start:stop] = loss.second_derivative(margins)[:, 0]
         start = stop
     return weighted_gram(records, factors * np.sqrt(curvatures))
-
-
-def gram_rounding(
-    n_rows: int, n_features: int, n_more: int, is_sparse: bool, grouped: bool = False
-) -> float:
-    """Relative amount by which rounding can raise the contribution of a record to a Gram sum.
-
-    ``n_more`` columns, such as the constant and targets, stand next to those of X, which alone say
-    how many rows are summed at once. A scaled record is longer than its bound R by a relative
-    ``(n_features + n_more + 17) u`` at most, its outer product by twice that. A sum of k terms in
-    floating point is off by ``k u sum |terms|`` in each entry (Higham 2002, eq. 3.4), and
-    ``|v| |v|'`` has the Frobenius norm ``|v|**2``, at most ``R**2``, so the whole matrix by
-    ``k u n R**2``, two neighbouring ones by twice as much.
-    """
-    return 2 * gradient_rounding(n_rows, n_features, n_more, is_sparse, grouped)
 
 
 # ---------------------------------------------------------------- gradients of shrunk rows

@@ -1,4 +1,4 @@
-"""The audited releases: the only code that turns rows into answers. Found by being here."""
+"""The audited releases: the only code that turns rows into answers. Each module is imported."""
 
 import importlib
 import pkgutil

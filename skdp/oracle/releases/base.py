@@ -4,17 +4,21 @@ Everything in this folder is trusted: its classes read rows. A class is answered
 the mark of :func:`audited`, which is given to classes of this folder alone.
 """
 
+import functools
 import math
 import operator
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Annotated, ClassVar, Self, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 
 from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, Array
 from skdp.accounting import Event
 from skdp.objective import Problem
+from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.sources.base import REPEATABLE, RepeatableSource, Source
@@ -44,6 +48,22 @@ class PublicContext:
     public: Public
     problem: Problem
     scale: float
+
+    def rounding(self, n_rows: int, n_more: int) -> float:
+        """Return the relative amount by which rounding can raise a record's part in a sum.
+
+        Parameters
+        ----------
+        n_rows, n_more : int
+            As in `skdp.oracle.kernels.clipped_gradients.gradient_rounding`, ``n_more`` for its
+            ``n_outputs``.
+
+        Returns
+        -------
+        float
+        """
+        public = self.public
+        return gradient_rounding(n_rows, public.n_features, n_more, public.sparse, public.grouped)
 
 
 def audited(cls: Class) -> Class:
@@ -83,7 +103,106 @@ def require_audited(part: object) -> None:
         )
 
 
-class Release(ABC):
+# ---------------------------------------------------------------- checks of fields
+
+
+def store_point(record: object, name: str) -> None:
+    """Put a plain, read-only float64 copy in place of a field, or refuse it.
+
+    A point with inf or nan would turn margins into nan, and a nan in a sum shows that a row is
+    there. A copy, because a solver must not be able to change it between the check and the use.
+    """
+    point: Array = np.array(getattr(record, name), dtype=np.float64, copy=True, subok=False)
+    if not np.isfinite(point).all():
+        raise ValueError(
+            f"{type(record).__name__}: the {name} must be finite; it holds nan or inf. Nothing "
+            "was released for it. If a fit diverged, lower its learning_rate."
+        )
+    point.setflags(write=False)
+    object.__setattr__(record, name, point)
+
+
+def _store_within(record: object, name: str, least: float, most: float, allowed: str) -> None:
+    value = float(getattr(record, name))
+    if not least <= value <= most:
+        raise ValueError(
+            f"{type(record).__name__}: {name} must be {allowed}; got {value!r}. Nothing was "
+            "released for it."
+        )
+    object.__setattr__(record, name, value)
+
+
+def store_finite(record: object, name: str) -> None:
+    """Turn a field into a float, or raise ValueError if it is not finite."""
+    _store_within(record, name, -sys.float_info.max, sys.float_info.max, "finite")
+
+
+def store_positive(record: object, name: str) -> None:
+    """Turn a field into a float, or raise ValueError if it is not positive and finite."""
+    _store_within(record, name, math.ulp(0.0), sys.float_info.max, "positive and finite")
+
+
+def store_bound(record: object, name: str) -> None:
+    """Turn a field into a float, or raise ValueError unless it lies in [1e-100, 1e100].
+
+    Limits that follow from it, such as a clipping norm over the norm of a row, lose their relative
+    precision where numbers are subnormal: a record could then add more than its bound.
+    """
+    least, most = LEAST_CLIP_NORM, LARGEST_CLIP_NORM
+    allowed = f"positive and finite, from {least:g} to {most:g}"
+    _store_within(record, name, least, most, allowed)
+
+
+def store_integer(record: object, name: str) -> None:
+    """Turn a field into an integer; what is not one raises TypeError."""
+    object.__setattr__(record, name, operator.index(getattr(record, name)))
+
+
+def store_flag(record: object, name: str) -> None:
+    """Turn a field into True or False."""
+    object.__setattr__(record, name, bool(getattr(record, name)))
+
+
+# Types of the fields of a `Checked` class, which say what is checked.
+Point = Annotated[Array, store_point]
+Finite = Annotated[float, store_finite]
+Positive = Annotated[float, store_positive]
+Bound = Annotated[float, store_bound]
+Integer = Annotated[int, store_integer]
+Flag = Annotated[bool, store_flag]
+
+
+@functools.cache
+def _checks(cls: type) -> tuple[tuple[Callable[[object, str], None], str], ...]:
+    hints = get_type_hints(cls, include_extras=True).items()
+    annotated = ((hint, name) for name, hint in hints if get_origin(hint) is Annotated)
+    return tuple((hint.__metadata__[0], name) for hint, name in annotated)
+
+
+class Checked:
+    """A dataclass whose fields are checked, and stored as plain values, by their declared types."""
+
+    def __post_init__(self) -> None:
+        # mypy: an instance that does not compare may have no hash; its class has one.
+        for store, name in _checks(type(self)):  # type: ignore[arg-type]
+            store(self, name)
+
+
+def require_shape(record: object, context: PublicContext, *names: str) -> None:
+    """Raise ValueError unless these fields have the shape of the parameter."""
+    for name in names:
+        given = getattr(record, name).shape
+        if given != context.public.shape:
+            raise ValueError(
+                f"{type(record).__name__}: the {name} must have shape {context.public.shape}; got "
+                f"{given}. Nothing was released for it."
+            )
+
+
+# ---------------------------------------------------------------- the interfaces
+
+
+class Release(Checked, ABC):
     """A question to the rows whose answer carries enough noise to be given away."""
 
     @property
@@ -157,8 +276,31 @@ class Contribution:
     total: float
     order: int = 2
 
+    @classmethod
+    def of_sum(
+        cls, bound: float, n_rows: int, slack: float, spread: float, size: int, order: int = 2
+    ) -> Self:
+        """Return the bounds of a sum over at most ``n_rows`` records.
 
-class Statistic(ABC):
+        Parameters
+        ----------
+        bound : float
+            Norm of what one record adds, at most, before rounding.
+        n_rows : int
+        slack : float
+            Relative amount by which rounding can raise it.
+        spread, size, order
+            As attributes.
+
+        Returns
+        -------
+        Contribution
+        """
+        bound *= 1 + slack
+        return cls(bound, spread, size, total=n_rows * bound, order=order)
+
+
+class Statistic(Checked, ABC):
     """A function of the records that one record can move by a bounded amount.
 
     Most are sums over records: `total` hands a block function to the source, which adds up what
@@ -196,73 +338,9 @@ class Statistic(ABC):
         """Return the bound on one record's part in a statistic of at most ``n_rows`` rows."""
 
     def shape(self, context: PublicContext) -> tuple[int, ...]:
-        """Return the shape of the statistic, by default that of one number."""
-        return (1,)
+        """Return the shape of the statistic, by default that of a vector."""
+        return (self.contribution(context, context.public.n_rows).size,)
 
     @abstractmethod
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         """Return the statistic of all rows, each contribution cut down to the bound."""
-
-
-# ---------------------------------------------------------------- checks of fields
-
-
-def store_points(record: object, *names: str) -> None:
-    """Put plain, read-only float64 copies in place of these fields, or refuse them.
-
-    A point with inf or nan would turn margins into nan, and a nan in a sum shows that a row is
-    there. A copy, because a solver must not be able to change it between the check and the use.
-    """
-    for name in names:
-        point: Array = np.array(getattr(record, name), dtype=np.float64, copy=True, subok=False)
-        if not np.isfinite(point).all():
-            raise ValueError(
-                f"{type(record).__name__}: the {name} must be finite; it holds nan or inf. Nothing "
-                "was released for it. If a fit diverged, lower its learning_rate."
-            )
-        point.setflags(write=False)
-        object.__setattr__(record, name, point)
-
-
-def store_positive(record: object, *names: str) -> None:
-    """Turn these fields into floats, or raise ValueError where one is not positive and finite."""
-    for name in names:
-        value = float(getattr(record, name))
-        if not 0 < value < math.inf:
-            who = type(record).__name__
-            raise ValueError(f"{who}: {name} must be positive and finite; got {value!r}.")
-        object.__setattr__(record, name, value)
-
-
-def store_bounds(record: object, *names: str) -> None:
-    """Turn these fields into floats, or raise ValueError unless they lie in [1e-100, 1e100].
-
-    Limits that follow from them, such as a clipping norm over the norm of a row, lose their
-    relative precision where numbers are subnormal: a record could then add more than its bound.
-    """
-    for name in names:
-        value = float(getattr(record, name))
-        if not LEAST_CLIP_NORM <= value <= LARGEST_CLIP_NORM:
-            raise ValueError(
-                f"{type(record).__name__}: {name} must be positive and finite, from "
-                f"{LEAST_CLIP_NORM:g} to {LARGEST_CLIP_NORM:g}; got {value!r}. Nothing was "
-                "released for it."
-            )
-        object.__setattr__(record, name, value)
-
-
-def store_integers(record: object, *names: str) -> None:
-    """Turn these fields into integers; what is not one raises TypeError."""
-    for name in names:
-        object.__setattr__(record, name, operator.index(getattr(record, name)))
-
-
-def require_shape(record: object, context: PublicContext, *names: str) -> None:
-    """Raise ValueError unless these fields have the shape of the parameter."""
-    for name in names:
-        given = getattr(record, name).shape
-        if given != context.public.shape:
-            raise ValueError(
-                f"{type(record).__name__}: the {name} must have shape {context.public.shape}; got "
-                f"{given}. Nothing was released for it."
-            )

@@ -15,8 +15,7 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective import Loss
-from skdp.oracle.kernels.clipped_means import count_short_means
-from skdp.oracle.kernels.residuals import residuals_at, weighted_residuals
+from skdp.oracle.kernels.clipped_gradients import count_short_means, weighted_residuals
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.groups import GroupedSource
@@ -46,7 +45,7 @@ def count_short(
     result = 0.0
     for block in records.cached_blocks():
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            residuals = residuals_at(block, loss, point)
+            residuals = loss.residual(block.margins(point), block.targets)
             if block.weights is not None:
                 residuals *= block.weights[:, None]
             limits = limit * block.inverse_norms if of_gradients else limit
@@ -76,13 +75,9 @@ def _lengths(residuals: Array) -> Array:
 class _CountWithin(_Count):
     """Number of records with a vector at ``point`` that is at most ``limit`` long."""
 
-    point: Array = field(repr=False)
-    limit: float
+    point: base.Point = field(repr=False)
+    limit: base.Positive
     of_gradients: ClassVar[bool]
-
-    def __post_init__(self) -> None:
-        base.store_points(self, "point")
-        base.store_positive(self, "limit")
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point")
@@ -168,11 +163,8 @@ class SquaredNormSum(_Count):
         Positive and finite: longer rows count as this long.
     """
 
-    limit: float
+    limit: base.Positive
     kind: ClassVar[str] = "squared_norm"
-
-    def __post_init__(self) -> None:
-        base.store_positive(self, "limit")
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         units = rows.total(squared_norms, self.limit)

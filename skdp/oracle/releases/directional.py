@@ -7,7 +7,6 @@ import numpy as np
 
 from skdp._numbers import AnyArray, Array
 from skdp.objective import Loss
-from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
@@ -133,28 +132,18 @@ class DirectionalSum(base.Statistic):
         Without effect unless ``with_shift``; for squared error the last one is 1 anyway.
     """
 
-    point: Array = field(repr=False)
-    direction: Array = field(repr=False)
-    clip_norm: float
-    with_shift: bool = False
-    its_curvature: bool = True
+    point: base.Point = field(repr=False)
+    direction: base.Point = field(repr=False)
+    clip_norm: base.Bound
+    with_shift: base.Flag = False
+    its_curvature: base.Flag = True
     kind: ClassVar[str] = "calibration"
     takes_groups: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        base.store_points(self, "point", "direction")
-        base.store_bounds(self, "clip_norm")
-        object.__setattr__(self, "with_shift", bool(self.with_shift))
-        object.__setattr__(self, "its_curvature", bool(self.its_curvature))
-
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         size = self.shape(context)[0]
-        public = context.public
-        slack = VECTOR_ROUNDING + gradient_rounding(
-            n_rows, public.n_features, size, public.sparse, public.grouped
-        )
-        bound = self.clip_norm * (1 + slack)
-        return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
+        slack = VECTOR_ROUNDING + context.rounding(n_rows, size)
+        return base.Contribution.of_sum(self.clip_norm, n_rows, slack, spread=2.0, size=size)
 
     def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return (_size(self.with_shift, self.its_curvature),)
@@ -226,25 +215,17 @@ class TailSum(base.Statistic):
         From 1e-100 to 1e100, in the derivatives' own scale.
     """
 
-    point: Array = field(repr=False)
-    low: Array = field(repr=False)
-    high: Array = field(repr=False)
-    row_bound: float
-    clip_norm: float
+    point: base.Point = field(repr=False)
+    low: base.Point = field(repr=False)
+    high: base.Point = field(repr=False)
+    row_bound: base.Bound
+    clip_norm: base.Bound
     kind: ClassVar[str] = "tails"
     takes_groups: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        base.store_points(self, "point", "low", "high")
-        base.store_bounds(self, "row_bound", "clip_norm")
-
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        public = context.public
-        slack = VECTOR_ROUNDING + gradient_rounding(
-            n_rows, public.n_features, ALONG, public.sparse, public.grouped
-        )
-        bound = self.clip_norm * (1 + slack)
-        return base.Contribution(bound, spread=2.0, size=ALONG, total=n_rows * bound)
+        slack = VECTOR_ROUNDING + context.rounding(n_rows, ALONG)
+        return base.Contribution.of_sum(self.clip_norm, n_rows, slack, spread=2.0, size=ALONG)
 
     def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return (ALONG,)

@@ -10,16 +10,14 @@ from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
-    gradient_rounding,
+    clipped_means,
     l1_clipped_gradients,
+    weighted_residuals,
 )
-from skdp.oracle.kernels.clipped_means import clipped_means
-from skdp.oracle.kernels.residuals import weighted_residuals
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
-from skdp.oracle.releases.mechanisms import mechanism_by_name
-from skdp.oracle.releases.noisy_statistic import NoisyStatistic
-from skdp.oracle.releases.samplers import AllRows, Sampler
+from skdp.oracle.releases.mechanisms import NoisyStatistic, mechanism_by_name
+from skdp.oracle.releases.samplers import ALL_ROWS, Sampler
 from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.groups import GroupedSource
 from skdp.oracle.sources.records import inverse_l1_norms
@@ -37,10 +35,8 @@ def gradient_contribution(
     public = context.public
     # The norm of a group's mean gradient is a sum over all coordinates.
     more = math.prod(public.shape) if public.clips_means else public.n_outputs
-    slack = gradient_rounding(n_rows, public.n_features, more, public.sparse, public.grouped)
-    bound = norm * (1 + slack)
-    size = math.prod(public.shape)
-    return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound, order=order)
+    slack, size = context.rounding(n_rows, more), math.prod(public.shape)
+    return base.Contribution.of_sum(norm, n_rows, slack, spread=2.0, size=size, order=order)
 
 
 @base.audited
@@ -74,15 +70,14 @@ class GradientSum(base.Statistic):
         Of the norm: 2 for Gaussian noise, 1 for Laplace noise.
     """
 
-    point: Array = field(repr=False)
-    clip_norm: float
+    point: base.Point = field(repr=False)
+    clip_norm: base.Bound
     order: int = 2
     kind: ClassVar[str] = "gradient"
     takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        base.store_points(self, "point")
-        base.store_bounds(self, "clip_norm")
+        super().__post_init__()
         if type(self.order) is not int or self.order not in (1, 2):
             raise ValueError(f"GradientSum: order must be 1 or 2; got {self.order!r}.")
 
@@ -139,7 +134,7 @@ def noisy_gradient(
     """
     noise = mechanism_by_name(mechanism, relative_noise)
     gradients = GradientSum(point, clip_norm, noise.order)
-    return NoisyStatistic(gradients, noise, AllRows() if sampler is None else sampler)
+    return NoisyStatistic(gradients, noise, ALL_ROWS if sampler is None else sampler)
 
 
 # ---------------------------------------------------------------- differences
@@ -216,16 +211,12 @@ class GradientDifference(base.Statistic):
         From 1e-100 to 1e100.
     """
 
-    point: Array = field(repr=False)
-    anchor: Array = field(repr=False)
-    clip_norm: float
+    point: base.Point = field(repr=False)
+    anchor: base.Point = field(repr=False)
+    clip_norm: base.Bound
     kind: ClassVar[str] = "gradient_difference"
     takes_groups: ClassVar[bool] = True
     gradients: ClassVar[int] = 2
-
-    def __post_init__(self) -> None:
-        base.store_points(self, "point", "anchor")
-        base.store_bounds(self, "clip_norm")
 
     def bound(self, context: base.PublicContext) -> float:
         """Return the bound to which differences are cut."""

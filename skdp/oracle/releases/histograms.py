@@ -1,18 +1,247 @@
 """Histograms of all columns in one release: each record adds one to one bin of every column."""
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
-from skdp._numbers import Array
-from skdp.oracle.kernels.histograms import N_MAGNITUDES, bin_counts, magnitude_counts
+from skdp._numbers import AnyArray, Array, Mask
+from skdp.oracle.compiled import (
+    BitPatterns,
+    CountsOut,
+    Integers,
+    Matrix,
+    Vector,
+    compile_loop,
+    use_compiled,
+)
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
+from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows
+from skdp.oracle.sources.records import Records, unit_arrays, vector
 
 MAX_LOG_WEIGHT = 30  # keeps weighted counts of up to 2**33 rows exact in float64
+Counts = NDArray[Any]  # whole numbers, or sums of multipliers
+Lookup = Callable[[AnyArray, slice | AnyArray], NDArray[np.intp]]  # bins of values, by column
+
+# Magnitudes from 4**-20 to 4**20, in steps of 4; what is beyond lies in the outermost bins.
+STEPS = 20
+SIDE = 2 * STEPS
+N_MAGNITUDES = 2 * SIDE + 1  # negative from large to small, zero, positive from small to large
+
+BLOCK_VALUES = 1 << 18  # values to look up at once
+
+
+@functools.cache
+def magnitude_table(is_single: bool = False) -> NDArray[np.intp]:
+    """Bin of a number by its sign and exponent bits."""
+    bits, bias = (8, 127) if is_single else (11, 1023)
+    exponents = np.arange(1 << bits)
+    steps = (exponents - bias) // 2
+    outward = np.clip(steps + STEPS, 0, SIDE - 1)
+    positive = np.where(steps < -STEPS, SIDE, SIDE + 1 + outward)
+    table = np.concatenate([positive, 2 * SIDE - positive])
+    return np.asarray(table, dtype=np.intp)
+
+
+def magnitudes(values: AnyArray, columns: slice | AnyArray | None = None) -> NDArray[np.intp]:
+    """Bin of every value by sign and magnitude."""
+    is_single = values.dtype == np.float32
+    bits, shift = (np.uint32, 23) if is_single else (np.uint64, 52)
+    patterns = np.ascontiguousarray(values).view(bits)
+    return np.asarray(magnitude_table(is_single)[np.right_shift(patterns, bits(shift))])
+
+
+def equal_bins(
+    values: AnyArray, columns: slice | AnyArray, low: Array, width: Array, n_bins: int
+) -> NDArray[np.intp]:
+    """Bin of every value between ``low`` and ``low + n_bins * width``, the outer ones open.
+
+    ``columns`` are the columns of the values, by their numbers in ``low`` and ``width``.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        places = values - low[columns]
+        places /= width[columns]
+    # fmax and fmin take nan for the number beside it: every value has a bin.
+    np.fmin(np.fmax(places, 0.0, out=places), n_bins - 1.0, out=places)
+    return np.asarray(places.astype(np.intp))
+
+
+def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
+    """Count values by column and magnitude, shape (n_columns, N_MAGNITUDES).
+
+    Rows of weight 0 are not counted, here and below. Where there are groups, a row counts as its
+    multiplier: the counts of a group add up to 1 at most, and sums of multipliers are exact.
+    """
+    if use_compiled(records.shape):
+        done = _compiled_magnitude_counts(records, features, targets)
+        if done is not None:
+            return done
+    return _counts(records, features, targets, N_MAGNITUDES, magnitudes)
+
+
+def bin_counts(
+    records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
+) -> Counts:
+    """Count values by column in ``n_bins`` equal bins, shape (n_columns, n_bins)."""
+    if use_compiled(records.shape):
+        done = _compiled_bin_counts(records, features, targets, low, width, n_bins)
+        if done is not None:
+            return done
+    lookup = functools.partial(equal_bins, low=low, width=width, n_bins=n_bins)
+    return _counts(records, features, targets, n_bins, lookup)
+
+
+def _counts(records: Records, features: bool, targets: bool, n_bins: int, lookup: Lookup) -> Counts:
+    """Count the values of X, the targets, or both, whose columns are numbered in this order."""
+    n_features = records.n_features * features
+    n_targets = records.targets.shape[1] if targets else 0
+    kind = np.int64 if records.multipliers is None else np.float64
+    total: Counts = np.zeros((n_features + n_targets, n_bins), dtype=kind)
+    if records.is_sparse and records.base is None and not records.loses_zeros:
+        step = block_rows(records.n_rows, records.n_features, is_sparse=True, is_copied=True)
+    else:
+        step = max(n_bins, BLOCK_VALUES // max(1, records.n_features))
+    for block in records.blocks(step, dense=True):
+        takes_part = None if block.weights is None else block.weights > 0
+        each = block.multipliers
+        if features:
+            count = _count_sparse if block.is_sparse else _count
+            total[:n_features] += count(block.X, takes_part, each, n_bins, lookup)
+        if targets:
+            last = slice(n_features, None)
+            total[last] += _count(block.targets, takes_part, each, n_bins, lookup, last)
+    return total
+
+
+def _count(
+    X: AnyArray,
+    takes_part: Mask | None,
+    each: Array | None,
+    n_bins: int,
+    lookup: Lookup,
+    columns: slice | None = None,
+) -> Counts:
+    """Count the rows that take part; each adds one, or its multiplier, to a bin of every column."""
+    values, n_columns = X if takes_part is None else X[takes_part], X.shape[1]
+    codes = lookup(values, slice(0, n_columns) if columns is None else columns)
+    codes += n_bins * np.arange(n_columns)
+    shares = None
+    if each is not None:
+        shares = np.repeat(each if takes_part is None else each[takes_part], n_columns)
+    result = np.bincount(codes.ravel(), shares, minlength=n_columns * n_bins)
+    return np.asarray(result.reshape(n_columns, n_bins))
+
+
+def _count_sparse(
+    X: sparse.csr_array, takes_part: Mask | None, each: Array | None, n_bins: int, lookup: Lookup
+) -> Counts:
+    n_rows, n_columns = X.shape
+    values, columns = X.data, X.indices
+    whole: float = n_rows if each is None else float(each.sum())
+    shares = None if each is None else np.repeat(each, np.diff(X.indptr))
+    if takes_part is not None:
+        stored = np.repeat(takes_part, np.diff(X.indptr))
+        values, columns = values[stored], columns[stored]
+        shares = None if shares is None else shares[stored]
+        whole = int(takes_part.sum()) if each is None else float(each[takes_part].sum())
+    codes = lookup(values, columns)
+    codes += n_bins * columns.astype(np.intp)
+    total: Counts = np.bincount(codes, shares, minlength=n_columns * n_bins)
+    total = total.reshape(n_columns, n_bins)
+    # What is not stored is 0.
+    zeros = lookup(np.zeros(n_columns, dtype=X.dtype), slice(0, n_columns))
+    stored_in = np.bincount(columns, shares, minlength=n_columns)
+    total[np.arange(n_columns), zeros] += whole - stored_in
+    return np.asarray(total, dtype=np.int64 if each is None else np.float64)
+
+
+# ---------------------------------------------------------------- compiled
+
+
+def _compiled_magnitude_counts(records: Records, features: bool, targets: bool) -> Counts | None:
+    table = magnitude_table()
+
+    def add(values: Array, weights: Array, columns: slice, total: Counts) -> None:
+        _add_magnitude_counts(values.view(np.uint64), weights, table, total)
+
+    return _compiled_counts(records, features, targets, N_MAGNITUDES, add)
+
+
+def _compiled_bin_counts(
+    records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
+) -> Counts | None:
+    def add(values: Array, weights: Array, columns: slice, total: Counts) -> None:
+        edges = np.ascontiguousarray(low[columns]), np.ascontiguousarray(width[columns])
+        _add_bin_counts(values, weights, *edges, n_bins, total)
+
+    return _compiled_counts(records, features, targets, n_bins, add)
+
+
+def _compiled_counts(
+    records: Records,
+    features: bool,
+    targets: bool,
+    n_bins: int,
+    add: Callable[[Array, Array, slice, Counts], None],
+) -> Counts | None:
+    """Count the values of X, the targets, or both, by a function that adds those of a block."""
+    if unit_arrays(records) is None or records.multipliers is not None:
+        return None
+    n_features = records.n_features * features
+    n_targets = records.targets.shape[1] if targets else 0
+    total = np.zeros((n_features + n_targets, n_bins), np.int64)
+    for block in records.blocks(max(n_bins, BLOCK_VALUES // max(1, records.n_features))):
+        weights = vector(block.weights)
+        if features:
+            add(block.X, weights, slice(0, n_features), total[:n_features])
+        if targets:
+            values = np.ascontiguousarray(block.targets, np.float64)
+            add(values, weights, slice(n_features, None), total[n_features:])
+    return total
+
+
+@compile_loop()
+def _add_bin_counts(
+    X: Matrix, weights: Vector, low: Vector, width: Vector, n_bins: int, total: CountsOut
+) -> None:
+    """Count the values of each column in equal bins, the outer ones open; nan is in the first.
+
+    Rows of weight 0 are not counted; ``weights`` has no entries if there are none.
+    """
+    n_rows, n_columns = X.shape
+    places = np.zeros(n_columns, np.int64)
+    last = n_bins - 1.0
+    for i in range(n_rows):
+        if weights.shape[0] > 0 and not weights[i] > 0.0:
+            continue
+        for j in range(n_columns):
+            place = (X[i, j] - low[j]) / width[j]
+            place = place if place > 0.0 else 0.0
+            places[j] = np.int64(place if place < last else last)
+        for j in range(n_columns):
+            total[j, places[j]] += 1
+
+
+@compile_loop()
+def _add_magnitude_counts(
+    patterns: BitPatterns, weights: Vector, table: Integers, total: CountsOut
+) -> None:
+    """Count the bit patterns of each column's values by their sign and exponent."""
+    n_rows, n_columns = patterns.shape
+    for i in range(n_rows):
+        if weights.shape[0] > 0 and not weights[i] > 0.0:
+            continue
+        for j in range(n_columns):
+            total[j, table[patterns[i, j] >> np.uint64(52)]] += 1
+
+
+# ---------------------------------------------------------------- the statistics
 
 
 def _contribution(log_weights: tuple[int, ...], n_bins: int, n_rows: int) -> base.Contribution:
@@ -112,22 +341,17 @@ class BinCounts(base.Statistic):
 
     features: bool
     targets: bool
-    low: Array = field(repr=False)
-    width: Array = field(repr=False)
-    n_bins: int
+    low: base.Point = field(repr=False)
+    width: base.Point = field(repr=False)
+    n_bins: base.Integer
     log_weights: tuple[int, ...]
     kind: ClassVar[str] = "histograms"
     takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name in ("low", "width"):
-            values: Array = np.array(getattr(self, name), dtype=np.float64, copy=True, subok=False)
-            values.setflags(write=False)
-            object.__setattr__(self, name, values)
-        object.__setattr__(self, "n_bins", int(self.n_bins))
-        usable = np.isfinite(self.low).all() and np.isfinite(self.width).all()
-        if not (usable and (self.width > 0).all() and self.n_bins >= 1):
-            raise ValueError("BinCounts: edges must be finite, and widths positive.")
+        super().__post_init__()
+        if not ((self.width > 0).all() and self.n_bins >= 1):
+            raise ValueError("BinCounts: widths must be positive, and n_bins at least 1.")
 
     @property
     def reads_targets(self) -> bool:

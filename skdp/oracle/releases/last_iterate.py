@@ -78,25 +78,18 @@ class LastIterate(base.Release):
     """
 
     n_steps: int
-    step_size: float
-    clip_norm: float
+    step_size: base.Positive
+    clip_norm: base.Bound
     mechanism: GaussianNoise = field(default_factory=GaussianNoise)
     kind: ClassVar[str] = "last_iterate"
+    needs: ClassVar[frozenset[str]] = frozenset({REPEATABLE, IN_ONE_PLACE})
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "n_steps", int(self.n_steps))
-        base.store_positive(self, "step_size")
-        base.store_bounds(self, "clip_norm")
         if self.n_steps < 1:
             raise ValueError(f"LastIterate: n_steps must be at least 1; got {self.n_steps!r}.")
-
-    @property
-    def takes_groups(self) -> bool:
-        return True
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({REPEATABLE, IN_ONE_PLACE})
 
     def parts(self) -> tuple[object, ...]:
         return (self.mechanism,)

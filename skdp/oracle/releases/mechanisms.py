@@ -1,4 +1,7 @@
-"""Mechanisms: Gaussian and Laplace noise on a power-of-two grid, exact after rounding."""
+"""Gaussian and Laplace noise on a power-of-two grid, and the release of a statistic with it.
+
+That release is behind nearly every algorithm.
+"""
 
 import functools
 import math
@@ -9,9 +12,13 @@ from typing import ClassVar
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.accounting import Gaussian, Laplace
+from skdp.accounting import Event, Gaussian, Laplace
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases.base import Contribution, audited
+from skdp.oracle.public import Public
+from skdp.oracle.releases import base
+from skdp.oracle.releases.base import Contribution
+from skdp.oracle.releases.samplers import ALL_ROWS, AllRows, Sampler
+from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 
 GRID_BITS = 30  # the grid is at most 2**-30 standard deviations wide
 LEAST_GRID, LARGEST_GRID = 2.0**-900, 2.0**900  # where it is neither subnormal nor nearly infinite
@@ -24,11 +31,14 @@ class Mechanism(ABC):
     ----------
     order : {1, 2}
         Of the norm in which sensitivity is measured.
+    std_of_unit : float
+        Standard deviation of noise of scale 1.
     relative_noise : float
         How noisy, relative to the solver's other releases.
     """
 
     order: ClassVar[int]
+    std_of_unit: ClassVar[float] = 1.0
     relative_noise: float
 
     def __post_init__(self) -> None:
@@ -43,12 +53,32 @@ class Mechanism(ABC):
     def event(self, spread: float) -> Gaussian | Laplace:
         """Return what one answer costs, in relative units."""
 
-    @abstractmethod
     def std(self, contribution: Contribution, scale: float) -> float:
         """Return the standard deviation of the noise on each coordinate."""
+        return self.std_of_unit * self.scale_of_noise(contribution, scale)
+
+    def scale_of_noise(self, contribution: Contribution, scale: float) -> float:
+        """Return the scale of the noise on each coordinate: b for Laplace noise, else the std."""
+        self.require_norm(contribution)
+        if scale == 0:
+            return 0.0
+        grid, size = self._grid(contribution, scale), contribution.size
+        rounded = contribution.bound + grid * (size if self.order == 1 else math.sqrt(size))
+        noise = self.relative_noise * scale * rounded
+        if noise < grid:
+            raise ValueError(
+                f"{type(self).__name__}: a noise multiplier of {self.relative_noise * scale:g} is "
+                "too fine to be told from rounding errors; ask for a smaller epsilon, or for "
+                "epsilon=inf, which adds no noise. Nothing was released."
+            )
+        return noise
 
     def add_noise(
-        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
+        self,
+        statistic: Array,
+        contribution: Contribution,
+        scale: float,
+        noise_source: NoiseSource,
     ) -> Array:
         """Return the statistic plus noise; with scale 0 the statistic itself.
 
@@ -60,11 +90,20 @@ class Mechanism(ABC):
         event, std = self.event(contribution.spread), self.std(contribution, scale)
         return noise_source.record_answer(answer, statistic, event, contribution.bound, std)
 
-    @abstractmethod
     def noisy(
-        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
+        self,
+        statistic: Array,
+        contribution: Contribution,
+        scale: float,
+        noise_source: NoiseSource,
     ) -> Array:
         """Return the statistic plus noise, of which more is made before it leaves."""
+        noise = self.scale_of_noise(contribution, scale)
+        if scale == 0:
+            return statistic
+        grid = self._grid(contribution, scale)
+        draw = noise_source.laplace if self.order == 1 else noise_source.gaussian
+        return grid * (np.rint(statistic / grid) + draw(noise / grid, statistic.shape))
 
     def require_norm(self, contribution: Contribution) -> None:
         """Raise ValueError unless the sum is bounded in the norm of this noise."""
@@ -92,17 +131,8 @@ class Mechanism(ABC):
             )
         return 2.0 ** math.ceil(math.log2(finest))
 
-    def _check_grid(self, noise: float, grid: float, scale: float) -> None:
-        """Raise ValueError if the noise is finer than the grid."""
-        if noise < grid:
-            raise ValueError(
-                f"{type(self).__name__}: a noise multiplier of {self.relative_noise * scale:g} is "
-                "too fine to be told from rounding errors; ask for a smaller epsilon, or for "
-                "epsilon=inf, which adds no noise. Nothing was released."
-            )
 
-
-@audited
+@base.audited
 @dataclass(frozen=True)
 class GaussianNoise(Mechanism):
     """Isotropic Gaussian noise; ``relative_noise`` says how noisy next to the other releases.
@@ -123,29 +153,8 @@ class GaussianNoise(Mechanism):
         """Return what one answer costs, in relative units."""
         return Gaussian(self.relative_noise, spread)
 
-    def std(self, contribution: Contribution, scale: float) -> float:
-        """Return the standard deviation of the noise on each coordinate."""
-        self.require_norm(contribution)
-        if scale == 0:
-            return 0.0
-        grid = self._grid(contribution, scale)
-        rounded = contribution.bound + grid * math.sqrt(contribution.size)
-        std = self.relative_noise * scale * rounded
-        self._check_grid(std, grid, scale)
-        return std
 
-    def noisy(
-        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
-    ) -> Array:
-        self.require_norm(contribution)
-        if scale == 0:
-            return statistic
-        grid = self._grid(contribution, scale)
-        noise = noise_source.gaussian(self.std(contribution, scale) / grid, statistic.shape)
-        return grid * (np.rint(statistic / grid) + noise)
-
-
-@audited
+@base.audited
 @dataclass(frozen=True)
 class LaplaceNoise(Mechanism):
     """Independent Laplace noise on every coordinate; ``relative_noise`` is multiplied by the scale.
@@ -163,34 +172,11 @@ class LaplaceNoise(Mechanism):
 
     relative_noise: float = 1.0
     order: ClassVar[int] = 1
+    std_of_unit: ClassVar[float] = math.sqrt(2)
 
     def event(self, spread: float) -> Laplace:
         """Return what one answer costs, in relative units."""
         return Laplace(self.relative_noise, spread)
-
-    def scale_of_noise(self, contribution: Contribution, scale: float) -> float:
-        """Return b, the scale of the noise on each coordinate; *not* its standard deviation."""
-        self.require_norm(contribution)
-        if scale == 0:
-            return 0.0
-        grid = self._grid(contribution, scale)
-        noise = self.relative_noise * scale * (contribution.bound + grid * contribution.size)
-        self._check_grid(noise, grid, scale)
-        return noise
-
-    def std(self, contribution: Contribution, scale: float) -> float:
-        """Return the standard deviation of the noise on each coordinate, ``sqrt(2) b``."""
-        return math.sqrt(2) * self.scale_of_noise(contribution, scale)
-
-    def noisy(
-        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
-    ) -> Array:
-        noise = self.scale_of_noise(contribution, scale)
-        if scale == 0:
-            return statistic
-        grid = self._grid(contribution, scale)
-        drawn = noise_source.laplace(noise / grid, statistic.shape)
-        return grid * (np.rint(statistic / grid) + drawn)
 
 
 MECHANISMS: dict[str, type[GaussianNoise] | type[LaplaceNoise]] = {
@@ -221,3 +207,92 @@ def mechanism_by_name(name: str, relative_noise: float) -> GaussianNoise | Lapla
         known = ", ".join(repr(word) for word in sorted(MECHANISMS))
         raise ValueError(f"mechanism must be one of {known}; got {name!r}.")
     return MECHANISMS[name](relative_noise)
+
+
+# ---------------------------------------------------------------- a statistic with noise
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class NoisyStatistic(base.Release):
+    """A statistic of the rows that ``sampler`` draws, plus the noise of ``mechanism``.
+
+    Where the targets alone are private (adjacency "label"), a statistic of all rows in which they
+    play no part is the same for all neighbours: its sensitivity is 0, so it is answered as it is.
+
+    Sensitivity: that of the statistic, which enforces it. The cost is the mechanism's, as seen
+    through the sampler. :meth:`divisor` is the public number that makes a sum a mean.
+
+    Parameters
+    ----------
+    statistic : Statistic
+    mechanism : GaussianNoise or LaplaceNoise
+        Of the norm that the statistic is bounded in.
+    sampler : Sampler, default=AllRows()
+    """
+
+    statistic: base.Statistic
+    mechanism: Mechanism
+    sampler: Sampler = ALL_ROWS
+
+    @property
+    def kind(self) -> str:
+        return self.statistic.kind
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({self.sampler.needs})
+
+    @property
+    def takes_groups(self) -> bool:
+        return self.statistic.takes_groups
+
+    def is_public(self, public: Public) -> bool:
+        takes_all = type(self.sampler) is AllRows
+        return public.features_are_public and takes_all and not self.statistic.reads_targets
+
+    def parts(self) -> tuple[object, ...]:
+        return self.statistic, self.mechanism, self.sampler
+
+    def _contribution(self, context: base.PublicContext) -> Contribution:
+        # Asked for by event, std and answer in turn: remembered for the context at hand.
+        known = self.__dict__.get("_known")
+        if known is None or known[0] is not context:
+            n_rows = self.sampler.max_rows(context.public)
+            known = context, self.statistic.contribution(context, n_rows)
+            object.__setattr__(self, "_known", known)
+        contribution: Contribution = known[1]
+        return contribution
+
+    def event(self, context: base.PublicContext) -> Event:
+        spread = self._contribution(context).spread
+        return self.sampler.event(self.mechanism.event(spread), context.public)
+
+    def std(self, context: base.PublicContext) -> float:
+        if self.is_public(context.public):
+            return 0.0
+        return self.mechanism.std(self._contribution(context), context.scale)
+
+    def divisor(self, context: base.PublicContext) -> float:
+        """Public number of rows that take part, in expectation."""
+        return self.sampler.divisor(context.public)
+
+    def n_gradients(self, context: base.PublicContext) -> float:
+        return self.statistic.gradients * self.divisor(context)
+
+    def answer(
+        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
+    ) -> Array:
+        rows = require_kind(self.sampler.draw(source, noise_source), RepeatableSource)
+        total = self.statistic.total(rows, context)
+        if self.is_public(context.public):
+            return total
+        contribution = self._contribution(context)
+        return self.mechanism.add_noise(total, contribution, context.scale, noise_source)
+
+    def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
+        # As large as one record's part: enough to move a solver, too little to make it diverge.
+        contribution = self._contribution(context)
+        noise = rng.standard_normal(self.statistic.shape(context))
+        spread = contribution.size if contribution.order == 1 else math.sqrt(contribution.size)
+        return contribution.bound / spread * noise

@@ -17,6 +17,18 @@ from skdp.oracle.sources.records import Records
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
 
 
+def gram_rounding(context: base.PublicContext, n_rows: int, n_more: int) -> float:
+    """Relative rounding of a sum of outer products of rows with ``n_more`` further entries.
+
+    A scaled record is longer than its bound R by a relative ``(n_features + n_more + 17) u`` at
+    most, its outer product by twice that. A sum of k terms in floating point is off by
+    ``k u sum |terms|`` in each entry (Higham 2002, eq. 3.4), and ``|v| |v|'`` has the Frobenius
+    norm ``|v|**2``, at most ``R**2``, so the whole matrix by ``k u n R**2``, two neighbouring ones
+    by twice as much. The columns of X alone say how many rows are summed at once.
+    """
+    return 2 * context.rounding(n_rows, n_more)
+
+
 @base.audited
 @dataclass(frozen=True, eq=False)
 class GramSum(base.Statistic):
@@ -33,7 +45,7 @@ class GramSum(base.Statistic):
     A group's part A is a mean of such products: ``|A|_F`` is at most ``row_norm**2``, too, and
     ``<A, B>`` is at least 0 for positive semi-definite A and B, so that the spread is the same.
     The rows are shrunk by the sum itself. Floating point adds what
-    :func:`skdp.oracle.kernels.second_moments.gram_rounding` proves.
+    :func:`skdp.oracle.releases.moments.gram_rounding` proves.
 
     Parameters
     ----------
@@ -45,14 +57,14 @@ class GramSum(base.Statistic):
         Larger targets are cut to it.
     """
 
-    row_norm: float
+    row_norm: base.Bound
     target_unit: float | None = None
     target_bound: float = math.inf
     kind: ClassVar[str] = "gram"
     takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        base.store_bounds(self, "row_norm")
+        super().__post_init__()
         if self.target_unit is not None:
             base.store_positive(self, "target_unit")
         object.__setattr__(self, "target_bound", float(self.target_bound))
@@ -68,17 +80,10 @@ class GramSum(base.Statistic):
         return context.public.n_parameters + extra
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        columns, public = self._columns(context), context.public
-        more = columns - public.n_features
-        n_features, is_sparse = public.n_features, public.sparse
-        slack = moments.gram_rounding(n_rows, n_features, more, is_sparse, public.grouped)
-        bound = self.row_norm**2 * (1 + slack)
-        size = columns * (columns + 1) // 2
-        return base.Contribution(bound, spread=ROOT_TWO, size=size, total=n_rows * bound)
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         columns = self._columns(context)
-        return (columns * (columns + 1) // 2,)
+        slack = gram_rounding(context, n_rows, columns - context.public.n_features)
+        bound, size = self.row_norm**2, columns * (columns + 1) // 2
+        return base.Contribution.of_sum(bound, n_rows, slack, spread=ROOT_TWO, size=size)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         arguments = self.row_norm, self.target_unit, self.target_bound
@@ -104,7 +109,7 @@ def unpack_gram(answer: Array, size: int) -> Array:
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class Coordinates:
+class Coordinates(base.Checked):
     """Other coordinates of rows, ``T'z``, and how much rounding errors may grow in them.
 
     Parameters
@@ -113,11 +118,11 @@ class Coordinates:
         T: public, finite, not singular. A copy is kept.
     """
 
-    matrix: Array = field(repr=False)
+    matrix: base.Point = field(repr=False)
     condition: float = field(init=False)
 
     def __post_init__(self) -> None:
-        base.store_points(self, "matrix")
+        super().__post_init__()
         if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
             raise ValueError(f"Coordinates: T must be square; got shape {self.matrix.shape}.")
         object.__setattr__(self, "condition", moments.condition_number(self.matrix))
@@ -157,27 +162,24 @@ class ShrunkGradientSum(base.Statistic):
     whole_records : bool, default=False
     """
 
-    point: Array = field(repr=False)
-    row_norm: float
-    residual_bound: float
+    point: base.Point = field(repr=False)
+    row_norm: base.Bound
+    residual_bound: base.Bound
     coordinates: Coordinates | None = field(default=None, repr=False)
-    whole_records: bool = False
+    whole_records: base.Flag = False
     kind: ClassVar[str] = "gradient"
     takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        base.store_points(self, "point")
-        base.store_bounds(self, "row_norm", "residual_bound")
+        super().__post_init__()
         if self.coordinates is not None and type(self.coordinates) is not Coordinates:
             raise TypeError(
                 f"ShrunkGradientSum: coordinates must be Coordinates; got {self.coordinates!r}."
             )
-        object.__setattr__(self, "whole_records", bool(self.whole_records))
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         public = context.public
-        n_features, n_outputs = public.n_features, public.n_outputs
-        slack = gradient_rounding(n_rows, n_features, n_outputs, public.sparse, public.grouped)
+        slack = context.rounding(n_rows, public.n_outputs)
         if self.coordinates is not None:
             slack += moments.transform_rounding(
                 self.coordinates.condition,
@@ -187,9 +189,8 @@ class ShrunkGradientSum(base.Statistic):
                 public.sparse,
                 public.grouped,
             )
-        bound = self.row_norm * self.residual_bound * (1 + slack)
-        size = math.prod(public.shape)
-        return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
+        bound, size = self.row_norm * self.residual_bound, math.prod(public.shape)
+        return base.Contribution.of_sum(bound, n_rows, slack, spread=2.0, size=size)
 
     def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return context.public.shape
@@ -249,19 +250,14 @@ class ResidualSquares(base.Statistic):
         From 1e-100 to 1e100, in the targets' unit.
     """
 
-    point: Array = field(repr=False)
-    bound: float
+    point: base.Point = field(repr=False)
+    bound: base.Bound
     kind: ClassVar[str] = "residual_squares"
     takes_groups: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        base.store_points(self, "point")
-        base.store_bounds(self, "bound")
-
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         slack = gradient_rounding(n_rows, 1, 1, context.public.sparse, context.public.grouped)
-        bound = self.bound**2 * (1 + slack)
-        return base.Contribution(bound, spread=1.0, size=1, total=n_rows * bound)
+        return base.Contribution.of_sum(self.bound**2, n_rows, slack, spread=1.0, size=1)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point")

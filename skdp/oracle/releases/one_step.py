@@ -20,9 +20,8 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.objective import Logistic, Loss
 from skdp.oracle.kernels import second_moments as moments
-from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases import base
-from skdp.oracle.releases.moments import ROOT_TWO, Coordinates
+from skdp.oracle.releases.moments import ROOT_TWO, Coordinates, gram_rounding
 from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.groups import GroupBlock, GroupedSource
 from skdp.oracle.sources.records import Records, quotient
@@ -42,13 +41,8 @@ def _whitened(block: Records, loss: Loss, transform: Array, row_norm: float) -> 
     the loss bounds residuals, so that they are not capped, ``f**2 |u|`` is at most ``row_norm``,
     too, which says more where weights exceed 1.
     """
-    n_features = block.n_features
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        vectors = np.asarray(block.products(transform[:n_features]))
-        if block.shrink is not None:
-            vectors *= block.shrink[:, None]
-        if block.constant:
-            vectors += block.constant * transform[n_features]
+        vectors = block.margins(transform)
         inverse = quotient(1.0, np.sqrt(np.einsum("ij,ij->i", vectors, vectors)))
         roots = None if block.weights is None else np.sqrt(block.weights)
         factors = moments.factors_within(row_norm, inverse, roots)
@@ -189,14 +183,13 @@ class _OfWhitenedRows(base.Statistic):
         From 1e-100 to 1e100, in the targets' unit.
     """
 
-    point: Array = field(repr=False)
+    point: base.Point = field(repr=False)
     coordinates: Coordinates = field(repr=False)
-    row_norm: float
-    residual_bound: float
+    row_norm: base.Bound
+    residual_bound: base.Bound
 
     def __post_init__(self) -> None:
-        base.store_points(self, "point")
-        base.store_bounds(self, "row_norm", "residual_bound")
+        super().__post_init__()
         if type(self.coordinates) is not Coordinates:
             raise TypeError(
                 f"{type(self).__name__}: coordinates must be Coordinates; got {self.coordinates!r}."
@@ -206,10 +199,9 @@ class _OfWhitenedRows(base.Statistic):
         """Relative rounding of a sum of outer products of vectors that are computed row by row.
 
         The norms are those of the vectors as they were computed, so that rounding in ``T'z`` does
-        not matter. See :func:`skdp.oracle.kernels.second_moments.gram_rounding`.
+        not matter. See :func:`skdp.oracle.releases.moments.gram_rounding`.
         """
-        public, more = context.public, 2 * context.public.n_parameters + 8
-        return moments.gram_rounding(n_rows, public.n_features, more, public.sparse, public.grouped)
+        return gram_rounding(context, n_rows, 2 * context.public.n_parameters + 8)
 
     def _arguments(self, context: base.PublicContext) -> tuple[Loss, Array, Array, float, float]:
         base.require_shape(self, context, "point")
@@ -226,16 +218,12 @@ class _OfWhitenedRows(base.Statistic):
 class _Matrix(_OfWhitenedRows):
     """The upper triangle of a matrix, entries off the diagonal times sqrt(2), as in `GramSum`."""
 
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        size = context.public.n_parameters
-        return (size * (size + 1) // 2,)
-
     def _bounded_by(
         self, bound: float, context: base.PublicContext, n_rows: int
     ) -> base.Contribution:
-        bound *= 1 + self._gram_slack(context, n_rows)
-        size = self.shape(context)[0]
-        return base.Contribution(bound, spread=ROOT_TWO, size=size, total=n_rows * bound)
+        slack, size = self._gram_slack(context, n_rows), context.public.n_parameters
+        entries = size * (size + 1) // 2
+        return base.Contribution.of_sum(bound, n_rows, slack, spread=ROOT_TWO, size=entries)
 
 
 @base.audited
@@ -337,16 +325,10 @@ class LogisticStep(_OfWhitenedRows):
     takes_groups: ClassVar[bool] = True
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        public = context.public
-        slack = self._gram_slack(context, n_rows)
-        slack += gradient_rounding(n_rows, public.n_features, 1, public.sparse, public.grouped)
-        bound = GRADIENT_WEIGHT * self.row_norm**2 * (1 + slack / GRADIENT_WEIGHT)
-        size = self.shape(context)[0]
-        return base.Contribution(bound, spread=2.0, size=size, total=n_rows * bound)
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        size = context.public.n_parameters
-        return (size * (size + 1) // 2 + size,)
+        slack = self._gram_slack(context, n_rows) + context.rounding(n_rows, 1)
+        bound, size = GRADIENT_WEIGHT * self.row_norm**2, context.public.n_parameters
+        entries, slack = size * (size + 1) // 2 + size, slack / GRADIENT_WEIGHT
+        return base.Contribution.of_sum(bound, n_rows, slack, spread=2.0, size=entries)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         arguments = self._arguments(context)[:-1]
@@ -374,20 +356,14 @@ class CappedResiduals(base.Statistic):
         From 1e-100 to 1e100, in the targets' unit.
     """
 
-    point: Array = field(repr=False)
-    bound: float
+    point: base.Point = field(repr=False)
+    bound: base.Bound
     kind: ClassVar[str] = "capped_residuals"
     takes_groups: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        base.store_points(self, "point")
-        base.store_bounds(self, "bound")
-
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        public = context.public
-        slack = gradient_rounding(n_rows, public.n_features, 1, public.sparse, public.grouped)
-        bound = self.bound * (1 + slack)
-        return base.Contribution(bound, spread=2.0, size=1, total=n_rows * bound)
+        slack = context.rounding(n_rows, 1)
+        return base.Contribution.of_sum(self.bound, n_rows, slack, spread=2.0, size=1)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point")

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -14,6 +15,7 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import GRID_BITS, GaussianNoise
+from skdp.oracle.releases.moments import gram_rounding
 from skdp.oracle.sources.base import (
     IN_ONE_PLACE,
     REPEATABLE,
@@ -82,24 +84,13 @@ class PerturbedMinimum(base.Release):
         More than ``curvature row_norm**2``.
     """
 
-    row_norm: float
-    damping: float
-
-    def __post_init__(self) -> None:
-        base.store_positive(self, "row_norm", "damping")
-
-    @property
-    def kind(self) -> str:
-        return "perturbed_minimum"
-
-    @property
-    def takes_groups(self) -> bool:
-        return False  # the theorem takes a Hessian of rank one, and that of a group has not
-
-    @property
-    def needs(self) -> frozenset[str]:
-        # Its rounding is charged for the blocks of one process.
-        return frozenset({REPEATABLE, IN_ONE_PLACE})
+    row_norm: base.Positive
+    damping: base.Positive
+    kind: ClassVar[str] = "perturbed_minimum"
+    # Its rounding is charged for the blocks of one process.
+    needs: ClassVar[frozenset[str]] = frozenset({REPEATABLE, IN_ONE_PLACE})
+    # The theorem takes a Hessian of rank one, and that of a group has not.
+    takes_groups: ClassVar[bool] = False
 
     def parts(self) -> tuple[object, ...]:
         return ()
@@ -246,7 +237,7 @@ class PerturbedMinimum(base.Release):
         missed += self._rounding_of_sums(context, longest) / self.damping
         most = self._lipschitz**2
         steepest = n_rows * loss.curvature * most + self._strength(context)
-        hessian = moments.gram_rounding(n_rows, public.n_features, 1, public.sparse) * most
+        hessian = gram_rounding(context, n_rows, 1) * most
         hessian += n_rows * most * (16 * UNIT_ROUNDOFF + math.expm1(long_row * off))
         hessian += 16 * size * (size + 1) * UNIT_ROUNDOFF * steepest
         relative = hessian / self.damping

@@ -19,7 +19,7 @@ from skdp._numbers import Indices
 from skdp.accounting import Event, FixedSizeSampled, OnBlock, Partition, PoissonSampled
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
-from skdp.oracle.releases.base import audited, store_integers
+from skdp.oracle.releases.base import Checked, Integer, audited
 from skdp.oracle.sources import base
 from skdp.oracle.sources.memory import MemorySource
 
@@ -27,7 +27,7 @@ BYTES_AT_ONCE = 1 << 20  # of rows copied side by side
 ROWS_AT_ONCE = 1 << 12
 
 
-class Sampler(ABC):
+class Sampler(Checked, ABC):
     """A way to draw rows that does not look at them.
 
     Attributes
@@ -107,6 +107,9 @@ class AllRows(IndexSampler):
         return float(public.n_rows)
 
 
+ALL_ROWS = AllRows()
+
+
 @audited
 @dataclass(frozen=True)
 class Poisson(IndexSampler):
@@ -131,7 +134,7 @@ class Poisson(IndexSampler):
     def draw_many(
         self, source: MemorySource, n_draws: int, noise_source: NoiseSource
     ) -> tuple[Indices, Indices]:
-        # A coin for every row of every draw: one subset of the pairs, with the very same law.
+        # A coin for every row of every draw: one subset of the pairs, of the same distribution.
         chosen = noise_source.bernoulli_subset(source.n_rows * n_draws, self.rate)
         which, indices = np.divmod(chosen, source.n_rows)
         return indices, np.searchsorted(which, np.arange(n_draws + 1)).astype(np.int64)
@@ -145,10 +148,10 @@ class Poisson(IndexSampler):
 class FixedSize(IndexSampler):
     """``size`` rows without replacement; its theorem holds under replace-one only."""
 
-    size: int
+    size: Integer
 
     def __post_init__(self) -> None:
-        store_integers(self, "size")
+        super().__post_init__()
         if self.size < 1:
             raise ValueError(f"FixedSize: size must be at least 1; got {self.size!r}.")
 
@@ -194,13 +197,13 @@ class Block(IndexSampler):
     size, up to one row. A record lies in one block, so the blocks of an epoch cost their maximum.
     """
 
-    epoch: int
-    n_blocks: int
-    index: int
+    epoch: Integer
+    n_blocks: Integer
+    index: Integer
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         # An epoch that is not equal to itself would be divided anew at every call.
-        store_integers(self, "epoch", "n_blocks", "index")
         _check_place("Block", self.epoch, self.n_blocks, self.index)
 
     def event(self, inner: Event, public: Public) -> Event:
@@ -225,12 +228,12 @@ class Bin(IndexSampler):
     2025); where its accountant is not installed it costs what disjoint blocks cost.
     """
 
-    epoch: int
-    n_bins: int
-    index: int
+    epoch: Integer
+    n_bins: Integer
+    index: Integer
 
     def __post_init__(self) -> None:
-        store_integers(self, "epoch", "n_bins", "index")
+        super().__post_init__()
         _check_place("Bin", self.epoch, self.n_bins, self.index)
 
     def event(self, inner: Event, public: Public) -> Event:
@@ -264,13 +267,13 @@ class Cut(Sampler):
         Which block.
     """
 
-    epoch: int
+    epoch: Integer
     cuts: tuple[int, ...]
-    index: int
+    index: Integer
     needs: ClassVar[str] = base.ORDERED
 
     def __post_init__(self) -> None:
-        store_integers(self, "epoch", "index")
+        super().__post_init__()
         object.__setattr__(self, "cuts", _checked_cuts(tuple(self.cuts)))
         _check_place("Cut", self.epoch, len(self.cuts) - 1, self.index)
 

@@ -70,16 +70,15 @@ class TableCounts(base.Statistic):
         1 for a table without classes.
     """
 
-    column: int
-    edges: Array = field(repr=False)
-    class_column: int = 0
-    n_classes: int = 1
+    column: base.Integer
+    edges: base.Point = field(repr=False)
+    class_column: base.Integer = 0
+    n_classes: base.Integer = 1
     kind: ClassVar[str] = "table"
     takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        base.store_points(self, "edges")
-        base.store_integers(self, "column", "class_column", "n_classes")
+        super().__post_init__()
         rising = self.edges.ndim == 1 and bool((np.diff(self.edges) > 0).all())
         if not (rising and self.n_classes >= 1):
             raise ValueError("TableCounts: edges must increase, and n_classes be at least 1.")
@@ -156,12 +155,9 @@ class UnitSum(base.Statistic):
         Which fact about a row is summed.
     """
 
-    column: int
+    column: base.Integer
     kind: ClassVar[str] = "loss"
     takes_groups: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        base.store_integers(self, "column")
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return base.Contribution(1.0, spread=2.0, size=1, total=max(1.0, float(n_rows)))
@@ -193,20 +189,13 @@ class InfluenceSquares(base.Statistic):
         Finite and public.
     """
 
-    weights: Array = field(repr=False)
-    offset: float
+    weights: base.Point = field(repr=False)
+    offset: base.Finite
     kind: ClassVar[str] = "influence"
     takes_groups: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        base.store_points(self, "weights", "offset")
-        object.__setattr__(self, "offset", float(self.offset))
-
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return base.Contribution(1.0, spread=2.0, size=1, total=max(1.0, float(n_rows)))
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return (1,)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         if self.weights.shape != (context.public.n_features,):

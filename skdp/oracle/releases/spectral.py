@@ -12,6 +12,7 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.oracle.kernels import second_moments
 from skdp.oracle.releases import base
+from skdp.oracle.releases.moments import gram_rounding
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import (
     BLOCK_BYTES,
@@ -84,12 +85,9 @@ class LargestEigenvalue(base.Statistic):
 
     order: int = 2
     kind: ClassVar[str] = "largest_eigenvalue"
+    reads_targets: ClassVar[bool] = False
     takes_groups: ClassVar[bool] = True
     gradients: ClassVar[int] = 0
-
-    @property
-    def reads_targets(self) -> bool:
-        return False
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         public = context.public
@@ -104,8 +102,8 @@ class LargestEigenvalue(base.Statistic):
                 f"at most {MAX_GRAM_COLUMNS}. Nothing was released."
             )
         slack = eigenvalue_rounding(n_rows, public.n_parameters, public.grouped)
-        bound = public.row_norm**2 * (1 + slack)
-        return base.Contribution(bound, 1.0, size=1, total=n_rows * bound, order=self.order)
+        bound = public.row_norm**2
+        return base.Contribution.of_sum(bound, n_rows, slack, 1.0, size=1, order=self.order)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         return np.linalg.eigvalsh(rows.total(second_moments.plain_gram))[-1:]
@@ -127,23 +125,14 @@ class SmallestEigenvalue(base.Statistic):
         Positive.
     """
 
-    row_norm: float
+    row_norm: base.Bound
     kind: ClassVar[str] = "smallest_eigenvalue"
+    reads_targets: ClassVar[bool] = False
     takes_groups: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        base.store_bounds(self, "row_norm")
-
-    @property
-    def reads_targets(self) -> bool:
-        return False
-
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        public = context.public
-        size = public.n_parameters
-        slack = second_moments.gram_rounding(
-            n_rows, public.n_features, 1, public.sparse, public.grouped
-        )
+        size = context.public.n_parameters
+        slack = gram_rounding(context, n_rows, 1)
         slack += 2 * _solver_rounding(size) * n_rows
         bound = self.row_norm**2 * (1 + slack)
         return base.Contribution(bound, spread=1.0, size=1, total=(n_rows + 1) * bound)
@@ -179,7 +168,7 @@ class NewtonDirection(base.Statistic):
     constants.) With K columns the bound holds for each, ``|g|`` being the Frobenius norm of all;
     a loss that is not quadratic takes one output.
 
-    Rounding: H is off by :func:`skdp.oracle.kernels.second_moments.gram_rounding` times B, and its
+    Rounding: H is off by :func:`skdp.oracle.releases.moments.gram_rounding` times B, and its
     eigendecomposition by a relative ``e`` in norm; either moves the answer by the error times
     ``|g| / damping**2``.
 
@@ -193,17 +182,12 @@ class NewtonDirection(base.Statistic):
         Positive.
     """
 
-    point: Array = field(repr=False)
-    vector: Array = field(repr=False)
-    damping: float
-    row_norm: float
+    point: base.Point = field(repr=False)
+    vector: base.Point = field(repr=False)
+    damping: base.Positive
+    row_norm: base.Bound
     kind: ClassVar[str] = "newton_direction"
     takes_groups: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        base.store_points(self, "point", "vector")
-        base.store_positive(self, "damping")
-        base.store_bounds(self, "row_norm")
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         public, loss = context.public, context.problem.loss
@@ -216,9 +200,7 @@ class NewtonDirection(base.Statistic):
         most = self.row_norm**2 * loss.curvature
         length = float(np.linalg.norm(self.vector)) * (1 + 1e-9) + 1e-300
         exact = length * most / (self.damping * (self.damping + most))
-        slack = second_moments.gram_rounding(
-            n_rows, public.n_features, 1, public.sparse, public.grouped
-        )
+        slack = gram_rounding(context, n_rows, 1)
         slack += (
             2
             * _solver_rounding(size)

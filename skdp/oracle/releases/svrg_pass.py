@@ -24,9 +24,8 @@ from skdp.oracle.kernels.difference_steps import (
 )
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base, gradients
-from skdp.oracle.releases.mechanisms import GaussianNoise
-from skdp.oracle.releases.noisy_statistic import NoisyStatistic
-from skdp.oracle.releases.samplers import AllRows, IndexSampler, batches_in_blocks
+from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic
+from skdp.oracle.releases.samplers import ALL_ROWS, AllRows, IndexSampler, batches_in_blocks
 from skdp.oracle.releases.step_noise import VaryingNoise
 from skdp.oracle.sources.base import ADDRESSABLE, Source, require_kind
 from skdp.oracle.sources.block_sizes import block_rows
@@ -90,21 +89,22 @@ class SVRGPass(base.Release):
         ``curvature * row_norm**2``, at which nothing is cut.
     """
 
-    start: Array = field(repr=False)
-    anchor: Array = field(repr=False)
+    start: base.Point = field(repr=False)
+    anchor: base.Point = field(repr=False)
     snapshot: Array | NoisyStatistic = field(repr=False)
-    step_sizes: Array = field(repr=False)
-    clip_norm: float
+    step_sizes: base.Point = field(repr=False)
+    clip_norm: base.Bound
     mechanism: GaussianNoise = field(default_factory=GaussianNoise)
-    sampler: IndexSampler | tuple[IndexSampler, ...] = field(default_factory=AllRows)
+    sampler: IndexSampler | tuple[IndexSampler, ...] = ALL_ROWS
     slope: float = 1.0
     kind: ClassVar[str] = "svrg_pass"
+    needs: ClassVar[frozenset[str]] = frozenset({ADDRESSABLE})
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        base.store_points(self, "start", "anchor", "step_sizes")
+        super().__post_init__()
         if not isinstance(self.snapshot, NoisyStatistic):
-            base.store_points(self, "snapshot")
-        base.store_bounds(self, "clip_norm")
+            base.store_point(self, "snapshot")
         if self.clip_norm > LARGEST_CLIP:
             raise ValueError(
                 f"SVRGPass: clip_norm must be at most {LARGEST_CLIP:g}; got {self.clip_norm!r}."
@@ -125,14 +125,6 @@ class SVRGPass(base.Release):
     def n_steps(self) -> int:
         """Number of steps."""
         return len(self.step_sizes)
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({ADDRESSABLE})
-
-    @property
-    def takes_groups(self) -> bool:
-        return True
 
     def parts(self) -> tuple[object, ...]:
         samplers = self._samplers()

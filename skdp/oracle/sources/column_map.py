@@ -21,17 +21,17 @@ from skdp.oracle.compiled import (
     VectorOut,
     compile_inner,
     compile_loop,
-    dispatch_compiled,
+    use_compiled,
 )
-from skdp.oracle.sources.block_sizes import block_rows, row_parts, slices
+from skdp.oracle.sources.block_sizes import block_rows, slices
 from skdp.oracle.sources.sparse_rows import AnyRows
 
-Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+Map = Callable[..., Iterable[Any]]  # as the builtin map
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Range, centre and size of columns: ``x`` becomes ``(clip(x, low, high) - centre) / size``.
+    """Range, centre and scale of columns: ``x`` becomes ``(clip(x, low, high) - centre) / scale``.
 
     It acts on each record alone, by numbers that are public, so it releases nothing.
 
@@ -41,32 +41,32 @@ class Columns:
         Finite; values outside are clipped.
     centre : array of shape (n_columns,)
         Finite.
-    size : array of shape (n_columns,)
+    scale : array of shape (n_columns,)
         Positive and finite.
     """
 
     low: Array
     high: Array
     centre: Array
-    size: Array
+    scale: Array
 
     def __post_init__(self) -> None:
-        for name in ("low", "high", "centre", "size"):
+        for name in ("low", "high", "centre", "scale"):
             values: Array = np.array(getattr(self, name), dtype=np.float64, ndmin=1, subok=False)
             if values.ndim != 1 or len(values) != len(np.atleast_1d(self.low)):
                 raise ValueError(f"Columns: {name} must have one number for each column.")
             values.setflags(write=False)
             object.__setattr__(self, name, values)
         finite = all(np.isfinite(values).all() for values in (self.low, self.high, self.centre))
-        if not (finite and (self.size > 0).all() and (self.size < np.inf).all()):
-            raise ValueError("Columns: numbers must be finite, and sizes positive.")
+        if not (finite and (self.scale > 0).all() and (self.scale < np.inf).all()):
+            raise ValueError("Columns: numbers must be finite, and scales positive.")
         if (self.low > self.high).any():
             raise ValueError("Columns: low must not exceed high.")
 
     @property
     def n_columns(self) -> int:
         """Number of columns."""
-        return len(self.size)
+        return len(self.scale)
 
     @property
     def keeps_zeros(self) -> bool:
@@ -75,9 +75,9 @@ class Columns:
 
     @property
     def unclipped(self) -> Columns:
-        """The same centres and sizes, and no range."""
+        """The same centres and scales, and no range."""
         everything = np.full(self.n_columns, np.finfo(np.float64).max)
-        return Columns(-everything, everything, self.centre, self.size)
+        return Columns(-everything, everything, self.centre, self.scale)
 
     def apply(self, X: AnyRows, spread: Map = map, out: AnyArray | None = None) -> AnyRows:
         """Return the standardised columns as an array or CSR matrix of the same type.
@@ -108,12 +108,8 @@ class Columns:
         result = np.empty(X.shape, dtype=X.dtype) if out is None else out
         n_rows, n_columns = X.shape
         step = max(1, block_rows(n_rows, n_columns, is_sparse=False, is_copied=True))
-
-        def over(part: slice) -> None:
-            for rows in slices(part.start, part.stop, step):
-                in_units(X[rows], result[rows])
-
-        list(spread(over, row_parts(n_rows, n_columns, X.dtype.itemsize, is_sparse=False)))
+        blocks = list(slices(0, n_rows, step))
+        list(spread(in_units, [X[rows] for rows in blocks], [result[rows] for rows in blocks]))
         return result
 
     def for_type(self, dtype: npt.DTypeLike) -> ColumnMap:
@@ -147,23 +143,23 @@ class ColumnMap:
         farthest = largest * (1 - 2.0**-20)
         with np.errstate(over="ignore", under="ignore"):
             middle = np.clip(columns.centre, -farthest, farthest)
-            self._low, self._high, self._centre, self._size = (
+            self._low, self._high, self._centre, self._scale = (
                 _within(values, dtype)
                 for values in (
                     np.maximum(columns.low, middle - farthest),
                     np.minimum(columns.high, middle + farthest),
                     middle,
-                    columns.size,
+                    columns.scale,
                 )
             )
             # A quotient must not become inf: inf times 0 shows that a record is there.
             reach = np.maximum(np.abs(self._low - self._centre), np.abs(self._high - self._centre))
-            self._overflows = bool((reach / self._size > largest / 2).any())
+            self._overflows = bool((reach / self._scale > largest / 2).any())
         # To multiply is quicker. Near the ends of float64's range that would lose digits.
         self.units: UnitArrays | None = None  # None if multiplication will not do
         multiplies = dtype == np.float64 and not self._overflows
-        if multiplies and ((self._size > 1e-300) & (self._size < 1e300)).all():
-            arrays = self._low, self._high, self._centre, 1.0 / self._size
+        if multiplies and ((self._scale > 1e-300) & (self._scale < 1e300)).all():
+            arrays = self._low, self._high, self._centre, 1.0 / self._scale
             self.units = UnitArrays(*map(read_only, arrays))
 
     @functools.cached_property
@@ -185,7 +181,7 @@ class ColumnMap:
             return standardise(X, self.units, out)
         _centre(X, self._low, self._high, self._centre, out)
         with np.errstate(over="ignore", under="ignore"):
-            out /= self._size
+            out /= self._scale
         if self._overflows:
             np.clip(out, -self._largest, self._largest, out=out)
         return out
@@ -193,7 +189,7 @@ class ColumnMap:
     def _sparse(self, X: sparse.csr_array, out: AnyArray | None) -> sparse.csr_array:
         data = np.empty(len(X.data), self._dtype) if out is None else out
         of_zero = np.clip(np.zeros((), self._dtype), self._low, self._high)
-        standardise_entries(X, self._low, self._high, of_zero, self._size, data)
+        standardise_entries(X, self._low, self._high, of_zero, self._scale, data)
         if self._overflows:
             np.clip(data, -self._largest, self._largest, out=data)
         rows = sparse.csr_array(X.shape, dtype=self._dtype)
@@ -211,9 +207,12 @@ def read_only(values: AnyArray) -> AnyArray:
 # ---------------------------------------------------------------- rows in units of their columns
 
 
-@dispatch_compiled(is_exact=True)
 def standardise(X: AnyArray, units: UnitArrays, out: AnyArray) -> AnyArray:
     """Put ``(clip(X, low, high) - centre) * factor`` into ``out``, and return that."""
+    if use_compiled(X.shape, is_exact=True):
+        done = _compiled_standardise(X, units, out)
+        if done is not None:
+            return done
     _centre(X, units.low, units.high, units.centre, out)
     with np.errstate(under="ignore"):
         out *= units.factor
@@ -255,19 +254,22 @@ def is_plain(X: AnyArray) -> bool:
     return bool(known and X.ndim == 2 and X.flags.c_contiguous and X.flags.aligned)
 
 
-@dispatch_compiled(is_exact=True)
 def standardise_entries(
     X: sparse.csr_array,
     low: AnyArray,
     high: AnyArray,
     of_zero: AnyArray,
-    size: AnyArray,
+    scale: AnyArray,
     out: AnyArray,
 ) -> AnyArray:
-    """Put ``(clip(x, low, high) - of_zero) / size`` into ``out`` for the entries x of CSR rows.
+    """Put ``(clip(x, low, high) - of_zero) / scale`` into ``out`` for the entries x of CSR rows.
 
     ``of_zero`` is what 0 is clipped to, so that an entry of 0 stays 0.
     """
+    if use_compiled(X.shape, is_exact=True):
+        done = _compiled_standardise_entries(X, low, high, of_zero, scale, out)
+        if done is not None:
+            return done
     own = np.empty(len(X.data), out.dtype)
 
     def of_entries(values: AnyArray) -> AnyArray:
@@ -279,7 +281,7 @@ def standardise_entries(
     if of_zero.any():
         out -= of_entries(of_zero)
     with np.errstate(over="ignore", under="ignore"):
-        out /= of_entries(size)
+        out /= of_entries(scale)
     return out
 
 
@@ -302,12 +304,12 @@ def _standardise_entries(
     low: Vector,
     high: Vector,
     of_zero: Vector,
-    size: Vector,
+    scale: Vector,
     out: VectorOut,
 ) -> None:
     for k in range(values.shape[0]):
         j = columns[k]
-        out[k] = (min(max(values[k], low[j]), high[j]) - of_zero[j]) / size[j]
+        out[k] = (min(max(values[k], low[j]), high[j]) - of_zero[j]) / scale[j]
 
 
 def _within(values: Array, dtype: np.dtype[Any]) -> AnyArray:
@@ -335,12 +337,12 @@ class Scaling:
 
     @property
     def unclipped(self) -> Scaling:
-        """The same centres and sizes, and no ranges."""
+        """The same centres and scales, and no ranges."""
         columns, targets = self.columns, self.targets
         return Scaling(columns and columns.unclipped, targets and targets.unclipped)
 
     def has_units_of(self, other: Scaling) -> bool:
-        """Whether the other has the same centres and sizes."""
+        """Whether the other has the same centres and scales."""
         pairs = (self.columns, other.columns), (self.targets, other.targets)
         return all(
             (one is two)
@@ -348,7 +350,7 @@ class Scaling:
                 one is not None
                 and two is not None
                 and np.array_equal(one.centre, two.centre)
-                and np.array_equal(one.size, two.size)
+                and np.array_equal(one.scale, two.scale)
             )
             for one, two in pairs
         )
@@ -369,8 +371,8 @@ class Scaling:
         with np.errstate(over="ignore", invalid="ignore"):
             if self.columns is not None:
                 intercept = intercept + self.columns.centre @ coef
-                coef = coef * self.columns.size[:, None]
+                coef = coef * self.columns.scale[:, None]
             if self.targets is not None:
-                coef = coef / self.targets.size
-                intercept = (intercept - self.targets.centre) / self.targets.size
+                coef = coef / self.targets.scale
+                intercept = (intercept - self.targets.centre) / self.targets.scale
         return coef, intercept

@@ -8,6 +8,7 @@ rounding of a sum has a bound that holds for any number of rows.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Self
@@ -18,7 +19,8 @@ from scipy import sparse
 from skdp._numbers import Array, Indices
 from skdp.oracle.sources.base import BlockFunction, added_in_pairs, note_read
 from skdp.oracle.sources.block_sizes import grouped_part_rows, slices
-from skdp.oracle.sources.memory import Divisions, Map, MemorySource
+from skdp.oracle.sources.column_map import Map
+from skdp.oracle.sources.memory import Divisions, MemorySource
 from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.sparse_rows import AnyRows, is_csr, written_out
 
@@ -199,11 +201,10 @@ class GroupedSource(MemorySource):
         what a record adds allows for any (`skdp.oracle.sources.block_sizes.summation_depth`).
         """
         note_read()
-
-        def over(part: slice) -> Any:
-            return function(self._records[part], *(one[part] for one in rows), *arguments)
-
-        return added_in_pairs(self._spread(over, self._parts))
+        records = (self._records[part] for part in self._parts)
+        vectors = ([one[part] for part in self._parts] for one in rows)
+        repeated = map(itertools.repeat, arguments)
+        return added_in_pairs(self._spread(function, records, *vectors, *repeated))
 
     def total_over_groups(
         self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()
@@ -213,11 +214,9 @@ class GroupedSource(MemorySource):
         The number of groups in a block is public. Row vectors are those of all rows.
         """
         note_read()
-
-        def over(groups: Groups) -> Any:
-            return function(GroupBlock(self._records, groups), *rows, *arguments)
-
         n_numbers = self._records.n_parameters * max(1, *(one.shape[-1] for one in rows))
         step = grouped_part_rows(n_numbers)
-        blocks = (self.groups.between(i, i + step) for i in range(0, max(self.n_rows, 1), step))
-        return added_in_pairs(self._spread(over, list(blocks)))
+        starts = range(0, max(self.n_rows, 1), step)
+        blocks = [GroupBlock(self._records, self.groups.between(i, i + step)) for i in starts]
+        repeated = map(itertools.repeat, (*rows, *arguments))
+        return added_in_pairs(self._spread(function, blocks, *repeated))

@@ -8,7 +8,7 @@ import math
 import mmap
 import operator
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Self
@@ -36,6 +36,7 @@ from skdp.oracle.sources.block_sizes import (
     slices,
 )
 from skdp.oracle.sources.column_map import ColumnMap, Columns, Scaling
+from skdp.oracle.sources.column_map import Map as Map
 from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.sparse_rows import AnyRows, base_of, csr_slice, is_csr
 
@@ -45,7 +46,6 @@ COPY_BYTES = 1 << 26
 # The same of the entries of sparse rows, in float64. To map those takes as long as the rest, or a
 # third of it where that is compiled.
 SPARSE_COPY = 1 << 24
-Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
 class MemorySource(InMemory, OrderedSource):
@@ -70,7 +70,7 @@ class MemorySource(InMemory, OrderedSource):
         self._block: tuple[object, MemorySource] | None = None
         self._row_vectors: dict[BlockFunction, tuple[tuple[Any, ...], Array]] = {}
         self._spare: AnyArray | None = None
-        self._views: list[tuple[slice, Records]] | None = None  # of all parts, for many passes
+        self._views: list[Records] | None = None  # of all parts, for many passes
 
     @classmethod
     def of(
@@ -92,24 +92,20 @@ class MemorySource(InMemory, OrderedSource):
         """Sum a function over parts of the rows, in their order, whichever is done first."""
         note_read()
         if self._views is None:
-            self._views = [(part, self._records[part]) for part in self._parts]
-
-        def over(view: tuple[slice, Records]) -> Any:
-            part, records = view
-            return function(records, *(one[part] for one in rows), *arguments)
-
-        return functools.reduce(operator.add, self._spread(over, self._views))
+            self._views = [self._records[part] for part in self._parts]
+        vectors = ([one[part] for part in self._parts] for one in rows)
+        sums = self._spread(function, self._views, *vectors, *map(itertools.repeat, arguments))
+        return functools.reduce(operator.add, sums)
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
         """Return a number, or some, for every row, for `total`; the last ones are kept."""
         known = self._row_vectors.get(function)
         if known is None or not all(map(operator.is_, known[0], arguments)):
             note_read()
-
-            def over(part: slice) -> Array:
-                return np.asarray(function(self._records[part], *arguments))
-
-            result = np.concatenate(list(self._spread(over, self._parts)))
+            parts = (self._records[part] for part in self._parts)
+            result = np.concatenate(
+                list(self._spread(function, parts, *map(itertools.repeat, arguments)))
+            )
             known = self._row_vectors[function] = arguments, result
         return known[1]
 
@@ -183,20 +179,12 @@ class MemorySource(InMemory, OrderedSource):
         has_to_be_dense = sparse.issparse(X) and base is None and not columns.keeps_zeros
         if has_to_be_dense or not self._copies_fit(X):
             return X, in_units, base
-        return self._standardised(columns, X, out), None, base
-
-    def _standardised(self, columns: Columns, X: AnyRows, out: AnyArray | None) -> AnyRows:
-        """Return a copy of the rows in units of their columns, dense ones in ``out`` if given."""
         if not is_csr(X):
-            return columns.apply(X, self._spread, out)
-        in_units, data = columns.for_type(np.float64), np.empty(X.nnz)
-
-        def over(part: slice) -> None:
-            for rows in slices(part.start, part.stop, SPARSE_ROWS):
-                in_units(csr_slice(X, rows), data[X.indptr[rows.start] : X.indptr[rows.stop]])
-
-        list(self._spread(over, self._parts))
-        return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+            return columns.apply(X, self._spread, out), None, base
+        data, blocks = np.empty(X.nnz), list(slices(0, X.shape[0], SPARSE_ROWS))
+        entries = [data[X.indptr[rows.start] : X.indptr[rows.stop]] for rows in blocks]
+        list(self._spread(in_units, [csr_slice(X, rows) for rows in blocks], entries))
+        return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape), None, base
 
     def reserve(self, transformed: bool) -> None:
         """Take hold of the memory that a run is going to need, while nothing has been charged.
@@ -367,7 +355,7 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
     n_threads = min(n_threads, most_parts)
     with blas.limit(limits=1):
         if n_threads == 1:
-            yield lambda function, parts: map(np.errstate(all="ignore")(function), parts)
+            yield lambda function, *parts: map(np.errstate(all="ignore")(function), *parts)
             return
         with ThreadPoolExecutor(n_threads) as pool:
             # Threads start here, not at their first task: the budget is charged in between.
@@ -377,4 +365,4 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
             except RuntimeError as refusal:  # each needs memory for its stack
                 together.abort()
                 raise MemoryError(NO_THREADS.format(n_threads)) from refusal
-            yield lambda function, parts: pool.map(np.errstate(all="ignore")(function), parts)
+            yield lambda function, *parts: pool.map(np.errstate(all="ignore")(function), *parts)

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NoReturn, Self
+from typing import NamedTuple, NoReturn, Self
 
 import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices
+from skdp.oracle.compiled import Rows, Vector
 from skdp.oracle.sources.block_sizes import block_rows, row_parts, slices
-from skdp.oracle.sources.column_map import ColumnMap
+from skdp.oracle.sources.column_map import ColumnMap, UnitArrays, is_plain, read_only
 from skdp.oracle.sources.sparse_rows import (
     AnyRows,
     base_of,
@@ -95,7 +96,7 @@ class Records:
     @property
     def X(self) -> AnyRows:
         """All rows at once, a copy where they are not stored as they count: take blocks."""
-        X = self._mapped(self.stored)
+        X = self.stored if self.columns is None else self._mapped(self.stored)
         return X if self.base is None else written_out(X, self.base)
 
     def _mapped(self, stored: AnyRows) -> AnyRows:
@@ -213,32 +214,31 @@ class Records:
         yield from self.blocks(block_rows(*self.shape, False, is_copied), dense=True)
 
     def margins(self, point: Array) -> Array:
-        """Return ``z_i'point`` in float64; inf or nan where huge products overflow."""
+        """Return ``z_i'point`` in float64; inf or nan where huge products overflow.
+
+        Where there are groups, no row's bits depend on the other rows. A product of matrices may
+        add up a row in another order for another place in its block. With groups the number of rows
+        is private, so a group that has one row less moves those after it: their parts must stay the
+        same, bit for bit.
+        """
+        coef, n_outputs = np.ascontiguousarray(point[: self.n_features]), point.shape[1]
+        if n_outputs == 1:
+            coef = coef[:, 0]  # matrix times vector is quicker than times a matrix of one column
         with np.errstate(over="ignore", invalid="ignore"):
-            margins = np.asarray(self.products(point[: self.n_features]))
-            margins = margins.astype(np.float64, copy=False)
+            if self.base is not None:
+                margins = self._mapped(self.stored) @ coef + self.base @ coef
+            elif self.multipliers is None or self.is_sparse:
+                margins = self.X @ coef
+            else:
+                X, columns = np.ascontiguousarray(self.X), coef.reshape(-1, n_outputs).T
+                columns = np.ascontiguousarray(columns)
+                margins = np.stack([np.einsum("ij,j->i", X, one) for one in columns], axis=1)
+            margins = np.asarray(margins, dtype=np.float64).reshape(-1, n_outputs)
             if self.shrink is not None:
                 margins *= self.shrink[:, None]
             if self.constant:
                 margins += self.constant * point[-1]
-        return np.asarray(margins)
-
-    def products(self, coef: AnyArray) -> AnyArray:
-        """Return ``X @ coef``; where there are groups, no row's bits depend on the other rows.
-
-        A product of matrices may add up a row in another order for another place in its block.
-        With groups the number of rows is private, so a group that has one row less moves those
-        after it: their parts must stay the same, bit for bit.
-        """
-        if self.base is not None:
-            return np.asarray(self._mapped(self.stored) @ coef + self.base @ coef)
-        if self.multipliers is None or self.is_sparse:
-            return np.asarray(self.X @ coef)
-        X = np.ascontiguousarray(self.X)
-        if coef.ndim == 1:
-            return np.asarray(np.einsum("ij,j->i", X, np.ascontiguousarray(coef)))
-        columns = [np.einsum("ij,j->i", X, column) for column in np.ascontiguousarray(coef.T)]
-        return np.stack(columns, axis=1)
+        return margins
 
     def scaled_by_group(self, parts: Array) -> Array:
         """Multiply what each record adds, clipped, by its multiplier, in place."""
@@ -314,3 +314,72 @@ def quotient(bound: float, norms: Array) -> Array:
         result = np.minimum(bound / norms, np.finfo(np.float64).max)
     result[~(result >= LEAST_QUOTIENT)] = 0.0  # not a number counts as too long, too
     return result
+
+
+# ---------------------------------------------------------------- rows for compiled loops
+
+
+EMPTY = read_only(np.zeros(0))
+AS_STORED = UnitArrays(EMPTY, EMPTY, EMPTY, EMPTY)
+
+
+class RowArrays(NamedTuple):
+    """Dense rows, for one output; a vector that is missing has no entries.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_columns)
+    units : UnitArrays
+        How rows are standardised; `AS_STORED` if they are not.
+    targets, weights, shrink : array of shape (n_rows,)
+        As in `Records`.
+    constant : float
+        Value of the constant feature; 0 for none.
+    block_rows : int
+        Rows that are added up as one block, as in numpy, so that a record goes through no more
+        additions, whose rounding errors are charged for.
+    """
+
+    X: Rows
+    units: UnitArrays
+    targets: Vector
+    weights: Vector
+    shrink: Vector
+    constant: float
+    block_rows: int
+
+
+def row_arrays(records: Records, block_rows: int) -> RowArrays | None:
+    """Return the arrays of records; None for what loops do not read: public facts decide.
+
+    They do not read sparse rows, rows of groups, and columns that cannot be standardised by a
+    multiplication.
+    """
+    units = unit_arrays(records)
+    if records.multipliers is not None or units is None:
+        return None
+    return RowArrays(
+        read_only(records.stored),
+        units,
+        vector(records.targets),
+        vector(records.weights),
+        vector(records.shrink),
+        float(records.constant),
+        block_rows,
+    )
+
+
+def unit_arrays(records: Records) -> UnitArrays | None:
+    """Return how loops standardise the rows; None if the rows are not for loops."""
+    if records.is_sparse or not is_plain(records.stored):
+        return None
+    if records.columns is None:
+        return AS_STORED
+    return records.columns.units
+
+
+def vector(values: AnyArray | None) -> Array:
+    """Return numbers as one vector that loops can read; without entries for what is missing."""
+    if values is None:
+        return EMPTY
+    return read_only(np.ascontiguousarray(values, np.float64).reshape(-1))

@@ -6,15 +6,11 @@ import numpy as np
 
 from skdp.oracle import GramSum, ShrunkGradientSum, SmallestEigenvalue, unpack_gram
 from skdp.oracle.public import TARGET_RANGE
-from skdp.solvers import checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-
-# Probability with which the noise of the Gram matrix may exceed the ridge; the paper's rho.
-FAILURE = 0.05
-# Constant in the tail bound of the smallest eigenvalue, sqrt(log(6 / delta)); the paper's.
-TAIL_CONSTANT = 6.0
+from skdp.solvers import base, checks, defaults
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 
 
+@base.hyperparameters
 class AdaptiveSufficientStatistics(Solver):
     """AdaSSP: noisy X'X, X'y and smallest eigenvalue, and the smallest ridge that they allow.
 
@@ -45,18 +41,13 @@ class AdaptiveSufficientStatistics(Solver):
     ['gram', 'smallest_eigenvalue', 'gradient']
     """
 
-    row_norm: Resolved[float]
-    target_bound: Resolved[float]
     name = "adassp"
     purpose = "Reference implementation of AdaSSP (Wang 2018); 'gd' was never worse."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
 
-    def __init__(
-        self, *, row_norm: float | Auto = "auto", target_bound: float | Auto = "auto"
-    ) -> None:
-        self.row_norm = row_norm
-        self.target_bound = target_bound
+    row_norm: Resolved[float] = AUTO
+    target_bound: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         largest = TARGET_RANGE * defaults.target_unit(public) * math.sqrt(public.n_outputs)
@@ -82,10 +73,12 @@ class AdaptiveSufficientStatistics(Solver):
         request = ShrunkGradientSum(start, *bounds, whole_records=True)
         gradient, _ = oracle.with_share(request, 1 / 3)
         gradient = gradient + public.n_rows * oracle.problem.penalty_gradient(start)
-        # 2. A lower bound on the smallest eigenvalue, and the ridge that compensates for it.
-        quantile = math.sqrt(math.log(TAIL_CONSTANT / public.tail_probability))
+        # 2. A lower bound on the smallest eigenvalue, by the paper's sqrt(log(6 / delta)), and the
+        # ridge that compensates for it, unless the noise of the Gram matrix exceeds it: with a
+        # probability of 0.05, the paper's rho.
+        quantile = math.sqrt(math.log(6.0 / public.tail_probability))
         known = max(0.0, float(least[0]) - quantile * least_std)
-        noise = std * math.sqrt(size * math.log(2 * size**2 / FAILURE))
+        noise = std * math.sqrt(size * math.log(2 * size**2 / 0.05))
         ridge = max(0.0, noise - known)
         # 3. Least squares.
         gram = unpack_gram(answer, size) + defaults.penalty_hessian(oracle.problem, public)

@@ -5,19 +5,18 @@ import math
 from skdp._numbers import Array
 from skdp.oracle import GradientSum, GramSum, ResidualSquares, unpack_gram
 from skdp.oracle.public import TARGET_RANGE
-from skdp.solvers import checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers import base, checks, defaults
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import UNBOUNDED, target_unit
 from skdp.steps.shrinkage import bayes_step, spectrum
 
-# Up to this signal-to-noise ratio a single joint release is best; more budget pays for rounds.
-JOINT_RATIO = 8.0
 # Share of the squared residuals of each round in the squared Gaussian-DP parameter.
 SQUARES_SHARE = 0.02
 # Size of a target next to the norm of its row, in the record of the joint release.
 TARGET_RATIO = 0.5
 
 
+@base.hyperparameters
 class BoostedSufficientStatistics(Solver):
     """Sufficient statistics with empirical-Bayes shrinkage, boosted by residual gradients.
 
@@ -59,26 +58,15 @@ class BoostedSufficientStatistics(Solver):
     ['gram']
     """
 
-    rounds: Resolved[int]
-    row_norm: Resolved[float]
-    clip_norm: Resolved[float]
     name = "boosted_ssp"
     purpose = "Reference implementation of boosted sufficient statistics; 'gd' was never worse."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
 
-    def __init__(
-        self,
-        *,
-        rounds: int | Auto = "auto",
-        gram_share: float = 0.3,
-        row_norm: float | Auto = "auto",
-        clip_norm: float | Auto = "auto",
-    ) -> None:
-        self.rounds = rounds
-        self.gram_share = gram_share
-        self.row_norm = row_norm
-        self.clip_norm = clip_norm
+    rounds: Resolved[int] = AUTO
+    gram_share: float = 0.3
+    row_norm: Resolved[float] = AUTO
+    clip_norm: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         clip_norm = UNBOUNDED
@@ -87,7 +75,8 @@ class BoostedSufficientStatistics(Solver):
             row_norm = defaults.gram_row_norm(public, 1.0, power=0.0)
             clip_norm = 0.9 * row_norm * unit * defaults.growth(public, 1 / 3)
         return {
-            "rounds": 4 if public.signal_to_noise > JOINT_RATIO else 0,
+            # With little signal a single joint release is best; more budget pays for rounds.
+            "rounds": 4 if public.signal_to_noise > 8.0 else 0,
             "row_norm": defaults.gram_row_norm(public, 0.8),
             "clip_norm": clip_norm,
         }

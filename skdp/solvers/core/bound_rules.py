@@ -110,7 +110,7 @@ def svrg_rule(
 ) -> Settings:
     """Return epochs, steps and their size by Wang, Ye, Xu (2017, Thms 4.2 and 4.4).
 
-    *SVRG.* An epoch halves the excess where eq. (4) holds, which with ``a = 8 eta L`` asks for
+    *SVRG.* An epoch halves the excess where eq. (4) holds, which with ``a = 8 eta L`` requires
 
         m >= (8 kappa / (a (1 - a)) + a / (1 - a)) / (1/2 - a / (1 - a)),   a < 1/3,
 
@@ -126,9 +126,7 @@ def svrg_rule(
     if kappa is None or gap is None:
         return {}
     smoothness = assumed_curvature(public, problem)
-    budget = (public.mu / public.sensitivity_factor) ** 2
-    size = math.prod(public.shape)
-    alpha = planning.noise_constant(size, clip_norm, budget, smoothness, public.n_rows, gap)
+    alpha = _noise_constant(public, clip_norm, smoothness, gap)
     if doubling:
         inner, rate = math.ceil(kappa), 1 / (13 * smoothness)
         epochs = math.ceil(math.log2(max(2.0, alpha**-0.5)))
@@ -151,8 +149,8 @@ def assumed_curvature(public: Public, problem: Problem) -> float:
 
 def _guess(solver: Solver, name: str, least: float) -> float | None:
     value = getattr(solver, name)
-    holds = value is None or (is_real(value) and least < value < math.inf)
-    require(name, value, f"be None or above {least:g}", holds)
+    is_valid = value is None or (is_real(value) and least < value < math.inf)
+    require(name, value, f"be None or above {least:g}", is_valid)
     return None if value is None else float(value)
 
 
@@ -235,9 +233,13 @@ def _noise(
             "max_iter='auto' with condition_number needs one clip_norm throughout; got "
             f"{shown(clip)}",
         )
-    budget = (public.mu / public.sensitivity_factor) ** 2
-    size, norm = math.prod(public.shape), float(norms[0])
-    return planning.noise_constant(size, norm, budget, smoothness, public.n_rows, gap)
+    return _noise_constant(public, float(norms[0]), smoothness, gap)
+
+
+def _noise_constant(public: Public, clip_norm: float, smoothness: float, gap: float) -> float:
+    """Return alpha for the budget and the shape of a problem."""
+    size, budget = math.prod(public.shape), (public.mu / public.sensitivity_factor) ** 2
+    return planning.noise_constant(size, clip_norm, budget, smoothness, public.n_rows, gap)
 
 
 def _best_number(

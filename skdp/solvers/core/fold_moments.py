@@ -11,13 +11,11 @@ import numpy as np
 from skdp._numbers import Array, Indices, is_integer, is_real, require
 from skdp.oracle import Block, GaussianNoise, GramSum, NoisyStatistic, unpack_gram
 from skdp.oracle.public import TARGET_RANGE
-from skdp.solvers import checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-
-# Room in the bound on a record for its target, in units of the target.
-TARGET_SIZE = 1.5
+from skdp.solvers import base, checks, defaults
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 
 
+@base.hyperparameters
 class FoldMoments(Solver, registered=False):
     """Second moments of disjoint folds, from which fits and scores for many penalties follow.
 
@@ -44,26 +42,17 @@ class FoldMoments(Solver, registered=False):
     less, noise alone decides about directions that the rows hardly have.
     """
 
-    row_norm: Resolved[float]
     name = "fold_moments"
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
 
-    def __init__(
-        self,
-        *,
-        alphas: Sequence[float] | None = None,
-        n_folds: int = 3,
-        column_sets: Sequence[Collection[int]] | None = None,
-        row_norm: float | Auto = "auto",
-    ) -> None:
-        self.alphas = alphas
-        self.n_folds = n_folds
-        self.column_sets = column_sets
-        self.row_norm = row_norm
+    alphas: Sequence[float] | None = None
+    n_folds: int = 3
+    column_sets: Sequence[Collection[int]] | None = None
+    row_norm: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
-        room = TARGET_SIZE * math.sqrt(public.n_outputs)
+        room = 1.5 * math.sqrt(public.n_outputs)  # for the targets of a record, in their unit
         return {"row_norm": math.hypot(defaults.gram_row_norm(public, 1.0), room)}
 
     def check_values(self, public: Public, problem: Problem) -> None:
@@ -88,7 +77,7 @@ class FoldMoments(Solver, registered=False):
                 GaussianNoise(),
                 Block(0, n_folds, fold),
             )
-            moments.append(unpack_gram(oracle.ask(release), size + outputs))
+            moments.append(unpack_gram(oracle.request(release), size + outputs))
             std = oracle.std(release)
         # 2. Fits for all sets and penalties, and their errors on the folds that were left out.
         total = np.sum(moments, axis=0)
@@ -109,7 +98,7 @@ class FoldMoments(Solver, registered=False):
         )
         best = int(np.argmin(errors))
         results = {"best": best, "errors": unit**2 * errors / public.n_rows, "path": path}
-        return Solution(path[best], 1, found=results)
+        return Solution(path[best], 1, results=results)
 
     def _sets_of_parameters(self, public: Public) -> list[Indices]:
         """Return the numbers of the parameters that are fitted, for each set of columns."""

@@ -9,7 +9,7 @@ from skdp import steps
 from skdp._numbers import Array, shown
 from skdp.oracle import GaussianNoise, LastIterate
 from skdp.solvers import base, checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import check_batches, samplers
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
@@ -18,6 +18,7 @@ RELEASES = ("all", "last")
 AVERAGES = (*steps.AVERAGES, "sparse")
 
 
+@base.hyperparameters
 class GradientDescent(Solver):
     """Clipped, noisy, proximal gradient descent with momentum, on all rows or on batches.
 
@@ -111,36 +112,19 @@ class GradientDescent(Solver):
     mechanisms = ("gaussian", "laplace")
     has_checkpoint = True
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        learning_rate: base.StepSize = "auto",
-        momentum: float | Auto = "auto",
-        batch_size: int | float | None = None,
-        sampling: str = "poisson",
-        noise_schedule: base.RelativeNoise = "auto",
-        clip_norm: float | steps.ClippingRule | str = "auto",
-        momentum_kind: str = "heavy_ball",
-        averaging: str = "auto",
-        release: str = "all",
-        condition_number: float | None = None,
-        initial_gap: float | None = None,
-        mechanism: str = "auto",
-    ) -> None:
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.sampling = sampling
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.momentum_kind = momentum_kind
-        self.averaging = averaging
-        self.release = release
-        self.condition_number = condition_number
-        self.initial_gap = initial_gap
-        self.mechanism = mechanism
+    max_iter: Resolved[int] = AUTO
+    learning_rate: base.StepSize = "auto"
+    momentum: Resolved[float] = AUTO
+    batch_size: int | float | None = None
+    sampling: str = "poisson"
+    noise_schedule: base.RelativeNoise = "auto"
+    clip_norm: float | steps.ClippingRule | str = "auto"
+    momentum_kind: str = "heavy_ball"
+    averaging: str = "auto"
+    release: str = "all"
+    condition_number: float | None = None
+    initial_gap: float | None = None
+    mechanism: str = "auto"
 
     def mechanism_for(self, pure: bool) -> str:
         hidden = self.release == "last" and self.mechanism == "auto"
@@ -200,8 +184,8 @@ class GradientDescent(Solver):
             "mechanism": self.mechanism == "gaussian",
             "noise_schedule": _is_constant(noises),
         }
-        for name, holds in plain.items():
-            if not holds:
+        for name, is_plain in plain.items():
+            if not is_plain:
                 raise ValueError(
                     "solver 'gd' with release='last' takes plain steps: momentum 0, averaging "
                     "'last', batch_size None, Gaussian noise, and the same learning_rate, "
@@ -220,7 +204,7 @@ class GradientDescent(Solver):
         if self.release == "last":
             (size, *_), (clip_norm, *_), (noise, *_) = self._plain_steps()
             return Solution(
-                oracle.ask(LastIterate(n_steps, size, clip_norm, GaussianNoise(noise))), n_steps
+                oracle.request(LastIterate(n_steps, size, clip_norm, GaussianNoise(noise))), n_steps
             )
         sizes = steps.step_sizes(self.learning_rate, n_steps)
         composition = defaults.composition_kind(self.mechanism, oracle.public)
@@ -256,10 +240,10 @@ class GradientDescent(Solver):
             before_half.add(point)
         if oracle.is_rehearsal:
             return Solution(point, n_steps)
-        found = average.result()
+        result = average.result()
         if sparse:
-            found = _thresholded(oracle, found, slopes.result())
-        return Solution(found, n_steps, slopes=tuple(lengths))
+            result = _thresholded(oracle, result, slopes.result())
+        return Solution(result, n_steps, slopes=tuple(lengths))
 
 
 def _thresholded(oracle: Oracle, point: Array, slope: Array) -> Array:

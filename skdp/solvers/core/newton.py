@@ -3,10 +3,11 @@
 import math
 
 from skdp.oracle import NewtonDirection, ShrunkGradientSum
-from skdp.solvers import checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers import base, checks, defaults
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 
 
+@base.hyperparameters
 class Newton(Solver):
     """Newton's method with double noise, after Ganesh et al. (2023).
 
@@ -46,28 +47,16 @@ class Newton(Solver):
     ['gradient', 'newton_direction', 'gradient', 'newton_direction']
     """
 
-    damping: Resolved[float]
-    row_norm: Resolved[float]
-    residual_bound: Resolved[float]
     name = "newton"
     purpose = "Reference implementation of Ganesh et al. (2023); 'gd' was never worse."
     needs = frozenset({"smooth_loss", "separable_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        damping: float | Auto = "auto",
-        row_norm: float | Auto = "auto",
-        residual_bound: float | Auto = "auto",
-        direction_share: float = 0.3,
-    ) -> None:
-        self.max_iter = max_iter
-        self.damping = damping
-        self.row_norm = row_norm
-        self.residual_bound = residual_bound
-        self.direction_share = direction_share
+    max_iter: Resolved[int] = AUTO
+    damping: Resolved[float] = AUTO
+    row_norm: Resolved[float] = AUTO
+    residual_bound: Resolved[float] = AUTO
+    direction_share: float = 0.3
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         noisy, bound = public.is_noisy, problem.loss.residual_bound

@@ -2,14 +2,12 @@
 
 from skdp.oracle import PerturbedMinimum
 from skdp.oracle.releases.perturbed import perturbation_damping
-from skdp.solvers import checks
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers import base, checks
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import GRAM_COLUMNS, gram_row_norm
 
-# Share of epsilon for the curvature of a record, which determines the damping.
-CURVATURE_SHARE = 0.2
 
-
+@base.hyperparameters
 class ObjectivePerturbation(Solver):
     """Objective perturbation for logistic regression, with the tight bound on its cost.
 
@@ -48,8 +46,6 @@ class ObjectivePerturbation(Solver):
     ['perturbed_minimum']
     """
 
-    row_norm: Resolved[float]
-    damping: Resolved[float]
     name = "objective_perturbation"
     purpose = "Reference implementation of objective perturbation; 'gd' was never worse."
     needs = frozenset(
@@ -58,17 +54,17 @@ class ObjectivePerturbation(Solver):
     max_columns = GRAM_COLUMNS
     takes_start = False
 
-    def __init__(self, *, row_norm: float | Auto = "auto", damping: float | Auto = "auto") -> None:
-        self.row_norm = row_norm
-        self.damping = damping
+    row_norm: Resolved[float] = AUTO
+    damping: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         row_norm = gram_row_norm(public, 0.8) if checks.is_auto(self.row_norm) else self.row_norm
-        damping = perturbation_damping(public, problem.loss.curvature, row_norm, CURVATURE_SHARE)
+        # A fifth of epsilon is for the curvature of a record, which determines the damping.
+        damping = perturbation_damping(public, problem.loss.curvature, row_norm, 0.2)
         return {"row_norm": row_norm, "damping": damping}
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.positive(row_norm=self.row_norm, damping=self.damping)
 
     def solve(self, oracle: Oracle) -> Solution:
-        return Solution(oracle.ask(PerturbedMinimum(self.row_norm, self.damping)), 1)
+        return Solution(oracle.request(PerturbedMinimum(self.row_norm, self.damping)), 1)

@@ -8,13 +8,10 @@ import numpy as np
 from skdp._numbers import Array, is_integer
 from skdp.oracle import Coordinates, GramSum, ShrunkGradientSum, unpack_gram
 from skdp.oracle.public import Moments
-from skdp.solvers import checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers import base, checks, defaults
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.shrinkage import spectrum
-
-NOISELESS_STEPS = 300  # without noise
-
 
 # Powers of the signal-to-noise ratio. Noise in directions of little curvature grows with the
 # distance, steps / (1 - momentum), times cap**2 / ratio**2: so these two keep its effect constant.
@@ -71,15 +68,13 @@ BOUNDED_RESIDUALS = StepRule(
     gram_share=0.25, row_factor=0.6, averaged=1 / 3,
     steps=12, momentum=0.5, grows_from=100.0, most_times=10 / 3, most_momentum=0.8,
 )  # fmt: skip
-# Ratio of the largest curvature to the one whose inverse is the step size, up to which steps are
-# stable with momentum 1/2; the limit is 3.
-STABLE_RATIO = 2.9
 # Steps are so much shorter once ranges of columns became wider halfway. With steps as before, one
 # idle column with a lognormal tail of deviation 3 had up to 27 times the curvature of the Gram
 # matrix, and R2 fell from 0.91 to -24; shrinking rows alone leaves up to 0.1 of that.
 CURVATURE_AFTER_WIDENING = 3.0
 
 
+@base.hyperparameters
 class Whitened(Solver):
     """Gradient descent in coordinates that a private Gram matrix whitens, where few steps suffice.
 
@@ -134,32 +129,18 @@ class Whitened(Solver):
     [('gram', 1), ('gradient', 12)]
     """
 
-    gram_share: Resolved[float]
-    row_norm: Resolved[float]
-    row_factor: Resolved[float]
-    residual_bound: Resolved[float]
     name = "whitened"
     purpose = "For regressions, above all of correlated columns, with enough rows; else for speed."
     needs = frozenset({"smooth_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
     has_checkpoint = True
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        momentum: float | Auto = "auto",
-        gram_share: float | Auto = "auto",
-        row_norm: float | Auto = "auto",
-        row_factor: float | Auto = "auto",
-        residual_bound: float | Auto = "auto",
-    ) -> None:
-        self.max_iter = max_iter
-        self.momentum = momentum
-        self.gram_share = gram_share
-        self.row_norm = row_norm
-        self.row_factor = row_factor
-        self.residual_bound = residual_bound
+    max_iter: Resolved[int] = AUTO
+    momentum: Resolved[float] = AUTO
+    gram_share: Resolved[float] = AUTO
+    row_norm: Resolved[float] = AUTO
+    row_factor: Resolved[float] = AUTO
+    residual_bound: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         noisy = public.is_noisy
@@ -171,9 +152,7 @@ class Whitened(Solver):
             residual_bound = unit * ratio**CAP_GROWTH
         else:
             residual_bound = bound * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
-        steps, momentum = (
-            rule.steps_and_momentum(public) if noisy else (NOISELESS_STEPS, rule.momentum)
-        )
+        steps, momentum = rule.steps_and_momentum(public) if noisy else (300, rule.momentum)
         if is_integer(self.max_iter):
             # Velocity takes about 1 / (1 - momentum) steps to build up: a short run has no use for
             # more than it can reach in a quarter of its steps.
@@ -276,4 +255,5 @@ def _typical_curvature(public: Public, problem: Problem) -> float:
     if problem.loss.separable:
         return largest
     n_outputs = public.n_outputs
-    return max(2 * (n_outputs - 1) / n_outputs**2, largest / STABLE_RATIO)
+    # With momentum 1/2, steps are stable up to 3 over the largest curvature.
+    return max(2 * (n_outputs - 1) / n_outputs**2, largest / 2.9)

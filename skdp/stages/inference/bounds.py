@@ -1,4 +1,4 @@
-"""How an inference bounds what a record adds, and what to expect of it: public facts alone."""
+"""Compute bounds on the contribution of a record to an inference, from public facts alone."""
 
 import math
 from collections.abc import Mapping
@@ -22,11 +22,10 @@ COUNT_SHARE = 0.01
 # were shortened, which makes coefficients of rare 0/1 columns too large, a single step ended far
 # below the true ones. So steps ahead of it, where they can be afforded, have this share each, taken
 # from that of the last one. A penalty whose strong convexity is more than STRONG_PENALTY times the
-# curvature of the loss leaves the solution farther off, and asks for more of them: of lognormal
+# curvature of the loss leaves the solution farther off, and requires more of them: of lognormal
 # columns such intervals covered .11 with two, .64 with four, .94 with eight (12 simulated sets of
 # 20,000 rows, C=1e-3, epsilon 5). Without noise steps cost nothing.
 AHEAD_SHARE = 0.04
-N_STEPS_AHEAD, N_STEPS_STRONG, N_STEPS_EXACT = 2, 8, 10
 STRONG_PENALTY = 0.1
 
 # A coefficient is determined where the noise on the Hessian changes its inverse by less than this,
@@ -46,22 +45,37 @@ GRAM_NOISE, MOST_GRAM_FACTOR = 0.4, 3.0
 # this power: 0.5 would make up for all of it, but leave rare 0/1 columns less room.
 LENGTHENING_POWER = 0.25
 
-# Least cap of residuals for squared error, in their standard deviations.
-RESIDUAL_FACTOR = 3.0
-# The same for the logistic loss, whose residuals are not capped: the largest is 1, and their
-# standard deviation is 0.5 at even odds.
-LOGISTIC_RESIDUAL_FACTOR = 2.0
-# Bounds grow with the budget until the gradient's noise is this share of its sampling error ...
-SQUARED_GRADIENT_NOISE, LOGISTIC_GRADIENT_NOISE = 0.6, 0.35
-# ... or, for squared error, until the noise of the second moments of the terms, which grows with
-# the square of the bounds, has eigenvalues of this share of theirs. Without this limit intervals
-# grew wider with the budget beyond epsilon 10.
+
+@dataclass(frozen=True)
+class NoiseLimits:
+    """Limits up to which bounds grow with the budget, for losses of one kind.
+
+    Attributes
+    ----------
+    residual_factor : float
+        Least cap of residuals, in their standard deviations. Logistic residuals are not capped: the
+        largest is 1, and their standard deviation is 0.5 at even odds.
+    gradient_noise : float
+        Of the gradient, as a share of its sampling error.
+    hessian_noise : float
+        Largest eigenvalue of the noise of the Hessian, from which on the bound on rows stays.
+    curvature : float
+        Typical eigenvalue of the Hessian for uncorrelated columns, next to that of the Gram matrix;
+        by simulations of normal columns, with logistic margins of standard deviation 1.
+    """
+
+    residual_factor: float
+    gradient_noise: float
+    hessian_noise: float
+    curvature: float
+
+
+SQUARED_LIMITS = NoiseLimits(3.0, gradient_noise=0.6, hessian_noise=0.1, curvature=0.9)
+LOGISTIC_LIMITS = NoiseLimits(2.0, gradient_noise=0.35, hessian_noise=0.005, curvature=0.18)
+# For squared error bounds grow at most until the noise of the second moments of the terms, which
+# grows with the square of the bounds, has eigenvalues of this share of theirs. Without this limit
+# intervals grew wider with the budget beyond epsilon 10.
 SQUARES_NOISE = 0.4
-# The bound on rows grows no further than to where the noise of the Hessian has eigenvalues of this.
-SQUARED_HESSIAN_NOISE, LOGISTIC_HESSIAN_NOISE = 0.1, 0.005
-# Typical eigenvalue of the Hessian for uncorrelated columns, next to that of the Gram matrix; seen
-# in simulations of normal columns, for the logistic loss with margins of standard deviation 1.
-SQUARED_CURVATURE, LOGISTIC_CURVATURE = 0.9, 0.18
 # Numbers of rows, and epsilons, between which a sufficient one is searched for.
 SEARCHED = {"n_rows": (1.0, 1e12), "epsilon": (1e-3, 100.0)}
 
@@ -95,7 +109,7 @@ class Bounds:
 
     @classmethod
     def of(cls, public: Public, problem: Problem, share: float) -> Self:
-        """Return the bounds that suit the number of rows and the budget of the stage.
+        """Return the bounds for the number of rows and the budget of the stage.
 
         Parameters
         ----------
@@ -110,11 +124,11 @@ class Bounds:
             return cls._with(shares, public, problem, share)
         n_steps = _n_steps_ahead(public, problem)
         ahead = LOGISTIC | {"ahead": AHEAD_SHARE, "step": LOGISTIC["step"] - n_steps * AHEAD_SHARE}
-        found = cls._with(ahead, public, problem, share, n_steps)
+        bounds = cls._with(ahead, public, problem, share, n_steps)
         # Only if a release with their share alone would determine the coefficients.
         more = math.sqrt(ahead["step"] / AHEAD_SHARE)
-        if more * found.relative_error < MOST_RELATIVE_ERROR:
-            return found
+        if more * bounds.relative_error < MOST_RELATIVE_ERROR:
+            return bounds
         return cls._with(LOGISTIC, public, problem, share)
 
     @classmethod
@@ -130,6 +144,7 @@ class Bounds:
             return cls(UNBOUNDED, UNBOUNDED, UNBOUNDED, 0.0, shares, n_steps_ahead)
         size, n_rows = public.n_parameters, public.n_rows
         squared = problem.loss.quadratic
+        limits = SQUARED_LIMITS if squared else LOGISTIC_LIMITS
         mu = public.gradient_mu * math.sqrt(share)
         # 1. Lengths of rows.
         norm = math.sqrt(public.n_features)
@@ -142,20 +157,17 @@ class Bounds:
         )
         gram_norm = norm * max(GRAM_FACTOR * growth, min(affordable, MOST_GRAM_FACTOR))
         # 2. How far bounds may grow: until noise is no longer small next to sampling errors.
-        row_factor, residual_factor = 1.0, RESIDUAL_FACTOR
-        residuals = residual_factor if squared else LOGISTIC_RESIDUAL_FACTOR
+        residual_factor = SQUARED_LIMITS.residual_factor
         gradient_share = shares["gradient" if squared else "step"]
-        noise = residuals * math.sqrt(size) / (mu * math.sqrt(gradient_share * n_rows))
-        wanted = SQUARED_GRADIENT_NOISE if squared else LOGISTIC_GRADIENT_NOISE
+        noise = limits.residual_factor * math.sqrt(size) / (mu * math.sqrt(gradient_share * n_rows))
+        wanted = limits.gradient_noise
         if squared:
             squares_noise = gradient_share * mu * math.sqrt(2 * size / shares["squares"])
             wanted = min(wanted, math.sqrt(SQUARES_NOISE / squares_noise))
-        room = max(1.0, wanted / noise)
+        row_factor = max(1.0, wanted / noise)
         if squared:
-            residual_factor *= room ** (2 / 3)
-            row_factor = room ** (1 / 3)
-        else:
-            row_factor = room
+            residual_factor *= row_factor ** (2 / 3)
+            row_factor = row_factor ** (1 / 3)
         # 3. Largest eigenvalue of the noise of the Hessian; first as if the row factor were 1.
         weight = (
             1 / math.sqrt(shares["hessian"])
@@ -163,25 +175,23 @@ class Bounds:
             else GRADIENT_WEIGHT / math.sqrt(shares["step"])
         )
         hessian_noise = weight * size * math.sqrt(2 * size) / (n_rows * mu)
-        most = SQUARED_HESSIAN_NOISE if squared else LOGISTIC_HESSIAN_NOISE
-        row_factor = min(row_factor, max(1.0, math.sqrt(most / hessian_noise)))
+        row_factor = min(row_factor, max(1.0, math.sqrt(limits.hessian_noise / hessian_noise)))
         hessian_noise *= row_factor**2
         # 4. What whitening leaves of the curvature of columns of this size.
         gram_noise = gram_norm**2 * math.sqrt(2 * size / shares["gram"]) / (n_rows * mu)
         typical = norm**2 / size
-        curvature = SQUARED_CURVATURE if squared else LOGISTIC_CURVATURE
-        curvature *= (typical / (typical + gram_noise)) ** (1 - 2 * LENGTHENING_POWER)
+        remaining = (typical / (typical + gram_noise)) ** (1 - 2 * LENGTHENING_POWER)
         row_norm = row_factor * math.sqrt(size)
-        error = hessian_noise / curvature
+        error = hessian_noise / (limits.curvature * remaining)
         return cls(gram_norm, row_norm, residual_factor, error, shares, n_steps_ahead)
 
 
 def _n_steps_ahead(public: Public, problem: Problem) -> int:
     """Return how many steps go ahead of the last one for the logistic loss, by public facts."""
     if not public.is_noisy:
-        return N_STEPS_EXACT
+        return 10
     is_strong = problem.strong_convexity > STRONG_PENALTY * problem.loss.curvature
-    return N_STEPS_STRONG if is_strong else N_STEPS_AHEAD
+    return 8 if is_strong else 2
 
 
 def enough(public: Public, problem: Problem, share: float, name: str) -> float | None:

@@ -3,9 +3,9 @@
 The solution of a private fit is biased: gradients are clipped, steps are few, penalties pull. One
 Newton step of an estimating equation that bounds rows by a weight takes the bias away where the
 model holds (Simpson, Ruppert, Carroll 1992). All that the step uses is released with noise of a
-known law, so the covariance of its result holds both the rows' share (a sandwich: White 1980; with
-groups of rows, one of the groups' terms: Liang, Zeger 1986) and that of the noise (Avella-Medina,
-Bradshaw, Loh 2021).
+known distribution, so the covariance of its result contains both the rows' share (a sandwich:
+White 1980; with groups of rows, one of the groups' terms: Liang, Zeger 1986) and that of the noise
+(Avella-Medina, Bradshaw, Loh 2021).
 
 References
 ----------
@@ -46,25 +46,24 @@ from skdp.oracle import (
 )
 from skdp.oracle.sources.base import IN_ONE_PLACE
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
-from skdp.stages.base import OptionalStage, StageParameters, lacks_gaussian, lacks_smoothness
+from skdp.stages.base import OptionalStage, StageParameters, missing_gaussian, missing_smoothness
 from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, Bounds
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.steps.shrinkage import spectrum
 
 # Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
-FIRST_RESIDUAL = 4.0  # cap of residuals whose variance is asked for, in target units
+FIRST_RESIDUAL = 4.0  # cap of residuals whose variance is requested, in target units
 LEAST_VARIANCE, MOST_VARIANCE = 0.02, 1.2  # of residuals, as caps take it, in squared target units
 MEAN_FACTOR = 10.0  # least cap of residuals for the intercept, in their standard deviations
 LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken for noise
 # Columns with rare large values are made shorter, by the square of how much farther their range
 # reaches than that of a usual column, up to so much: where it reached farther still the Hessian
 # would not be determined. It grows less certain, so the expected relative error is to be below the
-# second figure. The third is a range that is none.
-MOST_STRETCH, MOST_ERROR_TO_SHORTEN, NO_RANGE = 1.3, 0.1, 1e300
+# second figure.
+MOST_STRETCH, MOST_ERROR_TO_SHORTEN = 1.3, 0.1
 # Damping of the steps before the last one: eigenvalues of their Hessian are raised by this multiple
-# of the spectral norm of its noise, so that no step is long where noise drowns the rows.
+# of the spectral norm of its noise, so that no step is long where noise exceeds the rows.
 DAMPING = 2.5
-FARTHEST = 1e100  # entry of a point that is stepped to
 LARGEST_CONDITION = 1e8  # eigenvalues of a Hessian are at least its largest, over this
 
 
@@ -133,8 +132,8 @@ class _Step:
         weight = float(last @ self.hessian @ last)
         if not weight > LEAST_WEIGHT:
             return variance
-        found = float(last @ self.squares @ last) + 2 * self.squares_std * float(last @ last)
-        return min(found / weight, variance)
+        spread = float(last @ self.squares @ last) + 2 * self.squares_std * float(last @ last)
+        return min(spread / weight, variance)
 
     def estimate(self, start: Array, n_features: int, cut: float) -> DebiasedEstimate:
         """Return the parameter after the step, with its covariance.
@@ -233,23 +232,25 @@ class InferenceStage(OptionalStage):
     place: ClassVar[str] = "after"
 
     @classmethod
+    def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
+        return parameters.inference_share is not None
+
+    @classmethod
     def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        return "inference='coefficients'" if parameters.inference_share is not None else None
+        return "inference='coefficients'"
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        if parameters.inference_share is None:
-            return "inference='coefficients'"
         if public.n_outputs != 1:
             return (
                 "one target, or two classes; fit each target, or one class against the rest, alone"
             )
-        if lacks_smoothness(problem):
+        if missing_smoothness(problem):
             return (
                 "no L1 penalty and no constraint: the estimate would not be normal around the truth"
             )
-        if lacks_gaussian(public, parameters):
-            return lacks_gaussian(public, parameters)
+        if missing_gaussian(public, parameters):
+            return missing_gaussian(public, parameters)
         if public.streamed:
             return "rows that can be read more than once; fit_blocks reads them once"
         if IN_ONE_PLACE not in public.provides and not public.streamed:
@@ -279,10 +280,10 @@ class InferenceStage(OptionalStage):
         # 1. Coordinates in which rows are about as long in every direction.
         answer, std = oracle.with_share(GramSum(bounds.gram_norm), self._part(bounds, "gram"))
         gram, gram_std = unpack_gram(answer, size) / n_rows, std / n_rows
-        found = spectrum(gram, gram_std, _made_shorter(solution.scaling, bounds, public, problem))
-        inflated = found.values + found.noise_norm
-        length = float(np.mean(found.values / inflated)) ** -LENGTHENING_POWER
-        coordinates = Coordinates(length * found.vectors / np.sqrt(inflated))
+        eigen = spectrum(gram, gram_std, _made_shorter(solution.scaling, bounds, public, problem))
+        inflated = eigen.values + eigen.noise_norm
+        length = float(np.mean(eigen.values / inflated)) ** -LENGTHENING_POWER
+        coordinates = Coordinates(length * eigen.vectors / np.sqrt(inflated))
 
         # 2. The step.
         if problem.loss.quadratic:
@@ -305,14 +306,14 @@ class InferenceStage(OptionalStage):
         if problem.loss.quadratic and public.has_intercept:
             means = np.where(np.abs(gram[-1, :-1]) > 2 * gram_std, gram[-1, :-1], 0.0)
             most = max(cap, MEAN_FACTOR * math.sqrt(upper)) if oracle.is_noisy else UNBOUNDED
-            asked = CappedResiduals(estimate.coef[:, None], most)
-            answer, std = oracle.with_share(asked, self._part(bounds, "mean"))
+            request = CappedResiduals(estimate.coef[:, None], most)
+            answer, std = oracle.with_share(request, self._part(bounds, "mean"))
             # Residuals are predictions less targets.
             shift = -float(answer[0]) / n_rows
             spread = step.spread_of_means(variance) if public.grouped else variance
             error = max(spread, 0.0) / n_rows
             estimate = _with_intercept(estimate, means, shift, error, (std / n_rows) ** 2)
-        return replace(solution, found={**solution.found, "debiased": estimate})
+        return replace(solution, results={**solution.results, "debiased": estimate})
 
     def assumptions(self) -> tuple[str, ...]:
         return (
@@ -329,8 +330,8 @@ class InferenceStage(OptionalStage):
         """Return the mean squared residual and its noise; large residuals are cut."""
         n_rows, public = oracle.public.n_rows, oracle.public
         most = FIRST_RESIDUAL * target_unit(public) if oracle.is_noisy else UNBOUNDED
-        asked = ResidualSquares(point, most)
-        answer, std = oracle.with_share(asked, self._part(bounds, "scale"))
+        request = ResidualSquares(point, most)
+        answer, std = oracle.with_share(request, self._part(bounds, "scale"))
         return float(answer[0]) / n_rows, std / n_rows
 
     def _squared_step(
@@ -338,8 +339,8 @@ class InferenceStage(OptionalStage):
     ) -> _Step:
         n_rows, size, row_norm = oracle.public.n_rows, oracle.public.n_parameters, bounds.row_norm
         about = point, coordinates, row_norm, cap
-        asked = ShrunkGradientSum(point, row_norm, cap, coordinates, whole_records=True)
-        gradient, gradient_std = oracle.with_share(asked, self._part(bounds, "gradient"))
+        request = ShrunkGradientSum(point, row_norm, cap, coordinates, whole_records=True)
+        gradient, gradient_std = oracle.with_share(request, self._part(bounds, "gradient"))
         hessian, hessian_std = oracle.with_share(
             CappedHessian(*about), self._part(bounds, "hessian")
         )
@@ -363,7 +364,7 @@ class InferenceStage(OptionalStage):
         """Take damped Newton steps towards the solution, from cheap releases.
 
         Nothing is estimated here: the step that follows is valid from any point near enough, and
-        the law of its noise is that of fresh noise at a point that is given.
+        the distribution of its noise is that of fresh noise at a point that is given.
         """
         size = oracle.public.n_parameters
         for _ in range(bounds.n_steps_ahead):
@@ -375,7 +376,7 @@ class InferenceStage(OptionalStage):
             step = (vectors / values) @ (vectors.T @ gradient)
             following = point - (coordinates.matrix @ step)[:, None]
             # Without noise there may be no solution, as for classes that a line separates.
-            if np.abs(following).max() < FARTHEST:
+            if np.abs(following).max() < 1e100:
                 point = following
         return point
 
@@ -418,7 +419,7 @@ def _made_shorter(
     """Return what to add to the Gram matrix, so that columns with rare large values get shorter.
 
     A row with a 1 in a column that is nearly always 0 is many sizes long. It is shortened to the
-    bound, and with it all that it tells of the column. In coordinates where the column itself is
+    bound, and with it all its information on the column. In coordinates where the column itself is
     shorter, such a row keeps more of its weight, and the same noise moves the coefficient by less.
     Whether there are such values, the released range of the column says.
     """
@@ -427,8 +428,8 @@ def _made_shorter(
         return None
     columns = scaling.columns
     reach = np.maximum(columns.centre - columns.low, columns.high - columns.centre)
-    stretch = np.clip(reach / (RANGE_IN_SCALES * columns.size), 1.0, MOST_STRETCH)
-    stretch[reach >= NO_RANGE] = 1.0
+    stretch = np.clip(reach / (RANGE_IN_SCALES * columns.scale), 1.0, MOST_STRETCH)
+    stretch[reach >= 1e300] = 1.0  # a range that is none
     added = np.zeros(public.n_parameters)
     added[: public.n_features] = stretch**4 - 1.0
     return np.diag(added)

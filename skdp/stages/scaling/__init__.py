@@ -1,1 +1,1 @@
-"""Range, centre and size of columns, found privately and paid for."""
+"""Estimate range, centre and size of columns from private histograms."""

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from skdp._numbers import Array, Indices
-from skdp.oracle.kernels.histograms import SIDE, STEPS
+from skdp.oracle.releases.histograms import SIDE, STEPS
 
 ZERO_SHARES = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that hold many
 # Centres of normal distributions in units of their scale, on the coarse and the fine grid. Beyond
@@ -157,8 +157,8 @@ class Distributions:
     def shapes(self, inner_edges: Array, some: Indices) -> Array:
         """Probabilities of bins between edges, the outer ones open, under some distributions."""
         below = self.below(inner_edges, some)
-        ends = np.zeros((len(below), 1)), np.ones((len(below), 1))
-        return np.maximum(np.diff(np.hstack([ends[0], below, ends[1]]), axis=1), 0.0)
+        outer = np.zeros((len(below), 1)), np.ones((len(below), 1))
+        return np.maximum(np.diff(np.hstack([outer[0], below, outer[1]]), axis=1), 0.0)
 
     def binned(self, inner_edges: Array) -> BinProbabilities:
         """Return the bin probabilities of all distributions between these edges."""
@@ -193,9 +193,9 @@ class Distributions:
         means, sizes, _ = self.moments
         rest = len(self.centre) + len(self.log_median)
         farthest = self.sign * self.least * 2.0**self.octaves
-        found = np.full(len(sizes), RANGE_IN_SCALES)
-        found[rest:] = np.maximum(np.abs(farthest - means[rest:]) / sizes[rest:], RANGE_IN_SCALES)
-        return found
+        widths = np.full(len(sizes), RANGE_IN_SCALES)
+        widths[rest:] = np.maximum(np.abs(farthest - means[rest:]) / sizes[rest:], RANGE_IN_SCALES)
+        return widths
 
 
 def distributions(
@@ -256,7 +256,7 @@ def binned_by_magnitude() -> BinProbabilities:
 
 
 @functools.cache
-def ends_by_magnitude(trim: float) -> tuple[Indices, Indices]:
+def support_by_magnitude(trim: float) -> tuple[Indices, Indices]:
     """First and last bin between the tails of every distribution of the coarse grid."""
     return between_tails(binned_by_magnitude().shapes, trim)
 
@@ -271,8 +271,8 @@ def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, I
 @functools.cache
 def fine_distributions() -> tuple[Distributions, BinProbabilities]:
     """Return the fine grid, whose neighbours have nearly equal counts, and its probabilities."""
-    found = distributions(FINE_CENTRES, bells=4, widths=LOG2_WIDTHS)
-    return found, found.binned(magnitude_edges())
+    candidates = distributions(FINE_CENTRES, bells=4, widths=LOG2_WIDTHS)
+    return candidates, candidates.binned(magnitude_edges())
 
 
 def magnitude_edges() -> Array:
@@ -362,9 +362,9 @@ def posteriors_of(
     parts = [slice(i, i + COLUMNS_PER_CHUNK) for i in range(0, n_columns, COLUMNS_PER_CHUNK)]
 
     def likelihood(columns: slice | Indices) -> Array:
-        found = fit(columns)
-        found -= found.max(axis=1, keepdims=True)
-        return np.asarray(np.exp(found, out=found))
+        logs = fit(columns)
+        logs -= logs.max(axis=1, keepdims=True)
+        return np.asarray(np.exp(logs, out=logs))
 
     few = likelihood(parts[0]) if len(parts) == 1 else None
     used, prior = np.arange(0), binned.prior[None]
@@ -374,17 +374,17 @@ def posteriors_of(
         own, prior = _common_prior(among, binned)
         among *= own
     for columns in parts:
-        found = likelihood(columns) if few is None else few
+        posterior = likelihood(columns) if few is None else few
         if len(used) < n_columns:
-            found *= prior
+            posterior *= prior
         here = (used >= columns.start) & (used < columns.stop)
         if here.any():
-            found[used[here] - columns.start] = among[here]
-        found /= found.sum(axis=1, keepdims=True)
-        yield columns, found
+            posterior[used[here] - columns.start] = among[here]
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        yield columns, posterior
 
 
-def median_end(posterior: Array, ends: Indices) -> Indices:
-    """Median over the posterior of the bin in which a distribution ends."""
-    reached = np.cumsum(posterior @ indicators(ends, int(ends.max()) + 1), axis=1)
+def median_bin(posterior: Array, bins: Indices) -> Indices:
+    """Posterior median of a bin that each distribution has."""
+    reached = np.cumsum(posterior @ indicators(bins, int(bins.max()) + 1), axis=1)
     return np.asarray(np.argmax(reached >= 0.5, axis=1))

@@ -14,16 +14,16 @@ import numpy as np
 
 from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
-from skdp.oracle.kernels.histograms import SIDE, STEPS
+from skdp.oracle.releases.histograms import SIDE, STEPS
 from skdp.stages.scaling.distributions import (
     RANGE_IN_SCALES,
     between_tails,
     binned_by_magnitude,
-    ends_by_magnitude,
     fine_distributions,
     log_likelihood,
-    median_end,
+    median_bin,
     posteriors_of,
+    support_by_magnitude,
 )
 
 # All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
@@ -48,7 +48,7 @@ MAX_LOG_RATIO, MIN_PROBABILITY = 50.0, 1e-9
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ends of the range of every column."""
+    """Lower and upper limit of the range of every column."""
 
     low: Array
     high: Array
@@ -92,14 +92,14 @@ def _moments(shapes: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(np.sum(shapes * (places - mean[:, None]) ** 2, axis=1))
 
 
-def magnitude_ends() -> tuple[Array, Array]:
-    """Return the lower and upper end of every bin of magnitudes: negative ones from large to small.
+def magnitude_bounds() -> tuple[Array, Array]:
+    """Return the lower and upper edge of every bin of magnitudes, negative ones first.
 
-    Zero has no width.
+    Negative ones go from large to small; zero has no width.
     """
-    ends = 4.0 ** (np.arange(SIDE + 1) - STEPS)
-    low = np.concatenate([-ends[:0:-1], [0.0], ends[:-1]])
-    high = np.concatenate([-ends[-2::-1], [0.0], ends[1:]])
+    edges = 4.0 ** (np.arange(SIDE + 1) - STEPS)
+    low = np.concatenate([-edges[:0:-1], [0.0], edges[:-1]])
+    high = np.concatenate([-edges[-2::-1], [0.0], edges[1:]])
     return low, high
 
 
@@ -107,14 +107,14 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, pooled: b
     """Ranges from counts of magnitudes: posterior medians, as scales vary greatly."""
     binned = binned_by_magnitude()
     first, last = np.empty((2, len(counts)), dtype=np.intp)
-    beyond, ends = np.empty(counts.shape, dtype=bool), ends_by_magnitude(TAIL_SHARE)
+    beyond, support = np.empty(counts.shape, dtype=bool), support_by_magnitude(TAIL_SHARE)
     bins = np.arange(counts.shape[1])
 
     def fit(columns: slice | Indices) -> Array:
         return log_likelihood(counts[columns], std[columns], n_rows, binned.shapes)
 
     for columns, posterior in posteriors_of(fit, len(counts), binned, pooled):
-        first[columns], last[columns] = (median_end(posterior, one) for one in ends)
+        first[columns], last[columns] = (median_bin(posterior, one) for one in support)
         away = np.maximum(first[columns][:, None] - bins, bins - last[columns][:, None])
         more = np.clip(Z_PER_BIN * (away - 1), 0.0, MAX_EXTRA_Z)
         likeliest = binned.shapes[np.argmax(posterior, axis=1)]
@@ -129,26 +129,26 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, pooled: b
         last = np.where(somewhere, np.maximum(last, highest), last)
     # Noise may make the medians cross.
     first, last = np.minimum(first, last), np.maximum(first, last)
-    lows, highs = magnitude_ends()
+    lows, highs = magnitude_bounds()
     low, high = lows[first], highs[last]
     flat = high <= low
     return Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
 
 
-def shrink_ranges(ranges: Ranges, found: Ranges, n_bins: int, again: bool) -> Ranges:
+def shrink_ranges(ranges: Ranges, estimated: Ranges, n_bins: int, again: bool) -> Ranges:
     """Return the estimated ranges where they are much narrower, and the former ones elsewhere.
 
     A range that has been shrunk before is shrunk ``again`` only where its width is small next to
     its distance from 0: rare values far from common ones stay in it.
     """
     width = ranges.high - ranges.low
-    smaller = found.high - found.low <= MAX_FILLED_SHARE * width
+    smaller = estimated.high - estimated.low <= MAX_FILLED_SHARE * width
     # Floating point cannot distinguish less.
     farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
     smaller &= width / n_bins > MIN_RELATIVE_WIDTH * farthest
     if again:
-        smaller &= found.far_from_0
-    return ranges.where(smaller, found)
+        smaller &= estimated.far_from_0
+    return ranges.where(smaller, estimated)
 
 
 def support_with_margin(counts: Array, ranges: Ranges) -> Ranges:
@@ -246,16 +246,17 @@ def estimate(
         of_bins = bins[0][part], bins[1][part]
         if is_far:
             half = np.full(len(part), SCALES_IN_RANGE / 2)
-            found = _by_distributions(None, of_bins, n_rows, Ranges(-half, half), pooled=False)
+            of_part = _by_distributions(None, of_bins, n_rows, Ranges(-half, half), pooled=False)
             unit = (ranges.high - ranges.low)[part] / SCALES_IN_RANGE
             offset = (ranges.high + ranges.low)[part] / 2
         else:
             of_magnitudes = magnitudes[0][part], magnitudes[1][part]
-            found = _by_distributions(of_magnitudes, of_bins, n_rows, ranges.of(part), pooled)
+            of_part = _by_distributions(of_magnitudes, of_bins, n_rows, ranges.of(part), pooled)
             unit, offset = np.ones(len(part)), np.zeros(len(part))
-        mean[part], size[part] = offset + unit * found.mean, unit * found.size
-        low[part], high[part] = offset + unit * found.beyond.low, offset + unit * found.beyond.high
-        half_width[part] = found.half_width
+        mean[part], size[part] = offset + unit * of_part.mean, unit * of_part.size
+        low[part] = offset + unit * of_part.beyond.low
+        high[part] = offset + unit * of_part.beyond.high
+        half_width[part] = of_part.half_width
     return Estimate(mean, size, half_width, Ranges(low, high))
 
 
@@ -283,18 +284,18 @@ def _by_distributions(
 
     def fit(columns: slice | Indices) -> Array:
         of_these, noise = counts[columns], std[columns]
-        found = np.zeros((len(noise), len(binned.prior)))
+        logs = np.zeros((len(noise), len(binned.prior)))
         if magnitudes is not None:
             seen = magnitudes[0][columns], magnitudes[1][columns], n_rows
-            found = log_likelihood(*seen, binned.shapes)
+            logs = log_likelihood(*seen, binned.shapes)
         # A column's own magnitudes decide, whichever other columns are looked at.
-        found[found < found.max(axis=1, keepdims=True) - MAX_LOG_RATIO] = -np.inf
+        logs[logs < logs.max(axis=1, keepdims=True) - MAX_LOG_RATIO] = -np.inf
         for inner, same in alike(columns):
-            some = np.flatnonzero((found[same] > -np.inf).any(axis=0))
+            some = np.flatnonzero((logs[same] > -np.inf).any(axis=0))
             shapes = candidates.shapes(inner, some)
             seen = of_these[same], noise[same], n_rows
-            found[np.ix_(same, some)] += log_likelihood(*seen, shapes)
-        return found
+            logs[np.ix_(same, some)] += log_likelihood(*seen, shapes)
+        return logs
 
     mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty(counts.shape)

@@ -12,10 +12,10 @@ from scipy import integrate
 
 from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
-from skdp.oracle.kernels.histograms import SIDE, STEPS
 from skdp.oracle.public import TARGET_RANGE
+from skdp.oracle.releases.histograms import SIDE, STEPS
 from skdp.stages.scaling.distributions import COLUMNS_PER_CHUNK
-from skdp.stages.scaling.estimates import MIN_RELATIVE_WIDTH, TAIL_SHARE, Ranges, magnitude_ends
+from skdp.stages.scaling.estimates import MIN_RELATIVE_WIDTH, TAIL_SHARE, Ranges, magnitude_bounds
 
 # ------------------------------------------------------------------ standardised columns
 
@@ -52,7 +52,7 @@ def detect_standardised(counts: Array, std: Array, n_rows: int) -> Array:
     if noise > MAX_POOLED_NOISE:
         return np.zeros(n_columns)
     together = shares.mean(axis=0)
-    low = _lower_ends()
+    low = _least_magnitudes()
     usual = (low >= 1 / 256) & (low < 16)
 
     def share(chosen: Mask) -> tuple[float, float]:
@@ -73,13 +73,13 @@ def detect_standardised(counts: Array, std: Array, n_rows: int) -> Array:
     above, slack_above = share((np.arange(len(low)) > SIDE) & (low >= 1 / 16) & (low < 16))
     slack_below = 2 * below * Z_TOLERANCE * noise * float(np.linalg.norm(sizes))  # of its square
     centred = below**2 - above <= Z_DETECT / Z_TOLERANCE * math.hypot(slack_below, slack_above)
-    holds = (
+    are_standardised = (
         centred
         and slack_square * Z_DETECT / Z_TOLERANCE <= square <= MAX_MEAN_SQUARE + slack_square
         and negative >= MIN_NEGATIVE_SHARE
         and within >= MIN_UNIT_SHARE
     )
-    if not holds:
+    if not are_standardised:
         return np.zeros(n_columns)
     rare, slack_rare = share((low >= 4) & (low < 16))  # two bins, so that little noise adds up
     half_width = HALF_WIDTH_RARE if rare > max(RARE_SHARE, slack_rare) else HALF_WIDTH
@@ -98,11 +98,11 @@ def keep_standardised(columns: Columns, half_width: Array) -> Columns:
         np.where(standard, -half_width, columns.low),
         np.where(standard, half_width, columns.high),
         np.where(standard, 0.0, columns.centre),
-        np.where(standard, 1.0, columns.size),
+        np.where(standard, 1.0, columns.scale),
     )
 
 
-def _lower_ends() -> Array:
+def _least_magnitudes() -> Array:
     """Least magnitude of every bin: negative values from large to small, zero, positive ones."""
     side = 4.0 ** (np.arange(SIDE) - STEPS)
     return np.concatenate([side[::-1], [0.0], side])
@@ -220,10 +220,10 @@ def extrapolate_tails(
     first : Ranges
     n_rows : int
     """
-    size, centre = targets.size.copy(), targets.centre
+    size, centre = targets.scale.copy(), targets.centre
     far = ranges.far_from_0
     # Magnitudes up to one more than those of the first range, on the sides that it has.
-    lows, highs = magnitude_ends()
+    lows, highs = magnitude_bounds()
     reach = 4 * np.maximum(np.abs(first.low), np.abs(first.high))[:, None]
     within = (lows > 0) & (lows < reach) & (first.high[:, None] > 0)
     within |= (highs < 0) & (highs > -reach) & (first.low[:, None] < 0)
@@ -232,13 +232,13 @@ def extrapolate_tails(
         edges = np.linspace(low, high, counts.shape[1] + 1)
         points = _beyond(edges[:-1], edges[1:], counts[one], std[one], centre[one])
         if not far[one]:
-            asked = magnitudes[one][within[one]], magnitude_std[one]
+            of_one = magnitudes[one][within[one]], magnitude_std[one]
             bins = lows[within[one]], highs[within[one]]
-            points = np.hstack([points, _beyond(*bins, *asked, centre[one])])
+            points = np.hstack([points, _beyond(*bins, *of_one, centre[one])])
         points[1:] /= n_rows
         edge = max(high - centre[one], centre[one] - low)
         size[one] = math.sqrt(size[one] ** 2 + _beyond_the_seen(points, edge))
-    wide = np.where(size > targets.size, TARGET_RANGE * size, 0.0)
+    wide = np.where(size > targets.scale, TARGET_RANGE * size, 0.0)
     low, high = np.minimum(targets.low, centre - wide), np.maximum(targets.high, centre + wide)
     return Columns(low, high, centre, size)
 

@@ -16,7 +16,7 @@ MANY_COLUMNS, MAX_SHARE_MANY_COLUMNS = 50, 0.06
 # budget, up to a limit, as columns of unknown scale are useless to a solver; and no histograms.
 REDUCE_ROUNDS_ABOVE, RAISE_SHARE_ABOVE, SKIP_ABOVE, MAX_RAISED_SHARE = 0.15, 0.25, 0.5, 0.3
 # Histograms of each column: few where there is much noise; more where the largest share pays for
-# them, so that a small scale next to a large offset is found by successive refinement.
+# them, so that a small scale next to a large offset is estimated by successive refinement.
 MIN_ROUNDS, ROUNDS, MAX_ROUNDS = 2, 3, 6
 # Where counts of targets are noisier than REDUCE_ROUNDS_ABOVE, a fit is worse than a constant: then
 # all scaling together gets up to this share of the budget.
@@ -135,13 +135,13 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
 
 def _of_targets_alone(public: Public, targets: bool) -> ScalingBudget:
     """Return shares where histograms of features cost nothing."""
-    found = scaling_budget(public, False, targets, insist=True)
+    budget = scaling_budget(public, False, targets, insist=True)
     return replace(
-        found,
+        budget,
         features=True,
-        log_weights=(0,) * public.n_features + found.log_weights,
-        noise=found.noise if targets else 0.0,
-        rounds=(MAX_ROUNDS, found.rounds[1]),
+        log_weights=(0,) * public.n_features + budget.log_weights,
+        noise=budget.noise if targets else 0.0,
+        rounds=(MAX_ROUNDS, budget.rounds[1]),
         n_features=public.n_features,
         free_features=True,
     )

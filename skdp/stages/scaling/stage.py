@@ -21,9 +21,8 @@ from skdp.oracle import (
 )
 from skdp.oracle.public import TARGET_RANGE
 from skdp.oracle.session import inside
-from skdp.stages.base import OptionalStage, StageParameters, is_regression, lacks_gaussian
-from skdp.stages.column_bounds import DeclaredBounds, declared_columns
-from skdp.stages.public_sample import PublicSample
+from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
+from skdp.stages.column_bounds import DeclaredBounds, PublicSample, declared_columns
 from skdp.stages.scaling import estimates
 from skdp.stages.scaling.estimates import Estimate, Ranges
 from skdp.stages.scaling.refinements import (
@@ -121,9 +120,9 @@ class ScalingStage(OptionalStage):
         if parameters.scaling == "none":
             return "scaling other than 'none'"
         if parameters.bounds is None:
-            lacking = lacks_gaussian(public, parameters)
-            if lacking is not None:
-                return f"{lacking}. Set scaling=PublicRange(low, high), or scaling='none'"
+            missing = missing_gaussian(public, parameters)
+            if missing is not None:
+                return f"{missing}. Set scaling=PublicRange(low, high), or scaling='none'"
             if parameters.scaling == "auto" and "unconstrained" not in problem.provides:
                 return "no constraint"
         budget, known = _requests(public, problem, parameters)
@@ -181,8 +180,8 @@ class ScalingStage(OptionalStage):
         if features or self.shares.targets:
             what = " and ".join(["columns"] * features + ["targets"] * self.shares.targets)
             texts.append(
-                f"Ranges, centres and sizes of {what} were found privately, as part of this fit: "
-                "the histograms among its releases. Values outside their range are clipped."
+                f"Ranges, centres and sizes of {what} were estimated privately, as part of this "
+                "fit: the histograms among its releases. Values outside their range are clipped."
             )
         if self.shares.free_features:
             texts.append(
@@ -211,8 +210,8 @@ class ScalingStage(OptionalStage):
         if half_width.all():
             columns = Columns(-half_width, half_width, 0 * half_width, half_width)
         else:
-            found = state.estimate(magnitudes, n_rows, is_features)
-            columns = found.columns(state.std / n_rows, is_features, centred)
+            estimate = state.estimate(magnitudes, n_rows, is_features)
+            columns = estimate.columns(state.std / n_rows, is_features, centred)
         if is_features:
             return keep_standardised(columns, half_width)
         binned = state.counts, state.std, state.ranges
@@ -254,16 +253,16 @@ class ScalingStage(OptionalStage):
                 break
             before, n_bins = state.ranges, state.counts.shape[1]
             if exact:
-                found = estimates.support_with_margin(state.counts, before)
-                smaller = estimates.shrink_ranges(before, found, n_bins, again=number > 2)
+                estimated = estimates.support_with_margin(state.counts, before)
+                smaller = estimates.shrink_ranges(before, estimated, n_bins, again=number > 2)
             elif unknown.any():
                 smaller = before
                 if is_features:
-                    found = state.estimate(magnitudes, n_rows, is_features).ranges
-                    smaller = estimates.shrink_ranges(before, found, n_bins, again=number > 2)
-                found, narrow = refine_narrow_columns(state.counts, state.std, n_rows, before)
-                narrow &= found.far_from_0 & unknown
-                smaller = smaller.where(narrow, found)
+                    estimated = state.estimate(magnitudes, n_rows, is_features).ranges
+                    smaller = estimates.shrink_ranges(before, estimated, n_bins, again=number > 2)
+                estimated, narrow = refine_narrow_columns(state.counts, state.std, n_rows, before)
+                narrow &= estimated.far_from_0 & unknown
+                smaller = smaller.where(narrow, estimated)
             else:
                 continue
             state = state.within(smaller)
@@ -281,8 +280,8 @@ class ScalingStage(OptionalStage):
         noise = self._noise(part) * math.sqrt(np.mean(4.0 ** (LOG2_WEIGHT * (narrow - 1.0))))
         request, share = self._request(part, False, state.ranges, tuple(weights), fine_bins(noise))
         counts, std = _unweighted(request, *oracle.with_share(request, share))
-        found, still = refine_narrow_columns(counts, std, oracle.public.n_rows, state.ranges)
-        return state.within(state.ranges.where(narrow, found)), narrow & still
+        estimated, still = refine_narrow_columns(counts, std, oracle.public.n_rows, state.ranges)
+        return state.within(state.ranges.where(narrow, estimated)), narrow & still
 
     def _rehearsed(self, oracle: Oracle, part: slice, rounds: int) -> Columns:
         """Make the same requests, without the work on placeholders; return columns of unit size."""
@@ -356,7 +355,7 @@ def _requests(
         features=columns is None,
         targets=standardises_targets
         and targets is None
-        and lacks_gaussian(public, parameters) is None,
+        and missing_gaussian(public, parameters) is None,
         insist=parameters.scaling == "private",
     )
     return budget, Scaling(columns, targets)
@@ -374,7 +373,7 @@ def note_on_bounds(bounds: DeclaredBounds | None) -> str:
 
 def _within_range(columns: Columns) -> Columns:
     """Targets within the range that the public facts promise."""
-    half_width = TARGET_RANGE * columns.size
+    half_width = TARGET_RANGE * columns.scale
     low, high = columns.centre - half_width, columns.centre + half_width
     return replace(columns, low=np.maximum(columns.low, low), high=np.minimum(columns.high, high))
 
@@ -384,9 +383,9 @@ def _kept_if_near_standard(columns: Columns) -> Columns:
 
     So a penalty acts on their very coefficients, and a fit agrees with scikit-learn's.
     """
-    usual = (columns.size > 0.25) & (columns.size < 4) & (np.abs(columns.centre) < 2)
-    centre, size = np.where(usual, 0.0, columns.centre), np.where(usual, 1.0, columns.size)
-    return _unclipped(replace(columns, centre=centre, size=size))
+    usual = (columns.scale > 0.25) & (columns.scale < 4) & (np.abs(columns.centre) < 2)
+    centre, size = np.where(usual, 0.0, columns.centre), np.where(usual, 1.0, columns.scale)
+    return _unclipped(replace(columns, centre=centre, scale=size))
 
 
 def _unclipped(columns: Columns) -> Columns:

@@ -16,7 +16,7 @@ import numpy as np
 
 from skdp.objective import Problem
 from skdp.oracle import Columns, Oracle, Public, Solution, TailSum
-from skdp.stages.base import OptionalStage, StageParameters, lacks_gaussian
+from skdp.stages.base import OptionalStage, StageParameters, first_missing, missing_gaussian
 from skdp.stages.scaling.stage import ScalingStage
 
 # All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
@@ -54,7 +54,7 @@ class Widening(OptionalStage):
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
         scaling = _scaling_stage(parameters)
-        reasons = {
+        needs = {
             "a solver with a checkpoint": not parameters.has_checkpoint,
             "ranges from histograms": scaling is None or not scaling.shares.features,
             "no inference, which uses the ranges that it knows": parameters.inference_share
@@ -64,8 +64,7 @@ class Widening(OptionalStage):
             "squared error": "quadratic_loss" not in problem.provides,
             "one target": public.n_outputs != 1,
         }
-        found = next((reason for reason, holds in reasons.items() if holds), None)
-        return found or lacks_gaussian(public, parameters)
+        return first_missing(needs) or missing_gaussian(public, parameters)
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
@@ -78,8 +77,8 @@ class Widening(OptionalStage):
         low = high = np.zeros(oracle.public.n_features)
         if before is not None and before.columns is not None:
             columns = before.columns
-            low = (columns.low - columns.centre) / columns.size
-            high = (columns.high - columns.centre) / columns.size
+            low = (columns.low - columns.centre) / columns.scale
+            high = (columns.high - columns.centre) / columns.scale
             targets = before.targets
             if self.targets and targets is not None:
                 targets = _wider(targets)

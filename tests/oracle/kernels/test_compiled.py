@@ -20,12 +20,13 @@ import skdp
 from skdp.objective import Huber, Logistic, Multinomial, SquaredError
 from skdp.oracle import Columns, compiled
 from skdp.oracle.kernels import clipped_gradients as gradients
-from skdp.oracle.kernels import histograms, residuals, second_moments
+from skdp.oracle.kernels import second_moments
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
     gradient_rounding,
     l1_clipped_gradients,
 )
+from skdp.oracle.releases import histograms
 from skdp.oracle.sources import column_map
 from skdp.oracle.sources.column_map import UnitArrays, read_only, standardise
 from skdp.oracle.sources.memory import MemorySource
@@ -56,7 +57,6 @@ def called(monkeypatch):
         monkeypatch.setattr(module, f"_compiled_{name}", watched)
 
     watch(gradients, "clipped_gradients")
-    watch(gradients, "l1_clipped_gradients")
     watch(histograms, "magnitude_counts")
     watch(histograms, "bin_counts")
     watch(second_moments, "write_scaled")
@@ -77,7 +77,7 @@ def test_sums_agree_within_what_rounding_is_charged_for(compiled_kernels, monkey
             assert first.shape == second.shape
             assert np.isfinite(second).all()
             assert np.linalg.norm(first - second) <= slack
-    assert worked == {"clipped_gradients", "l1_clipped_gradients"}
+    assert worked == {"clipped_gradients"}
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -230,10 +230,10 @@ def test_exponentials(compiled_kernels):
     """Within four units in the last place; cut where they leave the range; nan is small."""
     x = np.concatenate([np.linspace(-708, 709, 20_001), np.linspace(-1, 1, 2_001), [-0.0]])
     found = x.copy()
-    residuals._exponentials(found, np.empty(len(x), np.int64))
+    gradients._exponentials(found, np.empty(len(x), np.int64))
     np.testing.assert_allclose(found, np.exp(x), rtol=4 * 2.0**-53)
     ends = np.array([-np.inf, -1e300, np.nan, 1e300, np.inf])
-    residuals._exponentials(ends, np.empty(len(ends), np.int64))
+    gradients._exponentials(ends, np.empty(len(ends), np.int64))
     np.testing.assert_allclose(ends, np.exp([-708.0, -708.0, -708.0, 709.0, 709.0]), rtol=1e-15)
 
 

@@ -26,7 +26,7 @@ from skdp.oracle import (
     compiled,
     noise_source,
 )
-from skdp.oracle.kernels import difference_steps, single_steps
+from skdp.oracle.kernels import difference_steps
 from skdp.oracle.kernels.clipped_gradients import (
     TILE_NUMBERS,
     clipped_gradients,
@@ -39,10 +39,10 @@ from skdp.oracle.kernels.difference_steps import (
     difference_loop,
     sums_of_differences,
 )
-from skdp.oracle.kernels.single_steps import SingleMove, SingleRows, SingleSteps
 from skdp.oracle.noise import SeededSource
 from skdp.oracle.releases import shuffled_pass, step_noise, svrg_pass
 from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.releases.shuffled_pass import SingleMove, SingleRows, SingleSteps
 from skdp.oracle.sources import memory
 from skdp.oracle.sources.memory import Divisions, MemorySource
 from two_ways import CLIP, LOSSES, N_COLUMNS, both_ways, sources
@@ -292,7 +292,7 @@ def test_whoever_looks_at_answers_sees_those_of_the_loops(rng, release):
         made = SVRGPass(start, anchor, snapshot, np.full(40, 0.1), 0.5, sampler=sampler)
         hidden = "_side_by_side", difference_steps
     else:
-        made, hidden = ShuffledPass(300, 0.1, 0.5), ("ddot", single_steps)
+        made, hidden = ShuffledPass(300, 0.1, 0.5), ("ddot", shuffled_pass)
     first, second = Watching(1), Watching(1)
     answers = [made.answer(rows, context, SeededSource(1))]
     with pytest.MonkeyPatch.context() as patch:

@@ -327,7 +327,7 @@ def ask(statistic, loss):
     context = context_for(loss)
     ledger = Ledger(PrivacyFilter(Adjacency.ZERO_OUT))
     oracle = Oracle(context, ledger, np.random.default_rng(0), NotToBeRead(), noise_source(0))
-    return oracle.ask(NoisyStatistic(statistic, GaussianNoise(2.0)))
+    return oracle.request(NoisyStatistic(statistic, GaussianNoise(2.0)))
 
 
 def test_wrong_shapes_are_refused_before_any_row_is_read():

@@ -58,7 +58,7 @@ def test_refusals(case, data):
     ledger = Ledger(AdmitAll())
     oracle = Oracle(context, ledger, np.random.default_rng(0), rows_for(*data), noise_source(0))
     with pytest.raises(ValueError, match=rf"(?s)release='last' {message}.*Nothing was released\."):
-        oracle.ask(LastIterate(20, 0.3, CLIP))
+        oracle.request(LastIterate(20, 0.3, CLIP))
     assert ledger.entries == ()
 
 
@@ -122,7 +122,7 @@ def test_only_audited_noise(data):
         noise_source(0),
     )
     with pytest.raises(NotAudited):
-        oracle.ask(LastIterate(5, 0.3, CLIP, Quiet()))
+        oracle.request(LastIterate(5, 0.3, CLIP, Quiet()))
 
 
 def test_one_debt_and_nothing_kept(data):
@@ -130,12 +130,12 @@ def test_one_debt_and_nothing_kept(data):
     release = LastIterate(5, 0.3, CLIP)
     before = dict(vars(release))
     rehearsed = Ledger(AdmitAll())
-    placeholder = Oracle(context, rehearsed, np.random.default_rng(0)).ask(release)
+    placeholder = Oracle(context, rehearsed, np.random.default_rng(0)).request(release)
     ledger = Ledger(FollowPlan(rehearsed.entries))
     oracle = Oracle(context, ledger, np.random.default_rng(0), rows_for(*data), noise_source(0))
-    answer = oracle.ask(release)
+    answer = oracle.request(release)
     assert answer.shape == placeholder.shape == (3, 1)
     assert [(entry.kind, entry.count) for entry in ledger.entries] == [("last_iterate", 1)]
     assert vars(release) == before
     with pytest.raises(Exception, match="after the end of its plan"):
-        oracle.ask(release)
+        oracle.request(release)

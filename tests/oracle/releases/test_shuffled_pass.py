@@ -13,10 +13,10 @@ from skdp.accounting import Adjacency, DisjointPass, Gaussian, Shuffled, price
 from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import GaussianNoise, Public, ShuffledPass, noise_source
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
-from skdp.oracle.kernels.single_steps import SingleRows
 from skdp.oracle.releases import shuffled_pass
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.mechanisms import Contribution
+from skdp.oracle.releases.shuffled_pass import SingleRows
 from skdp.oracle.releases.step_noise import StepNoise
 from skdp.oracle.sources import memory
 from skdp.oracle.sources.base import STREAMED
@@ -269,7 +269,9 @@ def test_overlapping_blocks_are_caught(monkeypatch):
     def closed(edges):
         return ((start, stop + 1) for start, stop in itertools.pairwise(edges))
 
-    monkeypatch.setattr(memory, "itertools", SimpleNamespace(pairwise=closed))
+    monkeypatch.setattr(
+        memory, "itertools", SimpleNamespace(pairwise=closed, repeat=itertools.repeat)
+    )
     problem = Problem(SquaredError())
     context, release = context_for(problem, scale=1.0), ShuffledPass(6, 0.05, 0.7)
     rng = np.random.default_rng(0)

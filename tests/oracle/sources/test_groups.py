@@ -9,10 +9,15 @@ import pytest
 from scipy import sparse
 
 from skdp.objective import Logistic, Multinomial, SquaredError
-from skdp.oracle.kernels import histograms, second_moments
-from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
-from skdp.oracle.kernels.clipped_means import clipped_means, count_short_means
-from skdp.oracle.kernels.residuals import residuals_at, weighted_residuals
+from skdp.oracle.kernels import second_moments
+from skdp.oracle.kernels.clipped_gradients import (
+    clipped_gradients,
+    clipped_means,
+    count_short_means,
+    gradient_rounding,
+    weighted_residuals,
+)
+from skdp.oracle.releases import histograms
 from skdp.oracle.releases.counts import count_short, squared_norms
 from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.base import added_in_pairs
@@ -107,7 +112,7 @@ def test_parts_of_a_row_do_not_follow_from_its_place(rng, form, loss, n_features
         elif form == "sparse":
             rows = sparse.csr_array(rows)
         source = source_of(rows, targets[first:], np.unique(codes[first:], return_inverse=True)[1])
-        residuals = source.per_row(residuals_at, loss, point)
+        residuals = source.per_row(weighted_residuals, loss, point)
         norms = source.records.inverse_norms[:, None]
         margins = source.per_row(Records.margins, point)
         return np.column_stack([residuals, norms, margins])

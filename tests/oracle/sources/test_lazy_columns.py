@@ -9,8 +9,9 @@ from scipy import sparse
 from skdp.objective import Logistic, SquaredError
 from skdp.oracle import Columns, Scaling
 from skdp.oracle.kernels import clipped_gradients as gradients
-from skdp.oracle.kernels import histograms, second_moments
+from skdp.oracle.kernels import second_moments
 from skdp.oracle.noise import SystemSource
+from skdp.oracle.releases import histograms
 from skdp.oracle.sources import block_sizes, memory, records
 from skdp.oracle.sources.groups import GroupedSource, Groups
 from skdp.oracle.sources.memory import MemorySource

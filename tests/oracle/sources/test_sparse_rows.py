@@ -18,10 +18,13 @@ from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Multinomial, SquaredError
 from skdp.oracle import Columns, Scaling
 from skdp.oracle.kernels import clipped_gradients as gradients
-from skdp.oracle.kernels import histograms, second_moments
-from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
-from skdp.oracle.kernels.clipped_means import clipped_means
-from skdp.oracle.releases import directional, moments
+from skdp.oracle.kernels import second_moments
+from skdp.oracle.kernels.clipped_gradients import (
+    clipped_gradients,
+    clipped_means,
+    gradient_rounding,
+)
+from skdp.oracle.releases import directional, histograms, moments
 from skdp.oracle.sources import block_sizes, memory, records, sparse_rows
 from skdp.oracle.sources.block_sizes import summation_depth
 from skdp.oracle.sources.groups import GroupedSource, Groups

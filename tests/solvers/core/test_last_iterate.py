@@ -273,10 +273,8 @@ def mutant_one_answer_declared_less(monkeypatch):
 def mutant_half_the_noise(monkeypatch):
     from skdp.oracle.releases.mechanisms import GaussianNoise
 
-    std = GaussianNoise.std
-    monkeypatch.setattr(
-        GaussianNoise, "std", lambda self, contribution, scale: std(self, contribution, scale) / 2
-    )
+    original = GaussianNoise.scale_of_noise
+    monkeypatch.setattr(GaussianNoise, "scale_of_noise", lambda *given: original(*given) / 2)
 
 
 def mutant_stopping_by_the_rows(monkeypatch):

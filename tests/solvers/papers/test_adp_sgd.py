@@ -15,7 +15,7 @@ from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.oracle.oracle import Oracle
 from skdp.solvers import get_solver
-from skdp.solvers.papers.wu_2021.adp_sgd import AdaptiveNoiseSGD
+from skdp.solvers.papers.wu_2021 import AdaptiveNoiseSGD
 from skdp.steps import AdaptiveStep, GeometricClipping, PolynomialStep, SquareRootDecayStep
 
 PROBLEM = Problem(SquaredError())

@@ -23,7 +23,7 @@ from skdp.accounting import (
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
-from skdp.solvers.papers.varshney_2022.adaptive_shuffled_sgd import (
+from skdp.solvers.papers.varshney_2022 import (
     SEARCHES,
     least_threshold,
     number_of_counts,
@@ -154,7 +154,7 @@ def test_index_sets_are_half_open_and_hold_every_row():
 
 def test_overlapping_parts_of_a_block_would_cost_their_sum(monkeypatch):
     """The mutant finds the clip on the rows that it then clips: the ledger charges both."""
-    from skdp.solvers.papers.varshney_2022 import adaptive_shuffled_sgd as module
+    from skdp.solvers.papers import varshney_2022 as module
 
     original = module.Cut
 

@@ -18,7 +18,7 @@ from skdp.oracle.oracle import Oracle
 from skdp.oracle.releases.base import PublicContext
 from skdp.planning import number_of_steps
 from skdp.solvers import GradientDescent
-from skdp.solvers.papers.hong_2022.residual_budget import ResidualBudget
+from skdp.solvers.papers.hong_2022 import ResidualBudget
 from skdp.steps import NOISE_SCHEDULES, ExponentialNoise, MomentumNoise
 
 PROBLEM = Problem(SquaredError(), L2(0.1))
@@ -102,9 +102,9 @@ def test_a_run_that_ends_early_returns_something(averaging, boost):
 
 def test_the_filter_refuses_a_solver_that_overspends(monkeypatch, regression):
     """A mutant that forgets to look at what is left is stopped by the guard."""
-    from skdp.solvers.papers.hong_2022 import residual_budget
+    from skdp.solvers.papers import hong_2022
 
-    monkeypatch.setattr(residual_budget, "ROUNDING", math.inf)
+    monkeypatch.setattr(hong_2022, "ROUNDING", math.inf)
     model = skdp.DPRidge(solver=ResidualBudget(max_iter=9, boost=3.0), epsilon=0.01)
     with pytest.raises(BudgetError, match="of which"):
         model.fit(*regression)

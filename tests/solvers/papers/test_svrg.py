@@ -14,7 +14,7 @@ from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, Unkno
 from skdp.objective import L2, Logistic, Problem
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import SVRG, SVRGPlusPlus, get_solver
-from skdp.solvers.papers.wang_2017.svrg import BarzilaiBorwein
+from skdp.solvers.papers.wang_2017 import BarzilaiBorwein
 
 NO_NOISE = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 

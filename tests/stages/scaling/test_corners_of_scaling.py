@@ -213,4 +213,4 @@ def test_columns_far_from_0_are_centred_though_their_counts_nearly_drown(rng, of
     columns = model.scaling_.columns
     # A size around 0 would be four times as large.
     assert columns.centre == pytest.approx(5 * offset, abs=5.0)
-    assert columns.size == pytest.approx(5.0, rel=0.4)
+    assert columns.scale == pytest.approx(5.0, rel=0.4)

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtr
 
 import skdp
-from skdp.oracle.kernels.histograms import magnitude_counts
+from skdp.oracle.releases.histograms import magnitude_counts
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.distributions import (
     EM_ITERATIONS,
@@ -21,7 +21,7 @@ from skdp.stages.scaling.distributions import (
     distributions,
     fine_distributions,
     magnitude_edges,
-    median_end,
+    median_bin,
 )
 from skdp.stages.scaling.estimates import Estimate, Ranges, estimate
 
@@ -112,10 +112,10 @@ def test_columns_are_read_though_their_counts_nearly_drown(mean, size, low, high
     X = mean + size * rng.standard_normal((N_ROWS, 10))
     found = read(X, low, high, 0.12, rng)
     assert np.abs(found.centre - mean).max() < 1.2 * size
-    assert size / 2 < found.size.min() <= found.size.max() < 2 * size
+    assert size / 2 < found.scale.min() <= found.scale.max() < 2 * size
     around = read(X, low, high, 0.12, rng, centred=False)
     assert not around.centre.any()
-    assert around.size == pytest.approx(np.hypot(mean, size), rel=0.4)
+    assert around.scale == pytest.approx(np.hypot(mean, size), rel=0.4)
     assert np.all((around.low < 0) & (around.high > 0))
 
 
@@ -123,7 +123,7 @@ def test_noise_in_empty_bins_makes_no_skewed_target_wide(rng):
     """Two bins hold it; noise in the other six must not make a tail of it."""
     y = np.exp(0.8 * rng.standard_normal((N_ROWS, 1)))
     found = [read(y, -16.0, 64.0, 0.06, rng, pooled=False) for _ in range(100)]
-    sizes, ends = np.array([(one.size[0], one.high[0]) for one in found]).T
+    sizes, ends = np.array([(one.scale[0], one.high[0]) for one in found]).T
     assert np.mean((sizes > y.std() / 5) & (sizes < 3 * y.std())) > 0.85
     assert y.std() / 2 < np.median(sizes) < 1.2 * y.std()
     assert np.mean(ends > 16.0) <= 0.06
@@ -134,7 +134,7 @@ def test_noise_in_empty_bins_makes_no_skewed_target_wide(rng):
 def test_the_size_of_a_target_follows_a_long_tail_farther_than_that_of_a_column(rng, noise):
     """Its deviation is 54, nearly all from one record in a hundred."""
     y = np.exp(2 * rng.standard_normal((N_ROWS, 1)))
-    sizes = [read(y, -16.0, 256.0, noise, rng, pooled=False).size[0] for _ in range(50)]
+    sizes = [read(y, -16.0, 256.0, noise, rng, pooled=False).scale[0] for _ in range(50)]
     assert 2.5 < np.median(sizes) < 8.0  # 2 as a column
 
 
@@ -144,7 +144,7 @@ def test_columns_of_zeros_and_of_values_of_several_sizes_are_read(rng):
     X = np.where(rng.random((N_ROWS, 30)) < 0.6, 0.0, others)
     for noise in (0.02, 0.05, 0.1):
         found = read(X, 0.0, 256.0, noise, rng)
-        assert np.median(found.size) == pytest.approx(X.std(), rel=0.15)
+        assert np.median(found.scale) == pytest.approx(X.std(), rel=0.15)
         assert np.mean(found.high > X.max()) > 0.9
 
 
@@ -153,7 +153,7 @@ def test_a_target_is_no_wider_than_its_range_and_lies_in_it(rng):
     y = rng.standard_normal((200, 1))
     for _ in range(200):
         found = read(y, -4.0, 4.0, 0.4, rng, pooled=False)
-        assert found.size[0] <= 8.0
+        assert found.scale[0] <= 8.0
         assert abs(found.centre[0]) <= 4.0
 
 
@@ -161,7 +161,7 @@ def test_a_target_that_visibly_lies_beyond_its_range_is_read_there(rng):
     """As the target of load_diabetes may: the coarse range is wrong then, not the grid."""
     y = 152.0 + 77.0 * rng.standard_normal((350, 1))
     found = [read(y, -4.0, 4.0, 0.15, rng, pooled=False) for _ in range(20)]
-    sizes = np.array([one.size[0] for one in found])
+    sizes = np.array([one.scale[0] for one in found])
     assert sizes.min() > 8.0  # the width of the range
     assert np.median(sizes) > 15.0
 
@@ -169,23 +169,23 @@ def test_a_target_that_visibly_lies_beyond_its_range_is_read_there(rng):
 def test_indicators_have_the_size_of_indicators(rng):
     X = (rng.random((N_ROWS, 30)) < 0.05).astype(float)
     found = read(X, 0.0, 4.0, 0.1, rng)
-    assert found.size.min() > 0.1
-    assert np.quantile(found.size, 0.85) < 0.5  # noise alone widens few of them
+    assert found.scale.min() > 0.1
+    assert np.quantile(found.scale, 0.85) < 0.5  # noise alone widens few of them
 
 
 @pytest.mark.parametrize("n_columns", [1, 3, 300])
 def test_any_number_of_columns_is_read(n_columns, rng):
     found = read(rng.standard_normal((500, n_columns)), -4.0, 4.0, 0.3, rng)
-    for values in (found.low, found.high, found.centre, found.size):
+    for values in (found.low, found.high, found.centre, found.scale):
         assert values.shape == (n_columns,)
         assert np.all(np.isfinite(values))
-    assert found.size.min() > 0
+    assert found.scale.min() > 0
 
 
 def test_noise_alone_gives_columns_that_can_be_used(rng):
     found = read(rng.standard_normal((500, 20)), -1e-12, 1e12, 50.0, rng)
-    assert np.all(np.isfinite(found.size))
-    assert found.size.min() > 0
+    assert np.all(np.isfinite(found.scale))
+    assert found.scale.min() > 0
     assert np.all(found.low < found.high)
 
 
@@ -238,14 +238,14 @@ def test_what_noise_may_have_done_is_left_out():
         mean, size, np.full(3, RANGE_IN_SCALES), Ranges(np.full(3, np.inf), np.full(3, -np.inf))
     )
     alike = found.columns(np.full(3, 0.1), pooled=True, centred=True)
-    assert alike.size.tolist() == [1.2, 1.2, 40.0]
+    assert alike.scale.tolist() == [1.2, 1.2, 40.0]
     assert alike.centre.tolist() == [0.0, -9.0, 0.0]
     alone = found.columns(np.full(3, 0.1), pooled=False, centred=True)
-    assert alone.size.tolist() == [1.0, 1.2, 40.0]
+    assert alone.scale.tolist() == [1.0, 1.2, 40.0]
     assert alone.centre.tolist() == [0.5, -9.0, 0.0]
     around = found.columns(np.full(3, 1e-3), pooled=True, centred=False)
     assert not around.centre.any()
-    assert around.size == pytest.approx(np.hypot(mean, size))
+    assert around.scale == pytest.approx(np.hypot(mean, size))
 
 
 def test_two_hundred_rows_are_enough_for_four_columns_in_odd_units():
@@ -300,4 +300,4 @@ def test_what_columns_have_in_common_is_the_family_and_the_location_of_other_col
 def test_the_median_of_ends_is_the_first_that_half_of_the_shapes_reach():
     ends = np.array([5, 2, 7, 2])
     posterior = np.array([[0.1, 0.3, 0.4, 0.2], [0.2, 0.3, 0.4, 0.1], [0.0, 0.0, 1.0, 0.0]])
-    assert median_end(posterior, ends).tolist() == [2, 5, 7]
+    assert median_bin(posterior, ends).tolist() == [2, 5, 7]

@@ -73,7 +73,7 @@ def test_a_narrow_column_is_found(rng, epsilon, offset, size):
     assert model.fit(X, y).score(X, y) > 0.97
     found = model.scaling_.columns
     assert found.centre[3] == pytest.approx(offset, abs=size)
-    assert size / 2 < found.size[3] < 2 * size
+    assert size / 2 < found.scale[3] < 2 * size
 
 
 def labels_beside_others(rng):
@@ -96,7 +96,7 @@ def test_rare_values_beside_a_common_one_are_told_apart(rng, epsilon):
     # An indicator of something rare shows its common value only: it is no narrow column.
     labels, others = labels_beside_others(rng)
     standardised = (labels - labels.mean(axis=0)) / labels.std(axis=0)
-    assert columns_of(standardised, others, epsilon).size.tolist() == [1.0] * 40
+    assert columns_of(standardised, others, epsilon).scale.tolist() == [1.0] * 40
     # The other way round the common value is far from 0 and the rare one is 0.
     found = columns_of(100 - 100 * labels, 50 * others, epsilon)
     rare, common = found.apply(np.zeros((1, 40))), found.apply(np.full((1, 40), 100.0))

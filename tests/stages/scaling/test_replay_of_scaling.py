@@ -13,7 +13,6 @@ from replays import one_kind_each, solvers_for
 from skdp.accounting import Adjacency, Gaussian
 from skdp.objective import L2, Logistic, Problem, SquaredError
 from skdp.oracle import BinCounts, Columns, MagnitudeCounts
-from skdp.oracle.kernels import histograms as kernels
 from skdp.oracle.releases import histograms as releases
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
@@ -159,8 +158,8 @@ def mutant_counts_null_records(monkeypatch):
 
 
 def mutant_counts_twice(monkeypatch):
-    original = kernels._counts
-    monkeypatch.setattr(kernels, "_counts", lambda *arguments: 2 * original(*arguments))
+    original = releases._counts
+    monkeypatch.setattr(releases, "_counts", lambda *arguments: 2 * original(*arguments))
 
 
 def mutant_range_from_the_rows(monkeypatch):
@@ -188,14 +187,14 @@ def mutant_centre_from_the_rows(monkeypatch):
 
 
 def mutant_edges_from_the_rows(monkeypatch):
-    original = kernels.equal_bins
+    original = releases.equal_bins
     seen = []
 
     def bins(values, columns, low, width, n_bins):
         seen.append(float(np.clip(np.abs(values), 0, 1e6).max(initial=0.0)))
         return original(values, columns, low, width * (1 + (seen[-1] > 9e5)), n_bins)
 
-    monkeypatch.setattr(kernels, "equal_bins", bins)
+    monkeypatch.setattr(releases, "equal_bins", bins)
 
 
 MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}

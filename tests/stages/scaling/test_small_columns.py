@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitudes
+from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitudes
 from skdp.stages.scaling.refinements import detect_standardised
 
 N_ROWS = 100_000

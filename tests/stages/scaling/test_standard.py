@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitude_counts
+from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitude_counts
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.refinements import HALF_WIDTH, HALF_WIDTH_RARE, detect_standardised
 
@@ -80,7 +80,7 @@ def test_a_fit_leaves_them_alone(rng):
         privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     ).fit(X, X[:, 0])
     columns = model.scaling_.columns
-    assert columns.size.tolist() == [1.0] * 5
+    assert columns.scale.tolist() == [1.0] * 5
     assert columns.centre.tolist() == [0.0] * 5
     assert columns.high.tolist() == [HALF_WIDTH] * 5
 

@@ -7,7 +7,7 @@ import pytest
 
 import skdp
 from skdp.oracle import Columns
-from skdp.oracle.kernels.histograms import N_MAGNITUDES, magnitudes
+from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitudes
 from skdp.stages.scaling.estimates import Ranges
 from skdp.stages.scaling.refinements import _beyond_the_seen, extrapolate_tails
 
@@ -41,7 +41,7 @@ def read(y, noise, rng, cut):
     assert after.centre == before.centre
     assert after.low <= before.low
     assert after.high >= before.high
-    return float(before.size[0]), float(after.size[0]), after
+    return float(before.scale[0]), float(after.scale[0]), after
 
 
 def cut_size(y, cut=0.001):
@@ -116,4 +116,4 @@ def test_a_long_tailed_target_is_learnt(rng, epsilon, least):
     }
     model = skdp.DPLinearRegression(**settings).fit(X, y)
     assert model.score(X, y) > least
-    assert model.scaling_.targets.size[0] > 0.6 * cut_size(y)
+    assert model.scaling_.targets.scale[0] > 0.6 * cut_size(y)

@@ -134,7 +134,7 @@ def test_other_centres_or_sizes_are_refused(rng):
     one = np.ones(1)
     targets = oracle.scaling.targets
     for columns in (Columns(-one, one, 0.5 * one, one), Columns(-one, one, 0 * one, 2 * one), None):
-        with pytest.raises(ValueError, match=r"centres and sizes have to stay.*Nothing"):
+        with pytest.raises(ValueError, match=r"centres and scales have to stay.*Nothing"):
             oracle.change_ranges(Scaling(columns, targets), 2.0)
 
 
@@ -218,7 +218,7 @@ def test_scores_are_as_noisy_as_before(rng):
     model = fitted(X, y)
     assert is_wider(model)
     low, high = target_range(model, None)
-    size = model.scaling_.targets.size[0]
+    size = model.scaling_.targets.scale[0]
     assert high - low <= 8.0001 * size
     assert np.ravel(model.prediction_range_[1])[0] > 3 * high
 

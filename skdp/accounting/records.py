@@ -1,18 +1,27 @@
-"""Releases as a privacy statement lists them, and the lines that sum them up."""
+"""Releases as a privacy statement lists them: as lines of text, and as plain Python objects."""
 
+import dataclasses
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any, cast
 
+from skdp.accounting import events
 from skdp.accounting.events.base import Composed, Event, Wrapper, walk
-from skdp.accounting.events.blocks import BallsAndBins, DisjointPass, OnBlock, Partition
 from skdp.accounting.events.last_iterate import HiddenIterates
-from skdp.accounting.events.sampling import Sampled, Selected, Shuffled
+from skdp.accounting.events.wrappers import (
+    BallsAndBins,
+    DisjointPass,
+    OnBlock,
+    Partition,
+    Sampled,
+    Selected,
+    Shuffled,
+)
 
 DISJOINT = "disjoint blocks of rows"
 PART_OF_SPLIT = "part of a random split"
-# Added to statements in which releases on disjoint blocks are listed.
-NOT_ADDED = "Answers on disjoint blocks do not add up: a row pays for those it is in, no others."
 
 
 @dataclass(frozen=True)
@@ -58,11 +67,6 @@ class ReleaseLine:
     rows: str
     noise: str
 
-    @property
-    def disjoint(self) -> bool:
-        """Whether a row is in some of the answers only, whatever the random draws."""
-        return self.rows.startswith(("disjoint", PART_OF_SPLIT))
-
     def __str__(self) -> str:
         rows = f" ({self.rows})" if self.rows else ""
         return f"{self.count} x {self.what}{rows}, noise multiplier {self.noise}"
@@ -85,6 +89,14 @@ def release_lines(records: Iterable[ReleaseRecord], unit: str = "row") -> list[R
             rows = f"{DISJOINT}: a row is in at most {most}" if several else ""
         lines.append(ReleaseLine(what, count, rows.replace("row", unit), noise))
     return lines
+
+
+def block_note(lines: Iterable[ReleaseLine], unit: str = "row") -> str:
+    """Return a sentence for statements that list releases on disjoint blocks; "" for others."""
+    # In these a row is in some of the answers only, whatever the random draws.
+    if not any(line.rows.startswith(("disjoint", PART_OF_SPLIT)) for line in lines):
+        return ""
+    return f"Answers on disjoint blocks do not add up: a {unit} pays for those it is in, no others."
 
 
 def _answers(event: Event) -> list[tuple[Event, int]]:
@@ -134,3 +146,51 @@ def _most_of_one_row(records: Iterable[ReleaseRecord]) -> int:
             else:
                 passes += count
     return passes + sum(max(counts.values()) for counts in blocks.values())
+
+
+Plain = str | float | bool | None | list["Plain"] | dict[str, "Plain"]
+
+# The types that a file may name: nothing else is ever constructed from one.
+_KNOWN: dict[str, type[object]] = {
+    name: cls
+    for name in events.__all__
+    if isinstance(cls := getattr(events, name), type)
+    and (issubclass(cls, Event) or cls is Partition)
+}
+
+
+def plain(value: object) -> Plain:
+    """Return an event, or a part of one, as dicts, lists, numbers and text.
+
+    Numbers that are not finite become text, as JSON has none.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        return {"type": type(value).__name__, **parts}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return cast(Plain, value)
+
+
+def from_plain(value: object) -> Any:  # of a type that the file names
+    """Return the value that :func:`plain` turned into ``value``; lists become tuples.
+
+    Raises
+    ------
+    ValueError
+        If it names a type that is no event, or its fields are not those of the type.
+    """
+    if isinstance(value, list):
+        return tuple(from_plain(item) for item in value)
+    if not isinstance(value, dict):
+        return float(value) if value in ("inf", "-inf", "nan") else value
+    fields = dict(value)
+    name = fields.pop("type", None)
+    if name not in _KNOWN:
+        raise ValueError(f"a privacy statement names an unknown type of event, {name!r}.")
+    try:
+        return _KNOWN[name](**{key: from_plain(item) for key, item in fields.items()})
+    except TypeError:
+        raise ValueError(f"a privacy statement has a {name} with other fields.") from None

@@ -1,16 +1,27 @@
-"""Run stochastic gradient descent with falling step sizes, to which the noise is matched."""
+"""Wu, Wang, Cristali, Gu, Willett (2021): noise matched to the step sizes of SGD.
+
+For smooth losses, convex or not, the paper bounds the mean squared gradient of SGD with step sizes
+``eta_t`` and noise ``alpha_t``. Of all noise of equal cost, ``alpha_t`` in proportion to
+``eta_t ** (-1/2)`` minimises the noise term (Thm 4.2), so noise rises as steps fall. The gain over
+uniform noise grows with the range of the step sizes, and vanishes for constant steps.
+
+"adp_sgd" is this algorithm (ADP-SGD). By default the last of 200 to 1000 steps is half as long as
+the first, noise is "step_matched", and all rows are in each step; ``noise_schedule="uniform"`` is
+DP-SGD. ``AdaptiveStep`` follows the norms of the *noisy* gradients: as printed, the adaptive steps
+are computed from gradients without noise, which is not private.
+
+Worth using: to compare schedules of steps and noise. It is about as accurate as "gd" and slower.
+"""
 
 from skdp import steps
 from skdp._numbers import Array
 from skdp.solvers import base, checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Settings, Solution, Solver
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import check_batches, samplers
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 
-# Fewest and most steps; the most was chosen on the first data of `benchmarks.papers.next_to_gd`.
-STEPS = (200, 1000)
 
-
+@base.hyperparameters
 class AdaptiveNoiseSGD(Solver):
     """Stochastic gradient descent with falling steps and noise matched to them (ADP-SGD).
 
@@ -63,24 +74,13 @@ class AdaptiveNoiseSGD(Solver):
     name = "adp_sgd"
     purpose = "Reference implementation of ADP-SGD (Wu et al. 2021): level with 'gd', but slower."
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        learning_rate: base.StepSize = "auto",
-        batch_size: int | float | None = None,
-        sampling: str = "poisson",
-        noise_schedule: base.RelativeNoise = "step_matched",
-        clip_norm: float | steps.ClippingRule | str = "auto",
-        averaging: str = "auto",
-    ) -> None:
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.sampling = sampling
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.averaging = averaging
+    max_iter: Resolved[int] = AUTO
+    learning_rate: base.StepSize = "auto"
+    batch_size: int | float | None = None
+    sampling: str = "poisson"
+    noise_schedule: base.RelativeNoise = "step_matched"
+    clip_norm: float | steps.ClippingRule | str = "auto"
+    averaging: str = "auto"
 
     def averages_groups(self, pure: bool) -> bool:
         return True
@@ -99,7 +99,8 @@ class AdaptiveNoiseSGD(Solver):
         if max_iter is None:
             # The mean of steps that fall in this way is 2/3 of the first.
             mean = longest / 1.5 if size is None else size
-            max_iter = defaults.count_within(distance / mean, STEPS)
+            # The most was chosen on the first data of `benchmarks.papers.next_to_gd`.
+            max_iter = defaults.count_within(distance / mean, (200, 1000))
         delay = max_iter / 3
         sizes = steps.PolynomialStep(1.0, a=delay).sizes(max_iter)
         initial = min(distance / float(sizes.sum()), longest / float(sizes[0]))

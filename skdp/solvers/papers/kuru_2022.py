@@ -1,4 +1,18 @@
-"""Define the base of accelerated solvers, whose noise and steps minimise an error bound."""
+"""Kuru, Birbil, Gurbuzbalaban, Yildirim (SIAM J. Optim. 2022): accelerated methods, Laplace noise.
+
+For smooth and strongly convex objectives the paper bounds the expected excess of the heavy ball
+(Prop. 3.4, Thm 3.5), of Nesterov's method (eq. 32) and of Nesterov's method in stages (eq. 34) with
+noisy gradients, and finds the Laplace noise that minimises the bounds for a given epsilon, in
+proportion to ``influence**(-1/3)`` (Prop. 4.2).
+
+"heavy_ball" is DP-HB (DP-SHB on batches), "nesterov" DP-NAG and "multistage_nesterov" DP-MASG; with
+``noise_schedule="optimal"``, the default, the last two are DP-NAG-opt and DP-MASG-opt. By default
+the number of steps, and for the heavy ball its momentum, minimise the bound; noise is Laplace if
+delta is 0, otherwise Gaussian.
+
+Worth using: "nesterov" with delta = 0, a strongly convex penalty and few steps. Otherwise "gd" was
+mostly better, as the public bound on the curvature makes for short steps.
+"""
 
 import math
 from abc import abstractmethod
@@ -8,9 +22,17 @@ import numpy as np
 
 from skdp import steps
 from skdp._numbers import Array, is_real, require, shown
-from skdp.planning import sampling_variance
+from skdp.planning import (
+    heavy_ball_bounds,
+    heavy_ball_rate,
+    multistage_bounds,
+    multistage_sizes,
+    nesterov_bounds,
+    sampling_variance,
+    tune_heavy_ball,
+)
 from skdp.solvers import base, checks, defaults
-from skdp.solvers.base import Auto, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import batch_rate, batch_rows, check_batches, samplers
 
 # Largest number of steps that max_iter="auto" considers.
@@ -36,6 +58,7 @@ class BoundArguments(TypedDict):
     sampling_variance: float
 
 
+@base.hyperparameters
 class Accelerated(Solver):
     """Base of the accelerated solvers; subclasses define the path, its bounds and its noise.
 
@@ -72,37 +95,20 @@ class Accelerated(Solver):
     Optimization Algorithms. SIAM Journal on Optimization, 2022.
     """
 
-    strong_convexity: Resolved[float]
-    initial_gap: Resolved[float]
     needs = frozenset({"smooth_penalty", "strongly_convex", "unconstrained"})
     mechanisms = ("gaussian", "laplace")
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | Auto = "auto",
-        noise_schedule: base.RelativeNoise = "optimal",
-        mechanism: str = "auto",
-        clip_norm: float | steps.ClippingRule | str = "auto",
-        step: float = 1.0,
-        smoothness: float | str = "public",
-        strong_convexity: float | str = "auto",
-        smoothness_share: float = 0.05,
-        initial_gap: float | str = "auto",
-        batch_size: int | float | None = None,
-        sampling: str = "poisson",
-    ) -> None:
-        self.max_iter = max_iter
-        self.noise_schedule = noise_schedule
-        self.mechanism = mechanism
-        self.clip_norm = clip_norm
-        self.step = step
-        self.smoothness = smoothness
-        self.strong_convexity = strong_convexity
-        self.smoothness_share = smoothness_share
-        self.initial_gap = initial_gap
-        self.batch_size = batch_size
-        self.sampling = sampling
+    max_iter: Resolved[int] = AUTO
+    noise_schedule: base.RelativeNoise = "optimal"
+    mechanism: str = "auto"
+    clip_norm: float | steps.ClippingRule | str = "auto"
+    step: float = 1.0
+    smoothness: float | str = "public"
+    strong_convexity: Resolved[float] = AUTO
+    smoothness_share: float = 0.05
+    initial_gap: Resolved[float] = AUTO
+    batch_size: int | float | None = None
+    sampling: str = "poisson"
 
     # ------------------------------------------------------------------ defined by subclasses
 
@@ -169,15 +175,15 @@ class Accelerated(Solver):
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.choice("mechanism", self.mechanism, self.mechanisms)
         check_batches(self.batch_size, self.sampling, public)
-        holds = is_real(self.step) and 0 < self.step <= 1
-        require("step", self.step, "be a number in (0, 1], in units of 1/smoothness", holds)
+        is_valid = is_real(self.step) and 0 < self.step <= 1
+        require("step", self.step, "be a number in (0, 1], in units of 1/smoothness", is_valid)
         checks.share(smoothness_share=self.smoothness_share)
         checks.positive(initial_gap=self.initial_gap, strong_convexity=self.strong_convexity)
         if isinstance(self.smoothness, str):
             checks.choice("smoothness", self.smoothness, ("public", "private"))
         else:
-            holds = is_real(self.smoothness) and 0 < self.smoothness < math.inf
-            require("smoothness", self.smoothness, "be 'public', 'private' or positive", holds)
+            is_valid = is_real(self.smoothness) and 0 < self.smoothness < math.inf
+            require("smoothness", self.smoothness, "be 'public', 'private' or positive", is_valid)
         if self.smoothness == "private" and public.row_norm is None:
             raise ValueError(
                 f"solver {self.name!r} with smoothness='private' needs an enforced bound on the "
@@ -323,3 +329,212 @@ def starting_loss(public: Public, problem: Problem) -> float:
     """
     value = problem.loss.value_at_zero
     return public.n_outputs * defaults.target_unit(public) ** 2 / 2 if value is None else value
+
+
+@base.hyperparameters
+class HeavyBallDescent(Accelerated):
+    """Polyak's heavy ball on noisy gradients (DP-HB, DP-SHB on batches).
+
+    Step t requests the mean gradient at the last iterate, with each record's gradient clipped, adds
+    the gradient of the penalty, and moves to ``x_next = x - a gradient + beta (x - x_previous)``,
+    with ``a = step / L`` (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 9). The last iterate is
+    returned. Solver "gd" has the same momentum with proximal steps and averaging, and needs no
+    strongly convex penalty.
+
+    mu is the strong convexity of the penalty, in the coefficients; see `Nesterov` on intercepts.
+
+    Parameters
+    ----------
+    max_iter : int or "auto", default="auto"
+        Number of steps; "auto", up to 1000, and ``momentum`` by `skdp.planning.tune_heavy_ball`.
+    momentum : float or "auto", default="auto"
+        Weight beta of the previous step, in [0, 1).
+    noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
+        "optimal" follows the bound of Prop. 3.4, in which the influence of a step falls by
+        ``rho**2`` from one to the next; "uniform" is the paper's.
+    {Parameters}
+
+    References
+    ----------
+    {References}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp import DPRidge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPRidge(alpha=50, solver="heavy_ball", epsilon=3.0)
+    >>> 0 <= model.fit(X, y).solver_.momentum < 1
+    True
+    """
+
+    name = "heavy_ball"
+    purpose = "Reference implementation of DP-HB (Kuru et al. 2022); 'gd' was mostly better."
+
+    momentum: Resolved[float] = AUTO
+
+    def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
+        if checks.is_auto(self.momentum):
+            n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
+            if n_steps is not None:
+                checks.count(max_iter=n_steps)
+            facts, size = self._facts(smoothness, public, problem), self.step / smoothness
+            choice = tune_heavy_ball(**facts, most_steps=MAX_STEPS, n_steps=n_steps, step=size)
+            self.momentum, self.max_iter = choice.momentum, choice.n_steps
+        checks.interval("momentum", self.momentum, low=0.0, below=1.0)
+        super()._choose_steps(smoothness, public, problem)
+
+    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
+        size = self.step / facts["smoothness"]
+        return heavy_ball_bounds(n_steps, size, self.momentum, **facts)
+
+    def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
+        facts = smoothness, self._mu(problem)
+        rate = heavy_ball_rate(self.step / smoothness, self.momentum, *facts)
+        return steps.HeavyBallNoise(float(np.clip(rate, 1e-6, 1.0)))
+
+    def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
+        return steps.HeavyBallPath(start, self.step / smoothness, self.momentum)
+
+
+class Nesterov(Accelerated):
+    """Accelerated gradient method of Nesterov, with optimal noise (DP-NAG, DP-NAG-opt).
+
+    Step t requests the mean gradient at ``z = (1 + beta) x - beta x_previous``, with each record's
+    gradient clipped, adds the gradient of the penalty, and moves to ``x_next = z - a gradient``,
+    with ``a = step / L`` and ``beta = (1 - sqrt(a mu)) / (1 + sqrt(a mu))`` (Kuru, Birbil,
+    Gurbuzbalaban, Yildirim 2022, eq. 27). The last iterate is returned.
+
+    mu is the strong convexity of the penalty, in the coefficients, or what is declared of the
+    objective; problems with neither are refused. An intercept is not penalised. It takes the same
+    steps, but the theory is for ``fit_intercept=False`` or a mu that was declared.
+
+    Parameters
+    ----------
+    max_iter : int or "auto", default="auto"
+        Number of steps. "auto" minimises the error bound (eq. 32) of a full-batch run, up to 1000;
+        see `skdp.planning.nesterov_bounds`.
+    noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
+        "optimal" minimises the error bound (Prop. 4.2; numerically on samples with delta = 0),
+        with at most 100 times the noise of the least noisy step; "uniform" is DP-NAG.
+    {Parameters}
+
+    References
+    ----------
+    {References}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from skdp import DPLogisticRegression
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = DPLogisticRegression(
+    ...     classes=[0, 1], solver="nesterov", C=0.1, epsilon=1.0, delta=0
+    ... )
+    >>> model.fit(X, y).solver_.mechanism
+    'laplace'
+    """
+
+    name = "nesterov"
+    purpose = "Reference implementation of DP-NAG (Kuru et al. 2022); 'gd' was mostly better."
+
+    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
+        schedule = self._bounded_schedule()
+        return nesterov_bounds(n_steps, **facts, step=self.step, noise_schedule=schedule)
+
+    def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
+        return steps.NesterovNoise(self._kappa(smoothness, problem), self.step)
+
+    def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
+        sizes = np.full(self.max_iter, self.step / smoothness)
+        return steps.NesterovPath(start, sizes, self._mu(problem))
+
+
+@base.hyperparameters
+class MultistageNesterov(Accelerated):
+    """Nesterov's method in stages, with optimal noise (DP-MASG, DP-MASG-opt).
+
+    The steps are those of solver "nesterov". The first stage has ``first_stage`` steps of
+    ``step/L``; stage k >= 2 has ``2**k ceil(sqrt(kappa) log(2**(p+2)))`` steps of
+    ``step/(4**k L)``, with ``kappa = L / mu``. Each stage has its own momentum and starts at the
+    last iterate of the stage before (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, sec. 4.2).
+
+    mu is the strong convexity of the penalty, in the coefficients; see `Nesterov` on intercepts.
+
+    Parameters
+    ----------
+    max_iter : int or "auto", default="auto"
+        Number of steps; "auto" minimises the error bound (eq. 34), up to 1000.
+    first_stage : int, "published" or "auto", default="auto"
+        Steps of the first stage; "auto" minimises the error bound. "published" is the rule of the
+        code that goes with the paper, ``ceil(2 sqrt(kappa) log(sqrt(kappa)))``.
+    p : float, default=1.0
+        Length of the later stages; at least 0.
+    noise_schedule : str, NoiseSchedule or array of shape (max_iter,), default="optimal"
+        "optimal" minimises the error bound, with at most 100 times the noise of the least noisy
+        step; "uniform" is DP-MASG.
+    {Parameters}
+
+    References
+    ----------
+    {References}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp import DPRidge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPRidge(alpha=50, solver="multistage_nesterov", epsilon=3.0)
+    >>> model.fit(X, y).n_iter_ >= 1
+    True
+    """
+
+    name = "multistage_nesterov"
+    purpose = "Reference implementation of DP-MASG (Kuru et al. 2022); 'gd' was mostly better."
+
+    first_stage: Resolved[int] = AUTO
+    p: float = 1.0
+
+    def check_values(self, public: Public, problem: Problem) -> None:
+        super().check_values(public, problem)
+        if not (checks.is_auto(self.first_stage) or checks.is_word(self.first_stage, "published")):
+            checks.count(first_stage=self.first_stage)
+        is_valid = is_real(self.p) and 0 <= self.p < math.inf
+        require("p", self.p, "be a number, at least 0", is_valid)
+
+    def _choose_steps(self, smoothness: float, public: Public, problem: Problem) -> None:
+        if checks.is_word(self.first_stage, "published"):
+            root = math.sqrt(self._kappa(smoothness, problem))
+            self.first_stage = max(1, math.ceil(2 * root * math.log(root)))
+        if checks.is_auto(self.first_stage):
+            n_steps = MAX_STEPS if checks.is_auto(self.max_iter) else self.max_iter
+            checks.count(max_iter=n_steps)
+            facts, least = self._facts(smoothness, public, problem), math.inf
+            for first in np.unique(np.geomspace(1, n_steps, 25).round().astype(int)):
+                self.first_stage = int(first)
+                bounds = self._bounds(facts, n_steps)
+                reached = float(bounds.min() if checks.is_auto(self.max_iter) else bounds[-1])
+                if reached < least:
+                    least, best = reached, self.first_stage
+            self.first_stage = best
+        super()._choose_steps(smoothness, public, problem)
+
+    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
+        return multistage_bounds(
+            n_steps,
+            **facts,
+            step=self.step,
+            first_stage=self.first_stage,
+            p=self.p,
+            noise_schedule=self._bounded_schedule(),
+        )
+
+    def _schedule(self, smoothness: float, problem: Problem) -> steps.NoiseSchedule:
+        kappa = self._kappa(smoothness, problem)
+        return steps.MultistageNoise(kappa, self.step, self.first_stage, self.p)
+
+    def _path(self, start: Array, smoothness: float, problem: Problem) -> steps.Path:
+        kappa = self._kappa(smoothness, problem)
+        stages = kappa, self.step, self.first_stage, self.p
+        sizes = multistage_sizes(self.max_iter, smoothness, *stages)
+        return steps.NesterovPath(start, sizes, self._mu(problem))

@@ -1,0 +1,598 @@
+"""Varshney, Thakurta, Jain (COLT 2022): linear regression in one pass over shuffled rows.
+
+For sub-Gaussian rows the paper proves that one pass of noisy steps reaches an excess of the order
+of the lower bound, up to the condition number and logarithms (Thm 3.2), and, where the clipping
+norm follows the residuals, one that vanishes with the noise of the targets (Thm 3.7).
+
+"shuffled_sgd" is DP-SSGD, with a fixed clipping norm; "adaptive_shuffled_sgd" is DP-AMBSSGD, which
+finds the clipping norm of each block by noisy counts on other rows of the block. By default the
+number of blocks is about ``kappa ln n``, with a condition number that is guessed for standardised
+columns, and the mean of the last half of the iterates is returned. The paper's single records,
+amplified by shuffling, are ``batch_size=1``.
+
+Worth using: where rows can be read only once. ``solver="auto"`` takes "adaptive_shuffled_sgd" for
+rows that arrive in blocks; for rows in memory "gd" is better.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from skdp._numbers import Array, is_integer, is_real, require, shown
+from skdp.accounting import Gaussian, Shuffled
+from skdp.oracle import Cut, GaussianNoise, ResidualCount, ShuffledPass, SquaredNormSum, compiled
+from skdp.solvers import base, checks
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.clip_tracker import count_ratio, noisy_count
+from skdp.solvers.defaults import UNCLIPPED, descent_defaults, expected_row_norm, target_unit
+from skdp.steps import AVERAGES, IterateAverage
+
+# Expected curvature along the steepest direction of standardised, somewhat correlated columns, in
+# units of the curvature of the loss. A guess; see docs/read_once.rst.
+STEEPEST = 2.5
+# Fewest blocks that are taken by default.
+MIN_BLOCKS = 8
+
+
+@base.hyperparameters
+class OnePassSolver(Solver):
+    """Base of the solvers that read each row once, and may then polish the solution."""
+
+    one_pass = True
+    averages: ClassVar[tuple[str, ...]]
+
+    max_iter: Resolved[int] = AUTO
+    learning_rate: Resolved[float] = AUTO
+    curvature: Resolved[float] = AUTO
+    kappa: Resolved[float] = AUTO
+    averaging: str = "tail"
+    polish_iter: int = 0
+    polish_share: float = 0.2
+
+    def check_values(self, public: Public, problem: Problem) -> None:
+        checks.choice("averaging", self.averaging, self.averages)
+        if self.max_iter > public.n_rows:
+            raise ValueError(
+                f"max_iter must be at most the number of rows, {public.n_rows}, as every block "
+                f"needs one; got {shown(self.max_iter)}."
+            )
+        if self.polish_iter != 0:
+            checks.count(polish_iter=self.polish_iter)
+        checks.share(polish_share=self.polish_share)
+        if self.polish_iter and public.streamed:
+            raise ValueError(
+                f"solver {self.name!r} with polish_iter={self.polish_iter} goes over all rows "
+                "again, and these are read once. Set polish_iter=0. Nothing was released."
+            )
+
+    def _pass_noise(self) -> float:
+        """Return the relative noise of the pass; a polish gets its share of the squared budget."""
+        return 1.0 if self.polish_iter == 0 else (1 - self.polish_share) ** -0.5
+
+    def _polished(self, oracle: Oracle, point: Array, clip_norm: float) -> Solution:
+        """Return the mean of the last half of the polish's steps over all rows, from a point.
+
+        They reduce the remaining influence of the start on the pass (Remark ii on Theorem 3.7).
+        """
+        n_steps, size = self.polish_iter, 1 / self.curvature
+        rates = step_rates(oracle.public, oracle.problem, self.curvature)
+        if n_steps > 0:
+            noise = math.sqrt(n_steps / self.polish_share)
+            total, first = np.zeros_like(point), n_steps // 2
+            for step in range(n_steps):
+                gradient = oracle.gradient(point, clip_norm, noise)
+                point = oracle.problem.prox(point - size * rates * gradient, size)
+                if step >= first:
+                    total += point
+            point = total / (n_steps - first)
+        return Solution(point, self.max_iter + n_steps)
+
+
+def intercept_rate(public: Public, problem: Problem, curvature: float) -> float:
+    """Return the step of the intercept, next to that of the columns, of the given curvature.
+
+    The curvature along the intercept is that of the loss times the square of its feature, which may
+    be larger than that along any direction of the columns. Steps that are as much shorter there
+    make a problem with the condition number of the columns. The requests stay the same.
+    """
+    if not public.has_intercept:
+        return 1.0
+    return min(1.0, curvature / (problem.loss.curvature * public.intercept_size**2))
+
+
+def step_rates(public: Public, problem: Problem, curvature: float) -> Array:
+    """Return factors on the steps of all parameters: 1, and `intercept_rate`; a column."""
+    rates = np.ones((public.n_parameters, 1))
+    if public.has_intercept:
+        rates[-1] = intercept_rate(public, problem, curvature)
+    return rates
+
+
+def full_budget_noise(public: Public) -> float:
+    """Return the noise multiplier of one gradient with the whole budget; 0 without noise."""
+    return 1 / public.gradient_mu if public.is_noisy else 0.0
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Public guesses, which determine the sizes and the number of steps.
+
+    Attributes
+    ----------
+    curvature : float
+        Curvature of the mean loss along its steepest direction.
+    kappa : float
+        Its condition number.
+    row_norm : float
+        L2 norm of a row with its constant feature.
+    """
+
+    curvature: float
+    kappa: float
+    row_norm: float
+
+    @classmethod
+    def of(cls, solver: OnePassSolver, public: Public, problem: Problem) -> Self:
+        """Check a solver's guesses, and put values for standardised columns in place of "auto".
+
+        They are those of the columns: :func:`intercept_rate` shortens the steps of the intercept.
+        """
+        scale = 1.0
+        if public.data_norm is not None:
+            scale = min(1.0, public.data_norm**2 / public.n_features)
+        curvature, kappa = solver.curvature, solver.kappa
+        if checks.is_auto(curvature):
+            steepest = min(STEEPEST, public.n_features) * scale
+            curvature = problem.loss.curvature * steepest + problem.strong_convexity
+        checks.positive(curvature=curvature)
+        if checks.is_auto(kappa):
+            flattest = problem.loss.curvature * scale + problem.strong_convexity
+            kappa = max(1.0, curvature / flattest)
+        row_norm = getattr(solver, "row_norm", "auto")
+        if not is_real(row_norm):
+            row_norm = expected_row_norm(public)
+        checks.positive(kappa=kappa, row_norm=row_norm)
+        return cls(float(curvature), float(kappa), float(row_norm))
+
+    def n_blocks(self, public: Public, unit: float, noise_falls: bool = False) -> int:
+        """Return ``unit * kappa * ln n``, at most the number of rows; theory leaves ``unit`` open.
+
+        Unless ``noise_falls`` with the fit, the signal-to-noise ratio takes the place of a larger
+        n.
+        """
+        forgotten = float(public.n_rows)
+        if public.is_noisy and not noise_falls:
+            forgotten = min(forgotten, public.signal_to_noise)
+        wanted = max(MIN_BLOCKS, math.ceil(unit * self.kappa * math.log(max(forgotten, 2.0))))
+        return min(wanted, public.n_rows)
+
+    def rows_for_full_steps(self, public: Public, problem: Problem, alpha: float) -> float:
+        """Return the rows of a block from which on stability limits a step, and not its noise.
+
+        That is where both limits of :meth:`step_size` agree: a root of a quadratic equation.
+        """
+        row = problem.loss.curvature * self.row_norm**2
+        noise = row * self.kappa * math.prod(public.shape) * alpha**2
+        middle = row - self.curvature
+        return (math.sqrt(middle**2 + 4 * self.curvature * noise) - middle) / (2 * self.curvature)
+
+    def step_size(self, public: Public, problem: Problem, batch: float, alpha: float) -> float:
+        """Return the size of a step on ``batch`` rows, with noise multiplier ``alpha``."""
+        batch = max(1.0, batch)
+        row = problem.loss.curvature * self.row_norm**2
+        longest = batch / (row + (batch - 1) * self.curvature)
+        if alpha == 0:
+            return longest
+        return min(longest, batch**2 / (row * self.kappa * math.prod(public.shape) * alpha**2))
+
+
+# The constant c in the number of blocks, c kappa ln n, which the theorem leaves open; chosen on the
+# first data of `benchmarks.papers.next_to_gd`.
+BLOCKS = 1.2
+# Fraction of the iterates that are averaged.
+AVERAGED_SHARES = {"last": 0.0, "tail": 0.5}
+
+
+@base.hyperparameters
+class ShuffledSGD(OnePassSolver):
+    """One pass over shuffled rows, each used once: all steps together cost as much as one.
+
+    The rows are put in a secret random order and cut into ``max_iter`` blocks; step t follows the
+    noisy mean gradient of block t, with each record's gradient clipped to ``clip_norm``. The pass
+    is one release. It costs as much as one of its steps, because a record lies in one block
+    (parallel composition). With ``batch_size=1`` each step uses a single record, and the secret
+    order amplifies privacy (Feldman, McMillan, Talwar 2021): the smaller of both costs is charged,
+    and ``privacy_.accountant`` names it, "shuffle" for the second.
+
+    Parameters
+    ----------
+    max_iter : int or "auto", default="auto"
+        Number of blocks. "auto" follows ``batch_size``, or else is ``1.2 kappa ln(n)``, with the
+        signal-to-noise ratio of the budget in place of n if that is less.
+    batch_size : int, float or None, default=None
+        Rows in a block, as a number or a fraction. 1 is the paper's algorithm; more rows are
+        faster and more accurate, unless amplification compensates for it, at large n and small
+        epsilon. None derives it from ``max_iter``.
+    learning_rate : float or "auto", default="auto"
+        Step size; "auto" is ``b / (R**2 + (b - 1) curvature)``, or less if the noise is large.
+    clip_norm : float or "auto", default="auto"
+        L2 bound of one record's gradient.
+    {curvature}
+    {kappa}
+    averaging : {"last", "tail"}, default="tail"
+        Which iterate is returned; "tail" is the mean of the last half.
+    polish_iter : int, default=0
+        Number of gradient steps over all rows that follow.
+    {polish_share}
+
+    References
+    ----------
+    P. Varshney, A. Thakurta, P. Jain: (Nearly) Optimal Private Linear Regression via Adaptive
+    Clipping. COLT 2022.
+    V. Feldman, A. McMillan, K. Talwar: Hiding Among the Clones. FOCS 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLinearRegression
+    >>> from skdp.solvers import ShuffledSGD
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20000, 5))
+    >>> y = X @ np.array([1.0, 0.5, 0.0, 0.0, -1.0]) + 0.1 * rng.standard_normal(20000)
+    >>> model = DPLinearRegression(solver="shuffled_sgd").fit(X, y)
+    >>> model.score(X, y) > 0.9  # generated rows: an exact score is fine
+    True
+    >>> solver = ShuffledSGD(batch_size=1)
+    >>> DPLinearRegression(solver=solver, scaling="none").plan(20000, 5).accountant
+    'shuffle'
+    """
+
+    name = "shuffled_sgd"
+    purpose = "For rows that can be read only once; prefer 'adaptive_shuffled_sgd' for regression."
+    averages = tuple(AVERAGED_SHARES)
+
+    batch_size: int | float | None = None
+    clip_norm: Resolved[float] = AUTO
+
+    def automatic(self, public: Public, problem: Problem) -> Settings:
+        guess = Guess.of(self, public, problem)
+        n_blocks = self._blocks(public, guess)
+        values = {
+            "max_iter": n_blocks,
+            # The clip of gradient descent, which grows with the cube root of signal to noise. Here
+            # the noise of n_blocks answers does not average out to that of one answer.
+            "clip_norm": descent_defaults(public, problem)["clip_norm"] * n_blocks ** (-1 / 6),
+            "curvature": guess.curvature,
+            "kappa": guess.kappa,
+        }
+        if checks.is_auto(self.learning_rate):  # otherwise a shuffled pass need not be calibrated
+            values["learning_rate"] = self._size(public, problem, guess, n_blocks)
+        return values
+
+    @staticmethod
+    def _size(public: Public, problem: Problem, guess: Guess, n_blocks: int) -> float:
+        """Return the step size for the noise of a step, amplified if that is less."""
+        alpha = full_budget_noise(public)
+        one_by_one = n_blocks == public.n_rows and not public.streamed
+        if alpha > 0 and not public.is_pure and one_by_one:
+            alpha = public.noise_for(Shuffled(n_blocks, Gaussian(1.0)))
+        return guess.step_size(public, problem, public.n_rows / n_blocks, alpha)
+
+    def _blocks(self, public: Public, guess: Guess) -> int:
+        """Return the number of blocks."""
+        if not checks.is_auto(self.max_iter):
+            checks.count(max_iter=self.max_iter)
+            if self.batch_size is not None:
+                raise ValueError(
+                    "solver 'shuffled_sgd' takes max_iter or batch_size, as one follows from the "
+                    f"other; got max_iter={shown(self.max_iter)} and "
+                    f"batch_size={shown(self.batch_size)}."
+                )
+            return int(self.max_iter)
+        if self.batch_size is None:
+            return guess.n_blocks(public, BLOCKS)
+        return max(1, public.n_rows // rows_per_block(self.batch_size, public.n_rows))
+
+    def check_values(self, public: Public, problem: Problem) -> None:
+        super().check_values(public, problem)
+        checks.positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
+        checks.positive(curvature=self.curvature, kappa=self.kappa)
+
+    def has_long_passes(self, public: Public) -> bool:
+        # Steps on single records; larger blocks are sums like any other.
+        single = self.max_iter == public.n_rows and public.n_outputs == 1 and not public.grouped
+        return single and compiled.is_long(public.n_rows, 1, public.n_parameters)
+
+    def solve(self, oracle: Oracle) -> Solution:
+        noise, averaged = GaussianNoise(self._pass_noise()), AVERAGED_SHARES[self.averaging]
+        rate = intercept_rate(oracle.public, oracle.problem, self.curvature)
+        run = ShuffledPass(self.max_iter, self.learning_rate, self.clip_norm, noise, averaged, rate)
+        return self._polished(oracle, oracle.request(run), self.clip_norm)
+
+
+def rows_per_block(batch_size: float, n_rows: int) -> int:
+    """Turn a batch size into a number of rows."""
+    if is_integer(batch_size) and batch_size >= 1:
+        return min(int(batch_size), n_rows)
+    if is_real(batch_size) and 0 < batch_size <= 1:
+        return max(1, math.floor(float(batch_size) * n_rows))
+    raise ValueError(
+        "batch_size must be None, an integer, at least 1, or a fraction of the rows in (0, 1]; got "
+        f"{shown(batch_size)}."
+    )
+
+
+# Least and largest share of a block's rows that are counted. The paper counts s = b / 10 rows.
+MIN_COUNTED_SHARE, MAX_COUNTED_SHARE = 0.1 / 1.1, 0.5
+# Norm of rows that is assumed to be the largest there, in units of the norm of unit columns.
+LARGEST_NORM = 2.0
+# Least ``resolution``.
+FINEST = 2.0**-100
+SEARCHES = ("binary", "doubling")
+
+
+@base.hyperparameters
+class AdaptiveShuffledSGD(OnePassSolver):
+    """One pass over disjoint blocks; some rows of a block find the clipping norm for the others.
+
+    The rows are shuffled and cut into ``max_iter`` blocks. In each block, noisy counts over s rows
+    find the ``quantile`` gamma of their absolute residuals; the other b rows give the mean
+    gradient, with each record's gradient clipped to ``clip_factor * row_norm * gamma`` and noise
+    in proportion to that norm. As the fit improves the norm falls, and the noise with it. The two
+    parts have different rows and no row is used twice, so every search and every gradient may
+    spend as if there were no others: the pass costs the larger of one search and one gradient,
+    not their sum.
+
+    Parameters
+    ----------
+    max_iter : int or "auto", default="auto"
+        Number of blocks, T. "auto" is ``kappa ln(n)``, or fewer if counts were too noisy. Where the
+        loss bounds residuals n is at most the signal-to-noise ratio of the budget.
+    learning_rate : float or "auto", default="auto"
+        Step size; "auto" is ``b / (row_norm**2 + (b - 1) curvature)``.
+    stat_share : float or "auto", default="auto"
+        Share of a block's rows that are counted, in (0, 1). "auto" is 1/11, the paper's
+        ``s = b / 10``, or more if counts were too noisy, up to 1/2.
+    search : {"binary", "doubling"}, default="binary"
+        Method that finds gamma: a noisy binary search over many candidates, or, as printed in the
+        paper, by counts at all doublings of the least candidate. Each count has the same noise,
+        and their number does not depend on their answers.
+    resolution : float, default=2**-20
+        Least candidate, as a share of the largest, in [2**-100, 1/2].
+    quantile : float or "auto", default="auto"
+        Share of the s rows with residuals up to gamma, in (0, 1]. The paper takes 1. "auto" is the
+        median, which requires the fewest rows to stand out from the noise, or 0.9 where the loss
+        bounds residuals: those of a rare class are large, and no outliers.
+    clip_factor : float or "auto", default="auto"
+        Clip in units of ``row_norm * gamma``. "auto" is 2, or 1 where the loss bounds residuals.
+        The paper takes ``ln(n)**a``, with a = 1/2 for Gaussian tails, which makes clipping
+        improbable and adds more noise.
+    domain_bound : float or "auto", default="auto"
+        Largest candidate, in the unit of the target.
+    row_norm : float, "private" or "auto", default="auto"
+        Root of the mean squared norm of rows, with the constant feature. "auto" expects columns of
+        unit size. "private" estimates it on 5 per cent of the rows, which are used for nothing
+        else, so that it costs nothing in addition to the pass.
+    {curvature}
+    {kappa}
+    averaging : {"last", "tail", "random"}, default="tail"
+        Which iterate is returned; "tail" is the mean of the last half.
+    polish_iter : int, default=0
+        Number of gradient steps over all rows that follow, with the median clip of the last half.
+    {polish_share}
+
+    Notes
+    -----
+    Corrections to the printed algorithm: index sets are half-open (as printed, one record of every
+    block is used for the threshold and for the gradient); all counts of a search are charged,
+    one more than the proof composes; of the two parts of a block the maximum is charged.
+
+    References
+    ----------
+    P. Varshney, A. Thakurta, P. Jain: (Nearly) Optimal Private Linear Regression via Adaptive
+    Clipping. COLT 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20000, 5))
+    >>> y = X @ np.array([1.0, 0.5, 0.0, 0.0, -1.0]) + 0.1 * rng.standard_normal(20000)
+    >>> model = DPLinearRegression(solver="adaptive_shuffled_sgd").fit(X, y)
+    >>> model.score(X, y) > 0.98  # generated rows: an exact score is fine
+    True
+    """
+
+    name = "adaptive_shuffled_sgd"
+    purpose = "For rows that can be read only once: one pass, with a clip that follows residuals."
+    averages = AVERAGES
+
+    stat_share: Resolved[float] = AUTO
+    search: str = "binary"
+    resolution: float = 2.0**-20
+    quantile: Resolved[float] = AUTO
+    clip_factor: Resolved[float] = AUTO
+    domain_bound: Resolved[float] = AUTO
+    row_norm: Resolved[float] = AUTO
+
+    # ------------------------------------------------------------------ public facts
+
+    def automatic(self, public: Public, problem: Problem) -> Settings:
+        self._check_search()
+        guess = Guess.of(self, public, problem)
+        residual_bound = problem.loss.residual_bound
+        clip_factor = self.clip_factor
+        if checks.is_auto(clip_factor):
+            clip_factor = 2.0 if residual_bound is None else 1.0
+            if not public.is_noisy:
+                clip_factor = UNCLIPPED
+        checks.positive(clip_factor=clip_factor)
+        alpha = clip_factor * full_budget_noise(public)
+        enough = guess.rows_for_full_steps(public, problem, alpha)
+        n_blocks, share = self._blocks(public, guess, enough, noise_falls=residual_bound is None)
+        batch = public.n_rows / n_blocks * (1 - share)
+        return {
+            "clip_factor": clip_factor,
+            "max_iter": n_blocks,
+            "stat_share": share,
+            "learning_rate": guess.step_size(public, problem, batch, alpha),
+            # 0.9 was chosen on the first data of `benchmarks.papers.next_to_gd`.
+            "quantile": 0.5 if residual_bound is None else 0.9,
+            "domain_bound": residual_bound or 16.0 * target_unit(public),
+            "row_norm": guess.row_norm,
+            "curvature": guess.curvature,
+            "kappa": guess.kappa,
+        }
+
+    def _blocks(
+        self, public: Public, guess: Guess, rows: float, noise_falls: bool
+    ) -> tuple[int, float]:
+        """Return the number of blocks, and the share of their rows that are counted.
+
+        Enough rows are counted for the count to stand out from its noise, but at most half. Fewer
+        and larger blocks are better than steps that are kept short by noise: so many short ones
+        would not get far. ``rows`` is how many it takes.
+        """
+        noise = full_budget_noise(public) * count_ratio(public)
+        # At least 10 rows, and 6 times the noise of a count.
+        counted = 6.0 * noise * math.sqrt(number_of_counts(self.search, self.resolution))
+        counted = max(counted, 10)
+        n_blocks = self.max_iter
+        if checks.is_auto(n_blocks):
+            most = int(public.n_rows * MAX_COUNTED_SHARE / counted)
+            full = max(MIN_BLOCKS, int(public.n_rows / (rows + counted)))
+            n_blocks = max(1, min(guess.n_blocks(public, 1.0, noise_falls), most, full))
+        checks.count(max_iter=n_blocks)
+        share = self.stat_share
+        if checks.is_auto(share):
+            share = max(MIN_COUNTED_SHARE, counted * n_blocks / public.n_rows)
+            share = min(MAX_COUNTED_SHARE, share)
+        checks.share(stat_share=share)
+        return n_blocks, share
+
+    def _check_search(self) -> None:
+        checks.choice("search", self.search, SEARCHES)
+        is_valid = is_real(self.resolution) and FINEST <= self.resolution <= 0.5
+        require("resolution", self.resolution, "be a number in [2**-100, 1/2]", is_valid)
+
+    def check_values(self, public: Public, problem: Problem) -> None:
+        super().check_values(public, problem)
+        checks.positive(learning_rate=self.learning_rate, domain_bound=self.domain_bound)
+        if not checks.is_word(self.row_norm, "private"):
+            checks.positive(row_norm=self.row_norm)
+        is_valid = is_real(self.quantile) and 0 < self.quantile <= 1
+        require("quantile", self.quantile, "be a number in (0, 1]", is_valid)
+
+    # ------------------------------------------------------------------ the pass
+
+    def _cuts(self, n_rows: int) -> tuple[int, ...]:
+        """Return where the shuffled rows are cut into blocks, and each block into two parts.
+
+        The first piece, which is empty where the norm of rows is public, estimates that norm.
+        """
+        first = int(0.05 * n_rows) if checks.is_word(self.row_norm, "private") else 0
+        cuts = [0, first]
+        for t in range(self.max_iter):
+            start = first + (n_rows - first) * t // self.max_iter
+            stop = first + (n_rows - first) * (t + 1) // self.max_iter
+            counted = math.ceil(self.stat_share * (stop - start))
+            cuts += [start + min(counted, max(0, stop - start - 1)), stop]
+        return tuple(cuts)
+
+    def solve(self, oracle: Oracle) -> Solution:
+        public, problem = oracle.public, oracle.problem
+        cuts = self._cuts(public.n_rows)
+        noise = self._pass_noise()
+        row_norm = self._row_norm(oracle, cuts, noise)
+        average = IterateAverage(self.averaging, self.max_iter, oracle.rng)
+        steps = self.learning_rate * step_rates(public, problem, self.curvature)
+        point, clips = oracle.start(), []
+        for t in range(self.max_iter):
+            # 1. The threshold, from the first rows of the block.
+            gamma = self._threshold(oracle, point, Cut(0, cuts, 2 * t + 1), noise)
+            clip_norm = self.clip_factor * row_norm * gamma
+            clips.append(clip_norm)
+            # 2. The gradient, from the others.
+            gradient = oracle.gradient(point, clip_norm, noise, Cut(0, cuts, 2 * t + 2))
+            point = problem.prox(point - steps * gradient, self.learning_rate)
+            average.add(point)
+        # 3. The polish, with the median clip of the last blocks.
+        clip_norm = float(np.median(clips[self.max_iter // 2 :]))
+        return self._polished(oracle, average.result(), clip_norm)
+
+    def _row_norm(self, oracle: Oracle, cuts: tuple[int, ...], noise: float) -> float:
+        """Return the root mean square norm of rows; "private" estimates it on rows of its own."""
+        if not checks.is_word(self.row_norm, "private"):
+            return float(self.row_norm)
+        limit = oracle.public.row_norm or LARGEST_NORM * expected_row_norm(oracle.public)
+        rows = Cut(0, cuts, 0)
+        total = noisy_count(oracle, SquaredNormSum(limit), noise, rows)
+        share = total / rows.divisor(oracle.public)
+        return limit * math.sqrt(min(max(share, 1e-4), 1.0))
+
+    def _threshold(self, oracle: Oracle, point: Array, rows: Cut, noise: float) -> float:
+        """Return about the ``quantile`` of the absolute residuals of these rows."""
+        noise *= math.sqrt(number_of_counts(self.search, self.resolution))
+
+        def count(limit: float) -> float:
+            return noisy_count(oracle, ResidualCount(point, limit), noise, rows)
+
+        start, stop = rows.cuts[rows.index], rows.cuts[rows.index + 1]
+        candidates = thresholds(self.search, self.domain_bound, self.resolution)
+        return least_threshold(self.search, candidates, self.quantile * (stop - start), count)
+
+
+# ---------------------------------------------------------------------- searches by noisy counts
+
+
+def thresholds(search: str, bound: float, resolution: float) -> Array:
+    """Return rising candidates from about ``resolution * bound`` up to ``bound``.
+
+    "doubling": ``delta 2**i`` for i from 0 to ``ceil(log2(1 / resolution))``, as in Algorithm 3
+    (DP-STAT) of Varshney, Thakurta, Jain (2022). "binary" has four candidates per factor of 2.
+    """
+    fine = 4 if search == "binary" else 1
+    doublings = math.ceil(math.log2(1 / resolution))
+    return bound * 2.0 ** (np.arange(-fine * doublings, 1) / fine)
+
+
+def number_of_counts(search: str, resolution: float) -> int:
+    """Return the number of counts in a search, which does not depend on their answers."""
+    n_thresholds = len(thresholds(search, 1.0, resolution))
+    if search == "doubling":
+        return n_thresholds
+    return math.ceil(math.log2(n_thresholds))
+
+
+def least_threshold(
+    search: str, candidates: Array, enough: float, count: Callable[[float], float]
+) -> float:
+    """Return about the least candidate with a noisy count of ``enough``, or else the largest.
+
+    Parameters
+    ----------
+    search : {"binary", "doubling"}
+    candidates : array
+        Rising thresholds.
+    enough : float
+    count : callable
+        Takes a threshold and returns the noisy count of the values up to it.
+    """
+    if search == "doubling":
+        # All are counted, or the number of releases would depend on their answers.
+        counts = [count(float(candidate)) for candidate in candidates]
+        reached = [index for index, number in enumerate(counts) if number >= enough]
+        return float(candidates[reached[0] if reached else -1])
+    # The least index with enough lies in [low, high]; the last candidate needs no count.
+    low, high = 0, len(candidates) - 1
+    for _ in range(math.ceil(math.log2(len(candidates)))):
+        middle = min((low + high) // 2, len(candidates) - 1)
+        if count(float(candidates[middle])) >= enough:
+            high = max(low, middle)
+        else:
+            low = min(middle + 1, high)
+    return float(candidates[high])

@@ -1,0 +1,367 @@
+"""Correct slope and shift of a solver's predictions, privately, after the solver.
+
+*Classification.* Noise and clipping leave a model whose predictions rank well and are overconfident
+or underconfident. A slope and a shift of its margins correct that (Platt 1999; with several outputs
+a slope alone, as in temperature scaling). Two numbers take a small part of the budget that
+thousands of coefficients need.
+
+*Regression.* Residuals are capped, which bounds the influence of a row; where targets are skewed,
+that makes predictions too small and biased. Slope and shift correct it. Both are shrunk according
+to their noise, so that little changes where no correction is needed.
+
+References
+----------
+J. Platt: Probabilistic outputs for support vector machines and comparisons to regularized
+likelihood methods. Advances in Large Margin Classifiers, 1999.
+C. Guo, G. Pleiss, Y. Sun, K. Weinberger: On calibration of modern neural networks. ICML 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from skdp._numbers import Array
+from skdp.objective import Problem
+from skdp.oracle import DirectionalSum, Oracle, Public, Solution
+from skdp.oracle.public import TARGET_RANGE
+from skdp.stages.base import (
+    OptionalStage,
+    StageParameters,
+    first_missing,
+    is_regression,
+    missing_gaussian,
+    missing_smoothness,
+)
+
+
+class CalibrationStage(OptionalStage):
+    """A stage after the solver that changes slope and shift of its predictions."""
+
+    place: ClassVar[str] = "after"
+    of_regressions: ClassVar[bool]
+
+    @classmethod
+    def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
+        return parameters.calibration != "none" and is_regression(problem) == cls.of_regressions
+
+    @classmethod
+    def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        demanded = parameters.calibration == "private" and public.is_noisy
+        return "calibration='private'" if demanded else None
+
+    @classmethod
+    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        needs = {
+            "noise: a finite epsilon": not public.is_noisy,
+            "scaling other than 'none', or calibration='private'": (
+                parameters.calibration == "auto" and parameters.scaling == "none"
+            ),
+        }
+        return (
+            first_missing(needs)
+            or missing_smoothness(problem)
+            or missing_gaussian(public, parameters)
+            or ("rows that can be read more than once" if public.streamed else None)
+            or ("a solver that plans its noise beforehand" if parameters.adaptive else None)
+        )
+
+
+# ------------------------------------------------------------------ classification
+
+ROUNDS = 2  # Newton steps, each a release
+MAX_SHARE = 0.05  # of mu squared
+# From this signal, mu n, on the share falls as 1 / (mu n), so that noise falls as its root; the
+# bound on a record's derivatives grows by this power, so that its bias vanishes, too; and the prior
+# becomes narrower.
+AMPLE, GROWTH = 1500.0, 0.25
+
+
+@dataclass(frozen=True)
+class CalibrationPrior:
+    """Prior of slope and shift of a model, and the bound on a record's derivatives.
+
+    Attributes
+    ----------
+    slope, slope_std, shift_std : float
+        The mean of the shift is 0.
+    clip_norm : float
+        Bound on a record's derivatives.
+    """
+
+    slope: float
+    slope_std: float
+    shift_std: float
+    clip_norm: float
+
+
+# Priors at a low signal.
+LOGISTIC = CalibrationPrior(0.8, 0.35, 0.1, clip_norm=3.0)
+MULTINOMIAL = CalibrationPrior(1.0, 0.35, 0.1, clip_norm=3.0)
+
+
+def _prior(public: Public, problem: Problem) -> CalibrationPrior:
+    """Return the prior for these public facts: around a slope of 1 for a strong signal."""
+    few, ample = LOGISTIC if problem.loss.separable else MULTINOMIAL, max(1.0, _abundance(public))
+    return CalibrationPrior(
+        slope=1 - (1 - few.slope) / ample,
+        slope_std=few.slope_std / math.sqrt(ample),
+        shift_std=few.shift_std / math.sqrt(ample),
+        clip_norm=few.clip_norm * ample**GROWTH,
+    )
+
+
+def _abundance(public: Public) -> float:
+    """Return the signal mu n, relative to an ample one."""
+    return public.gradient_mu * public.n_rows / AMPLE
+
+
+def recalibration_share(public: Public) -> float:
+    """Return the share of mu squared for a recalibration, from public facts."""
+    return MAX_SHARE / max(1.0, _abundance(public))
+
+
+# Least eigenvalue of a noisy Hessian, of the mean loss or in noise standard deviations if less.
+LEAST_CURVATURE, LEAST_SEEN = 0.02, 2.0
+LEAST_SLOPE, MOST_SLOPE = 0.05, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPosterior:
+    """Normal distribution of (slope, shift), by its precision and by precision times mean.
+
+    Attributes
+    ----------
+    precision : array of shape (k, k)
+    information : array of shape (k,)
+    """
+
+    precision: Array
+    information: Array
+
+    @classmethod
+    def prior(cls, mean: Array, std: Array) -> GaussianPosterior:
+        """Return independent normal distributions."""
+        precision = np.diag(np.asarray(std, dtype=float) ** -2)
+        return cls(precision, precision @ mean)
+
+    @property
+    def best(self) -> Array:
+        """Its mean, with the slope within limits and the conditional mean of the shift."""
+        covariance = np.linalg.inv(self.precision)
+        mean = covariance @ self.information
+        slope = np.clip(mean[0], LEAST_SLOPE, MOST_SLOPE)
+        mean += covariance[:, 0] / covariance[0, 0] * (slope - mean[0])
+        mean[0] = slope
+        return np.asarray(mean, dtype=np.float64)
+
+    def after(self, at: Array, gradient: Array, hessian: Array, std: float) -> GaussianPosterior:
+        """Return the posterior after a noisy gradient of the mean loss has been seen.
+
+        Near its minimum the mean loss is about quadratic: ``gradient = H (at - minimum) + noise``.
+        So the minimum has the precision ``H**2 / std**2``, around where Newton's step leads. H
+        is noisy, too, and its eigenvalues are lifted to a least one, smaller where noise is.
+
+        Parameters
+        ----------
+        at : array of shape (k,)
+            Where the derivatives were taken.
+        gradient : array of shape (k,)
+        hessian : array of shape (k, k)
+            Symmetric.
+        std : float
+            Noise on each entry of the gradient and of the Hessian, positive.
+        """
+        values, vectors = np.linalg.eigh(hessian)
+        least = min(LEAST_CURVATURE, LEAST_SEEN * std)
+        lifted = (vectors * np.maximum(values, least)) @ vectors.T
+        signal = lifted / std
+        return GaussianPosterior(
+            self.precision + signal @ signal,
+            self.information + signal @ (lifted @ at - gradient) / std,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibration(CalibrationStage):
+    """A slope and a shift for the margins of the solver's solution.
+
+    Parameters
+    ----------
+    share : float
+        Of mu squared; in (0, 1).
+    expected : CalibrationPrior
+    """
+
+    share: float
+    expected: CalibrationPrior
+    of_regressions: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
+        return cls.for_problem(public, problem)
+
+    @classmethod
+    def for_problem(cls, public: Public, problem: Problem) -> Self:
+        """Return the stage with the share and the prior that follow from public facts."""
+        return cls(recalibration_share(public), _prior(public, problem))
+
+    def run(self, oracle: Oracle, solution: Solution) -> Solution:
+        coef = solution.coef
+        public, problem, expected = oracle.public, oracle.problem, self.expected
+        with_shift = public.n_outputs == 1 and public.has_intercept
+        mean = np.array([expected.slope, 0.0])[: 1 + with_shift]
+        std = np.array([expected.slope_std, expected.shift_std])[: len(mean)]
+        posterior = GaussianPosterior.prior(mean, std)
+        for _ in range(ROUNDS):
+            at = posterior.best
+            point = _moved(coef, at, public)
+            request = DirectionalSum(point, coef, expected.clip_norm, with_shift)
+            answer, noise = oracle.with_share(request, self.share / ROUNDS)
+            mean_loss = answer / public.n_rows
+            gradient, hessian = mean_loss[[0]], mean_loss[[[1]]]
+            if with_shift:
+                gradient, hessian = mean_loss[[0, 2]], mean_loss[[[1, 3], [3, 4]]]
+            # The penalty is part of what is minimised, and costs nothing.
+            pull = problem.penalty_gradient(coef)
+            gradient[0] += at[0] * np.vdot(pull, coef)
+            hessian[0, 0] += np.vdot(pull, coef)
+            posterior = posterior.after(at, gradient, hessian, noise / public.n_rows)
+        return replace(solution, coef=_moved(coef, posterior.best, public))
+
+
+def _moved(coef: Array, at: Array, public: Public) -> Array:
+    """Return the parameter with this slope and shift."""
+    point = at[0] * coef
+    if len(at) > 1:
+        point[-1] += at[1] / public.intercept_size
+    return np.asarray(point)
+
+
+# ------------------------------------------------------------------ regression
+
+
+@dataclass(frozen=True)
+class CorrectionRule:
+    """Constants of the correction, as measured in docs/defaults.rst.
+
+    Attributes
+    ----------
+    share : float
+        Of mu squared.
+    least_clip : float
+        Bound on a record's vector of (g r, g**2, r), with g its prediction and r its residual in
+        scales of the target.
+    clip_growth : float
+        Noise, as a share of the rows, up to which the bound grows where that is more: then noise is
+        negligible, and the bias of clipping is not.
+    z_detect : float
+        Sums below it, in noise standard deviations, count as 0.
+    least, most : float
+        Limits of the slope.
+    most_shift : float
+        Limit of the shift, in scales of the target.
+    """
+
+    share: float = 0.03
+    least_clip: float = 3.0
+    clip_growth: float = 0.02
+    z_detect: float = 2.0
+    least: float = 0.5
+    most: float = 2.0
+    most_shift: float = 1.0
+
+
+CORRECTION_RULE = CorrectionRule()
+
+
+@dataclass(frozen=True, eq=False)
+class Correction(CalibrationStage):
+    """A slope and a shift for the predictions of the solver's solution.
+
+    One release: sums of g r, g**2 and r. The slope and the shift are Newton's step in each of the
+    two by itself. The 2 x 2 system of both is never solved: where predictions hardly vary, its
+    noisy matrix is singular. Where columns are centred it is diagonal anyway, and otherwise a
+    step in each by itself still does not lead away from the minimum of a quadratic in both.
+
+    Parameters
+    ----------
+    share : float
+        Of mu squared; in (0, 1).
+    clip_norm : float
+        Of a record's vector.
+    """
+
+    share: float
+    clip_norm: float
+    of_regressions: ClassVar[bool] = True
+
+    @classmethod
+    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        missing = super().applies(public, problem, parameters) or _missing_of_targets(public)
+        if missing is not None or parameters.calibration == "private":
+            return missing
+        is_detectable = cls.for_public(public).is_detectable(public)
+        return None if is_detectable else "a shift that can exceed its noise: more rows"
+
+    @classmethod
+    def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
+        return cls.for_public(public)
+
+    @classmethod
+    def for_public(cls, public: Public) -> Self:
+        """Return the stage with the bound that follows from public facts."""
+        signal = public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_RULE.share)
+        return cls(
+            CORRECTION_RULE.share,
+            max(CORRECTION_RULE.least_clip, CORRECTION_RULE.clip_growth * signal),
+        )
+
+    def is_detectable(self, public: Public) -> bool:
+        """Whether a shift can exceed its noise: if not, the stage would add noise alone."""
+        signal = public.gradient_mu * public.n_rows * math.sqrt(self.share)
+        return CORRECTION_RULE.z_detect * self.clip_norm < CORRECTION_RULE.most_shift * signal
+
+    def run(self, oracle: Oracle, solution: Solution) -> Solution:
+        public, problem, coef = oracle.public, oracle.problem, solution.coef
+        with_shift = public.has_intercept
+        direction = coef.copy()
+        if with_shift:
+            direction[-1] = 0.0
+        request = DirectionalSum(coef, direction, self.clip_norm, with_shift, its_curvature=False)
+        answer, noise = oracle.with_share(request, self.share)
+        # The penalty is part of what is minimised, and costs nothing; it is a square.
+        pull = public.n_rows * float(np.vdot(problem.penalty_gradient(coef), coef))
+        slope = 1.0
+        if answer[1] > 2 * CORRECTION_RULE.z_detect * noise:
+            step = -_positive_part_james_stein(answer[0] + pull, noise) / (answer[1] + pull)
+            slope = min(max(1 + step, CORRECTION_RULE.least), CORRECTION_RULE.most)
+        corrected = coef.copy()
+        corrected[: public.n_features] *= slope
+        if with_shift:
+            shift = -_positive_part_james_stein(answer[2], noise) / public.n_rows
+            corrected[-1] += (
+                min(max(shift, -CORRECTION_RULE.most_shift), CORRECTION_RULE.most_shift)
+                / public.intercept_size
+            )
+        return replace(solution, coef=corrected)
+
+
+def _positive_part_james_stein(total: float, noise: float) -> float:
+    """Return a noisy sum, shrunk towards 0 by its noise (James and Stein 1961)."""
+    limit = CORRECTION_RULE.z_detect * noise
+    return 0.0 if abs(total) <= limit else total * (1 - (limit / total) ** 2)
+
+
+def _missing_of_targets(public: Public) -> str | None:
+    """Return what a correction needs of the targets and this regression does not have."""
+    if public.n_outputs > 1:
+        return "one target"
+    if public.weighted:
+        return "rows without weights"
+    if public.target_bound not in (None, TARGET_RANGE):
+        return "targets of unit size, which scaling brings about"
+    return None
