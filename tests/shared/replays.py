@@ -30,12 +30,22 @@ HOSTILE_ROWS = [
 HOSTILE_TARGETS = [-1e300, -3.0, 0.0, 1e-310, 1e12]
 
 
-def _few_steps(parameters):
-    """The parameters with few steps, for solvers that let one say so."""
-    solver = parameters.get("solver", "gd")
+def seeded(seed=0, **terms):
+    """Terms of privacy with noise that follows from a seed."""
+    return skdp.Privacy(noise=skdp.SeededNoise(seed), **terms)
+
+
+TERMS = {"adjacency", "accountant", "budget", "rows_per_group"}
+
+
+def _with_terms(parameters):
+    """The parameters with terms of privacy in their object, and few steps if solvers count them."""
+    terms = {name: parameters[name] for name in TERMS & set(parameters)}
+    others = {name: value for name, value in parameters.items() if name not in terms}
+    solver = others.get("solver", "gd")
     if isinstance(solver, str) and "max_iter" in get_solver(solver).get_params():
-        return {"max_iter": N_STEPS, **parameters}
-    return parameters
+        others = {"max_iter": N_STEPS, **others}
+    return {"privacy": seeded(**terms), **others}
 
 
 def solvers_for(problem):
@@ -44,27 +54,19 @@ def solvers_for(problem):
 
 
 def make_logistic(**parameters):
-    return skdp.DPLogisticRegression(
-        classes=[0, 1], privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **_few_steps(parameters)
-    )
+    return skdp.DPLogisticRegression(classes=[0, 1], **_with_terms(parameters))
 
 
 def make_multinomial(**parameters):
-    return skdp.DPLogisticRegression(
-        classes=[0, 1, 2], privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **_few_steps(parameters)
-    )
+    return skdp.DPLogisticRegression(classes=[0, 1, 2], **_with_terms(parameters))
 
 
 def make_linear(**parameters):
-    return skdp.DPLinearRegression(
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **_few_steps(parameters)
-    )
+    return skdp.DPLinearRegression(**_with_terms(parameters))
 
 
 def make_ridge(**parameters):
-    return skdp.DPRidge(
-        alpha=2.0, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **_few_steps(parameters)
-    )
+    return skdp.DPRidge(alpha=2.0, **_with_terms(parameters))
 
 
 ESTIMATORS = {
@@ -87,17 +89,13 @@ def make_with_inference(kind, adjacency, **parameters):
         parameters = {"classes": [0, 1], **parameters}
     return WITH_INFERENCE[kind](
         inference="coefficients",
-        privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
+        privacy=seeded(adjacency=str(adjacency)),
         **parameters,
     )
 
 
 # What a solver needs of a problem that the estimators do not have by themselves.
-ASKED_BY = {
-    "accelerated_mirror_descent": {
-        "constraint": skdp.L1Ball(2.0),
-    }
-}
+ASKED_BY = {"accelerated_mirror_descent": {"constraint": skdp.L1Ball(2.0)}}
 PROBLEMS = {
     "logistic": (Logistic(), L2(0.1)),
     "multinomial": (Multinomial(3), L2(0.1)),
@@ -109,7 +107,7 @@ PROBLEMS = {
 def takes(solver, kind):
     """Whether a solver can do an estimator's problem; where not it says so, in its own tests."""
     asked = ASKED_BY.get(solver, {})
-    wanted = constraint_set(asked.get("constraint"), asked.get("radius", 1.0))
+    wanted = constraint_set(asked.get("constraint"))
     return get_solver(solver).needs <= Problem(*PROBLEMS[kind], wanted).provides
 
 
