@@ -310,7 +310,8 @@ def test_the_environment_turns_them_off(compiled_kernels, switch):
 import sys, numpy as np, skdp
 from skdp.oracle import compiled
 X = np.random.default_rng(0).standard_normal((70_000, 2))
-model = skdp.DPRidge(solver="gd", max_iter=2, noise_source="seeded", random_state=0, delta=1e-7)
+privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+model = skdp.DPRidge(solver="gd", max_iter=2, delta=1e-7, privacy=privacy)
 model.fit(X, X[:, 0])
 print(compiled.is_large(X.shape), "numba" in sys.modules)
 """
