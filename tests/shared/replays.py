@@ -109,7 +109,7 @@ PROBLEMS = {
 def takes(solver, kind):
     """Whether a solver can do an estimator's problem; where not it says so, in its own tests."""
     asked = ASKED_BY.get(solver, {})
-    wanted = constraint_set(asked.get("constraint"), asked.get("radius", 1.0))
+    wanted = constraint_set(asked.get("constraint"))
     return get_solver(solver).needs <= Problem(*PROBLEMS[kind], wanted).provides
 
 
