@@ -35,22 +35,29 @@ BAD_CELLS = [math.nan, math.inf, f"patient {MARK}", None, 10**400 + MARK, MARK +
 COMMON = {
     "epsilon": [1.0, 1.0, 0.1, 8.0, 1e-6, 1e3, math.inf, 0.0, -1.0, math.nan, "one", None],
     "delta": [1e-6, 1e-6, 1e-5, 0.0, 1e-300, 0.5, 1.0, -1e-6, "small"],
+}
+PRIVACY = {
     "adjacency": ["zero_out", "replace_one", "zero_out", "replace_one", "add_remove", None],
     "accountant": ["auto", "auto", "auto", "gdp", "pld", "rdp", "zcdp", "pure", "unknown"],
 }
 MODEL = {
     "solver": [*sorted(skdp.solvers.available()), "auto", "auto", "auto", "sgd", None],
-    "scaling": ["auto", "none", "private", "all"],
-    "bounds": [None, None, None, (-1.0, 1.0), (0.0, 1e300), (1.0, 1.0), (-math.inf, 0.0)],
-    "data_norm": [None, None, 1.0, 1e-50, 1e150, 0.0, "long"],
+    "scaling": [
+        *["auto", "auto", "none", "none", "private", "private", "all", None],
+        *map(skdp.PublicRange, [-1.0, 0.0, 1.0, -math.inf], [1.0, 1e300, 1.0, 0.0]),
+        *map(skdp.RowNorm, [1.0, 1e-50, 1e150, 0.0, "long"]),
+    ],
     "fit_intercept": [True, False, True, False, 1],
     "max_iter": ["auto", "auto", 1, 2, 7, 30, 0, -3, 2.5],
     "batch_size": [None, None, None, 1, 7, 1000, 0],
     "clip_norm": ["auto", "auto", 0.1, 10.0, 1e-120, 1e99, "adaptive", -1.0],
     "learning_rate": ["auto", "auto", 0.1, 1e6, 1e-300, 0.0],
-    "momentum": ["auto", "auto", 0.0, 0.9, 1.0],
-    "constraint": [None, None, None, "l2_ball", "l1_ball", "simplex", "cube"],
-    "radius": [1.0, 2.0, 1e-200, 0.0],
+    "momentum": ["auto", "auto", 0.0, 0.9, 1.0, skdp.AveragedGradient(0.9)],
+    "constraint": [
+        *[None, None, None, None, None, "l2_ball", ("simplex", {"total": 2.0}), "cube"],
+        *[skdp.L2Ball(2.0), skdp.L1Ball(1.0), skdp.Box(-1.0, 2.0)],
+        *[skdp.L2Ball(1e-200), skdp.L1Ball(0.0), skdp.Box(1.0, -1.0)],
+    ],
     "verbose": [0, 0, 1],
 }
 OWN = {
@@ -90,12 +97,17 @@ def random_estimator(rng):
     kind = choose(rng, [*OWN, *OWN, skdp.DPStandardScaler])
     space = dict(COMMON) if kind is skdp.DPStandardScaler else {**COMMON, **MODEL, **OWN[kind]}
     share = choose(rng, [0.1, 0.3, 0.6])
-    given = {name: choose(rng, values) for name, values in space.items() if rng.random() < share}
+    given, terms = (
+        {name: choose(rng, values) for name, values in some.items() if rng.random() < share}
+        for some in (space, PRIVACY)
+    )
+    if terms:
+        given["privacy"] = skdp.Privacy(**terms)
     if kind is skdp.DPLogisticRegression and rng.random() < 0.7:
         given["classes"] = [0, 1]
     if rng.random() < 0.6 and kind is not skdp.DPStandardScaler:
         given["solver"] = choose(rng, MODEL["solver"][:-2])
-    return kind(**given)
+    return clone(kind(**given))  # other cases have the same objects
 
 
 def make_data(rng, estimator):
@@ -172,13 +184,14 @@ class Case:
         rng = self.rng
         estimator = make_estimator(rng)
         self.text = re.sub(r"\s+", " ", repr(estimator))
+        terms = skdp.Privacy() if estimator.privacy is None else estimator.privacy
         there, other, relation = make_data(rng, estimator)
         if isinstance(estimator, skdp.DPStandardScaler):
             there, other = {"X": there["X"]}, {"X": other["X"]}
-        elif relation is Adjacency.ZERO_OUT and estimator.adjacency == "replace_one":
+        elif relation is Adjacency.ZERO_OUT and terms.adjacency == "replace_one":
             relation = Adjacency.REPLACE_ONE
         elif relation is Adjacency.REPLACE_ONE and "sample_weight" in there:
-            estimator.set_params(adjacency="replace_one")
+            estimator.set_params(privacy=clone(terms).set_params(adjacency="replace_one"))
         weights = [data["sample_weight"] for data in (there, other) if "sample_weight" in data]
         if not all(one.any() for one in weights):
             self.outcome = "all weights 0"  # refused, which is seen: docs/trust.rst says so

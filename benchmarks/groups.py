@@ -58,10 +58,9 @@ class Panel:
 # ---------------------------------------------------------------- methods
 
 
-def model(epsilon, seed, **options):
-    return skdp.DPLinearRegression(
-        epsilon=epsilon, delta=DELTA, privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options
-    )
+def model(epsilon, seed, rows_per_group=None, **options):
+    privacy = skdp.Privacy(noise=skdp.SeededNoise(seed), rows_per_group=rows_per_group)
+    return skdp.DPLinearRegression(epsilon=epsilon, delta=DELTA, privacy=privacy, **options)
 
 
 def first_rows(panel, most, seed):
@@ -82,12 +81,12 @@ def clip_then_average(panel, epsilon, seed):
 
 
 def average_then_clip(panel, epsilon, seed, factor=None):
-    options = {"rows_per_group": panel.k}
+    options = {}
     if factor is not None:
         plain = average_then_clip(panel, epsilon, seed)
-        # A fit whose clipping norm is given has no correction of its predictions, unless asked.
-        options |= {"clip_norm": factor * plain.solver_.clip_norm, "calibration": "private"}
-    return model(epsilon, seed, **options).fit(panel.X, panel.y, groups=panel.groups)
+        options = {"clip_norm": factor * plain.solver_.clip_norm}
+    averaged = model(epsilon, seed, rows_per_group=panel.k, **options)
+    return averaged.fit(panel.X, panel.y, groups=panel.groups)
 
 
 def group_privacy(panel, epsilon, seed):
@@ -247,11 +246,7 @@ def times(n_rows, n_features, n_groups, repeats):
         "none": lambda: model(1.0, 0, solver="gd", max_iter=100).fit(X, y),
         OURS[0]: lambda: model(1.0, 0, solver="gd", max_iter=100).fit(X, y, groups=groups),
         OURS[1]: lambda: model(
-            1.0,
-            0,
-            solver="gd",
-            max_iter=100,
-            privacy=skdp.Privacy(rows_per_group=n_rows / n_groups),
+            1.0, 0, solver="gd", max_iter=100, rows_per_group=n_rows / n_groups
         ).fit(X, y, groups=groups),
     }
     seconds = dict.fromkeys(fits, math.inf)

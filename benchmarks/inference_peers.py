@@ -56,8 +56,8 @@ def one_step(X, y, epsilon, seed):
 
 def _fit(X, y, epsilon, seed, **options):
     model = skdp.DPLinearRegression(
-        epsilon=epsilon, delta=DELTA, scaling="private", privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
-        **options,
+        epsilon=epsilon, delta=DELTA, scaling="private",
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options,
     )  # fmt: skip
     return model.fit(X, y)
 

@@ -144,7 +144,8 @@ def measure(name: str, n_rows: int, epsilon: float, runs: int) -> dict:
             rows = np.random.default_rng([seed, n_rows]).integers(len(X), size=n_rows)
             found = make(
                 epsilon=epsilon, delta=DELTA, scaling="none", inference="coefficients",
-                privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), ).fit(X[rows], y[rows])  # fmt: skip
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
+            ).fit(X[rows], y[rows])  # fmt: skip
             determined = found.determined_
             known.append(determined)
             widths.append(np.where(determined, found.coef_std_error_ / plain, np.nan))
@@ -188,26 +189,26 @@ def price(output: Path, command: str, runs: int, names=(), epsilon: float = 1.0)
         except Unavailable as reason:
             print(f"{name}: left out, {reason}")
             continue
-        scores = {inference: [] for inference in ("none", "coefficients")}
+        scores = {inference: [] for inference in (None, "coefficients")}
         for seed, split in enumerate(splits):
             for inference, kept in scores.items():
                 kept.append(_score(split, inference, epsilon, seed))
-        loss, error = mean_and_error(np.subtract(scores["none"], scores["coefficients"]))
+        loss, error = mean_and_error(np.subtract(scores[None], scores["coefficients"]))
         most = MOST_LOSS[splits[0].is_classification]
         lines.append({
             "data": name, "rows": len(splits[0].y_train), "epsilon": epsilon, "runs": runs,
-            "without": np.mean(scores["none"]), "loss": loss, "loss_se": error, "most": most,
+            "without": np.mean(scores[None]), "loss": loss, "loss_se": error, "most": most,
             "kept": "yes" if loss <= most else "NO",
         })  # fmt: skip
         _written(output, command, PRICE, lines)
     return lines
 
 
-def _score(split, inference: str, epsilon: float, seed: int) -> float:
+def _score(split, inference: str | None, epsilon: float, seed: int) -> float:
     """Return the score on test rows of a fit with or without an inference."""
     terms = {
-        "epsilon": epsilon, "delta": DELTA, "inference": inference, "privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)),
-
+        "epsilon": epsilon, "delta": DELTA, "inference": inference,
+        "privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)),
     }  # fmt: skip
     if split.is_classification:
         model = skdp.DPLogisticRegression(classes=list(split.classes), **terms)

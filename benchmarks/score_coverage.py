@@ -161,11 +161,11 @@ def measure(kind: str, n_rows: int, name: str, epsilon: float, runs: int, of: st
     for seed in range(runs):
         if of == "population":
             X, y = drawn(kind, n_rows, np.random.default_rng((3, seed)))
+        seeded = skdp.Privacy(noise=skdp.SeededNoise(seed))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeededNoiseWarning)
-            score = evaluate(
-                model, X, y, name, epsilon=epsilon, privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options,
-            )[name]  # fmt: skip
+            found = evaluate(model, X, y, name, epsilon=epsilon, privacy=seeded, **options)
+        score = found[name]
         one, nothing = held(score, truth, ranked, of)
         # Bins of a curve differ in number, and its ends are known: means over its points.
         covered.append(np.mean(one) if ranked else one)

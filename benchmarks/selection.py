@@ -50,7 +50,7 @@ class ByRenyi(DPSearchCV):
     def _priced(self, n_records, unit="row"):
         run_budget, statement = super()._priced(n_records, unit)
         event = accounting.Selected(accounting.Gaussian(1.0, spread=1.0), float(self.n_candidates))
-        relation = accounting.Adjacency.parse(self.adjacency)
+        relation = accounting.Adjacency.parse(self._terms.adjacency)
         scale = accounting.calibrate(event, self.epsilon, self.delta, relation, "rdp").scale
         return replace(run_budget, mu=1 / scale), statement
 
@@ -88,9 +88,6 @@ def grids(split):
 
 def run_one(method, split, grid, model, epsilon, delta, seed):
     """Score on test rows of what a method finds."""
-    seeded = {
-        "privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)),
-    }
     X, y = split.X_train, split.y_train
     if method == "default":
         found = model(epsilon=epsilon, delta=delta, fit_seed=seed)
@@ -103,7 +100,12 @@ def run_one(method, split, grid, model, epsilon, delta, seed):
     else:
         ends = None if split.is_classification else (float(y.min()), float(y.max()))
         found = SEARCHES[method](
-            model(epsilon=epsilon), grid, epsilon=epsilon, delta=delta, target_range=ends, **seeded
+            model(epsilon=epsilon),
+            grid,
+            epsilon=epsilon,
+            delta=delta,
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
+            target_range=ends,
         )
     return found.fit(X, y).score(split.X_test, split.y_test)
 
@@ -132,10 +134,7 @@ def run(output, command, names=(), epsilons=EPSILONS, delta=1e-6, runs=5):
         model, searched = grids(splits[0])
 
         def make(fit_seed=0, model=model, **budget):
-            return model(
-                **budget,
-                privacy=skdp.Privacy(noise=skdp.SeededNoise(fit_seed)),
-            )
+            return model(**budget, privacy=skdp.Privacy(noise=skdp.SeededNoise(fit_seed)))
 
         for grid in searched:
             for epsilon in epsilons:

@@ -52,10 +52,7 @@ def in_threads(smoke: bool):
 
     def steps(n_threads):
         model = skdp.DPLogisticRegression(
-            classes=[0, 1],
-            solver="gd",
-            max_iter=20,
-            scaling=skdp.RowNorm(10),
+            classes=[0, 1], solver="gd", max_iter=20, scaling=skdp.RowNorm(10)
         )
         with threadpool_limits(n_threads):
             model.fit(X, y)
@@ -178,11 +175,7 @@ def on_cluster(smoke: bool):
     n_rows = 20_000 if smoke else 4_000_000
 
     def model(max_iter):
-        return skdp.DPRidge(
-            solver="gd",
-            max_iter=max_iter,
-            scaling=skdp.RowNorm(10),
-        )
+        return skdp.DPRidge(solver="gd", max_iter=max_iter, scaling=skdp.RowNorm(10))
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, 50))

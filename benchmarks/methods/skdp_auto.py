@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 import skdp
 from benchmarks.registry import Method, Split
@@ -15,32 +16,40 @@ from benchmarks.registry import Method, Split
 
 def estimator(split, epsilon, delta, seed, **parameters):
     """An estimator of skdp for this kind of target."""
-    parameters |= {
-        "epsilon": epsilon,
-        "delta": delta,
-        "privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)),
-    }
+    privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
+    parameters |= {"epsilon": epsilon, "delta": delta, "privacy": privacy}
     if split.is_classification:
         return skdp.DPLogisticRegression(classes=split.classes, **parameters)
     return skdp.DPLinearRegression(**parameters)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """An estimator of skdp whose fitted model predicts linearly everywhere."""
+
+    model: BaseEstimator
+
+    def fit(self, X, y):
+        """Return the fitted model of scikit-learn with the same coefficients."""
+        return self.model.fit(X, y).to_sklearn()
+
+
+def linear(split, epsilon, delta, seed, **parameters):
+    """A model with linear predictions."""
+    return Linear(estimator(split, epsilon, delta, seed, **parameters))
 
 
 class ClippedPredictions(skdp.DPLinearRegression):
     """Predict linearly, then clip predictions to the private range of targets."""
 
     def predict(self, X):
-        return np.clip(super().predict(X), *self.prediction_range_)
+        return np.clip(self.to_sklearn().predict(X), *self.prediction_range_)
 
 
 def clipped(split, epsilon, delta, seed):
     """A regressor whose linear predictions are clipped."""
-    plain = estimator(
-        split,
-        epsilon,
-        delta,
-        seed,
-    )
-    return ClippedPredictions(**plain.get_params())
+    plain = estimator(split, epsilon, delta, seed)
+    return ClippedPredictions(**plain.get_params(deep=False))
 
 
 def with_bounds(split, epsilon, delta, seed):
@@ -50,8 +59,8 @@ def with_bounds(split, epsilon, delta, seed):
     """
     X = np.vstack([split.X_train, split.X_test])
     low, high = X.min(axis=0), X.max(axis=0)
-    ends = list(zip(low.tolist(), np.where(high > low, high, low + 1).tolist(), strict=True))
-    return estimator(split, epsilon, delta, seed, scaling=ends)
+    scaling = skdp.PublicRange(low, np.where(high > low, high, low + 1))
+    return linear(split, epsilon, delta, seed, scaling=scaling)
 
 
 @dataclass(frozen=True)
@@ -69,8 +78,8 @@ class WithPublicRows:
         n_public = round(self.share * len(y))
         places = np.random.default_rng(self.seed).permutation(len(y))
         public, private = places[:n_public], np.sort(places[n_public:])
-        given = {"bounds": skdp.PublicSample(X[public])}
-        model = estimator(self.split, self.epsilon, self.delta, self.seed, **given)
+        scaling = skdp.PublicSample(X[public])
+        model = estimator(self.split, self.epsilon, self.delta, self.seed, scaling=scaling)
         return model.fit(X[private], y[private])
 
 
@@ -83,14 +92,7 @@ METHODS = [
         lambda split: split.is_classification,
         on_demand=True,
     ),
-    Method(
-        "skdp linear",
-        "solver",
-        partial(
-            estimator,
-        ),
-        on_demand=True,
-    ),
+    Method("skdp linear", "solver", linear, on_demand=True),
     Method(
         "skdp linear, clipped",
         "solver",

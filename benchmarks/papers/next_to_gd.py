@@ -37,9 +37,7 @@ SOLVERS = (
     "accelerated_mirror_descent",
 )
 # A ball that holds the minimum of every problem here, for the solver that needs a set.
-BALL = {
-    "constraint": skdp.L2Ball(3.0),
-}
+BALL = {"constraint": skdp.L2Ball(3.0)}
 
 
 @cache
@@ -82,9 +80,7 @@ def excess(name, solver, epsilon, seed):
     X, y, labels = rows_of(name)
     strength = PENALTY * len(y)
     given = {"solver": solver, "epsilon": epsilon, "delta": DELTA, "scaling": "none"}
-    given |= {
-        "privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)),
-    }
+    given |= {"privacy": skdp.Privacy(noise=skdp.SeededNoise(seed))}
     given |= BALL if solver == "accelerated_mirror_descent" else {}
     if labels:
         model = skdp.DPLogisticRegression(classes=np.unique(y), C=1 / strength, **given)

@@ -156,14 +156,13 @@ def dimension(report):
         for seed in range(REPETITIONS):
             X, y = wide_rows(p, np.random.default_rng(seed))
             for name, solver, constraint in (
-                ("mirror descent, L1 ball", "accelerated_mirror_descent", "l1_ball"),
-                ("gd, L1 ball", "gd", "l1_ball"),
-                ("gd, L2 ball", "gd", "l2_ball"),
+                ("mirror descent, L1 ball", "accelerated_mirror_descent", skdp.L1Ball(RADIUS)),
+                ("gd, L1 ball", "gd", skdp.L1Ball(RADIUS)),
+                ("gd, L2 ball", "gd", skdp.L2Ball(RADIUS)),
             ):
                 model = skdp.DPLinearRegression(
                     solver=solver,
                     constraint=constraint,
-                    radius=RADIUS,
                     scaling=skdp.RowNorm(1.0),
                     fit_intercept=False,
                     epsilon=EPSILON_WIDE,

@@ -20,6 +20,7 @@ import sys
 
 import numpy as np
 
+import skdp
 from benchmarks.papers import h22, wu21
 from benchmarks.papers.h22_network import Network
 from benchmarks.papers.report import Report, errorbar, mean_and_error
@@ -117,10 +118,10 @@ def tuning(report):
                     range(10), wu21.PAPER, TUNED_STEPS, CLIP, epsilon, schedule, "auto", 0
                 )
                 model.set_params(solver__learning_rate=rule)
-                scores = [
-                    100 * model.set_params(random_state=seed).fit(X, y).score(X_test, y_test)
-                    for seed in range(TUNED_RUNS)
-                ]
+                scores = []
+                for seed in range(TUNED_RUNS):
+                    model.set_params(privacy__noise=skdp.SeededNoise(seed)).fit(X, y)
+                    scores.append(100 * model.score(X_test, y_test))
                 report.add(
                     part="tuning",
                     epsilon=epsilon,

@@ -14,6 +14,7 @@ import sys
 
 import numpy as np
 
+import skdp
 from benchmarks.papers import wu21
 from benchmarks.papers.report import Report, errorbar, mean_and_error
 from skdp.steps import AdaptiveStep, ConstantStep, PolynomialStep, SquareRootDecayStep
@@ -38,7 +39,9 @@ def compare(report, part, rule, n_steps, clip, epsilon, data):
         model.set_params(solver__learning_rate=RULES[rule])
         scores[name] = np.array(
             [
-                model.set_params(random_state=seed).fit(X, y).score(X_test, y_test)
+                model.set_params(privacy__noise=skdp.SeededNoise(seed))
+                .fit(X, y)
+                .score(X_test, y_test)
                 for seed in range(REPETITIONS)
             ]
         )

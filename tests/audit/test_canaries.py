@@ -7,22 +7,28 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 
 import skdp
 from skdp import audit
 from skdp.accounting import gaussian_epsilon, gaussian_mu
 from skdp.audit import bounds
+from skdp.oracle import noise_source
+from skdp.oracle.noise import drawing_through
 from skdp.oracle.releases.mechanisms import GaussianNoise
 
-ONE_STEP = {"solver": "gd", "max_iter": 1, "scaling": "none", "delta": 1e-5}
+ONE_STEP = skdp.DPLinearRegression(solver="gd", max_iter=1, scaling="none", epsilon=4.0, delta=1e-5)
 
 
-def seeded(**parameters):
+@pytest.fixture
+def repeatable_noise():
     """Noise that is fresh in each fit and the same in each run of the tests."""
-    generator = np.random.default_rng(7)
-    return skdp.DPLinearRegression(
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(generator)), **{**ONE_STEP, **parameters}
-    )
+    source = noise_source(np.random.default_rng(7))
+    with drawing_through(lambda system: source):
+        yield
+
+
+repeatable = pytest.mark.usefixtures("repeatable_noise")
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (77, 1000)])
@@ -73,10 +79,12 @@ def test_curves_meet_the_claim():
     assert (bounds.gaussian_trade_off(rates, mu) >= bounds.trade_off(rates, 2.0, 1e-3) - 1e-9).all()
 
 
+@repeatable
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
 def test_one_step_shows_most_of_its_claim_and_no_more(adjacency):
-    found = audit.canaries(seeded(epsilon=4.0, adjacency=adjacency), n_fits=1600, random_state=0)
+    model = clone(ONE_STEP).set_params(privacy=skdp.Privacy(adjacency=adjacency))
+    found = audit.canaries(model, n_fits=1600, random_state=0)
     assert found.ok
     assert found.claim.mu == pytest.approx(gaussian_mu(4.0, 1e-5))
     assert 0.6 * found.claim.mu < found.mu_lower <= found.claim.mu
@@ -84,43 +92,41 @@ def test_one_step_shows_most_of_its_claim_and_no_more(adjacency):
     assert found.epsilon_of_mu == gaussian_epsilon(found.mu_lower, 1e-5)
 
 
+@repeatable
 def test_half_of_the_noise_is_an_alarm(monkeypatch):
     original = GaussianNoise.scale_of_noise
     monkeypatch.setattr(GaussianNoise, "scale_of_noise", lambda *given: 0.5 * original(*given))
-    found = audit.canaries(seeded(epsilon=4.0), n_fits=800, random_state=0)
+    found = audit.canaries(ONE_STEP, n_fits=800, random_state=0)
     assert not found.ok
     assert "THE CLAIM IS BROKEN" in str(found)
 
 
+@repeatable
 def test_one_fit_on_many_canaries():
-    found = audit.canaries_in_one_fit(seeded(epsilon=4.0), n_canaries=800, random_state=0)
+    found = audit.canaries_in_one_fit(ONE_STEP, n_canaries=800, random_state=0)
     assert found.ok
     assert 0.3 < found.epsilon_lower < 4.0
     assert 0 < found.mu_lower < found.claim.mu
 
 
+@repeatable
 def test_one_fit_without_noise_to_speak_of_is_an_alarm(monkeypatch):
     original = GaussianNoise.scale_of_noise
     monkeypatch.setattr(GaussianNoise, "scale_of_noise", lambda *given: 0.1 * original(*given))
-    found = audit.canaries_in_one_fit(
-        seeded(epsilon=4.0), n_canaries=800, confidence=0.95, random_state=0
-    )
+    found = audit.canaries_in_one_fit(ONE_STEP, n_canaries=800, confidence=0.95, random_state=0)
     assert not found.ok
 
 
 def test_fits_with_one_seed_are_refused():
     with pytest.raises(ValueError, match="all fits have the same noise"):
-        audit.canaries(
-            skdp.DPRidge(
-                privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-            )
-        )
+        audit.canaries(skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(0))))
 
 
+@repeatable
 def test_a_picture_of_the_trade_off():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    found = audit.canaries(seeded(epsilon=4.0), n_fits=200, random_state=0)
+    found = audit.canaries(ONE_STEP, n_fits=200, random_state=0)
     display = found.plot()
     alarms, missed = display.curve()
     assert (alarms[0], missed[0]) == (1.0, 0.0)

@@ -241,12 +241,8 @@ def test_bits_that_depend_on_nothing_secret_are_found(monkeypatch):
 
 
 def test_a_seed_that_was_asked_for_may_repeat_its_noise():
-    report = audit.replay(
-        skdp.DPRidge(
-            **FEW,
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        )
-    )
+    seeded = skdp.Privacy(noise=skdp.SeededNoise(0))
+    report = audit.replay(skdp.DPRidge(**FEW, privacy=seeded))
     assert report.ok, report
 
 

@@ -37,13 +37,15 @@ def exactly(model, X, y, name, **options):
         return evaluate(model, X, y, name, epsilon=math.inf, **options)[name].value
 
 
+def seeded(seed):
+    return skdp.Privacy(noise=skdp.SeededNoise(seed))
+
+
 def covered(model, X, y, name, exact, **options):
     """Shares of intervals that hold the exact score, and of those that say nothing."""
     held = empty = 0
     for seed in range(REPETITIONS):
-        score = evaluate(
-            model, X, y, name, privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options
-        )[name]
+        score = evaluate(model, X, y, name, privacy=seeded(seed), **options)[name]
         low, high = score.interval(0.95)
         held += low <= exact <= high
         empty += (low, high) == score.limits
@@ -87,13 +89,8 @@ def test_counts():
     model, X, y = classes(3000, -3.0)
     exact, held = plain.confusion_matrix(y, model.predict(X)), np.zeros((2, 2))
     for seed in range(REPETITIONS):
-        found = evaluate(
-            model,
-            X,
-            y,
-            "confusion_matrix",
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
-        )["confusion_matrix"]
+        name = "confusion_matrix"
+        found = evaluate(model, X, y, name, privacy=seeded(seed))[name]
         assert isinstance(found, ScoreMatrix)
         low, high = found.interval(0.95)
         held += (low <= exact) & (exact <= high)

@@ -46,10 +46,9 @@ def two_classes(rng):
     return LogisticRegression().fit(X[:500], y[:500]), X, y
 
 
-def seeded(model, X, y, metrics, seed=0, **options):
-    return evaluate(
-        model, X, y, metrics, privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options
-    )
+def seeded(model, X, y, metrics, seed=0, adjacency="zero_out", **options):
+    privacy = skdp.Privacy(adjacency=adjacency, noise=skdp.SeededNoise(seed))
+    return evaluate(model, X, y, metrics, privacy=privacy, **options)
 
 
 def exact(model, X, y, metrics, **options):
@@ -376,7 +375,7 @@ WRONG = {
     "needs delta > 0": {"delta": 0.0},
     "groups must have one entry for each row": {"groups": [1, 2]},
     "log_loss_bound must lie": {"log_loss_bound": 0.0},
-    "adjacency must be": {"adjacency": "add_remove"},
+    "adjacency must be": {"privacy": skdp.Privacy(adjacency="add_remove")},
     "y holds a label that is none of": {"y": lambda y: np.where(y == "yes", "maybe", y)},
     "y holds labels that are numbers; the classes of the model are text": {
         "y": lambda y: (y == "yes").astype(int)

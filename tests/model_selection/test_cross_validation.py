@@ -22,10 +22,8 @@ from skdp.model_selection import DPSearchCV, cross_validation, dp_cross_validate
 from skdp.oracle import Plan
 
 RIDGE = partial(skdp.DPRidge, scaling="none", max_iter=3, target_bound=5.0)
-seeded = partial(
-    dp_cross_validate,
-    privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-)
+SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
+seeded = partial(dp_cross_validate, privacy=SEEDED)
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
@@ -124,7 +122,8 @@ def test_means_over_folds(classification):
     assert found["neg_log_loss"].noise_std == pytest.approx(math.hypot(*each) / 3)
     assert found["neg_log_loss"].value < 0 < found["accuracy"].value
     assert len(found.estimators) == 3
-    assert {estimator.random_state for estimator in found.estimators} == {0}, "no seed is kept"
+    seeds = {estimator.privacy.noise.seed for estimator in found.estimators}
+    assert seeds == {0}, "no seed is kept"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +135,7 @@ def test_means_over_folds(classification):
         ("delta must be above 0", {"delta": 0.0}),
         ("epsilon must be", {"epsilon": 0.0}),
         ("metrics of a regressor must be", {"metrics": "accuracy"}),
-        ("adjacency must be", {"adjacency": "other"}),
+        ("adjacency must be", {"privacy": skdp.Privacy(adjacency="other")}),
         ("estimator must be", {"estimator": PrivateScorer(None)}),
     ],
 )
@@ -302,16 +301,13 @@ def test_a_failure_after_the_charge_says_so(regression, step):
 def test_refusals_and_warnings_name_what_was_called(regression):
     X, y = regression
     model = skdp.DPRidge().fit(X, y)
-    budget = skdp.PrivacyBudget(0.1, 1e-6)
-    seeded = {
-        "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
-    }
+    charged = skdp.Privacy(budget=skdp.PrivacyBudget(0.1, 1e-6))
     for name, run in (("evaluate", evaluate), ("dp_cross_validate", dp_cross_validate)):
         with pytest.raises(skdp.PrivacyBudgetError, match=rf"^{name} asked for epsilon=") as said:
-            run(model, X, y, budget=budget)
+            run(model, X, y, privacy=charged)
         assert "PrivateScorer" not in str(said.value)
         with pytest.warns(skdp.SeededNoiseWarning, match=rf"^{name}: "):
-            run(model, X, y, **seeded)
+            run(model, X, y, privacy=SEEDED)
 
 
 def test_it_shows_its_means(regression):

@@ -201,14 +201,9 @@ def test_declared_classes(classification):
 
 
 def test_seeds_are_told(regression):
-    search = GridSearchCV(
-        RIDGE(
-            max_iter=5,
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        ),
-        {"alpha": [0.1]},
-        cv=2,
-    ).fit(*regression)
+    seeded = skdp.Privacy(noise=skdp.SeededNoise(0))
+    model = RIDGE(max_iter=5, privacy=seeded)
+    search = GridSearchCV(model, {"alpha": [0.1]}, cv=2).fit(*regression)
     with pytest.warns(skdp.PrivacyWarning, match="does NOT hold for them"):
         price = skdp.privacy_of(search)
     assert price.noise_source == "seeded"

@@ -12,9 +12,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 import skdp
 from skdp.model_selection import DPSearchCV, dp_cross_validate
 
-SEEDED = {
-    "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
-}
+SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
 
 
 @pytest.fixture
@@ -36,9 +34,9 @@ def filled(X):
     return X.fillna(0)
 
 
-def search(pipeline, grid=None, **settings):
+def search(pipeline, grid=None, privacy=SEEDED):
     grid = {"dpridge__alpha": [1.0, 2.0]} if grid is None else grid
-    return DPSearchCV(pipeline, grid, epsilon=20.0, n_candidates=6, **SEEDED, **settings)
+    return DPSearchCV(pipeline, grid, epsilon=20.0, n_candidates=6, privacy=privacy)
 
 
 def test_steps_that_write_into_their_input_write_into_copies(frame):
@@ -49,7 +47,7 @@ def test_steps_that_write_into_their_input_write_into_copies(frame):
     # Whatever the number of runs, the coefficient is that of one division.
     assert model.best_estimator_[-1].coef_[0] == pytest.approx(100, rel=0.2)
     pipeline = make_pipeline(FunctionTransformer(in_place), skdp.DPRidge())
-    found = dp_cross_validate(pipeline, X, y, epsilon=20.0, delta=1e-6, **SEEDED)
+    found = dp_cross_validate(pipeline, X, y, epsilon=20.0, delta=1e-6, privacy=SEEDED)
     pd.testing.assert_frame_equal(X, before)
     assert found.scores["r2"].value > 0.8
     assert any("a failure is reported" in line for line in found.privacy_.assumptions)
@@ -62,7 +60,7 @@ def test_encoders_with_declared_categories(frame):
     columns = make_column_transformer((encoder, ["kind"]), remainder="passthrough")
     pipeline = make_pipeline(columns, skdp.DPRidge())
     assert search(pipeline).fit(X, y).best_score_ > 0.5
-    assert dp_cross_validate(pipeline, X, y, epsilon=20.0, delta=1e-6, **SEEDED).scores
+    assert dp_cross_validate(pipeline, X, y, epsilon=20.0, delta=1e-6, privacy=SEEDED).scores
 
 
 def test_one_cell_decides_nothing(frame):
@@ -70,8 +68,9 @@ def test_one_cell_decides_nothing(frame):
     X.loc[3, "b"] = np.nan
     choices = [FunctionTransformer(dropped), FunctionTransformer(filled)]
     pipeline = make_pipeline(choices[0], skdp.DPRidge())
-    budget = skdp.PrivacyBudget(50.0, 1e-6, allow_seeded_noise=True)
-    refused = search(pipeline, {"functiontransformer": choices}, budget=budget)
+    budget = skdp.PrivacyBudget(50.0, 1e-6)
+    charged = skdp.Privacy(budget=budget)
+    refused = search(pipeline, {"functiontransformer": choices}, charged)
     with pytest.raises(ValueError, match="leaves some out"):
         refused.fit(X, y)
     codes = pd.DataFrame({"c": pd.Series([0, 1, 2] * 200, dtype=object)})
@@ -79,7 +78,7 @@ def test_one_cell_decides_nothing(frame):
     pipeline = make_pipeline(skdp.DPTabularPreprocessor(), skdp.DPRidge())
     choices = [{"c": [0, 1, 2]}, None]
     for order in (choices, choices[::-1]):
-        refused = search(pipeline, {"dptabularpreprocessor__categories": order}, budget=budget)
+        refused = search(pipeline, {"dptabularpreprocessor__categories": order}, charged)
         with pytest.raises(ValueError, match=r"text where numbers|'c'"):
             refused.fit(codes, y)
     assert budget.n_fits == 0

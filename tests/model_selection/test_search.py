@@ -114,10 +114,10 @@ def test_seeded_searches_repeat(regression):
 
 def test_the_best_estimator_keeps_no_seed(regression):
     """Its noise could be drawn again by it, and taken off."""
-    best = seeded(seed=np.random.default_rng(7)).fit(*regression).best_estimator_
-    rows = parts.random_split([320, 80], noise_source(np.random.default_rng(7)))[0]
+    best = seeded(seed=7).fit(*regression).best_estimator_
+    rows = parts.random_split([320, 80], noise_source(7))[0]
     again = clone(best).fit(regression[0][rows], regression[1][rows])
-    assert best.random_state == 0
+    assert best.privacy.noise.seed == 0
     assert (again.coef_ != best.coef_).all()
 
 
@@ -234,8 +234,9 @@ def test_sparse_rows_do_not_decide_what_type_a_step_returns(regression):
     budget = skdp.PrivacyBudget(9.0, 1e-6)
     grid = {"dpridge__alpha": [0.1, 1.0]}
     kept = ColumnTransformer([("kept", "passthrough", [0, 1])])
+    search = DPSearchCV(make_pipeline(kept, RIDGE()), grid, privacy=skdp.Privacy(budget=budget))
     with pytest.raises(ValueError, match=r"by the number of zeros; set sparse_threshold=0"):
-        seeded(make_pipeline(kept, RIDGE()), grid, budget=budget).fit(X, y)
+        search.fit(X, y)
     assert budget.n_fits == 0
     dense = clone(kept).set_params(sparse_threshold=0)
     seeded(make_pipeline(dense, RIDGE()), grid, epsilon=20.0).fit(X, y)

@@ -13,7 +13,6 @@ from sklearn.preprocessing import FunctionTransformer
 import skdp
 from searches import GRID, RIDGE, seeded
 from skdp.accounting import Adjacency, GDPAccountant
-from skdp.fitting.estimator import PrivateEstimator
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPSearchCV, candidates, search
@@ -40,7 +39,7 @@ def after_runs(monkeypatch, data, script):
         patch.setattr(DPSearchCV, "_run", run)
         source = noise_source(0)
         patch.setattr(source, "integers", integers)
-        patch.setattr(PrivateEstimator, "_noise", lambda self: (source, None))
+        patch.setattr(skdp.Privacy, "draws", lambda self: (source, None))
         found = DPSearchCV(RIDGE(), GRID).fit(*data)
     assert next(ends, None) is None
     return pickle.dumps(vars(found))

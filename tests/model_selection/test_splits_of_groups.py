@@ -293,15 +293,13 @@ def test_budgets_and_totals_are_for_one_unit(panel):
     """A fit of rows came first: no score, search or cross-validation of groups is charged to it."""
     X, y, groups = panel
     budget = skdp.PrivacyBudget(9.0, DELTA)
-    model = ridge(budget=budget).fit(X, y)
+    charged = skdp.Privacy(budget=budget)
+    model = ridge(privacy=charged).fit(X, y)
+    search = DPSearchCV(ridge(), {"alpha": [1.0]}, privacy=charged)
     calls = [
-        lambda: evaluate(model, X, y, groups=groups, privacy=skdp.Privacy(budget=budget)),
-        lambda: DPSearchCV(ridge(), {"alpha": [1.0]}, privacy=skdp.Privacy(budget=budget)).fit(
-            X, y, groups=groups
-        ),
-        lambda: dp_cross_validate(
-            ridge(), X, y, "r2", groups=groups, privacy=skdp.Privacy(budget=budget)
-        ),
+        lambda: evaluate(model, X, y, groups=groups, privacy=charged),
+        lambda: search.fit(X, y, groups=groups),
+        lambda: dp_cross_validate(ridge(), X, y, "r2", groups=groups, privacy=charged),
     ]
     for call in calls:
         with pytest.raises(ValueError, match=r"for each group.*nothing was charged"):

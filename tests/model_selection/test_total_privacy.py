@@ -238,9 +238,8 @@ def test_no_budget_is_recommended_for_what_none_counts(name, classification):
 
 def test_no_budget_is_recommended_for_a_chain_on_public_columns(classification):
     X, y = classification
-    chain = ClassifierChain(logistic(adjacency="label"), cv=None).fit(
-        X, np.column_stack([y, 1 - y])
-    )
+    labels = logistic(privacy=skdp.Privacy(adjacency="label"))
+    chain = ClassifierChain(labels, cv=None).fit(X, np.column_stack([y, 1 - y]))
     with pytest.raises(ValueError, match=r"earlier targets for columns.*No budget counts that"):
         skdp.total_privacy(chain, delta=DELTA)
 
@@ -267,9 +266,7 @@ def test_the_calibration_around_a_private_model_is_named(classification):
 
 def test_several_seeded_fits_are_warned_about(regression):
     models = [
-        ridge(
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
-        ).fit(*regression)
+        ridge(privacy=skdp.Privacy(noise=skdp.SeededNoise(seed))).fit(*regression)
         for seed in (0, 0)
     ]
     with pytest.warns(skdp.PrivacyWarning, match="same seed have the same noise"):

@@ -20,6 +20,7 @@ from skdp.stages import medians
 
 N = 4000
 CATEGORIES = {"sex": ["f", "m"], "ward": ["a", "b", "c"]}
+SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
 
 
 def raw_frame(n_rows=N, seed=0):
@@ -174,8 +175,8 @@ def test_medians_are_those_of_the_known_values():
     )
     X[rng.random(X.shape) < 0.3] = np.nan
     X[:, 5] = np.nan
-    options = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "fill_value": {5: 77.0}}
-    table = skdp.DPTabularPreprocessor(impute="median", **options).fit(X)
+    table = skdp.DPTabularPreprocessor(impute="median", fill_value={5: 77.0}, privacy=SEEDED)
+    table.fit(X)
     found = np.array([*table.fill_values_.values()])
     true = np.nanmedian(X[:, :5], axis=0)
     # Within a tenth of the distance between the quartiles, or of a bin.
@@ -200,10 +201,8 @@ HOSTILE = [np.nan, 0.0, -0.0, 1e300, -1e300, 5e-324, 1.7e308, 4.0**20, 1e12, -3.
 
 
 def median_fit():
-    options = {
-        "privacy": skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0)),
-    }
-    return skdp.DPTabularPreprocessor({2: [0, 1]}, impute="median", **options)
+    privacy = skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0))
+    return skdp.DPTabularPreprocessor({2: [0, 1]}, impute="median", privacy=privacy)
 
 
 def neighbours():
@@ -264,10 +263,7 @@ def test_a_pickle_holds_no_rows():
 @parametrize_with_checks(
     [
         skdp.DPTabularPreprocessor(),
-        skdp.DPTabularPreprocessor(
-            impute="median",
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        ),
+        skdp.DPTabularPreprocessor(impute="median", privacy=SEEDED),
     ]
 )
 def test_estimator_checks(estimator, check):

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 from sklearn.base import clone
 
+from skdp import Privacy, SeededNoise
 from skdp._numbers import Array
 from skdp.accounting import gaussian_epsilon, gaussian_mu
 from skdp.steps import CustomNoise, ExponentialNoise, NoiseSchedule
@@ -169,6 +170,7 @@ def estimator_trainer(
     base = np.ones(n_steps) if noise is None else np.asarray(noise, dtype=np.float64)
     place = "" if isinstance(estimator.get_params()["solver"], str) else "solver__"
     mu = gaussian_mu(estimator.epsilon, estimator.delta)
+    privacy = Privacy() if estimator.privacy is None else estimator.privacy
 
     def train(factors: Array, seed: int) -> float:
         changed = base * factors
@@ -176,7 +178,7 @@ def estimator_trainer(
         model = clone(estimator).set_params(
             **{
                 "epsilon": gaussian_epsilon(mu * math.sqrt(share), estimator.delta),
-                "random_state": seed,
+                "privacy": clone(privacy).set_params(noise=SeededNoise(seed)),
                 place + "max_iter": n_steps,
                 place + "noise_schedule": changed,
             }
