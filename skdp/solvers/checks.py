@@ -6,6 +6,7 @@ from typing import TypeGuard
 
 from skdp._numbers import is_integer, is_real, require
 from skdp.steps import ConstantStep, step_schedule, step_sizes
+from skdp.steps.schedules import is_named
 
 
 def is_word(value: object, word: str) -> TypeGuard[str]:
@@ -62,7 +63,7 @@ def given_steps(max_iter: object, learning_rate: object) -> tuple[int | None, fl
     """
     if not is_auto(max_iter):
         count(max_iter=max_iter)
-    if isinstance(learning_rate, tuple | list) or is_word(learning_rate, "constant"):
+    if is_named(learning_rate) and learning_rate not in ("auto", "bb"):
         learning_rate = step_schedule(learning_rate)
     if isinstance(learning_rate, ConstantStep):
         learning_rate = learning_rate.size
