@@ -286,7 +286,7 @@ def get_solver(name: Named, **parameters: object) -> Solver:
     word, arguments = name if is_named(name) and not isinstance(name, str) else (name, {})
     if not isinstance(word, str) or word not in REGISTRY:
         raise ValueError(
-            "solver must be 'auto', a Solver or a name of one, with arguments as in ('gd', {...}); "
+            "solver must be 'auto', a Solver or a name of one or ('gd', {...}); "
             f"got {shown(name)}. Nothing was released.\nSolvers:\n{short_menu()}"
         )
     parameters = {**arguments, **parameters}

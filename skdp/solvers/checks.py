@@ -63,7 +63,7 @@ def given_steps(max_iter: object, learning_rate: object) -> tuple[int | None, fl
     """
     if not is_auto(max_iter):
         count(max_iter=max_iter)
-    if is_named(learning_rate) and not is_auto(learning_rate):
+    if is_named(learning_rate) and learning_rate not in ("auto", "bb"):
         learning_rate = step_schedule(learning_rate)
     if isinstance(learning_rate, ConstantStep):
         learning_rate = learning_rate.size
