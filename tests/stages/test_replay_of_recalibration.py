@@ -67,8 +67,8 @@ SETTINGS = [
     {},
     {"scaling": "private"},
     {"fit_intercept": False},
-    {"C": np.inf, "scaling": "none"},
-    {"data_norm": 1.5, "epsilon": 20.0},
+    {"C": np.inf, "scaling": "none", "calibration": "private"},
+    {"scaling": skdp.RowNorm(1.5), "calibration": "private", "epsilon": 20.0},
     {"class_weight": {0: 5.0}},
 ]
 
