@@ -24,11 +24,9 @@ MODELS = {
 }
 
 
-def fitted(kind, X, y, seed=0, **parameters):
-    model = MODELS[kind](
-        inference="coefficients", privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **parameters
-    )
-    return model.fit(X, y)
+def fitted(kind, X, y, seed=0, adjacency="zero_out", **parameters):
+    privacy = skdp.Privacy(adjacency=adjacency, noise=skdp.SeededNoise(seed))
+    return MODELS[kind](inference="coefficients", privacy=privacy, **parameters).fit(X, y)
 
 
 def draw(kind, rng, n=4000, sizes=(1.0, 2.0, 0.1, 50.0), offset=2.0):
