@@ -13,18 +13,17 @@ from skdp.solvers import GradientDescent, available, get_solver
 MODELS = [
     *(skdp.DPLogisticRegression(solver=name, scaling="none") for name in sorted(available())),
     skdp.DPRidge(solver="adassp"),
-    skdp.DPRidge(solver="whitened", adjacency="replace_one"),
+    skdp.DPRidge(solver="whitened", privacy=skdp.Privacy(adjacency="replace_one")),
     skdp.DPLogisticRegression(delta=0),
     skdp.DPLogisticRegression(batch_size=0.5),
     skdp.DPLogisticRegression(
         solver=GradientDescent(sampling="fixed_size", batch_size=0.5, max_iter=3),
-        adjacency="replace_one",
+        privacy=skdp.Privacy(adjacency="replace_one"),
     ),
     skdp.DPRidge(
         solver=GradientDescent(release="last", max_iter=5, momentum=0.0),
         fit_intercept=False,
-        scaling="none",
-        data_norm=1.0,
+        scaling=skdp.RowNorm(1.0),
         alpha=100.0,
     ),
     skdp.DPRidge(epsilon=np.inf),
@@ -38,7 +37,7 @@ def test_there_and_back(model):
     if isinstance(solver, str) and solver != "auto":
         needs = get_solver(solver).needs
         if "bounded_set" in needs:
-            model.set_params(constraint="l2_ball")
+            model.set_params(constraint=skdp.L2Ball())
         if "quadratic_loss" in needs and not isinstance(model, skdp.DPRidge):
             model = skdp.DPRidge(solver=solver)
     statement = model.plan(400, 5)

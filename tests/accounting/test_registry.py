@@ -39,7 +39,7 @@ def test_what_has_no_mu_says_none(parameters):
         skdp.DPRidge(delta=0.0),
         skdp.DPRidge(epsilon=float("inf")),
         skdp.DPLogisticRegression(classes=[0, 1], solver="objective_perturbation"),
-        skdp.DPRidge(adjacency="replace_one", solver="shuffled_sgd"),
+        skdp.DPRidge(privacy=skdp.Privacy(adjacency="replace_one"), solver="shuffled_sgd"),
     ],
     ids=str,
 )

@@ -83,14 +83,13 @@ WITH_INFERENCE = {
 }
 
 
-def make_with_inference(kind, adjacency, **parameters):
+def make_with_inference(kind, adjacency, rows_per_group=None, **parameters):
     """A model with intervals for its coefficients."""
     if kind == "logistic":
         parameters = {"classes": [0, 1], **parameters}
     return WITH_INFERENCE[kind](
-        inference="coefficients",
-        privacy=seeded(adjacency=str(adjacency)),
-        **parameters,
+        privacy=seeded(adjacency=str(adjacency), rows_per_group=rows_per_group),
+        **{"inference": "coefficients", **parameters},
     )
 
 

@@ -104,10 +104,13 @@ def is_corrected(model, **shape):
 
 @pytest.mark.parametrize("estimator", REGRESSORS)
 def test_where_it_is_had(estimator):
-    for parameters in ({}, {"adjacency": "replace_one"}, {"scaling": "none"}, {"target_bound": 9}):
+    replace_one = skdp.Privacy(adjacency="replace_one")
+    for parameters in (
+        {}, {"privacy": replace_one}, {"target_bound": 9}, {"solver": "gd"}, {"max_iter": 30},
+    ):  # fmt: skip
         assert is_corrected(estimator(**parameters))
         assert not is_corrected(estimator(calibration="none", **parameters))
-    for parameters in ({"solver": "gd"}, {"max_iter": 30}):
+    for parameters in ({"scaling": "none"}, {"scaling": skdp.RowNorm(2.0)}):
         assert not is_corrected(estimator(**parameters))
         assert is_corrected(estimator(calibration="private", **parameters))
     assert not is_corrected(estimator(), n_outputs=2)
@@ -135,7 +138,7 @@ def test_weights_are_refused(regression):
 
 
 def test_its_share_of_the_budget():
-    statement = skdp.DPRidge(scaling="none").plan(2000, 6)
+    statement = skdp.DPRidge(scaling="none", calibration="private").plan(2000, 6)
     last = statement.releases[-1]
     share = (1 / last.noise_multiplier / gaussian_mu(1.0, 1e-6)) ** 2
     assert share == pytest.approx(CORRECTION_RULE.share, rel=1e-6)

@@ -24,11 +24,9 @@ MODELS = {
 }
 
 
-def fitted(kind, X, y, seed=0, **parameters):
-    model = MODELS[kind](
-        inference="coefficients", privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **parameters
-    )
-    return model.fit(X, y)
+def fitted(kind, X, y, seed=0, adjacency="zero_out", **parameters):
+    privacy = skdp.Privacy(adjacency=adjacency, noise=skdp.SeededNoise(seed))
+    return MODELS[kind](inference="coefficients", privacy=privacy, **parameters).fit(X, y)
 
 
 def draw(kind, rng, n=4000, sizes=(1.0, 2.0, 0.1, 50.0), offset=2.0):
@@ -85,7 +83,7 @@ def test_without_noise_it_is_least_squares(rng, scaling, fit_intercept):
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 def test_without_noise_it_is_the_maximum_of_the_likelihood_under_any_penalty(rng):
     X, y, *_ = draw("logistic", rng)
-    model = fitted("logistic", X, y, epsilon=np.inf, C=0.001, scaling="none", data_norm=None)
+    model = fitted("logistic", X, y, epsilon=np.inf, C=0.001, scaling="none")
     plain = LogisticRegression(C=np.inf, tol=1e-12, solver="newton-cholesky").fit(X, y)
     assert not np.allclose(model.coef_, plain.coef_, rtol=0.1)
     np.testing.assert_allclose(model.coef_debiased_, plain.coef_, rtol=1e-6)
@@ -112,7 +110,7 @@ def test_under_a_strong_penalty_there_are_more_steps_ahead():
         rng = np.random.default_rng(seed)
         X = np.column_stack([rng.standard_normal(200_000), rng.random(200_000) < 0.05])
         y = rng.random(200_000) < 1 / (1 + np.exp(0.5 - X @ slopes))
-        model = fitted("logistic", X, y, seed, scaling="none", data_norm=2.0, C=1e-5)
+        model = fitted("logistic", X, y, seed, scaling=skdp.RowNorm(2.0), C=1e-5)
         z.append((model.coef_debiased_[0] - slopes) / model.coef_std_error_)
     assert np.abs(np.mean(z, axis=0)).max() < 4 / np.sqrt(8)
 
@@ -122,7 +120,7 @@ def test_from_a_solution_that_is_far_off_steps_ahead_come_near(rng):
     slopes = np.array([0.5, 3.0])
     X = np.column_stack([rng.standard_normal(200_000), rng.random(200_000) < 0.05])
     y = rng.random(200_000) < 1 / (1 + np.exp(0.5 - X @ slopes))
-    model = fitted("logistic", X, y, scaling="none", data_norm=2.0, C=1e-4)
+    model = fitted("logistic", X, y, scaling=skdp.RowNorm(2.0), C=1e-4)
     assert abs(model.coef_[0, 1] - 3.0) > 2.0
     assert np.abs((model.coef_debiased_[0] - slopes) / model.coef_std_error_).max() < 4.0
 
@@ -136,7 +134,7 @@ def test_from_the_solution_without_noise_it_is_what_statistics_packages_say(rng)
     np.testing.assert_allclose(model.coef_debiased_, expected[:4], rtol=1e-10)
     np.testing.assert_allclose(model.coef_covariance_, covariance[:4, :4], rtol=1e-10)
     X, y, *_ = draw("logistic", rng, sizes=np.ones(4), offset=0.0)
-    model = fitted("logistic", X, y, epsilon=np.inf, scaling="none", C=1e9, data_norm=None)
+    model = fitted("logistic", X, y, epsilon=np.inf, scaling="none", C=1e9)
     plain = LogisticRegression(C=np.inf, tol=1e-12, solver="newton-cholesky").fit(X, y)
     np.testing.assert_allclose(model.coef_debiased_, plain.coef_, rtol=1e-8)
 
@@ -273,10 +271,10 @@ def test_what_the_rows_cannot_tell_is_not_determined(rng):
 def test_units_of_columns_change_nothing(rng, kind):
     """With declared ends of columns, and the same noise, z values stay and coefficients follow."""
     X, y, *_ = draw(kind, rng, 5000, sizes=np.ones(4), offset=0.0)
-    plain = fitted(kind, X, y, bounds=(-3.0, 3.0), epsilon=3.0)
+    plain = fitted(kind, X, y, scaling=skdp.PublicRange(-3.0, 3.0), epsilon=3.0)
     sizes, centres = np.array([0.125, 4.0, 256.0, 2.0]), np.array([1.0, -8.0, 512.0, 0.0])
-    bounds = centres - 3 * sizes, centres + 3 * sizes
-    moved = fitted(kind, X * sizes + centres, y, bounds=bounds, epsilon=3.0)
+    ranges = skdp.PublicRange(centres - 3 * sizes, centres + 3 * sizes)
+    moved = fitted(kind, X * sizes + centres, y, scaling=ranges, epsilon=3.0)
     np.testing.assert_allclose(moved.coef_debiased_, plain.coef_debiased_ / sizes, rtol=1e-6)
     np.testing.assert_allclose(moved.coef_std_error_, plain.coef_std_error_ / sizes, rtol=1e-6)
     np.testing.assert_allclose(moved.p_values_, plain.p_values_, rtol=1e-4)

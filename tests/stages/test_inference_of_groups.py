@@ -33,8 +33,8 @@ def check(replay, rng, kind, adjacency, change=lambda X: X, **parameters):
 SETTINGS = [
     {},
     {"scaling": "private", "fit_intercept": False},
-    {"scaling": "none", "solver": "gd", "max_iter": 6, "privacy": skdp.Privacy(rows_per_group=4)},
-    {"data_norm": 1.5, "epsilon": 20.0},
+    {"scaling": "none", "solver": "gd", "max_iter": 6, "rows_per_group": 4},
+    {"scaling": skdp.RowNorm(1.5), "epsilon": 20.0},
 ]
 
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import skdp
-from replays import HOSTILE_ROWS, data_for, differing
+from replays import HOSTILE_ROWS, data_for, differing, seeded
 from skdp import PublicSample
 from skdp.accounting import Adjacency
 from skdp.oracle.public import LONG_ROW
@@ -45,27 +45,27 @@ def test_columns_of_one_value_have_a_size(rng):
 
 def test_it_costs_nothing_and_is_said(rng):
     X, y = correlated(rng, 3000)
-    bounds = PublicSample(X[:60])
-    model = skdp.DPLinearRegression(scaling=bounds, target_bound=20.0, random_state=0)
+    sample = PublicSample(X[:60])
+    model = skdp.DPLinearRegression(scaling=sample, target_bound=20.0)
     planned = model.plan(2940, 6)
     fitted = model.fit(X[60:], y[60:])
     assert fitted.privacy_.releases == planned.releases
     assert {record.kind for record in planned.releases} == {"gradient", "calibration"}
     assert sum("60 rows that were declared public" in text for text in planned.assumptions) == 1
     assert fitted.solver_.name == "whitened"
-    np.testing.assert_array_equal(fitted.scaling_.columns.centre, bounds.columns(True).centre)
+    np.testing.assert_array_equal(fitted.scaling_.columns.centre, sample.columns(True).centre)
 
 
 def mean_score(X, y, **parameters):
-    model = skdp.DPLinearRegression(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **parameters)
-    fits = (clone(model).set_params(random_state=seed) for seed in range(5))
+    model = skdp.DPLinearRegression(privacy=seeded(), **parameters)
+    fits = (clone(model).set_params(privacy__noise__seed=seed) for seed in range(5))
     return np.mean([fit.fit(X[100:3000], y[100:3000]).score(X[3000:], y[3000:]) for fit in fits])
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3])
 def test_it_is_worth_more_than_it_takes(rng, epsilon):
     X, y = correlated(rng, 6000)
-    with_sample = mean_score(X, y, epsilon=epsilon, bounds=PublicSample(X[:100]))
+    with_sample = mean_score(X, y, epsilon=epsilon, scaling=PublicSample(X[:100]))
     assert with_sample > mean_score(X, y, epsilon=epsilon)
 
 
@@ -86,8 +86,8 @@ def test_it_holds_no_rows_and_is_cloned(rng):
     X, _ = correlated(rng, 2000)
     model = skdp.DPRidge(scaling=PublicSample(X))
     assert len(pickle.dumps(model)) < 10_000
-    assert clone(model).bounds.n_rows == 2000
-    assert "2000 rows" in repr(model.bounds)
+    assert clone(model).scaling.n_rows == 2000
+    assert "2000 rows" in repr(model.scaling)
 
 
 def test_other_columns_are_refused(rng):
@@ -107,15 +107,11 @@ def test_other_columns_are_refused(rng):
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 def test_nothing_but_releases(replay, rng, adjacency):
     X, y = data_for("linear", rng)
-    bounds = PublicSample(rng.standard_normal((40, 4)))
+    sample = PublicSample(rng.standard_normal((40, 4)))
 
     def model():
-        given = {
-            "scaling": bounds,
-            "solver": "whitened",
-            "privacy": skdp.Privacy(adjacency=str(adjacency)),
-        }
-        return skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **given)
+        terms = seeded(adjacency=str(adjacency))
+        return skdp.DPRidge(scaling=sample, solver="whitened", privacy=terms)
 
     for place, row in enumerate(HOSTILE_ROWS):
         data, neighbour = differing(X, y, adjacency, place, row, 1e12)

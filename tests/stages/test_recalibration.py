@@ -153,7 +153,10 @@ def squared_mu(record, adjacency):
 @pytest.mark.parametrize(("n_rows", "epsilon"), [(2000, 0.3), (2000, 1.0), (10**6, 3.0)])
 def test_shares_add_up_in_mu_squared(n_rows, epsilon, scaling, adjacency):
     model = skdp.DPLogisticRegression(
-        epsilon=epsilon, privacy=skdp.Privacy(adjacency=str(adjacency)), scaling=scaling
+        epsilon=epsilon,
+        scaling=scaling,
+        calibration="private",
+        privacy=skdp.Privacy(adjacency=str(adjacency)),
     )
     statement = model.plan(n_rows, 10)
     spent: dict[str, float] = {}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import skdp
 from replays import WITH_INFERENCE, make_with_inference
 from skdp.accounting import Adjacency
 from skdp.oracle import oracle
@@ -28,7 +29,11 @@ HOSTILE = [
 ]
 TARGETS = [-1e300, 1e12, -3.0, 1e308, 0.0, 1e-310, 7.0]
 # So few rows can afford them, and columns that are made shorter, only with such a budget.
-STEPS_AHEAD = {"scaling": "private", "inference_share": 0.9, "epsilon": 500.0}
+STEPS_AHEAD = {
+    "scaling": "private",
+    "inference": skdp.CoefficientInference(0.9),
+    "epsilon": 500.0,
+}
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 kinds = pytest.mark.parametrize("kind", WITH_INFERENCE)
 pytestmark = pytest.mark.usefixtures("weights_are_taken")
@@ -60,8 +65,8 @@ SETTINGS = [
     {},
     {"scaling": "private", "fit_intercept": False},
     {"scaling": "none", "solver": "gd", "max_iter": 6},
-    {"data_norm": 1.5, "epsilon": 20.0},
-    {"bounds": (-3.0, 3.0), "inference_share": 0.9},
+    {"scaling": skdp.RowNorm(1.5), "epsilon": 20.0},
+    {"scaling": skdp.PublicRange(-3.0, 3.0), "inference": skdp.CoefficientInference(0.9)},
     STEPS_AHEAD,
 ]
 
@@ -259,7 +264,8 @@ def test_shares_add_up_to_that_of_the_stage(adjacency):
     """In mu squared, next to what scaling leaves; the solver has the rest."""
     for kind in WITH_INFERENCE:
         for share, n_rows in ((1 / 3, 1000), (0.1, 1000), (1 / 3, 100_000)):
-            parameters = {"scaling": "none", "inference_share": share, "epsilon": 2.0}
+            inference = skdp.CoefficientInference(share)
+            parameters = {"scaling": "none", "inference": inference, "epsilon": 2.0}
             statement = make_with_inference(kind, adjacency, **parameters).plan(n_rows, 4)
             squares = [
                 record.count * record.event.mu(adjacency) ** 2 for record in statement.releases

@@ -67,8 +67,8 @@ SETTINGS = [
     {},
     {"scaling": "private"},
     {"fit_intercept": False},
-    {"C": np.inf, "scaling": "none"},
-    {"data_norm": 1.5, "epsilon": 20.0},
+    {"C": np.inf, "scaling": "none", "calibration": "private"},
+    {"scaling": skdp.RowNorm(1.5), "calibration": "private", "epsilon": 20.0},
     {"class_weight": {0: 5.0}},
 ]
 
@@ -219,9 +219,8 @@ def test_replay_catches_mutants(replay, rng, monkeypatch, mutant, adjacency):
     X, y = data_for(2, rng)
     MUTANTS[mutant](monkeypatch)
     pairs = neighbours(2, X, y, adjacency)
-    assert replay.finds_a_leak(
-        lambda: make(2, adjacency, scaling="none", epsilon=20.0), pairs, adjacency
-    )
+    given = {"scaling": "none", "calibration": "private", "epsilon": 20.0}
+    assert replay.finds_a_leak(lambda: make(2, adjacency, **given), pairs, adjacency)
 
 
 def test_replay_catches_a_forgotten_factor_of_replace_one(replay, leak, rng, monkeypatch):

@@ -16,7 +16,7 @@ from skdp.stages.sequence import STAGES, stages_of
 
 PUBLIC = Public(5000, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=5.0, provides=IN_MEMORY)
 RIDGE, LOGISTIC = Problem(SquaredError(), L2(0.1)), Problem(Logistic(), L2(0.1))
-AUTO = StageParameters("Model", scaling="auto", calibration="auto", is_default_solver=True)
+AUTO = StageParameters("Model", scaling="auto", calibration="auto")
 
 
 def sequence(parameters, problem=RIDGE, public=PUBLIC, solver="gd"):
@@ -31,12 +31,10 @@ def test_every_stage_is_in_the_fit_or_left_out_for_a_reason():
     found = sequence(AUTO)
     assert names(found) == ["ScalingStage", "SolverStage", "Correction"]
     assert [type(stage).__name__ for stage in found.stages[1].checkpoints] == ["Widening"]
-    assert found.left_out == {
-        "Recalibration": "a classification", "InferenceStage": "inference='coefficients'",
-    }  # fmt: skip
+    assert found.left_out == {}
     assert names(sequence(AUTO, LOGISTIC))[2:] == ["Recalibration"]
-    known = {kind.__name__ for kind in STAGES}
     for problem in (RIDGE, LOGISTIC):
+        known = {kind.__name__ for kind in STAGES if kind.concerns(problem, AUTO)}
         one = sequence(AUTO, problem, replace(PUBLIC, epsilon=float("inf")))
         assert set(one.left_out) | {*names(one)} == known | {"SolverStage"}
 
@@ -51,7 +49,7 @@ def test_the_solver_gets_the_product_of_what_the_others_leave(monkeypatch):
         return original(self, public, problem)
 
     monkeypatch.setattr(solver, "resolve", resolve)
-    found = sequence(replace(AUTO, inference="coefficients", inference_share=0.25))
+    found = sequence(replace(AUTO, inference_share=0.25))
     assert names(found) == ["ScalingStage", "SolverStage", "Correction", "InferenceStage"]
     scaling, inner, correction, inference = found.stages
     assert inner.checkpoints == ()
@@ -64,12 +62,12 @@ def test_the_solver_gets_the_product_of_what_the_others_leave(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "problem", "message"),
     [
-        ({"inference": "coefficients"}, Problem(SquaredError(), L1(0.1)),
+        ({"inference_share": 0.25}, Problem(SquaredError(), L1(0.1)),
          r"Model: inference='coefficients' needs no L1 penalty.*Nothing was released"),
         ({"calibration": "private"}, Problem(SquaredError(), L1(0.1)),
          r"Model: calibration='private' needs no L1 penalty.*Nothing was released"),
         ({"scaling": "private", "accountant": "pure"}, RIDGE,
-         r"Model: scaling='private' needs Gaussian noise.*Declare bounds.*Nothing was released"),
+         r"Model: scaling='private' needs Gaussian noise.*Set scaling=PublicRange.*Nothing was released"),
     ],
 )  # fmt: skip
 def test_a_stage_that_is_demanded_is_not_left_out(parameters, problem, message):

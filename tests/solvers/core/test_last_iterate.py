@@ -28,10 +28,11 @@ def ridge(solver, **parameters):
     parameters = {
         "alpha": ALPHA,
         "fit_intercept": False,
+        "scaling": "none",
         "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
         **parameters,
     }
-    return skdp.DPRidge(solver=solver, scaling="none", **parameters)
+    return skdp.DPRidge(solver=solver, **parameters)
 
 
 # What it buys.
@@ -40,8 +41,9 @@ def ridge(solver, **parameters):
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
 def test_hidden_steps_need_less_noise(regression, adjacency):
     steps = {"max_iter": 500, "learning_rate": 0.09}
-    hidden = ridge(last(**steps), adjacency=adjacency).fit(*regression).privacy_
-    shown = ridge(GradientDescent(**steps), adjacency=adjacency).fit(*regression).privacy_
+    terms = {"privacy": skdp.Privacy(adjacency=adjacency)}
+    hidden = ridge(last(**steps), **terms).fit(*regression).privacy_
+    shown = ridge(GradientDescent(**steps), **terms).fit(*regression).privacy_
     (record,) = hidden.releases
     assert (record.kind, record.count, record.event.n_steps) == ("last_iterate", 1, 500)
     assert 0.999 < hidden.epsilon <= 1.0
@@ -73,19 +75,16 @@ def test_a_penalty_too_weak_saves_nothing(regression):
 
 
 def test_plan_is_the_fit(regression):
-    model = ridge(
-        last(),
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    )
+    model = ridge(last())
     assert model.plan(400, 5) == model.fit(*regression).privacy_
 
 
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
-@pytest.mark.parametrize("data_norm", [None, 1.0])
-def test_without_noise_it_is_the_other_release(regression, data_norm):
+@pytest.mark.parametrize("scaling", ["none", skdp.RowNorm(1.0)])
+def test_without_noise_it_is_the_other_release(regression, scaling):
     steps = {"max_iter": 80, "learning_rate": 0.05, "momentum": 0.0, "averaging": "last"}
     hidden, shown = (
-        ridge(GradientDescent(release=what, **steps), epsilon=math.inf, data_norm=data_norm).fit(
+        ridge(GradientDescent(release=what, **steps), epsilon=math.inf, scaling=scaling).fit(
             *regression
         )
         for what in ("last", "all")

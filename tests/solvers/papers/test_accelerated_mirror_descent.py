@@ -54,8 +54,7 @@ def test_it_converges_at_one_over_t_squared(name, rng):
             X,
             y,
             solver=solver,
-            constraint=name,
-            radius=1.0,
+            constraint=SETS[name](1.0),
             fit_intercept=False,
         )
         gaps.append(np.mean((X @ model.coef_ - y) ** 2) / 2)
@@ -73,7 +72,8 @@ def test_it_agrees_with_scipy(name, kind, regression, classification):
     estimator = skdp.DPLinearRegression if kind == "linear" else skdp.DPLogisticRegression
     extra = {} if kind == "linear" else {"C": math.inf}
     solver = AcceleratedMirrorDescent(max_iter=1500, curvature=8.0 if name == "box" else 1.0)
-    model = without_noise(estimator, X, y, solver=solver, constraint=name, radius=radius, **extra)
+    allowed = Box(-radius, radius) if name == "box" else SETS[name](radius)
+    model = without_noise(estimator, X, y, solver=solver, constraint=allowed, **extra)
 
     def loss(v):
         margins = X @ (v[:5] - v[5:10]) + v[10]
@@ -191,7 +191,7 @@ def test_defaults_hold_for_every_set(constraint, n_outputs, n_features):
     assert resolved.max_iter >= 30
 
 
-@pytest.mark.parametrize(("constraint", "most"), [("l1_ball", 0.05), ("l2_ball", 0.1)])
+@pytest.mark.parametrize(("constraint", "most"), [(skdp.L1Ball, 0.05), (skdp.L2Ball, 0.1)])
 def test_default_steps_get_there_on_short_rows(constraint, most):
     """Three columns tell, 27 are noise; a run that is too short keeps a third of the variance."""
     rng = np.random.default_rng(0)
@@ -200,8 +200,7 @@ def test_default_steps_get_there_on_short_rows(constraint, most):
     y = X[:, 0] - X[:, 1]
     model = skdp.DPLinearRegression(
         solver="accelerated_mirror_descent",
-        constraint=constraint,
-        radius=2.0,
+        constraint=constraint(2.0),
         scaling=skdp.RowNorm(1.0),
         fit_intercept=False,
         epsilon=2.0,

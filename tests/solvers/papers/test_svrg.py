@@ -118,20 +118,24 @@ def test_every_sampling_and_step_size_agree(sampling, learning_rate, regression)
         sampling=sampling,
         learning_rate=learning_rate,
     )
-    model = without_noise(skdp.DPRidge, X, y, alpha=20.0, solver=solver, adjacency="replace_one")
+    privacy = skdp.Privacy(adjacency="replace_one")
+    model = without_noise(skdp.DPRidge, X, y, alpha=20.0, solver=solver, privacy=privacy)
     centred = X - X.mean(axis=0)
     exact = np.linalg.solve(centred.T @ centred + 20.0 * np.eye(5), centred.T @ (y - y.mean()))
     np.testing.assert_allclose(model.coef_, exact, atol=1e-5)
 
 
 @NO_NOISE
-@pytest.mark.parametrize("constraint", ["l2_ball", "l1_ball", "box", "simplex"])
+@pytest.mark.parametrize(
+    "constraint",
+    [skdp.L2Ball(0.6), skdp.L1Ball(0.6), skdp.Box(-0.6, 0.6), skdp.Simplex(0.6)],
+    ids=str,
+)
 def test_it_projects(constraint, regression):
     X, y = regression
-    parameters = {"constraint": constraint, "radius": 0.6}
     solver = SVRG(max_iter=1500, inner_steps=30, batch_size=100)
-    model = without_noise(skdp.DPLinearRegression, X, y, solver=solver, **parameters)
-    reference = without_noise(skdp.DPLinearRegression, X, y, max_iter=3000, **parameters)
+    model = without_noise(skdp.DPLinearRegression, X, y, solver=solver, constraint=constraint)
+    reference = without_noise(skdp.DPLinearRegression, X, y, max_iter=3000, constraint=constraint)
     np.testing.assert_allclose(model.coef_, reference.coef_, atol=1e-5)
 
 

@@ -197,7 +197,8 @@ def test_cross_validation_counts_the_scaler(raw):
 def test_a_solver_with_a_filter_has_its_share_left_without_noise(make, adjacency, rng):
     X = rng.standard_normal((400, 3)) * [1, 10, 0.1] + [0, 5, 1]
     y = X[:, 0] + rng.standard_normal(400) > 0
-    model = make(solver="residual_budget", epsilon=math.inf, adjacency=str(adjacency))
+    privacy = skdp.Privacy(adjacency=str(adjacency))
+    model = make(solver="residual_budget", epsilon=math.inf, privacy=privacy)
     assert model.fit(X, y).n_iter_ == model.solver_.max_iter
 
 

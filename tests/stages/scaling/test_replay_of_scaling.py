@@ -92,7 +92,7 @@ def test_nothing_but_releases(replay, rng, kind, solver, adjacency):
     ("parameters", "adjacency"),
     [
         ({"fit_intercept": False}, Adjacency.ZERO_OUT),
-        ({"bounds": (-5.0, [1.0, 3000.0, 2.0]), "scaling": "auto"}, Adjacency.REPLACE_ONE),
+        ({"scaling": skdp.PublicRange(-5.0, [1.0, 3000.0, 2.0])}, Adjacency.REPLACE_ONE),
         ({"target_bound": 500.0}, Adjacency.ZERO_OUT),
         ({"max_iter": 5, "batch_size": 20}, Adjacency.REPLACE_ONE),
     ],
