@@ -43,7 +43,7 @@ LARGEST_SINGLE = 1e30  # entry of a sparse row in single precision
 PARTS = (1e30, 1e17)  # an entry of a sparse row in two parts, plus and minus this
 
 
-def _adjacency(estimator: BaseEstimator) -> str | None:
+def stated_adjacency(estimator: BaseEstimator) -> str | None:
     """Return the adjacency of a private estimator, None of others."""
     if not hasattr(estimator, "privacy"):
         return None
@@ -228,7 +228,7 @@ class _PairMaker:
 
     def resized(self) -> Iterator[NeighbouringPair]:
         """Yield groups of another number of rows."""
-        if self._groups is not None and _adjacency(self._estimator) != LABEL:
+        if self._groups is not None and stated_adjacency(self._estimator) != LABEL:
             for place, size in enumerate(SIZES):
                 yield self._group_of(size, place, self._long, self.targets()[-1])
 
@@ -294,7 +294,7 @@ class _PairMaker:
 
     def _allowed(self, other: dict[str, AnyRows], there: dict[str, AnyRows]) -> dict[str, AnyRows]:
         """Return a neighbour in which targets alone differ, where they alone are protected."""
-        if _adjacency(self._estimator) != LABEL:
+        if stated_adjacency(self._estimator) != LABEL:
             return other
         return {**there, "y": other["y"]}
 

@@ -150,7 +150,7 @@ def takes_weights(
         **({} if groups is None else {"groups": groups}),
     }
     # Weights end what adjacency "label" has for free, which is to be audited above all.
-    labels_alone = getattr(estimator, "adjacency", None) == LABEL
+    labels_alone = pairs.stated_adjacency(estimator) == LABEL
     if labels_alone or not has_fit_parameter(estimator, "sample_weight"):
         record(clone(estimator), data)
         return False

@@ -65,7 +65,7 @@ def test_attributes_agree_with_each_other(model):
 def test_a_later_fit_without_forgets(model):
     found = fitted(model)
     X, y = data_for(model)
-    found.set_params().fit(X, y)
+    found.set_params(inference=None).fit(X, y)
     names = {"coef_debiased_", "coef_std_error_", "determined_", "p_values_", "inference_"}
     assert not names & set(vars(found))
     for asked in (
@@ -230,15 +230,17 @@ def test_the_plan_is_what_happens(model):
         model(inference="coefficients", epsilon=0.1).plan(1000, 3)
 
 
+INFERENCE = skdp.CoefficientInference
 REFUSED = [
     (skdp.DPLinearRegression, {"constraint": skdp.L2Ball()}, "no constraint"),
     (skdp.DPLogisticRegression, {"l1_ratio": 0.5}, "no L1 penalty"),
     (skdp.DPLinearRegression, {"delta": 0.0}, "delta > 0"),
     (skdp.DPLogisticRegression, {"class_weight": {"yes": 2.0}}, "without weights"),
     (skdp.DPLinearRegression, {"solver": "residual_budget"}, "plans its noise beforehand"),
-    (skdp.DPRidge, {"inference": "all"}, "inference must be one of 'none', 'coefficients'"),
-    (skdp.DPRidge, {"inference_share": 1.0}, r"inference_share must be a number in \(0, 1\)"),
-    (skdp.DPRidge, {"inference_share": "most"}, "inference_share"),
+    (skdp.DPRidge, {"inference": "all"}, "inference must be None, 'coefficients' or Coef"),
+    (skdp.DPRidge, {"inference": "none"}, "inference must be None, 'coefficients' or Coef"),
+    (skdp.DPRidge, {"inference": INFERENCE(1.0)}, r"share must be a number in \(0, 1\)"),
+    (skdp.DPRidge, {"inference": INFERENCE("most")}, "CoefficientInference: share must be"),
 ]
 
 
@@ -246,10 +248,9 @@ REFUSED = [
 def test_what_cannot_be_had_is_refused_before_any_charge(model, parameters, said):
     budget = skdp.PrivacyBudget(epsilon=5.0, delta=1e-5)
     X, y = data_for(model)
-    with budget:
-        asked = {"inference": "coefficients", "budget": budget, **parameters}
-        with pytest.raises(ValueError, match=said):
-            model(**asked).fit(X, y)
+    parameters = {"inference": "coefficients", **parameters}
+    with budget, pytest.raises(ValueError, match=said):
+        model(**parameters, privacy=skdp.Privacy(budget=budget)).fit(X, y)
     assert budget.spent == 0
 
 

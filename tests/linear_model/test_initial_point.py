@@ -151,7 +151,8 @@ def test_passes_start_there(solver, n_steps, rng):
     """With ever smaller steps nothing moves: both kinds of pass, and a hidden run."""
     X, y = data_for("ridge", rng)
     start = np.array([1.0, 2.0, 3.0, 4.0])
-    options = {"fit_intercept": False, "data_norm": 1.0, "learning_rate": 1e-9, "alpha": 1e-6}
+    options = {"fit_intercept": False, "scaling": skdp.RowNorm(1.0), "learning_rate": 1e-9}
+    options["alpha"] = 1e-6
     if solver == "gd":
         asked = skdp.solvers.GradientDescent(
             release="last", max_iter=n_steps, learning_rate=1e-9, clip_norm=0.1

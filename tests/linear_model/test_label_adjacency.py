@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.multioutput import RegressorChain
 
 import skdp
-from replays import solvers_for
+from replays import seeded, solvers_for
 from skdp.accounting import Adjacency
 from skdp.audit.neighbours import hostile_pairs
 from skdp.metrics import evaluate
@@ -28,14 +28,12 @@ CASES = [
     for solver in ("auto", "gd", "whitened", "newton", "adassp", "objective_perturbation")
     if solver in ["auto", *solvers_for(Problem(loss, L2(0.1)))]
 ]
-SETTINGS = {
-    "privacy": skdp.Privacy(adjacency="label", noise=skdp.SeededNoise(0)),
-}
+LABEL = skdp.Privacy(adjacency="label")
 
 
 def made(make, **parameters):
     declared = {"classes": [0, 1]} if make is skdp.DPLogisticRegression else {}
-    return make(**SETTINGS, **declared, **parameters)
+    return make(privacy=seeded(adjacency="label"), **declared, **parameters)
 
 
 def problem(make, rng, n_rows=50):
@@ -135,7 +133,7 @@ def test_without_stages_it_costs_what_replacing_a_record_does(rng):
     X, y = problem(skdp.DPLogisticRegression, rng, 500)
     given = {"scaling": "none", "solver": "gd", "max_iter": 20, "calibration": "none"}
     label = made(skdp.DPLogisticRegression, **given).fit(X, y)
-    record = made(skdp.DPLogisticRegression, **given).set_params(adjacency="replace_one")
+    record = made(skdp.DPLogisticRegression, **given).set_params(privacy__adjacency="replace_one")
     assert np.array_equal(label.coef_, record.fit(X, y).coef_)
     assert label.privacy_.epsilon == record.privacy_.epsilon
 
@@ -143,9 +141,9 @@ def test_without_stages_it_costs_what_replacing_a_record_does(rng):
 def test_one_budget_holds_one_adjacency(rng):
     X, y = problem(skdp.DPRidge, rng, 500)
     budget = skdp.PrivacyBudget(2.0, 1e-6, "label", allow_seeded_noise=True)
-    made(skdp.DPRidge, budget=budget).fit(X, y)
+    model = made(skdp.DPRidge).set_params(privacy__budget=budget).fit(X, y)
     assert budget.statement.adjacency == "label"
-    other = made(skdp.DPRidge, budget=budget).set_params(adjacency="replace_one")
+    other = clone(model).set_params(privacy__adjacency="replace_one")
     with pytest.raises(ValueError, match=r"'replace_one'.*'label'"):
         other.fit(X, y)
 
@@ -153,11 +151,9 @@ def test_one_budget_holds_one_adjacency(rng):
 @pytest.mark.parametrize(
     "refusing",
     [
-        lambda X, y: skdp.DPStandardScaler(privacy=skdp.Privacy(adjacency="label")).fit(X),
-        lambda X, y: skdp.DPTabularPreprocessor(privacy=skdp.Privacy(adjacency="label")).fit(X),
-        lambda X, y: evaluate(
-            skdp.DPRidge().fit(X, y), X, y, epsilon=1.0, privacy=skdp.Privacy(adjacency="label")
-        ),
+        lambda X, y: skdp.DPStandardScaler(privacy=LABEL).fit(X),
+        lambda X, y: skdp.DPTabularPreprocessor(privacy=LABEL).fit(X),
+        lambda X, y: evaluate(skdp.DPRidge().fit(X, y), X, y, epsilon=1.0, privacy=LABEL),
     ],
     ids=["scaler", "preprocessor", "scores"],
 )

@@ -41,26 +41,17 @@ def scores(model, X):
     return getattr(model, "decision_function", model.predict)(X)
 
 
-def test_linear_predictions_are_the_coefficients(fitted):
-    """X @ coef_ + intercept_, on rows far outside of what the model has seen, too."""
+def test_the_model_of_scikit_learn_is_linear(fitted):
+    """X @ coef_ + intercept_, on rows far outside of the fitted range, too."""
     model, X = fitted
-    model.set_params(linear_predictions=True)
-    X = np.concatenate([X, 100 * X])
-    linear = X @ np.atleast_2d(model.coef_).T + model.intercept_
-    assert scores(model, X) == pytest.approx(linear.reshape(scores(model, X).shape), rel=1e-12)
-
-
-def test_the_model_of_scikit_learn_predicts_the_same(fitted):
-    model, X = fitted
-    model.set_params(linear_predictions=True)
     plain = model.to_sklearn()
     assert type(plain).__module__.startswith("sklearn.")
     others = {"DPHuberRegressor": "LinearRegression", "DPRidgeCV": "LinearRegression"}
     name = type(model).__name__
     assert type(plain).__name__ == others.get(name, name.removeprefix("DP"))
-    np.testing.assert_array_equal(scores(plain, X), scores(model, X))
-    if hasattr(model, "classes_"):
-        np.testing.assert_allclose(plain.predict_proba(X), model.predict_proba(X), atol=1e-12)
+    X = np.concatenate([X, 100 * X])
+    linear = X @ np.atleast_2d(model.coef_).T + model.intercept_
+    assert scores(plain, X) == pytest.approx(linear.reshape(scores(model, X).shape), rel=1e-12)
     plain.coef_ += 1.0  # a copy: the private model keeps its own
     assert not np.array_equal(plain.coef_, model.coef_)
 
@@ -69,19 +60,20 @@ def test_usual_rows_get_the_same_prediction_either_way():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (5000, 3))
     model = skdp.DPRidge().fit(X, X @ [1.0, 2.0, 3.0])
-    near = model.predict(0.5 * X)
-    model.set_params(linear_predictions=True)
-    np.testing.assert_allclose(model.predict(0.5 * X), near, atol=1e-9)
+    np.testing.assert_allclose(
+        model.to_sklearn().predict(0.5 * X), model.predict(0.5 * X), atol=1e-9
+    )
+    y = (X[:, 0] > 0).astype(int)
+    classes = skdp.DPLogisticRegression(classes=[0, 1]).fit(X, y)
+    np.testing.assert_allclose(
+        classes.to_sklearn().predict_proba(0.5 * X), classes.predict_proba(0.5 * X), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("bound", [None, 200.0])
 def test_predictions_keep_to_the_range_of_targets(bound):
     X, y = TARGETS
-    options = {
-        "target_bound": bound,
-        "privacy": SEEDED,
-    }
-    model = skdp.DPRidge(epsilon=3.0, **options).fit(X, y)
+    model = skdp.DPRidge(epsilon=3.0, target_bound=bound, privacy=SEEDED).fit(X, y)
     low, high = model.prediction_range_
     assert low.shape == high.shape == (1,)
     if bound is not None:
@@ -91,8 +83,7 @@ def test_predictions_keep_to_the_range_of_targets(bound):
     assert (far <= high).all()
     if bound is None:
         assert y.min() - 300 < low[0] < high[0] < y.max() + 300
-    model.set_params(linear_predictions=True)
-    assert abs(model.predict(1e6 * X)).max() > 1e5
+    assert abs(model.to_sklearn().predict(1e6 * X)).max() > 1e5
 
 
 def test_no_range_without_noise_or_scaling():
@@ -103,36 +94,90 @@ def test_no_range_without_noise_or_scaling():
     assert skdp.DPRidge(scaling="none").fit(X, y / 300).prediction_range_ is None
 
 
-# ---------------------------------------------------------------- bounds
-
-OPTIONS = {
-    "privacy": SEEDED,
-}
+# ---------------------------------------------------------------- ranges of columns
 
 
 @pytest.mark.parametrize(
-    "bounds",
+    "declared",
     [
-        ([0, -5, 10], [1, 5, 20]),
-        np.array([[0, -5, 10], [1, 5, 20]]),
-        [(0, 1), (-5, 5), (10, 20)],
-        np.array([[0, 1], [-5, 5], [10, 20]]),
-        {"a": (0, 1), "b": (-5, 5), "c": (10, 20)},
-        {"c": (10, 20), "a": (0, 1), "b": (-5, 5)},
-        {2: (10, 20), 0: (0, 1), 1: (-5, 5)},
+        skdp.PublicRange([0, -5, 10], [1, 5, 20]),
+        skdp.PublicRange(*np.array([[0, -5, 10], [1, 5, 20]])),
+        skdp.PublicRange(by_column=[(0, 1), (-5, 5), (10, 20)]),
+        skdp.PublicRange(by_column=np.array([[0, 1], [-5, 5], [10, 20]])),
+        skdp.PublicRange(by_column={"c": (10, 20), "a": (0, 1), "b": (-5, 5)}),
+        skdp.PublicRange(by_column={2: (10, 20), 0: (0, 1), 1: (-5, 5)}),
     ],
-    ids=["ends", "array of ends", "pairs", "array of pairs", "names", "any order", "numbers"],
+    ids=["ends", "arrays of ends", "pairs", "array of pairs", "names", "numbers"],
 )
 @pytest.mark.parametrize("model", [skdp.DPRidge, skdp.DPStandardScaler])
-def test_all_forms_of_bounds_mean_the_same(model, bounds):
+def test_all_forms_of_ranges_mean_the_same(model, declared):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform([0, -5, 10], [1, 5, 20], (400, 3)), columns=list("abc"))
-    found = model(scaling=bounds, **OPTIONS).fit(X, X["a"])
+    found = model(scaling=declared, privacy=SEEDED).fit(X, X["a"])
     columns = found.scaling_.columns if model is skdp.DPRidge else found._columns()
     assert columns.low.tolist() == [0, -5, 10]
     assert columns.high.tolist() == [1, 5, 20]
-    shape = (400, 3)
-    assert model(scaling=bounds).plan(*shape).epsilon == found.privacy_.epsilon
+    assert model(scaling=declared).plan(400, 3).epsilon == found.privacy_.epsilon
+
+
+def test_an_end_is_for_all_columns_or_for_each():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (400, 2))
+    found = skdp.DPRidge(scaling=skdp.PublicRange(0, [1, 2])).fit(X, X[:, 0])
+    assert found.scaling_.columns.low.tolist() == [0, 0]
+    assert found.scaling_.columns.high.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        (skdp.PublicRange(), r"PublicRange needs finite numbers with low < high.*got PublicRange"),
+        (skdp.PublicRange(0), "low < high"),
+        (skdp.PublicRange(1, 1), "low < high"),
+        (skdp.PublicRange([0, 3], [1, 2]), "low < high"),
+        (skdp.PublicRange(0, np.inf), "finite numbers"),
+        (skdp.PublicRange("a", "b"), "finite numbers"),
+        (skdp.PublicRange([[0, 0]], [[1, 1]]), "one for all columns or one for each"),
+        (skdp.PublicRange([0, 0], [1, 1, 1]), "one for all columns or one for each"),
+        (skdp.PublicRange(0, 1, by_column=[(0, 1)] * 2), "low and high, or by_column; got both"),
+        (skdp.PublicRange(by_column=[(0, 1, 2)] * 2), "by_column with a pair for each"),
+        (skdp.PublicRange(by_column={}), "not so for an empty dict"),
+        (skdp.PublicRange(by_column={0: (0, 1), 1: 3}), "pair .* not so for 1"),
+        (skdp.RowNorm(0.0), "RowNorm: norm must be a positive, finite number"),
+        (skdp.RowNorm(None), "RowNorm: norm must be a positive, finite number"),
+        (skdp.PublicRange, "scaling must be 'auto', 'private', 'none', PublicRange"),
+        ((0, 1), "scaling must be 'auto', 'private', 'none', PublicRange"),
+        ("public", "scaling must be 'auto', 'private', 'none', PublicRange"),
+        (None, "scaling must be 'auto', 'private', 'none', PublicRange"),
+    ],
+    ids=repr,
+)
+def test_what_declares_no_ranges_is_refused_before_the_rows(declared, message, asked):
+    with pytest.raises(ValueError, match=message):
+        skdp.DPRidge(scaling=declared).fit(None, None)
+    with pytest.raises(ValueError, match=message):
+        skdp.DPRidge(scaling=declared).plan(400, 2)
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        (skdp.PublicRange(0, [1, 1, 1]), "3 ends were given for 2 columns"),
+        (skdp.PublicRange(by_column=[(0, 1)] * 3), "3 ends were given for 2 columns"),
+        (skdp.PublicRange(by_column={0: (0, 1)}), "without a pair: 1"),
+        (skdp.PublicRange(by_column={0: (0, 1), 2: (0, 1)}), "not in X: 2; without a pair: 1"),
+        (skdp.PublicRange(by_column={"a": (0, 1), "b": (0, 1)}), "no data frame whose columns"),
+    ],
+    ids=repr,
+)
+def test_ranges_of_other_columns_are_refused_before_any_charge(declared, message, asked):
+    budget = skdp.PrivacyBudget(3.0, 1e-6)
+    with pytest.raises(ValueError, match=f"{message}.*Nothing was released"):
+        skdp.DPRidge(scaling=declared, privacy=skdp.Privacy(budget=budget)).fit(
+            np.eye(2), np.ones(2)
+        )
+    assert not asked
+    assert budget.n_fits == 0
 
 
 def test_names_decide_in_another_order_of_columns():
