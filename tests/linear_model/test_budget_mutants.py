@@ -22,7 +22,6 @@ from skdp.fitting.budget import PrivacyBudget
 from skdp.linear_model import base
 from skdp.oracle.oracle import Oracle
 
-
 RIDGE = partial(skdp.DPRidge, scaling="none", solver="gd")
 
 

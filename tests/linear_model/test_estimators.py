@@ -24,7 +24,6 @@ from skdp._docstrings import section_of
 from skdp.solvers import GradientDescent
 from skdp.steps import CustomNoise, ExponentialNoise, GeometricClipping, InverseSquareRootStep
 
-
 MODELS = [
     getattr(skdp, name) for name in skdp.__all__ if hasattr(getattr(skdp, name), "fit_blocks")
 ]

@@ -324,7 +324,8 @@ def test_other_statistics_are_not_answered(rng, monkeypatch):
 @pytest.mark.parametrize("rows_per_group", [None, 3])
 def test_other_estimators(rng, model, rows_per_group):
     X, y, w, labels = grouped_data("ridge", rng)
-    model = clone(model).set_params(rows_per_group=rows_per_group).fit(X, y, w, groups=labels)
+    terms = skdp.Privacy(rows_per_group=rows_per_group)
+    model = clone(model).set_params(privacy=terms).fit(X, y, w, groups=labels)
     assert (model.privacy_.unit, model.privacy_.n_groups) == ("group", len(set(labels)))
 
 
