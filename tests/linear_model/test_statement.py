@@ -82,7 +82,7 @@ def test_what_is_assumed_is_said(classification):
     with pytest.warns(skdp.PrivacyWarning, match="classes="):
         assert "taken from y" in said(classes=None)
     assert "as declared" in said()
-    assert "RowNorm" in said(scaling=skdp.RowNorm(3.0))
+    assert "norm of rows, 3, was chosen" in said(scaling=skdp.RowNorm(3.0))
     assert "seed" not in said()
     assert "follows from a seed, which stays secret" in said(privacy=seeded())
 
