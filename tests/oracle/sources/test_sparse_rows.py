@@ -201,9 +201,7 @@ def test_bounds_that_hold_0_are_no_reason_to_move_sparse_columns(is_sparse, rng)
     model = skdp.DPRidge(
         privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     )
-    model.set_params(
-        scaling=skdp.PublicRange(by_column={0: (0, 1), 1: (-3, 1), 2: (1990, 2020)})
-    )
+    model.set_params(scaling=skdp.PublicRange(by_column={0: (0, 1), 1: (-3, 1), 2: (1990, 2020)}))
     model.fit(sparse.csr_array(X) if is_sparse else X, X[:, 0])
     expected = [0, 0, 2005] if is_sparse else [0.5, -1, 2005]
     np.testing.assert_array_equal(model.scaling_.columns.centre, expected)
@@ -295,7 +293,10 @@ OTHERS = {
     "adassp": (skdp.DPLinearRegression, {"solver": "adassp"}),
     "svrg": (skdp.DPRidge, {"solver": "svrg", "max_iter": 50}),
     "in balls": (skdp.DPRidge, {"constraint": skdp.L2Ball(), "solver": "gd"}),
-    "pure": (skdp.DPLogisticRegression, {"delta": 0.0, "scaling": skdp.PublicRange(-60.0, 60.0), "epsilon": 5.0}),
+    "pure": (
+        skdp.DPLogisticRegression,
+        {"delta": 0.0, "scaling": skdp.PublicRange(-60.0, 60.0), "epsilon": 5.0},
+    ),
     "intervals": (skdp.DPLinearRegression, {"inference": "coefficients", "epsilon": 5.0}),
     "no noise": (skdp.DPRidge, {"epsilon": math.inf}),
     "no intercept": (skdp.DPRidge, {"fit_intercept": False}),
