@@ -112,7 +112,7 @@ def test_batches_of_single_rows_resolve_to_the_same():
 @pytest.mark.parametrize("name", ["gd", "whitened", "nesterov", "adp_sgd", "shuffled_sgd"])
 def test_the_solver_of_a_fit_gives_the_same_fit(name, rng):
     X = rng.standard_normal((400, 3))
-    seeded = {"noise_source": "seeded", "random_state": 0, "scaling": "none"}
+    seeded = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "scaling": "none"}
     first = skdp.DPRidge(10.0, solver=name, **seeded).fit(X, X[:, 0])
     second = skdp.DPRidge(10.0, solver=first.solver_, **seeded).fit(X, X[:, 0])
     np.testing.assert_array_equal(first.coef_, second.coef_)
@@ -141,8 +141,8 @@ TAKERS = [
 @pytest.mark.parametrize(("parameter", "name"), TAKERS)
 def test_objects_names_and_numbers_make_the_same_fit(parameter, name, rng):
     X = rng.standard_normal((60, 2))
-    seeded = {"noise_source": "seeded", "random_state": 0, "scaling": "none"}
-    ball = {"constraint": "l2_ball"} if name == "accelerated_mirror_descent" else {}
+    seeded = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "scaling": "none"}
+    ball = {"constraint": skdp.L2Ball()} if name == "accelerated_mirror_descent" else {}
     fits = [
         skdp.DPRidge(10.0, solver=(get_solver(name, **{parameter: form})), **seeded, **ball)
         .fit(X, X[:, 0])

@@ -13,6 +13,7 @@ from replays import (
     data_for,
     differing,
     multiplied_by_a_mean_of_the_rows,
+    seeded,
 )
 from skdp.accounting import Adjacency, gaussian_mu
 from skdp.objective import L2, Problem, SquaredError
@@ -148,9 +149,8 @@ def test_its_share_of_the_budget():
 
 
 def make(**parameters):
-    return skdp.DPRidge(
-        alpha=2.0, privacy=skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0)), calibration="private", **parameters,
-    )  # fmt: skip
+    privacy = seeded(adjacency="replace_one")
+    return skdp.DPRidge(alpha=2.0, calibration="private", privacy=privacy, **parameters)
 
 
 def neighbours(rng):

@@ -67,5 +67,5 @@ def test_the_bound_on_the_eigenvalue_is_tight():
 
 def test_eigenvalue_needs_a_bound_on_rows():
     context = context_for(row_bound=None)
-    with pytest.raises(ValueError, match=r"data_norm.*Nothing was released"):
+    with pytest.raises(ValueError, match=r"scaling=RowNorm.*Nothing was released"):
         LargestEigenvalue().contribution(context, 50)

@@ -54,7 +54,10 @@ def test_a_schedule_without_boost_is_gradient_descent(regression):
     given = {"max_iter": 30, "noise_schedule": ExponentialNoise(0.9), "momentum": 0.5}
     both = [
         skdp.DPRidge(
-            solver=kind(**given), privacy=skdp.Privacy(noise=skdp.SeededNoise(5)), epsilon=2.0
+            epsilon=2.0,
+            solver=kind(**given),
+            scaling="none",
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(5)),
         ).fit(*regression)
         for kind in (ResidualBudget, GradientDescent)
     ]

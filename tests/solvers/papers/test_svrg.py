@@ -19,13 +19,10 @@ from skdp.solvers.papers.wang_2017 import BarzilaiBorwein
 NO_NOISE = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 
 
-def without_noise(model, X, y, **parameters):
-    return model(
-        epsilon=math.inf,
-        scaling="none",
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        **parameters,
-    ).fit(X, y)
+def without_noise(model, X, y, adjacency="zero_out", **parameters):
+    """A fit whose batches follow from a seed."""
+    privacy = skdp.Privacy(adjacency=adjacency, noise=skdp.SeededNoise(0))
+    return model(epsilon=math.inf, scaling="none", privacy=privacy, **parameters).fit(X, y)
 
 
 def quadratic(spectrum, rng, n_rows=400):
@@ -118,8 +115,7 @@ def test_every_sampling_and_step_size_agree(sampling, learning_rate, regression)
         sampling=sampling,
         learning_rate=learning_rate,
     )
-    privacy = skdp.Privacy(adjacency="replace_one")
-    model = without_noise(skdp.DPRidge, X, y, alpha=20.0, solver=solver, privacy=privacy)
+    model = without_noise(skdp.DPRidge, X, y, "replace_one", alpha=20.0, solver=solver)
     centred = X - X.mean(axis=0)
     exact = np.linalg.solve(centred.T @ centred + 20.0 * np.eye(5), centred.T @ (y - y.mean()))
     np.testing.assert_allclose(model.coef_, exact, atol=1e-5)

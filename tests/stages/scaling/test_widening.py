@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import skdp
-from replays import HOSTILE_ROWS, HOSTILE_TARGETS, data_for, differing, solvers_for
+from replays import HOSTILE_ROWS, HOSTILE_TARGETS, data_for, differing, seeded, solvers_for
 from skdp.accounting import Adjacency
-from skdp.metrics.row_statistics import target_range
 from skdp.fitting import preparation
+from skdp.metrics.row_statistics import target_range
 from skdp.objective import L2, Problem, SquaredError
 from skdp.oracle import Columns, Oracle, Public, Scaling, Solution, TailSum, noise_source
 from skdp.oracle.ledger import AdmitAll, Ledger
@@ -242,10 +242,8 @@ def test_the_statement_names_it():
 
 
 def make(**parameters):
-    return skdp.DPRidge(
-        alpha=2.0, privacy=skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0)), epsilon=20.0,
-        **parameters,
-    )  # fmt: skip
+    privacy = seeded(adjacency="replace_one")
+    return skdp.DPRidge(alpha=2.0, epsilon=20.0, privacy=privacy, **parameters)
 
 
 def neighbours(rng):
