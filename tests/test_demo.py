@@ -67,9 +67,7 @@ def test_the_committed_figures_are_those_of_the_demonstration(experiment):
     seeds = itertools.count()
 
     def private(epsilon):
-        options = {
-            "privacy": Privacy(noise=SeededNoise(next(seeds))),
-        }
+        options = {"privacy": Privacy(noise=SeededNoise(next(seeds)))}
         return experiment.private(epsilon).set_params(**options)
 
     seeded = dataclasses.replace(experiment, private=private)

@@ -177,7 +177,7 @@ PASSED = {
     "frame": lambda: pd.DataFrame({"a": [SECRET] * 30}),
     "series": lambda: pd.Series([SECRET] * 30),
 }
-# By a path: the rows are passed for a parameter, or for one of its object.
+# Rows passed for a parameter, or for a parameter of its object.
 PARAMETERS = {
     **{
         name: lambda rows, name=name: skdp.DPRidge(**{name: rows})

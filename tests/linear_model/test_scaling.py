@@ -83,7 +83,7 @@ def test_declared_bounds_are_free(raw):
     ranges = skdp.PublicRange([-4.0, 3000.0, -1e-3, 0.0], [4.0, 7000.0, 1e-3, 100.0])
     model = skdp.DPRidge(scaling=ranges, target_bound=5e5, privacy=seeded(0)).fit(X, y)
     assert [record.kind for record in model.privacy_.releases][:2] == ["gram", "gradient"]
-    assert any("bounds were chosen" in text for text in model.privacy_.assumptions)
+    assert any("Ranges of columns were chosen" in text for text in model.privacy_.assumptions)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_sparse_columns_are_scaled_as_dense_ones_are(rng):
     assert model.score(X, y) > 0.8
     found = model.scaling_.columns
     dense = model.fit(X.toarray(), y).scaling_.columns
-    for name in ("low", "high", "centre", "size"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(dense, name))
+    for name, values in vars(found).items():
+        np.testing.assert_array_equal(values, getattr(dense, name))
 
 
 def test_fitted_models_are_small_and_pickle(raw):
