@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import clone
 
 from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, require, shown
 from skdp.fitting.privacy import Privacy, check_privacy, refuse_nested_names
@@ -84,7 +85,7 @@ def check_bound(name: str) -> Callable[[object], None]:
 
 
 def constraint_set(value: object) -> Constraint:
-    """Return the set that coefficients have to lie in.
+    """Return the set that coefficients have to lie in, as a copy: plans of fits outlive changes.
 
     Raises
     ------
@@ -98,7 +99,7 @@ def constraint_set(value: object) -> Constraint:
         known = ", ".join(f"{cls.__name__}(...)" for cls in CONSTRAINTS.values())
         raise ValueError(f"constraint must be None or one of {known}; got {shown(value)}.")
     constraint.check()
-    return constraint
+    return clone(constraint)
 
 
 check_alpha = check_number("alpha", "be a finite number, at least 0", lambda v: 0 <= v < math.inf)

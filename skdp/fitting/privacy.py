@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, require, shown
 from skdp.accounting import Adjacency
+from skdp.accounting.accountant import candidates
 from skdp.fitting.budget import PrivacyBudget
 from skdp.oracle import NoiseSource, noise_source
 
@@ -121,6 +122,7 @@ class Privacy(BaseEstimator):
             Whether there are targets, so that adjacency="label" means something.
         """
         Adjacency.parse(self.adjacency, labels=labels)
+        candidates(self.accountant)
         budget, noise, rows = self.budget, self.noise, self.rows_per_group
         allowed = "be None or a PrivacyBudget"
         require("budget", budget, allowed, budget is None or isinstance(budget, PrivacyBudget))

@@ -49,6 +49,14 @@ def test_names_and_pairs_are_short_for_sets(regression):
         np.testing.assert_array_equal(one, other)
 
 
+def test_a_change_of_a_set_reaches_no_plan_of_an_earlier_fit(regression):
+    given = {"epsilon": 100.0, "scaling": "none"}
+    model = skdp.DPRidge(constraint=skdp.L2Ball(0.05), **given).fit(*regression)
+    model.set_params(constraint__radius=5.0)
+    other = skdp.DPRidge(constraint=skdp.L2Ball(0.05), **given).fit(*regression)
+    assert np.linalg.norm(other.coef_) <= 0.05 * (1 + 1e-9)
+
+
 def test_a_wide_set_changes_nothing(regression):
     given = {"privacy": SEEDED, "scaling": "none", "solver": "gd"}
     free = skdp.DPRidge(**given).fit(*regression)
