@@ -147,10 +147,10 @@ class DPLinearModel(PrivateEstimator):
 
     def _warn_before(self, prepared: Prepared) -> None:
         who = type(self).__name__
-        warn_about_inference(who, prepared, stacklevel=6)
+        warn_about_inference(who, prepared)
         if prepared.public.streamed:
             warn_about_units(who, self.scaling, prepared.problem)
-        warn_about_label_set(who, self._reads_label_set, self.epsilon, stacklevel=6)
+        warn_about_label_set(who, self._reads_label_set, self.epsilon)
         warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
 
     def fit_blocks(
