@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp import accounting
-from skdp._numbers import AnyArray, MatrixLike
+from skdp._numbers import AnyArray, MatrixLike, shown
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
 from skdp.fitting.estimator import PrivateEstimator, is_private_model
@@ -280,6 +280,20 @@ def _group_arguments(pipeline: Pipeline) -> list[str]:
         elif isinstance(step, PrivateEstimator):
             names.append(f"{name}__groups")
     return names
+
+
+def check_terms(who: str, terms: Privacy) -> None:
+    """Raise ValueError for terms of privacy without effect on a search or a cross-validation."""
+    if terms.accountant != "auto":
+        raise ValueError(
+            f"{who}: accountant must be 'auto', as all fits and scores are priced together by "
+            f"Gaussian differential privacy; got {shown(terms.accountant)}. Nothing was released."
+        )
+    if terms.rows_per_group is not None:
+        raise ValueError(
+            f"{who}: rows_per_group is a guess for fits; set it on the estimator, by "
+            f"privacy=Privacy(rows_per_group={terms.rows_per_group:g}). Nothing was released."
+        )
 
 
 def public_labels(

@@ -81,8 +81,9 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     holdout : float or int, default=0.2
         Share, or number, of the rows that score.
     privacy : Privacy or None, default=None
-        Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
-        of `skdp.Privacy`. Its budget is charged once.
+        Neighbouring relation, shared budget, which is charged once, and source of noise; None is
+        the defaults of `skdp.Privacy`. Its accountant must be "auto": all fits and scores are
+        priced together. ``rows_per_group`` is set on the estimator.
     target_range : (low, high) or None, default=None
         Of regressors: see `skdp.metrics.evaluate`.
 
@@ -275,6 +276,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """Refuse what can be refused without rows; return the metric."""
         who = type(self).__name__
         self._check_shared_parameters()
+        candidates.check_terms(who, self._terms)
         if self.delta == 0 and not math.isinf(self.epsilon):
             raise ValueError(f"{who}: Gaussian noise needs delta > 0. Nothing was released.")
         if not (is_integer(self.n_candidates) and self.n_candidates >= 2):
