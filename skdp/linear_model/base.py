@@ -477,7 +477,8 @@ class DPLinearModel(PrivateEstimator):
         sequence = stages_of(parameters, public, problem, solver)
         plan = make_plan(sequence.stages, public, problem, terms.accountant)
         notes = [
-            f"{stage}: left out, as it needs {what}." for stage, what in sequence.left_out.items()
+            f"{what} is left out: it is possible only with {need}."
+            for what, need in sequence.left_out.items()
         ]
         chosen = self.get_params(deep=False).get("solver")
         if isinstance(chosen, str) and chosen == "auto":
