@@ -73,6 +73,12 @@ def check_bool(name: str) -> Callable[[object], None]:
     )
 
 
+def check_verbose(value: object) -> None:
+    """Raise ValueError unless ``value`` is a level of output."""
+    is_level = isinstance(value, bool | np.bool_) or (is_integer(value) and value >= 0)
+    require("verbose", value, "be an integer, at least 0", is_level)
+
+
 def check_bound(name: str) -> Callable[[object], None]:
     """Return a check that a value is None or a number whose square float64 can represent."""
     inside = check_number(
@@ -135,6 +141,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         "Name from `skdp.solvers.available`, its name and hyperparameters, or a configured solver, "
         'whose own can be searched as ``solver__row_norm`` and so on. "auto" chooses one by public '
         "facts: the best one that has all hyperparameters set here.",
+        example='"gd"',
     ),
     "max_iter": Parameter(
         'int or "auto"',
@@ -145,25 +152,25 @@ PARAMETERS: Mapping[str, Parameter] = {
     "learning_rate": Parameter(
         'float, str, tuple (str, dict), StepSchedule or "auto"',
         'Step size, or a schedule by name: "polynomial", or ``("polynomial", {"a": 50.0})``.',
-        example='("polynomial", {"a": 50.0})',
+        example="skdp.steps.PolynomialStep(a=50.0)",
     ),
     "momentum": Parameter(
         'float, str, tuple (str, dict), Momentum or "auto"',
         "In [0, 1): Polyak's heavy ball. ``AveragedGradient(beta)`` is the bias-corrected average "
-        'of gradients, in solvers "gd" and "residual_budget".',
+        'of gradients, in solvers "gd", "whitened" and "residual_budget".',
         example="AveragedGradient(0.9)",
     ),
     "noise_schedule": Parameter(
         'str, tuple (str, dict), NoiseSchedule, array of shape (max_iter,) or "auto"',
         "Noise of the steps relative to each other. The scale always follows from the budget.",
-        example='("exponential", {"gamma": 0.9})',
+        example="skdp.steps.ExponentialNoise(0.9)",
     ),
     "clip_norm": Parameter(
         'float, str, tuple (str, dict), ClippingRule or "auto"',
         "Largest norm of one record's gradient: L2 for Gaussian noise, L1 for Laplace noise. "
         'Smaller means less noise and more bias. "adaptive" follows the gradients\' norms by noisy '
         'counts, in solvers "gd" and "adp_sgd".',
-        example='("geometric", {"first": 10.0})',
+        example="skdp.steps.GeometricClipping(10.0)",
     ),
     "batch_size": Parameter(
         "int, float or None",
@@ -236,6 +243,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         "int",
         "1: print the plan before it is carried out. 2: also print how far the fit is. For a "
         "progress bar see ``set_callbacks``.",
+        check_verbose,
     ),
 }
 
@@ -270,15 +278,19 @@ def require_objects(who: str, given: Mapping[str, object], current: Mapping[str,
         The present values of all parameters.
     """
     for name in given:
-        outer, _, inner = name.partition("__")
-        value = given.get(outer, current.get(outer))
-        if inner and outer in current and not hasattr(value, "set_params"):
-            parameter = PARAMETERS.get(outer)
-            example = parameter.example if parameter is not None else ""
-            advice = f" Pass an object first, such as {outer}={example}." if example else ""
-            raise ValueError(
-                f"{who}: {name} is a parameter of an object, and {outer} is {shown(value)}.{advice}"
-            )
+        outer, *inner = name.split("__")
+        value = current.get(outer)
+        for part in inner if outer in current else ():
+            value = given.get(outer, value)
+            if not hasattr(value, "set_params"):
+                parameter = PARAMETERS.get(outer)
+                example = parameter.example if parameter is not None else ""
+                advice = f" Set {outer} first, such as {outer}={example}." if example else ""
+                raise ValueError(
+                    f"{who}: {name} is a parameter of an object, and {outer} is {shown(value)}."
+                    f"{advice}"
+                )
+            outer, value = f"{outer}__{part}", getattr(value, part, None)
 
 
 def parameters_section(estimator: type, skip: frozenset[str] = frozenset()) -> str:
