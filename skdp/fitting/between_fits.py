@@ -7,7 +7,6 @@ stays in memory: it is never part of a model, a budget's attributes or a pickle.
 
 import hashlib
 import secrets
-import warnings
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray
+from skdp._warnings import warn
 from skdp.fitting.fit_warnings import PrivacyWarning
 from skdp.fitting.parts import Part
 
@@ -119,9 +119,9 @@ class FitHistory:
     def warn(self) -> None:
         """Warn where the fits received what an operation on rows may have made between them."""
         if len(self._n_records) > len({part for part, _ in self._n_records}):
-            warnings.warn(SELECTED_RECORDS, PrivacyWarning, stacklevel=3)
+            warn(SELECTED_RECORDS, PrivacyWarning)
         if self._weights_change:
-            warnings.warn(CHANGING_WEIGHTS, PrivacyWarning, stacklevel=3)
+            warn(CHANGING_WEIGHTS, PrivacyWarning)
 
 
 def numeric_targets(*targets: Any) -> tuple[AnyArray, ...]:

@@ -2,11 +2,11 @@
 
 import importlib
 import inspect
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from skdp import accounting
+from skdp._warnings import warn
 from skdp.fitting import parts
 from skdp.oracle import Entry, Plan
 
@@ -48,13 +48,12 @@ def warn_about_rows(estimator: Any, callbacks: Iterable[Any]) -> None:
         requested = {name for hook in HOOKS for name in _requested(callback, hook)}
         rows = sorted({"X", "y"} & requested)
         if rows:
-            warnings.warn(
+            warn(
                 f"{type(estimator).__name__}: {type(callback).__name__} asks for "
                 f"{' and '.join(rows)}, and gets None: what it computed from the rows would "
                 "not be private. Score the fitted model on rows that are public, or by "
                 "skdp.metrics.evaluate.",
                 UserWarning,
-                stacklevel=3,
             )
 
 

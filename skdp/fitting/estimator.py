@@ -96,8 +96,8 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
 
     @property
     def _terms(self) -> Privacy:
-        """The terms of privacy, with defaults for None."""
-        return Privacy() if self.privacy is None else self.privacy
+        """The terms of privacy, with defaults for None and for what a fit will refuse."""
+        return self.privacy if isinstance(self.privacy, Privacy) else Privacy()
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, and those of objects among them, such as ``privacy__budget``.

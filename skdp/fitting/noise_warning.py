@@ -1,11 +1,11 @@
 """Say what a plan is worth; warn where noise outweighs what rows, or batches, can tell."""
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from skdp import accounting
+from skdp._warnings import warn
 from skdp.fitting.preparation import Prepared
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public
@@ -104,7 +104,7 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
         if disjoint
         else f"With so many steps a batch_size of about {sensible} is sensible."
     )
-    warnings.warn(
+    warn(
         f"{who}: {steps} steps on batches of about {rows:.0f} of {public.n_rows} {units} need "
         f"noise of {noise:.3g} times the clipping norm on every coordinate of a sum, so that the "
         f"noise on a step's mean gradient is {length:.3g} times as long as the clipping norm. They "
@@ -112,7 +112,6 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
         f"larger batches. {advice} These figures come from the plan alone; no budget has been "
         "spent.",
         NoiseWarning,
-        stacklevel=3,
     )
 
 
@@ -121,13 +120,12 @@ def warn_about_units(who: str, scaling: object, problem: Problem) -> None:
     if not isinstance(scaling, str) or scaling == "none":
         return
     what = "columns and targets" if problem.loss.targets == "real" else "columns"
-    warnings.warn(
+    warn(
         f"{who}: fit_blocks reads each row once and cannot standardise {what}: it expects them to "
         "be of about unit size, and with others the model can be far worse than a constant. Divide "
         "them by public figures, or declare the largest length of a row by scaling=RowNorm(norm); "
         "scaling='none' confirms that they are of about unit size. No budget has been spent.",
         NoiseWarning,
-        stacklevel=3,
     )
 
 
@@ -185,16 +183,15 @@ def _warn_about_signal(who: str, public: Public, problem: Problem) -> None:
     if signal >= least:
         per_class = signal * public.n_parameters / public.n_outputs
         if kind == "classification" and per_class < least:
-            warnings.warn(
+            warn(
                 f"{who}: at epsilon={public.epsilon:g} and delta={public.delta:g} the noise is too "
                 f"large to learn {public.n_outputs} classes from {public.n_rows} {unit}, as each "
                 "class has parameters of its own. If the labels are numbers to be predicted, use a "
                 "regressor; otherwise merge classes. No budget has been spent.",
                 NoiseWarning,
-                stacklevel=4,
             )
         return
-    warnings.warn(
+    warn(
         f"{who}: at epsilon={public.epsilon:g} and delta={public.delta:g} the noise is too large "
         f"to estimate {public.n_parameters} parameters from {public.n_rows} {unit}; do not expect "
         f"better predictions than those of a constant. About {rows_for(HALF, public, kind)} "
@@ -203,7 +200,6 @@ def _warn_about_signal(who: str, public: Public, problem: Problem) -> None:
         "fewer columns, or a larger epsilon. These figures come from the budget and the shape of X "
         "alone; no budget has been spent.",
         NoiseWarning,
-        stacklevel=4,
     )
 
 
@@ -265,10 +261,8 @@ def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
     return text, False
 
 
-def warn_about_inference(who: str, prepared: Prepared, stacklevel: int = 4) -> None:
+def warn_about_inference(who: str, prepared: Prepared) -> None:
     """Warn if no coefficient is likely to be determined, from public facts alone."""
     expected = inference_expectation(prepared)
     if expected is not None and not expected[1]:
-        warnings.warn(
-            f"{who}: {expected[0]} No budget has been spent.", NoiseWarning, stacklevel=stacklevel
-        )
+        warn(f"{who}: {expected[0]} No budget has been spent.", NoiseWarning)

@@ -74,6 +74,12 @@ def check_bool(name: str) -> Callable[[object], None]:
     )
 
 
+def check_verbose(value: object) -> None:
+    """Raise ValueError unless ``value`` is a level of output."""
+    is_level = isinstance(value, bool | np.bool_) or (is_integer(value) and value >= 0)
+    require("verbose", value, "be an integer, at least 0", is_level)
+
+
 def check_bound(name: str) -> Callable[[object], None]:
     """Return a check that a value is None or a number whose square float64 can represent."""
     inside = check_number(
@@ -136,7 +142,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         "Name from `skdp.solvers.available`, its name and hyperparameters, or a configured solver, "
         'whose own can be searched as ``solver__row_norm`` and so on. "auto" chooses one by public '
         "facts: the best one that has all hyperparameters set here.",
-        example="skdp.solvers.GradientDescent()",
+        example='"gd"',
     ),
     "max_iter": Parameter(
         'int or "auto"',
@@ -152,7 +158,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "momentum": Parameter(
         'float, str, tuple (str, dict), Momentum or "auto"',
         "In [0, 1): Polyak's heavy ball. ``AveragedGradient(beta)`` is the bias-corrected average "
-        'of gradients, in solvers "gd" and "residual_budget".',
+        'of gradients, in solvers "gd", "whitened" and "residual_budget".',
         example="AveragedGradient(0.9)",
     ),
     "noise_schedule": Parameter(
@@ -238,6 +244,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         "int",
         "1: print the plan before it is carried out. 2: also print how far the fit is. For a "
         "progress bar see ``set_callbacks``.",
+        check_verbose,
     ),
 }
 

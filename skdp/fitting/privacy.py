@@ -183,7 +183,7 @@ def refuse_nested_names(
         value = given.get(outer, current.get(outer))
         if inner and outer in current and not hasattr(value, "set_params"):
             example = examples.get(outer)
-            advice = f" Pass an object first, such as {outer}={example}." if example else ""
+            advice = f" Set {outer} first, such as {outer}={example}." if example else ""
             raise ValueError(
                 f"{who}: {name} is a parameter of an object, and {outer} is {shown(value)}.{advice}"
             )

@@ -147,10 +147,10 @@ class DPLinearModel(PrivateEstimator):
 
     def _warn_before(self, prepared: Prepared) -> None:
         who = type(self).__name__
-        warn_about_inference(who, prepared, stacklevel=6)
+        warn_about_inference(who, prepared)
         if prepared.public.streamed:
             warn_about_units(who, self.scaling, prepared.problem)
-        warn_about_label_set(who, self._reads_label_set, self.epsilon, stacklevel=6)
+        warn_about_label_set(who, self._reads_label_set, self.epsilon)
         warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
 
     def fit_blocks(
@@ -477,7 +477,8 @@ class DPLinearModel(PrivateEstimator):
         sequence = stages_of(parameters, public, problem, solver)
         plan = make_plan(sequence.stages, public, problem, terms.accountant)
         notes = [
-            f"{stage}: left out, as it needs {what}." for stage, what in sequence.left_out.items()
+            f"{what} is left out: it is possible only with {need}."
+            for what, need in sequence.left_out.items()
         ]
         chosen = self.get_params(deep=False).get("solver")
         if isinstance(chosen, str) and chosen == "auto":

@@ -149,15 +149,6 @@ def priced_search(
     return RunBudget(mu, delta, str(relation), noise_source), statement
 
 
-def require_accountant(who: str, privacy: Privacy, only: str) -> None:
-    """Raise ValueError if terms name another accountant than the one that has the theorem."""
-    if privacy.accountant not in ("auto", only):
-        raise ValueError(
-            f"{who}: accountant must be 'auto' or {only!r}, which has the theorem for all of its "
-            f"fits together; got {shown(privacy.accountant)}. Nothing was released."
-        )
-
-
 def record_counts(n_records: int, unit: str) -> dict[str, Any]:
     """Return what a statement says of the unit of privacy and how many there are, by name."""
     return {"unit": unit, "n_rows" if unit == "row" else "n_groups": n_records}
@@ -289,6 +280,28 @@ def _group_arguments(pipeline: Pipeline) -> list[str]:
         elif isinstance(step, PrivateEstimator):
             names.append(f"{name}__groups")
     return names
+
+
+def check_terms(who: str, terms: Privacy, only: str) -> None:
+    """Raise ValueError for terms of privacy without effect on a search or a cross-validation.
+
+    Parameters
+    ----------
+    who : str
+    terms : Privacy
+    only : str
+        The accountant that has the theorem for all of its fits together.
+    """
+    if terms.accountant not in ("auto", only):
+        raise ValueError(
+            f"{who}: accountant must be 'auto' or {only!r}, which has the theorem for all of its "
+            f"fits together; got {shown(terms.accountant)}. Nothing was released."
+        )
+    if terms.rows_per_group is not None:
+        raise ValueError(
+            f"{who}: rows_per_group is a guess for fits; set it on the estimator, by "
+            f"privacy=Privacy(rows_per_group={terms.rows_per_group:g}). Nothing was released."
+        )
 
 
 def public_labels(

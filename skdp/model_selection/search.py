@@ -83,7 +83,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     privacy : Privacy or None, default=None
         Neighbouring relation, shared budget, which is charged once, and source of noise; None is
         the defaults of `skdp.Privacy`. Its accountant must be "auto" or the one that prices the
-        search; for groups, the ``rows_per_group`` of ``estimator`` counts.
+        search; ``rows_per_group`` is set on the estimator.
     target_range : (low, high) or None, default=None
         Of regressors: see `skdp.metrics.evaluate`.
 
@@ -276,13 +276,13 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """Refuse what can be refused without rows; return the metric."""
         who = type(self).__name__
         self._check_shared_parameters()
+        candidates.check_terms(who, self._terms, "selection")
         if self.delta == 0 and not math.isinf(self.epsilon):
             raise ValueError(f"{who}: Gaussian noise needs delta > 0. Nothing was released.")
         if not (is_integer(self.n_candidates) and self.n_candidates >= 2):
             raise ValueError(
                 f"n_candidates must be an integer of at least 2; got {shown(self.n_candidates)}."
             )
-        candidates.require_accountant(who, self._terms, "selection")
         candidates.private_fits(who, self.estimator)
         kind = "classifier" if is_classifier(self.estimator) else "regressor"
         default = "accuracy" if kind == "classifier" else "r2"

@@ -1,7 +1,6 @@
 """Price a plain search of scikit-learn around a private estimator, from public facts."""
 
 import itertools
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import BaseCrossValidator, GridSearchCV, RandomizedSearchCV, check_cv
 
+from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement, ReleaseRecord, compose_statements
 from skdp.fitting.fit_warnings import PrivacyWarning
 from skdp.model_selection.fitted_search import (
@@ -325,7 +325,7 @@ def _statement(
 
 
 def _warned(sentence: str) -> str:
-    warnings.warn(f"privacy_of: {sentence}", PrivacyWarning, stacklevel=5)
+    warn(f"privacy_of: {sentence}", PrivacyWarning)
     return sentence
 
 

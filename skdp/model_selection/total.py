@@ -1,6 +1,5 @@
 """Add up the prices of the private models inside fitted estimators."""
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils import get_tags
 
+from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement, compose_statements
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.fit_warnings import PrivacyWarning
@@ -146,7 +146,7 @@ def total_privacy(
         )
     if sum(statement.noise_source == "seeded" for statement in statements) > 1:
         assumptions.append(SEEDED)
-        warnings.warn(f"total_privacy: {SEEDED}", PrivacyWarning, stacklevel=2)
+        warn(f"total_privacy: {SEEDED}", PrivacyWarning)
     return replace(total, assumptions=(*assumptions, *total.assumptions))
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from skdp._numbers import AnyArray, Array, Indices
+from skdp._warnings import warn
 
 # Entries of X from which compiled kernels are worth it. Importing numba and loading the compiled
 # code from disk takes about half a second, compiling it for the first time ten seconds; a fit to
@@ -241,11 +242,10 @@ def prepare(shape: tuple[int, ...], has_long_passes: bool = False) -> None:
         return
     failure = _failure(has_long_passes)
     if failure is not None and not isinstance(failure, ImportError):
-        warnings.warn(
+        warn(
             f"skdp: numba is installed but cannot compile here ({type(failure).__name__}); numpy "
             f"is used, which is slower. Set the environment variable {SWITCH}=never to say so.",
             RuntimeWarning,
-            stacklevel=2,
         )
 
 

@@ -83,7 +83,9 @@ def automatic_solver(
     ('gd', 'whitened')
     """
     suited = _suited(public, problem)
-    return next((name for name in suited if _takes(name, public, problem, given)), suited[-1])
+    last = [] if public.streamed else ["adp_sgd"]  # alone has step sizes that follow gradients
+    able = (name for name in (*suited, *last) if _takes(name, public, problem, given))
+    return next(able, suited[-1])
 
 
 def _suited(public: Public, problem: Problem) -> list[str]:

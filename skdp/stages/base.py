@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 from skdp.objective import Problem
 from skdp.oracle import Public, Stage
@@ -42,7 +42,15 @@ class StageParameters:
 
 
 class OptionalStage(Stage):
-    """A stage that a fit has if its parameters and public facts allow for it."""
+    """A stage that a fit has if its parameters and public facts allow for it.
+
+    Attributes
+    ----------
+    what : str
+        What it does, in a word that users know.
+    """
+
+    what: ClassVar[str]
 
     @classmethod
     def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:

@@ -47,7 +47,7 @@ class Sequence(NamedTuple):
     solver : Solver
         Resolved: without "auto".
     left_out : mapping
-        What each stage that does not apply needs and the fit does not have, by name of the class.
+        What each stage that does not apply needs and the fit does not have, by what it does.
     """
 
     stages: tuple[Stage, ...]
@@ -86,8 +86,10 @@ def stages_of(
         demanded = kind.demanded(public, problem, parameters)
         if demanded is not None:
             who = parameters.who
-            raise ValueError(f"{who}: {demanded} needs {reason}. Nothing was released.")
-        left_out[kind.__name__] = reason
+            raise ValueError(
+                f"{who}: {demanded} is possible only with {reason}. Nothing was released."
+            )
+        left_out[kind.what] = reason
     chosen = {place: [one for one in parameters.chosen if one.place == place] for place in PLACES}
     inner = SolverStage(solver, tuple(chosen["checkpoint"]))
     return Sequence((*chosen["before"], inner, *reversed(chosen["after"])), solver, left_out)

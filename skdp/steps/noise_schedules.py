@@ -133,12 +133,13 @@ class NoiseSchedule(BaseEstimator):
 
 def positive_numbers(values: object, n_steps: int, who: str) -> Array:
     """Return ``n_steps`` positive, finite numbers as an array, or raise ValueError."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != (n_steps,) or not ((array > 0) & np.isfinite(array)).all():
-        raise ValueError(
-            f"{who} must be {n_steps} positive, finite numbers, one per step; "
-            f"got an array of shape {array.shape}."
-        )
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    are_valid = array.shape == (n_steps,) and ((array > 0) & np.isfinite(array)).all()
+    allowed = f"be {n_steps} positive, finite numbers, one per step"
+    require(who, values, allowed, bool(are_valid))
     return array
 
 
@@ -560,4 +561,4 @@ def relative_noise(
         return influence_to_noise(2 * np.log(positive), composition)
     if isinstance(rule, NoiseSchedule):
         return positive_numbers(rule.relative(n_steps, composition), n_steps, "noise_schedule")
-    return positive_numbers(rule, n_steps, "noise_schedule")
+    return positive_numbers(rule, n_steps, "noise_schedule, where it is no schedule or its name,")

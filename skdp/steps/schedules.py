@@ -342,6 +342,11 @@ def step_sizes(schedule: StepSize, n_steps: int) -> Array:
         sizes = np.asarray(schedule.sizes(n_steps), dtype=np.float64)
     elif is_real(schedule):
         sizes = np.full(n_steps, float(schedule))
+    elif isinstance(schedule, AdaptiveStep):
+        raise ValueError(
+            "learning_rate='adaptive' follows the gradients, which solver 'adp_sgd' alone can do; "
+            "other solvers take a number or a StepSchedule. Nothing was released."
+        )
     else:
         raise ValueError(
             "learning_rate must be 'auto', a positive number, a StepSchedule or its name; got "

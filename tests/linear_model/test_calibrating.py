@@ -141,7 +141,7 @@ def refused(message, classification, **parameters):
 
 @pytest.mark.parametrize(("parameters", "needs"), IMPOSSIBLE, ids=str)
 def test_what_cannot_be_had_is_refused(nothing_is_released, classification, parameters, needs):
-    message = f"DPLogisticRegression: calibration='private' needs .*{needs}.*Nothing was released"
+    message = f"DPLogisticRegression: calibration='private' is .*{needs}.*Nothing was released"
     refused(message, classification, calibration="private", **parameters)
 
 

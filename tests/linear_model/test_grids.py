@@ -64,6 +64,22 @@ def test_nested_names_reach_every_object(rows):
     assert np.linalg.norm(bounded.fit(*rows).coef_) <= 0.1 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "nested", "message"),
+    [
+        ({}, "privacy__accountant", r"privacy is None. Set privacy first, .*Privacy\(\)"),
+        ({"privacy": skdp.Privacy()}, "privacy__noise__seed", "privacy__noise is 'system'"),
+        ({"solver": "gd"}, "solver__momentum__beta", "solver__momentum is 'auto'"),
+        ({"noise_schedule": "exponential"}, "noise_schedule__gamma", "ExponentialNoise"),
+    ],
+)
+def test_a_nested_name_without_an_object_names_what_to_set(parameters, nested, message):
+    with pytest.raises(
+        ValueError, match=f"DPRidge: {nested} is a parameter of an object.*{message}"
+    ):
+        skdp.DPRidge(**parameters).set_params(**{nested: 1})
+
+
 def test_a_grid_as_for_scikit_learns_own_model(rows):
     """The swap of one import: a grid over what both models have."""
     grid = {"alpha": [0.1, 10.0], "fit_intercept": [True, False]}

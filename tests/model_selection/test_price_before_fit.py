@@ -220,11 +220,11 @@ def test_a_plan_that_is_refused_is_no_proof_where_a_fit_ended(regression):
     def no_score(model, X, y):
         raise ValueError("no score")
 
-    bounds = [(-9.0, 9.0)] * 5
+    scalings = ["auto", skdp.PublicRange(by_column=[(-9.0, 9.0)] * 5)]
     search = GridSearchCV(
-        skdp.DPRidge(), {"bounds": [None, bounds]}, cv=2, refit=False, scoring=no_score
+        skdp.DPRidge(), {"scaling": scalings}, cv=2, refit=False, scoring=no_score
     ).fit(*regression)
-    with pytest.raises(ValueError, match="5 bounds were given for 4 columns"):
+    with pytest.raises(ValueError, match="5 ends were given for 4 columns"):
         skdp.privacy_of(search, n_samples=400, n_features=4, n_outputs=1)
 
 
@@ -264,8 +264,11 @@ def test_no_candidate_is_left():
 # ---------------------------------------------------------------- different promises
 
 
+TERMS = [None, skdp.Privacy(adjacency="replace_one")]
+
+
 def test_a_search_that_mixes_adjacencies_is_refused_before_its_fit(regression):
-    search = GridSearchCV(RIDGE(), {"adjacency": ["zero_out", "replace_one"]}, cv=2)
+    search = GridSearchCV(RIDGE(), {"privacy": TERMS}, cv=2)
     both = r"privacy_of.*different adjacencies \(\['replace_one', 'zero_out'\]\)"
     with pytest.raises(ValueError, match=both):
         skdp.privacy_of(search, delta=1e-6, **SHAPE)
@@ -274,7 +277,7 @@ def test_a_search_that_mixes_adjacencies_is_refused_before_its_fit(regression):
 
 
 def test_a_step_with_another_adjacency_is_named():
-    pipeline = make_pipeline(skdp.DPStandardScaler(adjacency="replace_one"), RIDGE())
+    pipeline = make_pipeline(skdp.DPStandardScaler(privacy=TERMS[1]), RIDGE())
     search = GridSearchCV(pipeline, {"dpridge__alpha": [1.0]})
     with pytest.raises(ValueError, match=r"adjacencies \(\['replace_one', 'zero_out'\]\)"):
         skdp.privacy_of(search, **SHAPE)

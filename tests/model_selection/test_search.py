@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skdp
 from searches import GRID, RIDGE, seeded
 from skdp.accounting import Adjacency, selection_epsilon
-from skdp.model_selection import DPSearchCV, candidates
+from skdp.model_selection import DPSearchCV, candidates, dp_cross_validate
 from skdp.model_selection import holdout as parts
 from skdp.oracle import noise_source
 
@@ -242,3 +242,18 @@ def test_sparse_rows_do_not_decide_what_type_a_step_returns(regression):
     assert budget.n_fits == 0
     dense = clone(kept).set_params(sparse_threshold=0)
     seeded(make_pipeline(dense, RIDGE()), grid, epsilon=20.0).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ({"accountant": "rdp"}, "accountant must be 'auto'.*got 'rdp'"),
+        ({"rows_per_group": 4.0}, r"set it on the estimator, by privacy=.*rows_per_group=4\)"),
+    ],
+)
+def test_terms_without_effect_are_refused(terms, message, regression):
+    privacy = skdp.Privacy(**terms)
+    with pytest.raises(ValueError, match=f"DPSearchCV: .*{message}"):
+        DPSearchCV(skdp.DPRidge(), {"alpha": [1.0, 2.0]}, privacy=privacy).fit(*regression)
+    with pytest.raises(ValueError, match=f"dp_cross_validate: .*{message}"):
+        dp_cross_validate(skdp.DPRidge(), *regression, privacy=privacy)

@@ -128,7 +128,9 @@ def test_where_it_is_had(estimator):
 )
 def test_what_cannot_be_had_is_refused(regression, parameters, needs):
     assert not is_corrected(skdp.DPRidge(**parameters))
-    with pytest.raises(ValueError, match=f"DPRidge: calibration='private' needs .*{needs}"):
+    with pytest.raises(
+        ValueError, match=f"DPRidge: calibration='private' is possible only with .*{needs}"
+    ):
         skdp.DPRidge(calibration="private", **parameters).fit(*regression)
 
 

@@ -11,12 +11,12 @@ with momentum on a penalised problem they are a guide.
 """
 
 import math
-import warnings
 
 import numpy as np
 
 from skdp import planning, steps
 from skdp._numbers import is_real, require, shown
+from skdp._warnings import warn
 from skdp.solvers import base, checks
 from skdp.solvers.base import Problem, Public, Settings, Solver
 from skdp.solvers.defaults import count_within, expected_row_norm
@@ -63,13 +63,12 @@ def bound_rules(solver: Solver, public: Public, problem: Problem, values: Settin
         if rule["momentum"] > 0:
             plain = planning.number_of_steps(alpha, kappa, "dynamic")
             if rule["max_iter"] > 10 * plain:
-                warnings.warn(
+                warn(
                     f"solver {solver.name!r}: the bounds with momentum={rule['momentum']:g} "
                     f"require {rule['max_iter']} steps of {rule['learning_rate']:.3g}, as they "
                     f"allow short steps only; without momentum they require {plain}, which was "
                     "better wherever it was tried. Set momentum=0, or max_iter and learning_rate.",
                     UserWarning,
-                    stacklevel=2,
                 )
     return rule
 

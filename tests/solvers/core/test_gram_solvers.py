@@ -182,13 +182,15 @@ def test_the_automatic_solver(facts, problem, expected):
     assert automatic_solver(facts, problem) == expected
 
 
-def test_hyperparameters_that_only_gd_has_choose_it():
+def test_hyperparameters_choose_a_solver_that_has_them():
     facts, problem = public(100_000), Problem(Logistic())
     assert automatic_solver(facts, problem, {"max_iter": 9}) == "whitened"
     assert automatic_solver(facts, problem, {"learning_rate": 0.1}) == "whitened"
     assert automatic_solver(facts, problem, {"clip_norm": ("geometric", {})}) == "whitened"
     assert automatic_solver(facts, problem, {"batch_size": 0.1}) == "gd"
     assert automatic_solver(facts, problem, {"clip_norm": "adaptive"}) == "gd"
+    assert automatic_solver(facts, problem, {"learning_rate": "adaptive"}) == "adp_sgd"
+    assert automatic_solver(facts, problem, {"learning_rate": -1.0}) == "gd"  # which refuses it
 
 
 def test_replace_one_halves_the_signal():

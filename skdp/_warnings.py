@@ -1,0 +1,28 @@
+"""Issue warnings at the user's line, however deep in this library or in a search the cause is."""
+
+import sys
+import warnings
+
+# Packages whose frames are not the user's: this one, and those that call estimators for users.
+LIBRARIES = frozenset({"skdp", "sklearn", "joblib", "contextlib", "threading", "concurrent"})
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the innermost line outside of the libraries.
+
+    A fixed stack level would depend on how a fit was reached: by ``fit``, in a pipeline, in a
+    search. Where no such line exists, as in a worker's thread, the outermost line is named.
+
+    Parameters
+    ----------
+    message : str
+    category : type of Warning
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_of_library(str(frame.f_globals.get("__name__", ""))):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_of_library(module: str) -> bool:
+    return module.partition(".")[0] in LIBRARIES
