@@ -52,7 +52,7 @@ MODEL = {
     "batch_size": [None, None, None, 1, 7, 1000, 0],
     "clip_norm": ["auto", "auto", 0.1, 10.0, 1e-120, 1e99, "adaptive", -1.0],
     "learning_rate": ["auto", "auto", 0.1, 1e6, 1e-300, 0.0],
-    "momentum": ["auto", "auto", 0.0, 0.9, 1.0, skdp.AveragedGradient(0.9)],
+    "momentum": ["auto", "auto", 0.0, 0.9, 1.0],
     "constraint": [
         *[None, None, None, None, None, "l2_ball", ("simplex", {"total": 2.0}), "cube"],
         *[skdp.L2Ball(2.0), skdp.L1Ball(1.0), skdp.Box(-1.0, 2.0)],

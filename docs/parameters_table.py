@@ -15,8 +15,7 @@ from skdp.solvers.base import menu
 
 SHAPE = 10_000, 20
 MODELS = {"regression": skdp.DPRidge(), "two classes": skdp.DPLogisticRegression()}
-TITLE = 'Hyperparameters of solvers; "auto" at epsilon 1, delta 1e-6, {} rows, {} columns'
-HEAD = f""".. list-table:: {TITLE}
+HEAD = """.. list-table:: Hyperparameters of solvers; "auto" at epsilon 1, {} rows, {} columns
    :header-rows: 1
    :widths: 14 12 44 15 15
 

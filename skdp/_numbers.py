@@ -1,5 +1,6 @@
 """Types of arrays, checks of numbers, and the text that a message shows of a value."""
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Sized
 from numbers import Integral, Number, Real
@@ -8,6 +9,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 AnyArray = NDArray[Any]  # of numbers of any type; no narrower type admits arithmetic
 Array = NDArray[np.float64]
@@ -35,7 +37,8 @@ def is_real(value: object) -> TypeGuard[float]:
 def shown(value: object) -> str:
     """Return a value as an error message may show it; rows passed by mistake are not quoted.
 
-    Numbers, short strings and short tuples and lists of them are; of all else the type is named.
+    Numbers, short strings and short tuples and lists of them are, and objects of this package with
+    the parameters that were set; of all else the type is named.
     """
     if value is None or isinstance(value, bool | Number) or type(value) is str:
         text = repr(value)
@@ -44,6 +47,14 @@ def shown(value: object) -> str:
         inner = [shown(item) for item in value]
         text = ", ".join(inner) + ("," if type(value) is tuple and len(value) == 1 else "")
         return f"({text})" if isinstance(value, tuple) else f"[{text}]"
+    if isinstance(value, BaseEstimator) and type(value).__module__.startswith("skdp."):
+        defaults = inspect.signature(type(value)).parameters
+        given = [
+            f"{name}={shown(part)}"
+            for name, part in value.get_params(deep=False).items()
+            if part is not defaults[name].default
+        ]
+        return f"{type(value).__name__}({', '.join(given)})"
     if type(value).__module__.startswith("skdp."):
         return repr(value)
     shape = getattr(value, "shape", None)

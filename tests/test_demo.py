@@ -67,9 +67,7 @@ def test_the_committed_figures_are_those_of_the_demonstration(experiment):
     seeds = itertools.count()
 
     def private(epsilon):
-        options = {
-            "privacy": Privacy(noise=SeededNoise(next(seeds))),
-        }
+        options = {"privacy": Privacy(noise=SeededNoise(next(seeds)))}
         return experiment.private(epsilon).set_params(**options)
 
     seeded = dataclasses.replace(experiment, private=private)
@@ -150,6 +148,8 @@ def test_the_readme_example_runs(capsys):
     planned, fitted = names["model"].plan(426, 30).to_dict(), names["model"].privacy_.to_dict()
     texts, assumed = planned.pop("assumptions"), fitted.pop("assumptions")
     assert len(planned.pop("expectations")) == 2
+    assert planned.pop("notes")[0].startswith("solver='auto' is ")
+    assert fitted.pop("notes") == []
     assert fitted.pop("expectations") == []
     for statement in (planned, fitted):
         for release in statement["releases"]:

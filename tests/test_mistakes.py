@@ -17,11 +17,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skdp
+from skdp import Privacy, PublicRange, RowNorm
 from skdp.metrics import evaluate
 from skdp.model_selection import DPSearchCV, dp_train_test_split
 from skdp.solvers import GradientDescent, get_solver
 
-SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
+SEEDED = Privacy(noise=skdp.SeededNoise(0))
 
 LOGISTIC, RIDGE, LINEAR = skdp.DPLogisticRegression, skdp.DPRidge, skdp.DPLinearRegression
 SECRET = 987654.25
@@ -85,7 +86,7 @@ REFUSED = {
         "'newton'", "Solvers that can", "gd",
     ),
     "solver typo": (fit(lambda: LOGISTIC(solver="lbfgs")), "solver", "'lbfgs'", "'gd'"),
-    "solver class": (fit(lambda: LOGISTIC(solver=3)), "DPLogisticRegression", "a name or a", "3"),
+    "solver class": (fit(lambda: LOGISTIC(solver=3)), "DPLogisticRegression", "a pair", "3"),
     "solver of regression": (
         fit(lambda: LOGISTIC(solver="adassp")), "'adassp'", "DPLinearRegression and DPRidge",
         "Solvers that fit it:\ngd: ", "\nnewton: ",
@@ -93,7 +94,11 @@ REFUSED = {
     "solver option": (lambda: get_solver("newton", inertia=3), "'newton'", "inertia", "max_iter"),
     "option of auto": (
         lambda: LOGISTIC().set_params(solver__max_iter=3), "DPLogisticRegression",
-        "'solver__max_iter'", "solver='gd'", "'max_iter' of the estimator",
+        "solver__max_iter", "solver is 'auto'", "solver=skdp.solvers.GradientDescent()",
+    ),
+    "option of no object": (
+        lambda: LOGISTIC().set_params(privacy__accountant="gdp"), "DPLogisticRegression",
+        "privacy__accountant", "privacy is None", "privacy=Privacy()",
     ),
     "two steps counts": (
         fit(lambda: LOGISTIC(solver=GradientDescent(), max_iter=3)), "max_iter", "solver__max_iter",
@@ -102,10 +107,12 @@ REFUSED = {
         fit(lambda: LOGISTIC(noise_schedule="cosine")), "noise_schedule", "'cosine'", "'uniform'",
     ),
     "accountant typo": (
-        fit(lambda: LOGISTIC(privacy=skdp.Privacy(accountant="moments"))), "accountant", "'moments'", "'gdp'",
+        fit(lambda: LOGISTIC(privacy=Privacy(accountant="moments"))), "accountant", "'moments'",
+        "'gdp'",
     ),
     "adjacency typo": (
-        fit(lambda: LOGISTIC(privacy=skdp.Privacy(adjacency="add"))), "adjacency", "'add'", "'zero_out', 'replace_one'",
+        fit(lambda: LOGISTIC(privacy=Privacy(adjacency="add"))), "adjacency", "'add'",
+        "'zero_out', 'replace_one'",
     ),
     "text as targets, sparse rows": (
         fit(RIDGE, (sparse.csr_array(X), LABELS.astype(object))), "DPRidge", "y holds text",
@@ -117,25 +124,25 @@ REFUSED = {
     "learning_rate": (fit(lambda: LOGISTIC(learning_rate="fast")), "learning_rate", "'fast'"),
     "batch_size": (fit(lambda: LOGISTIC(batch_size=0)), "batch_size", "0"),
     "batch of more": (fit(lambda: LOGISTIC(batch_size=N + 1)), "batch_size", str(N)),
-    "data_norm": (fit(lambda: LOGISTIC(scaling=skdp.RowNorm(-1))), "data_norm", "positive", "got -1"),
-    "bounds and norm": (
-        fit(lambda: LOGISTIC(scaling=skdp.PublicRange(0, 1), )), "bounds", "data_norm", "set one of",
+    "row norm": (fit(lambda: LOGISTIC(scaling=RowNorm(-1))), "RowNorm: norm", "positive", "got -1"),
+    "range turned": (
+        fit(lambda: LOGISTIC(scaling=PublicRange(1, 0))), "PublicRange", "low < high",
+        "high=0", "low=1",
     ),
-    "bounds, unscaled": (fit(lambda: LOGISTIC(scaling=skdp.PublicRange(0, 1), )), "bounds", "'none'"),
-    "bounds of two": (
-        fit(lambda: LOGISTIC(scaling=skdp.PublicRange(by_column=[(0, 30), (5, 50)]))), "bounds", "two pairs",
-        "{0: (low, high), 1: (low, high)}",
+    "range for more": (
+        fit(lambda: LOGISTIC(scaling=PublicRange(by_column=[(0, 1)] * 3))), "PublicRange", "3 ends",
+        "2 columns", "one number",
     ),
-    "bounds turned": (fit(lambda: LOGISTIC(scaling=skdp.PublicRange(1, 0))), "bounds", "low < high", "(1, 0)"),
-    "bounds for more": (
-        fit(lambda: LOGISTIC(scaling=[(0, 1)] * 3)), "bounds", "3 bounds", "2 columns", "a dict",
+    "range as a tuple": (
+        fit(lambda: LOGISTIC(scaling=(0, 1))), "scaling", "PublicRange(low, high)", "(0, 1)",
     ),
-    "bounds of no frame": (
-        fit(lambda: LOGISTIC(scaling=skdp.PublicRange(by_column={"age": (0, 1)}))), "bounds", "no data frame", "{0:",
+    "range of no frame": (
+        fit(lambda: LOGISTIC(scaling=PublicRange(by_column={"age": (0, 1)}))), "by_column",
+        "no data frame", "{0:",
     ),
-    "bounds of another": (
-        fit(lambda: LOGISTIC(scaling=skdp.PublicRange(by_column={"agee": (0, 1)})), (FRAME[["age"]], Y)),
-        "bounds", "not in X: 'agee'", "without a pair: 'age'",
+    "range of another": (
+        fit(lambda: LOGISTIC(scaling=PublicRange(by_column={"agee": (0, 1)})), (FRAME[["age"]], Y)),
+        "by_column", "not in X: 'agee'", "without a pair: 'age'",
     ),
     "scaling typo": (fit(lambda: LOGISTIC(scaling="minmax")), "scaling", "'minmax'", "'private'"),
     "constraint typo": (
@@ -145,9 +152,6 @@ REFUSED = {
     "C": (fit(lambda: LOGISTIC(C=0)), "C must", "positive number", "got 0"),
     "l1_ratio": (fit(lambda: LOGISTIC(l1_ratio=2)), "l1_ratio", "[0, 1]", "got 2"),
     "intercept": (fit(lambda: LOGISTIC(fit_intercept="no")), "fit_intercept", "True", "'no'"),
-    "linear": (
-        fit(lambda: LOGISTIC()), "linear_predictions", "True", "'no'",
-    ),
     "classes 2": (fit(lambda: LOGISTIC(classes=2)), "classes", "as in [0, 1]", "got 2"),
     "one class declared": (fit(lambda: LOGISTIC(classes=[1])), "classes", "at least 2", "[1]"),
     "classes as text": (
@@ -193,14 +197,22 @@ REFUSED = {
     "weights below 0": (
         lambda: RIDGE().fit(X, TARGET, sample_weight=-np.ones(N)), "sample_weight", "not be neg",
     ),
-    "budget a number": (fit(lambda: LOGISTIC(privacy=skdp.Privacy(budget=1.0))), "budget", "PrivacyBudget", "1.0"),
+    "budget a number": (
+        fit(lambda: LOGISTIC(privacy=Privacy(budget=1.0))), "budget", "PrivacyBudget", "1.0",
+    ),
+    "terms in a word": (
+        fit(lambda: LOGISTIC(privacy="replace_one")), "privacy", "'replace_one'",
+        "Privacy(adjacency='replace_one')",
+    ),
     "budget spent": (spend_twice, "DPLogisticRegression", "1", "epsilon"),
     "same seed": (same_seed_twice, "seed"),
-    "noise source": (
-        fit(lambda: LOGISTIC(privacy=skdp.Privacy(noise="seed"))), "noise_source", "'system'", "'seed'",
+    "noise typo": (
+        fit(lambda: LOGISTIC(privacy=Privacy(noise="seed"))), "noise", "'system'", "'seed'",
+        "SeededNoise(seed)",
     ),
     "no seed": (
-        fit(lambda: LOGISTIC(privacy=SEEDED)), "random_state", "None", "noise_source",
+        fit(lambda: LOGISTIC(privacy=Privacy(noise=skdp.SeededNoise(None)))), "seed", "an integer",
+        "None",
     ),
     "blocks without classes": (
         lambda: LOGISTIC().fit_blocks([(X, Y)], n_samples=N, n_features=2), "DPLogisticRegression",
@@ -226,8 +238,10 @@ REFUSED = {
     "no rows": (fit(RIDGE, (X[:0], TARGET[:0])), "0 sample(s)", "DPRidge"),
     "max_iter text": (fit(lambda: RIDGE(solver="gd", max_iter="many")), "max_iter", "'many'"),
     "target_bound": (fit(lambda: RIDGE(target_bound=-1)), "target_bound", "positive", "got -1"),
-    "bounds without end": (fit(lambda: RIDGE(scaling=skdp.PublicRange(0, np.inf))), "bounds", "finite", "(0, inf)"),
-    "inference typo": (fit(lambda: RIDGE(inference="yes")), "inference", "'none'", "'yes'"),
+    "range without end": (
+        fit(lambda: RIDGE(scaling=PublicRange(0, np.inf))), "PublicRange", "finite", "high=inf",
+    ),
+    "inference typo": (fit(lambda: RIDGE(inference="yes")), "inference", "'coeff", "None", "'yes'"),
     "inference of two": (
         fit(lambda: RIDGE(inference="coefficients"), (X, np.c_[TARGET, TARGET])), "DPRidge",
         "one target", "alone",
@@ -323,11 +337,7 @@ WARNED = {
     "large delta": (fit(lambda: RIDGE(delta=0.01)), skdp.PrivacyWarning, "delta=0.01.*1/n"),
     "labels of the rows": (fit(LOGISTIC), skdp.PrivacyWarning, r"classes=None.*classes=\[...\]"),
     "no noise": (fit(lambda: LOGISTIC(epsilon=np.inf)), skdp.PrivacyWarning, "NOT private"),
-    "a seed": (
-        fit(lambda: LOGISTIC(privacy=SEEDED)),
-        skdp.SeededNoiseWarning,
-        "NOT private",
-    ),
+    "a seed": (fit(lambda: LOGISTIC(privacy=SEEDED)), skdp.SeededNoiseWarning, "NOT private"),
     "one row": (
         lambda: RIDGE(delta=0.1).plan(1, 2),
         skdp.NoiseWarning,

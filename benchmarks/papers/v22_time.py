@@ -16,6 +16,7 @@ import numpy as np
 
 import skdp
 from skdp.accounting import calibrate
+from skdp.oracle.sources.base import IN_MEMORY, STREAMED
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 
 SIZES = (100_000, 1_000_000, 10_000_000)
@@ -58,10 +59,11 @@ def seconds(solver, X, y, streamed=False, seed=0):
         scaling="none",
         privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
     )
+    provides = STREAMED if streamed else IN_MEMORY
     # The step size of single records follows from the price, too, which is found beforehand.
     with mock.patch("skdp.oracle.public.calibrate", functools.cache(calibrate)):
-        prepared = model._prepare(len(y), DIMENSION, 1, False, False, streamed)[-1]
-        with mock.patch("skdp.linear_model.base.make_plan", return_value=prepared):
+        prepared = model._prepare(len(y), DIMENSION, 1, False, False, provides)
+        with mock.patch.object(skdp.DPLinearRegression, "_prepare", return_value=prepared):
             return _timed(model, X, y, streamed)
 
 

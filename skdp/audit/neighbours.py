@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 from skdp._numbers import AnyArray, Array, MatrixLike
 from skdp.accounting import LABEL, Adjacency
 from skdp.fitting.grouping import label_column, number_labels
-from skdp.fitting.privacy import Privacy
+from skdp.fitting.privacy import terms_among
 from skdp.oracle.sources.sparse_rows import AnyRows
 
 SMALL = 60, 4  # shape of made-up data: any will do
@@ -44,10 +44,9 @@ PARTS = (1e30, 1e17)  # an entry of a sparse row in two parts, plus and minus th
 
 
 def stated_adjacency(estimator: BaseEstimator) -> str | None:
-    """Return the adjacency of a private estimator, None of others."""
-    if not hasattr(estimator, "privacy"):
-        return None
-    return Privacy().adjacency if estimator.privacy is None else str(estimator.privacy.adjacency)
+    """Return the one adjacency of an estimator or of those inside it, None if there is none."""
+    adjacencies = {str(terms.adjacency) for terms in terms_among(estimator.get_params()).values()}
+    return adjacencies.pop() if len(adjacencies) == 1 else None
 
 
 @dataclass(frozen=True, eq=False)

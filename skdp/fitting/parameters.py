@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import clone
 
 from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, require, shown
-from skdp.fitting.privacy import Privacy, check_privacy
+from skdp.fitting.privacy import Privacy, check_privacy, refuse_nested_names
 from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
 from skdp.solvers import Solver
 from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
@@ -84,7 +85,7 @@ def check_bound(name: str) -> Callable[[object], None]:
 
 
 def constraint_set(value: object) -> Constraint:
-    """Return the set that coefficients have to lie in.
+    """Return the set that coefficients have to lie in, as a copy: plans of fits outlive changes.
 
     Raises
     ------
@@ -98,7 +99,7 @@ def constraint_set(value: object) -> Constraint:
         known = ", ".join(f"{cls.__name__}(...)" for cls in CONSTRAINTS.values())
         raise ValueError(f"constraint must be None or one of {known}; got {shown(value)}.")
     constraint.check()
-    return constraint
+    return clone(constraint)
 
 
 check_alpha = check_number("alpha", "be a finite number, at least 0", lambda v: 0 <= v < math.inf)
@@ -135,6 +136,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         "Name from `skdp.solvers.available`, its name and hyperparameters, or a configured solver, "
         'whose own can be searched as ``solver__row_norm`` and so on. "auto" chooses one by public '
         "facts: the best one that has all hyperparameters set here.",
+        example="skdp.solvers.GradientDescent()",
     ),
     "max_iter": Parameter(
         'int or "auto"',
@@ -145,7 +147,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "learning_rate": Parameter(
         'float, str, tuple (str, dict), StepSchedule or "auto"',
         'Step size, or a schedule by name: "polynomial", or ``("polynomial", {"a": 50.0})``.',
-        example='("polynomial", {"a": 50.0})',
+        example="skdp.steps.PolynomialStep(a=50.0)",
     ),
     "momentum": Parameter(
         'float, str, tuple (str, dict), Momentum or "auto"',
@@ -156,14 +158,14 @@ PARAMETERS: Mapping[str, Parameter] = {
     "noise_schedule": Parameter(
         'str, tuple (str, dict), NoiseSchedule, array of shape (max_iter,) or "auto"',
         "Noise of the steps relative to each other. The scale always follows from the budget.",
-        example='("exponential", {"gamma": 0.9})',
+        example="skdp.steps.ExponentialNoise(0.9)",
     ),
     "clip_norm": Parameter(
         'float, str, tuple (str, dict), ClippingRule or "auto"',
         "Largest norm of one record's gradient: L2 for Gaussian noise, L1 for Laplace noise. "
         'Smaller means less noise and more bias. "adaptive" follows the gradients\' norms by noisy '
         'counts, in solvers "gd" and "adp_sgd".',
-        example='("geometric", {"first": 10.0})',
+        example="skdp.steps.GeometricClipping(10.0)",
     ),
     "batch_size": Parameter(
         "int, float or None",
@@ -269,16 +271,8 @@ def require_objects(who: str, given: Mapping[str, object], current: Mapping[str,
     current : mapping
         The present values of all parameters.
     """
-    for name in given:
-        outer, _, inner = name.partition("__")
-        value = given.get(outer, current.get(outer))
-        if inner and outer in current and not hasattr(value, "set_params"):
-            parameter = PARAMETERS.get(outer)
-            example = parameter.example if parameter is not None else ""
-            advice = f" Pass an object first, such as {outer}={example}." if example else ""
-            raise ValueError(
-                f"{who}: {name} is a parameter of an object, and {outer} is {shown(value)}.{advice}"
-            )
+    examples = {name: parameter.example for name, parameter in PARAMETERS.items()}
+    refuse_nested_names(who, given, current, examples)
 
 
 def parameters_section(estimator: type, skip: frozenset[str] = frozenset()) -> str:

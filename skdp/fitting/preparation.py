@@ -1,6 +1,8 @@
 """Keep the plans of fits: all that is settled before any row is read."""
 
+import io
 import pickle
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +53,16 @@ MAX_PLANS = 64
 _plans: dict[tuple[Any, ...], Prepared] = {}
 
 
+class _Values(pickle.Pickler):
+    """Pickles values, and refuses what is pickled by its name and may be defined anew."""
+
+    def reducer_override(self, value: Any) -> Any:
+        by_name = isinstance(value, types.FunctionType | type)
+        if by_name and value.__module__ == "__main__":
+            raise pickle.PicklingError(f"{value!r} may be defined anew under its name.")
+        return NotImplemented
+
+
 def planned_once(model: Any, facts: tuple[Any, ...], prepare: Callable[[], Prepared]) -> Prepared:
     """Return what a fit consists of; equal fits of one shape are planned once.
 
@@ -66,7 +78,9 @@ def planned_once(model: Any, facts: tuple[Any, ...], prepare: Callable[[], Prepa
     parameters = model.get_params(deep=False) | {"privacy": model._terms.for_plans()}
     planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
     try:
-        key = type(model), pickle.dumps((planned, facts))
+        values = io.BytesIO()
+        _Values(values).dump((planned, facts))
+        key = type(model), values.getvalue()
     except (pickle.PicklingError, TypeError, AttributeError):
         return prepare()
     known = _plans.get(key)

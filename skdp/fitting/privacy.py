@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal, Self
 
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, require
+from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, require, shown
 from skdp.accounting import Adjacency
+from skdp.accounting.accountant import candidates
 from skdp.fitting.budget import PrivacyBudget
 from skdp.oracle import NoiseSource, noise_source
 
@@ -91,6 +92,27 @@ class Privacy(BaseEstimator):
         self.noise = noise
         self.rows_per_group = rows_per_group
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, and the seed of the noise as ``noise__seed``.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unknown, or ``noise__seed`` is set where no `SeededNoise` is.
+        """
+        examples = {"noise": "SeededNoise(0)"}
+        refuse_nested_names("Privacy", params, self.get_params(deep=False), examples)
+        super().set_params(**params)
+        return self
+
     def check(self, labels: bool = True) -> None:
         """Raise ValueError if a parameter is out of its range.
 
@@ -100,6 +122,7 @@ class Privacy(BaseEstimator):
             Whether there are targets, so that adjacency="label" means something.
         """
         Adjacency.parse(self.adjacency, labels=labels)
+        candidates(self.accountant)
         budget, noise, rows = self.budget, self.noise, self.rows_per_group
         allowed = "be None or a PrivacyBudget"
         require("budget", budget, allowed, budget is None or isinstance(budget, PrivacyBudget))
@@ -135,6 +158,35 @@ class Privacy(BaseEstimator):
             accountant=self.accountant,
             rows_per_group=self.rows_per_group,
         )
+
+
+def refuse_nested_names(
+    who: str,
+    given: Mapping[str, object],
+    current: Mapping[str, object],
+    examples: Mapping[str, str],
+) -> None:
+    """Raise ValueError for a nested name, such as ``privacy__budget``, of what has no parameters.
+
+    Parameters
+    ----------
+    who : str
+    given : mapping
+        What is set, by name.
+    current : mapping
+        The present values of all parameters.
+    examples : mapping
+        Values with parameters of their own, by name.
+    """
+    for name in given:
+        outer, _, inner = name.partition("__")
+        value = given.get(outer, current.get(outer))
+        if inner and outer in current and not hasattr(value, "set_params"):
+            example = examples.get(outer)
+            advice = f" Pass an object first, such as {outer}={example}." if example else ""
+            raise ValueError(
+                f"{who}: {name} is a parameter of an object, and {outer} is {shown(value)}.{advice}"
+            )
 
 
 def check_privacy(privacy: object) -> None:

@@ -51,6 +51,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
     ----------
     C : float, default=1.0
         Inverse strength of the penalty, in scikit-learn's scale; positive, inf for no penalty.
+    l1_ratio : float, default=0.0
+        Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.
     classes : array of shape (n_classes,) or None, default=None
         Public set of labels. None takes it from y, which a `PrivacyWarning` says and the statement
         lists among the assumptions: a label that one record alone has would give it away.

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp import accounting
-from skdp._numbers import AnyArray, MatrixLike
+from skdp._numbers import AnyArray, MatrixLike, shown
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
 from skdp.fitting.estimator import PrivateEstimator, is_private_model
@@ -147,6 +147,15 @@ def priced_search(
         **record_counts(n_records, unit),
     )
     return RunBudget(mu, delta, str(relation), noise_source), statement
+
+
+def require_accountant(who: str, privacy: Privacy, only: str) -> None:
+    """Raise ValueError if terms name another accountant than the one that has the theorem."""
+    if privacy.accountant not in ("auto", only):
+        raise ValueError(
+            f"{who}: accountant must be 'auto' or {only!r}, which has the theorem for all of its "
+            f"fits together; got {shown(privacy.accountant)}. Nothing was released."
+        )
 
 
 def record_counts(n_records: int, unit: str) -> dict[str, Any]:

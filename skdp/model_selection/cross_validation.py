@@ -124,6 +124,7 @@ def dp_cross_validate(
     """
     check_parameters({"epsilon": epsilon, "delta": delta, "privacy": privacy}, labels=False)
     terms = Privacy() if privacy is None else privacy
+    candidates.require_accountant(WHO, terms, "gdp")
     require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
     fine = is_real(score_share) and 0 < score_share < 1
     require("score_share", score_share, "lie between 0 and 1", fine)

@@ -81,8 +81,9 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     holdout : float or int, default=0.2
         Share, or number, of the rows that score.
     privacy : Privacy or None, default=None
-        Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
-        of `skdp.Privacy`. Its budget is charged once.
+        Neighbouring relation, shared budget, which is charged once, and source of noise; None is
+        the defaults of `skdp.Privacy`. Its accountant must be "auto" or the one that prices the
+        search; for groups, the ``rows_per_group`` of ``estimator`` counts.
     target_range : (low, high) or None, default=None
         Of regressors: see `skdp.metrics.evaluate`.
 
@@ -281,6 +282,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             raise ValueError(
                 f"n_candidates must be an integer of at least 2; got {shown(self.n_candidates)}."
             )
+        candidates.require_accountant(who, self._terms, "selection")
         candidates.private_fits(who, self.estimator)
         kind = "classifier" if is_classifier(self.estimator) else "regressor"
         default = "accuracy" if kind == "classifier" else "r2"

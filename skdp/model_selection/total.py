@@ -14,7 +14,6 @@ from sklearn.utils import get_tags
 from skdp.accounting import PrivacyStatement, compose_statements
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.fit_warnings import PrivacyWarning
-from skdp.fitting.privacy import terms_among
 
 # Estimators of scikit-learn that keep every model which they fitted, each fitted on rows whose
 # number is public, and on no row twice.
@@ -345,8 +344,9 @@ def _why_uncounted(meta: BaseEstimator) -> str | None:
 
 
 def _adjacencies(meta: BaseEstimator) -> set[str]:
-    """Return the adjacencies of the private estimators in one of scikit-learn's."""
-    return {str(terms.adjacency) for terms in terms_among(meta.get_params()).values()}
+    """Return the adjacencies of the private models that one of scikit-learn's has fitted."""
+    parts = _everything_in(meta)
+    return {part.adjacency for part in parts if isinstance(part, PrivacyStatement)}
 
 
 def _takes_weights(bagging: BaseEstimator) -> bool:

@@ -120,7 +120,7 @@ class Solver(BaseEstimator):
     one_pass : bool
         Whether it reads each row once, so that rows may arrive block by block.
     has_checkpoint : bool
-        Whether it calls `Oracle.checkpoint` after half of its steps.
+        Whether, resolved, it calls `Oracle.checkpoint` after half of its steps.
     takes_start : bool
         Whether its solution depends on where it starts, so that a start may be given.
     """
@@ -132,7 +132,6 @@ class Solver(BaseEstimator):
     max_columns: ClassVar[int | None] = None
     adaptive: bool = False
     one_pass: ClassVar[bool] = False
-    has_checkpoint: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
 
     # Types of hyperparameters that several solvers have.
@@ -155,6 +154,11 @@ class Solver(BaseEstimator):
     def pure_dp(self) -> bool:
         """Return whether the solver uses Laplace noise if delta is 0."""
         return "laplace" in self.mechanisms and self.mechanism_for(pure=True) == "laplace"
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Return whether it calls `Oracle.checkpoint`, with its hyperparameters."""
+        return False
 
     def mechanism_for(self, pure: bool) -> str:
         """Return the noise mechanism: "auto" is Laplace if, and only if, delta is 0."""

@@ -25,7 +25,7 @@ class StageParameters:
     inference_share : float or None
         Share of the inference, in mu squared, of what scaling leaves; None for no inference.
     adaptive, has_checkpoint : bool
-        As the solver declares them.
+        As the solver declares them, resolved.
     chosen : tuple of Stage
         The stages outside of the one in question, from the outermost inwards.
     """

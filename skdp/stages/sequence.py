@@ -68,10 +68,13 @@ def stages_of(
     ValueError
         If a parameter demands a stage that does not apply. Nothing was released.
     """
-    parameters = replace(parameters, adaptive=solver.adaptive, has_checkpoint=solver.has_checkpoint)
+    parameters = replace(parameters, adaptive=solver.adaptive)
     at = {place: [kind for kind in STAGES if kind.place == place] for place in PLACES}
     left_out = {}
     for kind in (*at["before"], *reversed(at["after"]), *at["checkpoint"]):
+        if kind is at["checkpoint"][0]:  # whether a solver has one depends on its steps
+            solver = solver.resolve(public, problem)
+            parameters = replace(parameters, has_checkpoint=solver.has_checkpoint)
         if not kind.concerns(problem, parameters):
             continue
         reason = kind.applies(public, problem, parameters)
@@ -86,7 +89,6 @@ def stages_of(
             raise ValueError(f"{who}: {demanded} needs {reason}. Nothing was released.")
         left_out[kind.__name__] = reason
     chosen = {place: [one for one in parameters.chosen if one.place == place] for place in PLACES}
-    solver = solver.resolve(public, problem)
     inner = SolverStage(solver, tuple(chosen["checkpoint"]))
     return Sequence((*chosen["before"], inner, *reversed(chosen["after"])), solver, left_out)
 

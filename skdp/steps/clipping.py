@@ -117,7 +117,7 @@ def clipping_rule(given: ClipNorm) -> ClipNorm:
     ValueError
         If the name is unknown, or takes no such argument.
     """
-    others = "a positive number, a ClippingRule"
+    others = "'auto', a positive number, a ClippingRule"
     rule: ClipNorm = named("clip_norm", CLIPPING_RULES, given, others)
     return rule
 

@@ -111,7 +111,7 @@ def momentum_rule(given: AnyMomentum) -> Momentum:
     >>> momentum_rule(0.5), momentum_rule(("averaged", {"beta": 0.8}))
     (HeavyBall(beta=0.5), AveragedGradient(beta=0.8))
     """
-    rule = named("momentum", MOMENTA, given, "a number in [0, 1), a Momentum")
+    rule = named("momentum", MOMENTA, given, "'auto', a number in [0, 1), a Momentum")
     if is_real(rule):
         rule = HeavyBall(float(rule))
     if not isinstance(rule, Momentum):

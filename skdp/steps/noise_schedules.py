@@ -523,7 +523,7 @@ def noise_rule(given: RelativeNoise) -> RelativeNoise:
     ValueError
         If the name is unknown, or takes no such argument.
     """
-    others = "an array of relative noise, a NoiseSchedule"
+    others = "'auto', an array of relative noise, a NoiseSchedule"
     schedule: RelativeNoise = named("noise_schedule", NOISE_SCHEDULES, given, others)
     return schedule
 

@@ -60,7 +60,7 @@ def named(
     if name not in kinds:
         known = ", ".join(repr(word) for word in sorted(kinds))
         raise ValueError(
-            f"{parameter} must be 'auto', {others} or one of {known}, with arguments as in "
+            f"{parameter} must be {others} or one of {known}, with arguments as in "
             f"({min(kinds)!r}, {{...}}); got {shown(name)}. Nothing was released."
         )
     allowed = inspect.signature(kinds[name]).parameters
@@ -303,7 +303,7 @@ def step_schedule(given: StepSize) -> StepSize:
     >>> step_schedule(("polynomial", {"a": 50.0}))
     PolynomialStep(a=50.0)
     """
-    others = "a positive number, a StepSchedule"
+    others = "'auto', a positive number, a StepSchedule"
     schedule: StepSize = named("learning_rate", STEP_SCHEDULES, given, others)
     return schedule
 

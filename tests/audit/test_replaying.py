@@ -269,3 +269,9 @@ def test_a_report_holds_the_statement_and_both_audits():
     found = json.loads(json.dumps(report.to_dict()))
     assert found["statement"]["mu"] == pytest.approx(found["canaries"]["claim"]["mu"])
     assert found["replay"]["ok"] is True
+
+
+def test_public_columns_stay_as_they_are_in_a_pipeline_too():
+    terms = skdp.Privacy(adjacency="label")
+    model = skdp.DPRidge(solver="gd", max_iter=3, scaling="private", privacy=terms)
+    assert audit.replay(make_pipeline(FunctionTransformer(), model)).ok

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import skdp
+from replays import seeded
 from skdp.oracle.oracle import Oracle
 from skdp.solvers import GradientDescent
 from skdp.stages.calibration import (
@@ -30,22 +31,21 @@ def is_calibrated(**parameters):
 
 # ---------------------------------------------------------------------- where it is had
 
-PLAIN = [
+REPLACED, RDP, PURE = (
+    skdp.Privacy(**terms)
+    for terms in ({"adjacency": "replace_one"}, {"accountant": "rdp"}, {"accountant": "pure"})
+)
+POSSIBLE = [
     {},
     {"epsilon": 0.01},
     {"epsilon": 100.0},
     {"C": 0.1},
     {"C": math.inf},
-    {"adjacency": "replace_one"},
+    {"privacy": REPLACED},
+    {"privacy": RDP},
     {"fit_intercept": False},
-    {"scaling": "none"},
-    {"data_norm": 3.0},
-    {"bounds": (-1.0, 1.0)},
+    {"scaling": skdp.PublicRange(-1.0, 1.0)},
     {"class_weight": {0: 2.0}},
-    {"accountant": "rdp"},
-]
-# What makes it another algorithm, and what a calibration cannot follow.
-CHOSEN = [
     {"solver": "gd"},
     {"solver": "whitened"},
     {"solver": GradientDescent()},
@@ -61,30 +61,31 @@ IMPOSSIBLE = [
     ({"l1_ratio": 0.5}, "no L1 penalty, no constraint"),
     ({"constraint": skdp.L2Ball()}, "no L1 penalty, no constraint"),
     ({"delta": 0.0}, "delta > 0"),
-    ({"accountant": "pure"}, "an accountant other than 'pure'"),
+    ({"privacy": PURE, "delta": 0.0}, "delta > 0"),
+    ({"privacy": PURE}, "an accountant other than 'pure'"),
     ({"solver": "residual_budget"}, "a solver that plans its noise beforehand"),
 ]
 
 
-@pytest.mark.parametrize("parameters", PLAIN, ids=str)
-def test_auto_is_private_where_nothing_was_chosen(parameters):
+@pytest.mark.parametrize("parameters", POSSIBLE, ids=str)
+def test_auto_is_private_with_every_solver(parameters):
     assert is_calibrated(**parameters)
     assert is_calibrated(calibration="private", **parameters)
     assert not is_calibrated(calibration="none", **parameters)
 
 
-@pytest.mark.parametrize("parameters", CHOSEN, ids=str)
-def test_an_algorithm_that_was_chosen_is_that_algorithm(parameters):
-    assert not is_calibrated(**parameters)
-    assert is_calibrated(calibration="private", **parameters)
-    plain = LOGISTIC(calibration="none", **parameters).plan(2000, 6)
-    assert LOGISTIC(**parameters).plan(2000, 6).releases == plain.releases
+@pytest.mark.parametrize("scaling", ["none", skdp.RowNorm(3.0)], ids=str)
+def test_auto_is_none_for_records_as_they_are(scaling):
+    """The solver's own releases, and no others."""
+    for solver in ("auto", "gd"):
+        chosen = {"solver": solver, "scaling": scaling}
+        assert is_calibrated(calibration="private", **chosen)
+        plain = LOGISTIC(calibration="none", **chosen).plan(2000, 6)
+        assert LOGISTIC(**chosen).plan(2000, 6).releases == plain.releases
 
 
 @pytest.mark.parametrize(
-    "parameters",
-    [{"l1_ratio": 1.0}, {"l1_ratio": 0.5}, {"constraint": skdp.L2Ball()}, {"delta": 0.0}],
-    ids=str,
+    "parameters", [given for given, _ in IMPOSSIBLE if given != {"privacy": PURE}], ids=str
 )
 def test_auto_is_none_where_it_cannot_be_had(parameters):
     assert not is_calibrated(**parameters)
@@ -108,11 +109,7 @@ def test_streams_are_not_calibrated(rng):
             X = rng.standard_normal((500, 3))
             yield X, (X[:, 0] > 0).astype(int)
 
-    model = LOGISTIC(
-        classes=[0, 1],
-        scaling="none",
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    )
+    model = LOGISTIC(scaling="none", privacy=seeded())
     model.fit_blocks(blocks(), n_samples=2000, n_features=3)
     assert "calibration" not in {record.kind for record in model.privacy_.releases}
 
@@ -134,8 +131,8 @@ def nothing_is_released(monkeypatch):
 def refused(message, classification, **parameters):
     X, y = classification
     budget = skdp.PrivacyBudget(10.0, 1e-5)
-    with pytest.raises(ValueError, match=message):
-        LOGISTIC(privacy=skdp.Privacy(budget=budget), **parameters).fit(X, y)
+    with budget, pytest.raises(ValueError, match=message):
+        LOGISTIC(**parameters).fit(X, y)
     with pytest.raises(ValueError, match=message):
         LOGISTIC(**parameters).plan(400, 5)
     assert budget.n_fits == 0
@@ -188,7 +185,7 @@ def fitted(X, y, patch, **parameters):
 
     with patch.context() as here:
         here.setattr(Recalibration, "run", watched)
-        model = LOGISTIC(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **parameters).fit(X, y)
+        model = LOGISTIC(privacy=seeded(), **parameters).fit(X, y)
     [(before, after)] = seen
     return model, before, after
 
@@ -197,9 +194,8 @@ def fitted(X, y, patch, **parameters):
 @pytest.mark.parametrize("layout", [np.asarray, np.float32, sparse.csr_array])
 def test_the_order_of_binary_predictions_stays(classification, monkeypatch, layout, epsilon):
     X, y = classification
-    model, before, after = fitted(
-        layout(X), y, monkeypatch, epsilon=epsilon, scaling="none", data_norm=3.0
-    )
+    given = {"scaling": skdp.RowNorm(3.0), "calibration": "private"}
+    model, before, after = fitted(layout(X), y, monkeypatch, epsilon=epsilon, **given)
     slope = after[0, 0] / before[0, 0]
     assert LEAST_SLOPE * (1 - 1e-9) <= slope <= MOST_SLOPE * (1 + 1e-9)
     np.testing.assert_allclose(after[:-1], slope * before[:-1], rtol=1e-12)
@@ -239,7 +235,7 @@ def mean_log_loss(make, adjacency, seeds=6):
         model = make(
             classes=[0, 1],
             epsilon=0.1,
-            privacy=skdp.Privacy(adjacency=adjacency, noise=skdp.SeededNoise(seed)),
+            privacy=seeded(seed, adjacency=adjacency),
         ).fit(X, y)
         margins = model.decision_function(X_test)
         found.append(np.mean(np.logaddexp(0, margins) - p * margins))

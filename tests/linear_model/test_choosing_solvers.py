@@ -63,7 +63,7 @@ def test_a_missing_hyperparameter_is_refused_with_the_names_there_are():
 def test_nested_hyperparameters_make_an_object_of_a_named_solver():
     model = skdp.DPRidge(solver="nesterov")
     assert model.set_params(solver__strong_convexity=0.25).solver.strong_convexity == 0.25
-    with pytest.raises(ValueError, match="'solver__strong_convexity' needs a solver whose"):
+    with pytest.raises(ValueError, match=r"solver is 'auto'\. Pass an object first, such as"):
         skdp.DPRidge().set_params(solver__strong_convexity=0.5)
     model.set_params(solver=skdp.solvers.Nesterov(), solver__strong_convexity=0.5)
     assert model.solver.strong_convexity == 0.5

@@ -12,30 +12,55 @@ import skdp
 
 SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
 
+# By a size, which is a radius or a total: the set, and whether it holds coefficients.
 SETS = {
-    "l2_ball": lambda w, r: np.linalg.norm(w) <= r,
-    "l1_ball": lambda w, r: np.abs(w).sum() <= r,
-    "box": lambda w, r: np.abs(w).max() <= r,
-    "simplex": lambda w, r: abs(w.sum() - r) < 1e-9 and (w >= 0).all(),
+    "l2_ball": (skdp.L2Ball, lambda w, r: np.linalg.norm(w) <= r),
+    "l1_ball": (skdp.L1Ball, lambda w, r: np.abs(w).sum() <= r),
+    "box": (lambda r: skdp.Box(-r, r), lambda w, r: np.abs(w).max() <= r),
+    "simplex": (skdp.Simplex, lambda w, r: abs(w.sum() - r) < 1e-9 and (w >= 0).all()),
 }
 
 
 @pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("radius", [0.05, 0.5])
-def test_coefficients_lie_in_the_set(name, radius, regression, classification):
+@pytest.mark.parametrize("size", [0.05, 0.5])
+def test_coefficients_lie_in_the_set(name, size, regression, classification):
+    make, holds = SETS[name]
     for model, data in (
         (skdp.DPLinearRegression, regression),
         (skdp.DPRidge, regression),
         (functools.partial(skdp.DPLogisticRegression, classes=[0, 1]), classification),
     ):
-        fitted = model(constraint=name, radius=radius, scaling="none", privacy=SEEDED).fit(*data)
-        assert SETS[name](fitted.coef_.ravel(), radius * (1 + 1e-9))
+        fitted = model(constraint=make(size), scaling="none", privacy=SEEDED).fit(*data)
+        assert holds(fitted.coef_.ravel(), size * (1 + 1e-9))
+
+
+def test_names_and_pairs_are_short_for_sets(regression):
+    given = {"privacy": SEEDED, "max_iter": 5}
+    for short, constraint in (
+        ("l1_ball", skdp.L1Ball(1.0)),
+        (("l2_ball", {"radius": 0.1}), skdp.L2Ball(0.1)),
+        (("box", {"low": 0.0, "high": math.inf}), skdp.Box(0.0, math.inf)),
+        ("simplex", skdp.Simplex(1.0)),
+    ):
+        one, other = (
+            skdp.DPRidge(constraint=value, **given).fit(*regression).coef_
+            for value in (short, constraint)
+        )
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_change_of_a_set_reaches_no_plan_of_an_earlier_fit(regression):
+    given = {"epsilon": 100.0, "scaling": "none"}
+    model = skdp.DPRidge(constraint=skdp.L2Ball(0.05), **given).fit(*regression)
+    model.set_params(constraint__radius=5.0)
+    other = skdp.DPRidge(constraint=skdp.L2Ball(0.05), **given).fit(*regression)
+    assert np.linalg.norm(other.coef_) <= 0.05 * (1 + 1e-9)
 
 
 def test_a_wide_set_changes_nothing(regression):
-    seeded = {"privacy": SEEDED, "scaling": "none", "solver": "gd"}
-    free = skdp.DPRidge(**seeded).fit(*regression)
-    wide = skdp.DPRidge(constraint=skdp.L2Ball(1e6), **seeded)
+    given = {"privacy": SEEDED, "scaling": "none", "solver": "gd"}
+    free = skdp.DPRidge(**given).fit(*regression)
+    wide = skdp.DPRidge(constraint=skdp.L2Ball(1e6), **given)
     np.testing.assert_allclose(wide.fit(*regression).coef_, free.coef_)
 
 
@@ -59,32 +84,34 @@ def test_without_noise_it_is_the_constrained_minimum(regression):
 
 @pytest.mark.parametrize("solver", ["gd", "accelerated_mirror_descent", "shuffled_sgd", "svrg"])
 @pytest.mark.parametrize("name", SETS)
-def test_a_radius_of_any_size_gives_a_model(name, solver, regression):
-    for radius in [1e-50, 1e-20, 1e20, 1e50]:
+def test_a_set_of_any_size_gives_a_model(name, solver, regression):
+    make, holds = SETS[name]
+    for size in [1e-50, 1e-20, 1e20, 1e50]:
         fitted = skdp.DPRidge(
-            alpha=50.0,
-            solver=solver,
-            constraint=name,
-            radius=radius,
-            scaling="none",
-            privacy=SEEDED,
+            alpha=50.0, solver=solver, constraint=make(size), scaling="none", privacy=SEEDED
         ).fit(*regression)
         assert np.isfinite(fitted.coef_).all()
-        # in units of the radius, where no sum of squares leaves float64
-        assert SETS[name](fitted.coef_.ravel() / radius, 1 + 1e-10)
+        # in units of the size, where no sum of squares leaves float64
+        assert holds(fitted.coef_.ravel() / size, 1 + 1e-10)
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("constraint", "message"),
     [
-        {"constraint": "ball"},
-        {"constraint": 1},
-        {"radius": 0},
-        {"radius": None},
-        {"constraint": skdp.L1Ball(1e-200), "solver": "accelerated_mirror_descent"},
-        {"constraint": skdp.L1Ball(1e200), "solver": "accelerated_mirror_descent"},
+        ("ball", "constraint.*'l2_ball'"),
+        (("l2_ball", {"size": 2.0}), "'l2_ball' takes radius; got 'size'"),
+        (("l2_ball", {"radius": 0.0}), "L2Ball: radius must be"),
+        (1, r"constraint must be None or one of L2Ball\(...\)"),
+        (skdp.L2Ball, r"constraint must be None or one of L2Ball\(...\)"),
+        (skdp.L2Ball(0), "L2Ball: radius must be"),
+        (skdp.L2Ball(None), "L2Ball: radius must be"),
+        (skdp.L1Ball(1e-200), "L1Ball: radius must be .*1e-50 to"),
+        (skdp.L1Ball(1e200), "L1Ball: radius must be .*1e-50 to"),
+        (skdp.Simplex(-1.0), "Simplex: total must be"),
+        (skdp.Box(1.0, -1.0), "Box: low and high must be numbers with low <= high"),
     ],
+    ids=str,
 )
-def test_errors_come_before_the_rows(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        skdp.DPRidge(**wrong).fit(None, None)
+def test_errors_come_before_the_rows(constraint, message):
+    with pytest.raises(ValueError, match=message):
+        skdp.DPRidge(constraint=constraint).fit(None, None)

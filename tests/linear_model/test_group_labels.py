@@ -268,9 +268,7 @@ def test_a_fit_counts_persons(kind):
     labels = [NATURAL[kind](int(code)) for code in codes]
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((400, 3)), rng.standard_normal(400)
-    model = skdp.DPRidge(
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(1)),
-    ).fit(X, y, groups=labels)
+    model = skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(1))).fit(X, y, groups=labels)
     assert model.privacy_.n_groups == 31
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sklearn.base import clone
 
 import skdp
 from grouped import PAIRS, grouped_data
-from replays import ASKED_BY, ESTIMATORS
+from replays import ASKED_BY, ESTIMATORS, seeded
 from skdp.fitting import parts
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.grouping import GroupLabels
@@ -26,9 +27,7 @@ from skdp.oracle.sources.memory import MemorySource
 from skdp.preprocessing import DPStandardScaler
 from skdp.solvers import GradientDescent
 
-SEEDED = {
-    "privacy": skdp.Privacy(noise=skdp.SeededNoise(3)),
-}
+SEEDED = {"privacy": seeded(3)}
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
@@ -247,7 +246,7 @@ def test_the_plan_is_that_of_the_fit(rng, kind):
     n_outputs = (3,) if kind == "multinomial" else ()
     planned = ESTIMATORS[kind]().plan(None, 4, *n_outputs, n_groups=len(set(labels)))
     fitted = ESTIMATORS[kind]().fit(X, y, groups=labels).privacy_
-    assert planned == fitted
+    assert replace(planned, notes=()) == fitted
     again = ESTIMATORS[kind]().plan(10**6, 4, *n_outputs, n_groups=len(set(labels)))
     assert again == planned
 
@@ -313,7 +312,8 @@ def test_other_statistics_are_not_answered(rng, monkeypatch):
             return super().solve(oracle)
 
     X, y, _, labels = grouped_data("ridge", rng)
-    assert skdp.DPRidge(solver=Asks()).fit(X, y).privacy_.releases[-2].kind == "table"
+    releases = skdp.DPRidge(solver=Asks()).fit(X, y).privacy_.releases
+    assert "table" in {release.kind for release in releases}
     with pytest.raises(ValueError, match=r"'table' release is for single rows.*Nothing was"):
         skdp.DPRidge(solver=Asks()).fit(X, y, groups=labels)
 
@@ -324,7 +324,8 @@ def test_other_statistics_are_not_answered(rng, monkeypatch):
 @pytest.mark.parametrize("rows_per_group", [None, 3])
 def test_other_estimators(rng, model, rows_per_group):
     X, y, w, labels = grouped_data("ridge", rng)
-    model = clone(model).set_params(rows_per_group=rows_per_group).fit(X, y, w, groups=labels)
+    terms = skdp.Privacy(rows_per_group=rows_per_group)
+    model = clone(model).set_params(privacy=terms).fit(X, y, w, groups=labels)
     assert (model.privacy_.unit, model.privacy_.n_groups) == ("group", len(set(labels)))
 
 

@@ -177,7 +177,7 @@ def test_nothing_is_expected_of_a_loss_that_was_not_measured():
         ((20, 30), {}),
         ((400, 5), {"epsilon": 1e-6}),
         ((40, 5), {"delta": 0.0, "epsilon": 0.1}),
-        ((60, 5), {"adjacency": "replace_one", "epsilon": 0.3}),
+        ((60, 5), {"privacy": skdp.Privacy(adjacency="replace_one"), "epsilon": 0.3}),
     ],
 )
 def test_a_fit_that_cannot_learn_says_so_and_how_many_rows_would_do(shape, parameters, rng):

@@ -61,9 +61,7 @@ def test_california_housing():
         X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=seed)
         model = make_pipeline(
             StandardScaler(),
-            skdp.DPLinearRegression(
-                privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
-            ),
+            skdp.DPLinearRegression(privacy=skdp.Privacy(noise=skdp.SeededNoise(seed))),
         )
         scores.append(model.fit(X_train, y_train).score(X_test, y_test))
     assert np.mean(scores) >= 0.60

@@ -177,35 +177,32 @@ PASSED = {
     "frame": lambda: pd.DataFrame({"a": [SECRET] * 30}),
     "series": lambda: pd.Series([SECRET] * 30),
 }
-PARAMETERS = [
-    "epsilon",
-    "delta",
-    "data_norm",
-    "target_bound",
-    "radius",
-    "solver",
-    "max_iter",
-    "learning_rate",
-    "clip_norm",
-    "batch_size",
-    "scaling",
-    "bounds",
-    "constraint",
-    "fit_intercept",
-    "budget",
-    "adjacency",
-    "accountant",
-    "noise_source",
-    "random_state",
-    "alpha",
-]
+# Rows passed for a parameter, or for a parameter of its object.
+PARAMETERS = {
+    **{
+        name: lambda rows, name=name: skdp.DPRidge(**{name: rows})
+        for name in sorted(set(skdp.DPRidge().get_params()) - {"verbose"})
+    },
+    "noise": lambda rows: skdp.DPRidge(privacy=skdp.Privacy(noise=rows)),
+    "seed": lambda rows: skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(rows))),
+    "budget": lambda rows: skdp.DPRidge(privacy=skdp.Privacy(budget=rows)),
+    "adjacency": lambda rows: skdp.DPRidge(privacy=skdp.Privacy(adjacency=rows)),
+    "accountant": lambda rows: skdp.DPRidge(privacy=skdp.Privacy(accountant=rows)),
+    "rows_per_group": lambda rows: skdp.DPRidge(privacy=skdp.Privacy(rows_per_group=rows)),
+    "norm": lambda rows: skdp.DPRidge(scaling=skdp.RowNorm(rows)),
+    "low": lambda rows: skdp.DPRidge(scaling=skdp.PublicRange(rows, 0.0)),
+    "by_column": lambda rows: skdp.DPRidge(scaling=skdp.PublicRange(by_column=rows)),
+    "radius": lambda rows: skdp.DPRidge(constraint=skdp.L2Ball(rows)),
+    "share": lambda rows: skdp.DPRidge(inference=skdp.CoefficientInference(rows)),
+    "beta": lambda rows: skdp.DPRidge(momentum=skdp.AveragedGradient(rows)),
+}
 
 
 @pytest.mark.parametrize("kind", PASSED)
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_rows_passed_for_a_parameter_are_not_quoted(name, kind, regression):
     with pytest.raises((ValueError, TypeError)) as refusal:
-        skdp.DPRidge(**{name: PASSED[kind]()}).fit(*regression)
+        PARAMETERS[name](PASSED[kind]()).fit(*regression)
     assert "987" not in str(refusal.value)
 
 

@@ -19,6 +19,7 @@ from replays import (
     make_linear,
     neighbours,
     one_kind_each,
+    seeded,
     takes,
 )
 from skdp.accounting import Adjacency
@@ -78,9 +79,10 @@ def test_with_scaling_as_by_default(replay, rng, kind, adjacency):
         replay.check(make, data, neighbour, adjacency)
 
 
-def make_huber(**parameters):
-    few = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "max_iter": N_STEPS}
-    return skdp.DPHuberRegressor(**few, **parameters)
+def make_huber(adjacency, **parameters):
+    return skdp.DPHuberRegressor(
+        privacy=seeded(adjacency=adjacency), max_iter=N_STEPS, **parameters
+    )
 
 
 @both
@@ -104,7 +106,7 @@ def test_with_compiled_loops(compiled_kernels, replay, rng, kind, delta, adjacen
 @pytest.mark.parametrize(("kind", "solver", "adjacency"), in_turn(PAIRS, turn=1), ids=str)
 def test_with_declared_bounds(replay, rng, kind, adjacency, solver):
     X, y = data_for(kind, rng)
-    declared = {"data_norm": 1.5, "scaling": "auto"}
+    declared = {"scaling": skdp.RowNorm(1.5)}
     if kind in ("linear", "ridge"):
         declared["target_bound"] = 2.0
     make = maker(kind, adjacency, solver, **declared)

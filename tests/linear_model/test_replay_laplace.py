@@ -46,7 +46,7 @@ class TestReplay:
         self.check(replay, rng, kind, adjacency)
 
     def test_with_declared_bounds(self, replay, rng, kind, adjacency):
-        self.check(replay, rng, kind, adjacency, data_norm=1.5, fit_intercept=False)
+        self.check(replay, rng, kind, adjacency, scaling=skdp.RowNorm(1.5), fit_intercept=False)
 
     def test_sparse_float32(self, replay, rng, kind, adjacency):
         def convert(data):

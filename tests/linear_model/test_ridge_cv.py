@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import skdp
-from replays import data_for, each_row_once, neighbours
+from replays import data_for, each_row_once, neighbours, seeded
 from skdp.accounting import Adjacency
 from skdp.solvers.core.fold_moments import FoldMoments
 
@@ -162,12 +162,8 @@ def test_any_number_of_penalties_costs_the_same(regression):
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 def test_nothing_but_releases(replay, rng, adjacency):
     def make():
-        options = {
-            "privacy": SEEDED,
-        }
-        return skdp.DPRidgeCV(
-            ALPHAS, privacy=skdp.Privacy(adjacency=str(adjacency)), scaling="none", **options
-        )
+        terms = seeded(adjacency=str(adjacency))
+        return skdp.DPRidgeCV(ALPHAS, privacy=terms, scaling="none")
 
     X, y = data_for("ridge", rng)
     for data, neighbour in neighbours("ridge", X, y, adjacency, each_row_once("ridge")):

@@ -19,10 +19,10 @@ EXPECTED = {
 }
 
 SECURE_NOISE = (
-    "The check sets random_state and wants two fits to agree. Noise that a seed reproduces can be "
-    "subtracted by whoever knows the seed, and meta-estimators write seeds into their members; so "
-    'only noise_source="seeded" takes the noise from random_state. With it the check passes, here, '
-    "too. The tag non_deterministic says as much, but these checks do not look at it."
+    "The check wants two fits to agree. Noise that a seed reproduces can be subtracted by whoever "
+    "knows the seed, so it comes from a secure source unless privacy has SeededNoise. With it the "
+    "check passes, here, too. The tag non_deterministic says as much, but these checks do not look "
+    "at it."
 )
 
 NEED_ONE_NOISE = dict.fromkeys(

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 import skdp
+from replays import seeded
 from skdp.accounting import gaussian_epsilon
 
 
@@ -81,12 +82,9 @@ def test_what_is_assumed_is_said(classification):
     with pytest.warns(skdp.PrivacyWarning, match="classes="):
         assert "taken from y" in said(classes=None)
     assert "as declared" in said()
-    assert "data_norm = 3" in said(data_norm=3.0)
+    assert "norm of rows, 3, was chosen" in said(scaling=skdp.RowNorm(3.0))
     assert "seed" not in said()
-    assert "seed" not in said(random_state=0)
-    assert "follows from a seed, which stays secret" in said(
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    )
+    assert "follows from a seed, which stays secret" in said(privacy=seeded())
 
 
 def test_what_time_and_memory_tell_is_said(classification):
@@ -101,14 +99,7 @@ def test_what_time_and_memory_tell_is_said(classification):
 def test_noise_source_is_said(case):
     estimator, X, y = case
     assert estimator().fit(X, y).privacy_.noise_source == "system"
-    assert (
-        estimator(
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(1)),
-        )
-        .fit(X, y)
-        .privacy_.noise_source
-        == "seeded"
-    )
+    assert estimator(privacy=seeded()).fit(X, y).privacy_.noise_source == "seeded"
     with pytest.warns(skdp.PrivacyWarning, match="NOT private"):
         model = estimator(epsilon=math.inf).fit(X, y)
     assert model.privacy_.noise_source == "none"

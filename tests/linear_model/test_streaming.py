@@ -310,8 +310,8 @@ def test_a_refused_block_says_that_the_budget_is_spent(block):
     "asked",
     [
         {"scaling": "private"},
-        {"bounds": (-1.0, 1.0)},
-        {"bounds": skdp.PublicSample(np.random.default_rng(0).standard_normal((20, 2)))},
+        {"scaling": skdp.PublicRange(-1.0, 1.0)},
+        {"scaling": skdp.PublicSample(np.random.default_rng(0).standard_normal((20, 2)))},
     ],
     ids=str,
 )
@@ -338,11 +338,11 @@ def test_raw_columns_are_warned_about_before_a_block_is_requested():
     ):
         with warnings.catch_warnings():
             warnings.simplefilter("error", skdp.NoiseWarning)
-            with pytest.raises(skdp.NoiseWarning, match=f"cannot standardise {what}: .*data_norm"):
+            with pytest.raises(skdp.NoiseWarning, match=f"cannot standardise {what}: .*RowNorm"):
                 fit(model)
-            for declared in ({"scaling": "none"}, {"data_norm": 2.0}):
+            for declared in ("none", skdp.RowNorm(2.0)):
                 with pytest.raises(LookupError):
-                    fit(clone(model).set_params(**declared))
+                    fit(clone(model).set_params(scaling=declared))
 
 
 def test_a_stream_leaves_the_attributes_of_a_fit(rng):

@@ -101,10 +101,10 @@ def test_the_type_of_the_targets_does_not_matter(regressor, rows):
         assert found.dtype == np.float64
 
 
-BOUNDS, BOUND = {"bounds": (-4, 4)}, {"target_bound": 8.0}
+BOUNDS, BOUND = {"scaling": skdp.PublicRange(-4, 4)}, {"target_bound": 8.0}
 NOT_STANDARDISED = [
     {"scaling": "none"},
-    {"data_norm": 5.0, **BOUND},
+    {"scaling": skdp.RowNorm(5.0), **BOUND},
     {"constraint": skdp.L2Ball(4.0), **BOUND},
     {"delta": 0, **BOUND},
     {"delta": 0, **BOUNDS},

@@ -174,6 +174,8 @@ REFUSED = {
     "needs delta > 0": {"delta": 0.0},
     "test_size must be": {"holdout": 1.5},
     "epsilon must be": {"epsilon": -1.0},
+    "accountant must be one of": {"privacy": skdp.Privacy(accountant="other")},
+    "accountant must be 'auto' or 'selection'": {"privacy": skdp.Privacy(accountant="pure")},
 }
 
 

@@ -240,8 +240,10 @@ def test_no_budget_is_recommended_for_a_chain_on_public_columns(classification):
     X, y = classification
     labels = logistic(privacy=skdp.Privacy(adjacency="label"))
     chain = ClassifierChain(labels, cv=None).fit(X, np.column_stack([y, 1 - y]))
-    with pytest.raises(ValueError, match=r"earlier targets for columns.*No budget counts that"):
-        skdp.total_privacy(chain, delta=DELTA)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"earlier targets for columns.*No budget counts that"):
+            skdp.total_privacy(chain, delta=DELTA)
+        labels.set_params(privacy=None)  # what was fitted counts, not what would be
 
 
 def test_steps_that_read_rows_are_named(classification):

@@ -153,7 +153,8 @@ def test_a_point_is_copied_and_stripped_of_code():
         chosen.point[0] = 1.0
 
 
-DECLARED = [kind for kind in _AUDITED if issubclass(kind, Checked) and _checks(kind)]
+BY_NAME = sorted(_AUDITED, key=lambda kind: kind.__name__)
+DECLARED = [kind for kind in BY_NAME if issubclass(kind, Checked) and _checks(kind)]
 
 
 @pytest.mark.parametrize("kind", DECLARED, ids=lambda kind: kind.__name__)

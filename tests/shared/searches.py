@@ -14,6 +14,5 @@ GRID = {"alpha": [0.1, 1.0, 10.0]}
 def seeded(estimator=None, grid=GRID, seed=0, **options):
     """A search whose noise comes from a seed."""
     estimator = RIDGE() if estimator is None else estimator
-    return DPSearchCV(
-        estimator, grid, privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options
-    )
+    options = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)), **options}
+    return DPSearchCV(estimator, grid, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import skdp
+from replays import seeded
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 
 W = np.array([1.0, -0.5, 0.25, 0.0])
@@ -29,8 +30,7 @@ def in_blocks(X, y, size):
         yield X[start : start + size], y[start : start + size]
 
 
-def linear(solver="auto", **parameters):
+def linear(solver="auto", adjacency="zero_out", **parameters):
     """A regression whose noise comes from a seed."""
-    return skdp.DPLinearRegression(
-        solver=solver, scaling="none", privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **parameters
-    )
+    terms = seeded(adjacency=adjacency)
+    return skdp.DPLinearRegression(solver=solver, scaling="none", privacy=terms, **parameters)

@@ -107,7 +107,6 @@ class GradientDescent(Solver):
     name = "gd"
     purpose = "For every problem: proximal gradient descent with momentum. Start with this one."
     mechanisms = ("gaussian", "laplace")
-    has_checkpoint = True
 
     max_iter: Resolved[int] = AUTO
     learning_rate: base.StepSize = "auto"
@@ -121,6 +120,10 @@ class GradientDescent(Solver):
     condition_number: float | None = None
     initial_gap: float | None = None
     mechanism: str = "auto"
+
+    @property
+    def has_checkpoint(self) -> bool:
+        return self.release == "all" and self.max_iter > 1
 
     def mechanism_for(self, pure: bool) -> str:
         hidden = self.release == "last" and self.mechanism == "auto"

@@ -148,7 +148,6 @@ class Whitened(Solver):
     purpose = "For regressions, above all of correlated columns, with enough rows; else for speed."
     needs = frozenset({"smooth_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
-    has_checkpoint = True
 
     max_iter: Resolved[int] = AUTO
     learning_rate: base.StepSize = "auto"
@@ -158,6 +157,10 @@ class Whitened(Solver):
     gram_share: Resolved[float] = AUTO
     row_norm: Resolved[float] = AUTO
     row_factor: Resolved[float] = AUTO
+
+    @property
+    def has_checkpoint(self) -> bool:
+        return self.max_iter > 1
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         noisy, rule = public.is_noisy, _rule(problem)

@@ -205,6 +205,20 @@ def test_it_needs_a_solver_with_a_checkpoint():
     assert not any("tails" in text for text in plan.assumptions)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"solver": "gd", "max_iter": 1},
+        {"solver": "whitened", "max_iter": 1},
+        {"solver": ("gd", {"release": "last"}), "max_iter": 10, "learning_rate": 0.01},
+    ],
+)
+def test_a_run_without_a_checkpoint_states_none(given):
+    plan = skdp.DPRidge(alpha=3000.0, fit_intercept=False, **given).plan(3000, 4)
+    assert "tails" not in [release.kind for release in plan.releases]
+    assert not any("tails" in text for text in plan.assumptions)
+
+
 @pytest.mark.parametrize("name", solvers_for(PROBLEM))
 def test_solvers_have_one_checkpoint_if_they_say_so(name):
     public = Public(500, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=3.0)

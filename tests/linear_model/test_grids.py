@@ -1,0 +1,71 @@
+"""Grids over schedules, clipping, momentum, accountants and solvers, without a failed fit."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import skdp
+
+
+def searched(grid, X, y):
+    pipeline = make_pipeline(FunctionTransformer(), skdp.DPRidge(max_iter=4, epsilon=5.0))
+    named = [{f"dpridge__{name}": values for name, values in one.items()} for one in grid]
+    return GridSearchCV(pipeline, named, cv=2, error_score="raise").fit(X, y)
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.standard_normal((200, 3))
+    return X, X @ [1.0, -1.0, 0.5] + 0.1 * rng.standard_normal(200)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+def test_a_grid_over_all_that_solvers_share(rows):
+    shared = {
+        "privacy": [skdp.Privacy()],
+        "privacy__accountant": ["auto", "rdp"],
+        "clip_norm": ["auto", 2.0],
+    }
+    with_momentum = {
+        "solver": ["auto", "gd", "whitened", "residual_budget"],
+        "momentum": ["auto", 0.5, skdp.AveragedGradient(0.5)],
+        "noise_schedule": ["auto", ("exponential", {"gamma": 0.9})],
+    }
+    scalings = ["auto", skdp.PublicRange(-4.0, 4.0), skdp.RowNorm(4.0)]
+    grid = [
+        {**shared, **with_momentum},
+        {"scaling": scalings, "solver": ["gd", "whitened", "nesterov", "svrg", "adp_sgd"]},
+    ]
+    search = searched(grid, *rows)
+    assert len(search.cv_results_["params"]) == 2 * 2 * 4 * 3 * 2 + 3 * 5
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_nested_names_reach_every_object(rows):
+    objects = {
+        "privacy": [skdp.Privacy(noise=skdp.SeededNoise(0))],
+        "privacy__noise__seed": [1, 2],
+        "scaling": [skdp.PublicRange(-4.0, 4.0)],
+        "scaling__high": [3.0, 5.0],
+        "momentum": [skdp.AveragedGradient(0.9)],
+        "momentum__beta": [0.1, 0.5],
+        "solver": ["gd"],
+    }
+    best = searched([objects], *rows).best_estimator_[-1]
+    assert best.scaling.low == -4.0
+    assert best.solver_.momentum.beta in (0.1, 0.5)
+    assert objects["momentum"][0].beta == 0.9  # candidates are clones
+    inferred = skdp.DPRidge(inference=skdp.CoefficientInference(), constraint=None)
+    assert inferred.set_params(inference__share=0.5).inference.share == 0.5
+    bounded = skdp.DPRidge(constraint=skdp.L2Ball(2.0)).set_params(constraint__radius=0.1)
+    assert np.linalg.norm(bounded.fit(*rows).coef_) <= 0.1 * (1 + 1e-9)
+
+
+def test_a_grid_as_for_scikit_learns_own_model(rows):
+    """The swap of one import: a grid over what both models have."""
+    grid = {"alpha": [0.1, 10.0], "fit_intercept": [True, False]}
+    for model in (Ridge(), skdp.DPRidge(epsilon=10.0)):
+        assert GridSearchCV(model, grid, cv=2, error_score="raise").fit(*rows).best_score_ > 0.8

@@ -1,0 +1,173 @@
+"""Parameters of estimators: their objects, nested names, and where they are documented."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import skdp
+from skdp._docstrings import section_of
+from skdp._numbers import shown
+from skdp.fitting.parameters import PARAMETERS
+
+MODELS = [
+    getattr(skdp, name) for name in skdp.__all__ if hasattr(getattr(skdp, name), "fit_blocks")
+]
+CONSTRAINED = {"constraint": skdp.L2Ball(1.0)}
+OBJECTS = {
+    "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
+    "scaling": skdp.PublicRange(-4.0, 4.0),
+    "momentum": skdp.AveragedGradient(0.5),
+    "inference": skdp.CoefficientInference(0.5),
+}
+# Parameters of an estimator, a nested name, and a new value.
+NESTED = [
+    (OBJECTS, "privacy__accountant", "rdp"),
+    (OBJECTS, "privacy__adjacency", "replace_one"),
+    (OBJECTS, "privacy__noise__seed", 7),
+    (OBJECTS, "scaling__low", -5.0),
+    (OBJECTS, "scaling__high", np.array([3.0, 4.0, 5.0, 4.0, 3.0])),
+    ({"scaling": skdp.RowNorm(2.0)}, "scaling__norm", 3.0),
+    (OBJECTS, "inference__share", 0.25),
+    (OBJECTS, "momentum__beta", 0.8),
+    (CONSTRAINED, "constraint__radius", 0.2),
+    ({"constraint": skdp.Box(-1.0, 1.0)}, "constraint__low", 0.0),
+    ({"constraint": skdp.Simplex(1.0)}, "constraint__total", 2.0),
+]
+
+
+@pytest.mark.parametrize("estimator", MODELS, ids=lambda cls: cls.__name__)
+def test_each_parameter_is_documented_once(estimator):
+    """In the table, or by the estimator's own docstring; by name, in the order of the signature."""
+    names = list(inspect.signature(estimator).parameters)
+    documented = section_of(estimator, "Parameters")
+    assert list(documented) == names
+    for name in set(names) & set(PARAMETERS):
+        default = inspect.signature(estimator).parameters[name].default
+        quoted = f'"{default}"' if isinstance(default, str) else repr(default)
+        assert f"default={quoted}\n" in documented[name]
+
+
+def test_the_table_has_no_entry_that_no_estimator_uses():
+    used = {name for estimator in MODELS for name in inspect.signature(estimator).parameters}
+    assert set(PARAMETERS) <= used
+
+
+def test_there_are_few_parameters():
+    most = {skdp.DPRidge: 18, skdp.DPLogisticRegression: 20}
+    for estimator in MODELS:
+        n_parameters = len(inspect.signature(estimator).parameters)
+        assert n_parameters <= most.get(estimator, 18), estimator
+
+
+def test_estimators_share_the_order_of_their_parameters():
+    order = [name for name in inspect.signature(skdp.DPRidge).parameters if name != "target_bound"]
+    for estimator in MODELS:
+        shared = [name for name in inspect.signature(estimator).parameters if name in order]
+        assert shared == [name for name in order if name in shared]
+
+
+@pytest.mark.parametrize("estimator", MODELS, ids=lambda cls: cls.__name__)
+def test_a_default_model_is_its_name(estimator):
+    assert repr(estimator()) == f"{estimator.__name__}()"
+
+
+def test_only_what_was_set_is_printed():
+    model = skdp.DPRidge(epsilon=2.0, privacy=skdp.Privacy(accountant="gdp"))
+    assert repr(model) == "DPRidge(epsilon=2.0, privacy=Privacy(accountant='gdp'))"
+    assert (
+        shown(skdp.PublicRange(0, np.ones(3))) == "PublicRange(high=ndarray of shape (3,), low=0)"
+    )
+
+
+@pytest.mark.parametrize(("given", "name", "value"), NESTED, ids=lambda value: str(value)[:30])
+def test_a_nested_name_reaches_the_object(given, name, value):
+    model = skdp.DPRidge(**clone(skdp.DPRidge(**given)).get_params(deep=False))
+    first = model.get_params()[name]
+    changed = clone(model).set_params(**{name: value})
+    copies = (changed, clone(changed), pickle.loads(pickle.dumps(changed)))
+    for copy in copies:
+        np.testing.assert_array_equal(copy.get_params()[name], value)
+    np.testing.assert_array_equal(model.get_params()[name], first)  # clones share no object
+    outer = name.partition("__")[0]
+    together = skdp.DPRidge().set_params(**{name: value, outer: getattr(clone(model), outer)})
+    np.testing.assert_array_equal(together.get_params()[name], value)
+
+
+@pytest.mark.parametrize(
+    ("current", "name", "advice"),
+    [
+        ({}, "privacy__accountant", "privacy is None.*such as privacy=Privacy()"),
+        ({}, "privacy__noise__seed", "privacy is None.*such as privacy=Privacy()"),
+        (
+            {"privacy": skdp.Privacy()},
+            "privacy__noise__seed",
+            "noise is 'system'.*such as noise=SeededNoise",
+        ),
+        ({}, "scaling__low", "scaling is 'auto'.*such as scaling=PublicRange"),
+        ({"scaling": "none"}, "scaling__norm", "scaling is 'none'.*such as scaling=PublicRange"),
+        ({}, "constraint__radius", "constraint is None.*such as constraint=L2Ball"),
+        ({"constraint": "l2_ball"}, "constraint__radius", "constraint is 'l2_ball'.*=L2Ball"),
+        ({}, "inference__share", "inference is None.*such as inference=CoefficientInference"),
+        ({"inference": "coefficients"}, "inference__share", "is 'coefficients'.*=CoefficientInf"),
+        ({}, "momentum__beta", "momentum is 'auto'.*such as momentum=AveragedGradient"),
+        ({"momentum": 0.5}, "momentum__beta", "momentum is 0.5.*such as momentum=AveragedGradient"),
+        ({}, "learning_rate__a", "such as learning_rate=skdp.steps.PolynomialStep"),
+        ({}, "noise_schedule__gamma", "such as noise_schedule=skdp.steps.ExponentialNoise"),
+        ({}, "clip_norm__first", "such as clip_norm=skdp.steps.GeometricClipping"),
+        ({}, "solver__max_iter", "solver is 'auto'.*such as solver=skdp.solvers.Gradient"),
+        ({}, "epsilon__share", "epsilon is 1.0"),
+    ],
+)
+def test_a_nested_name_without_an_object_is_refused(current, name, advice):
+    model = skdp.DPRidge(**current)
+    before = repr(model)
+    with pytest.raises(ValueError, match=f"{name.rpartition('privacy__')[2]} is a p.*{advice}"):
+        model.set_params(**{name: 1.0})
+    assert repr(model) == before
+
+
+def test_the_objects_that_refusals_name_have_parameters():
+    names = {**vars(skdp), "skdp": skdp, "low": 0.0, "high": 1.0}
+    examples = [entry.example for entry in PARAMETERS.values() if entry.example]
+    assert len(examples) >= 8
+    for example in examples:
+        assert eval(example, names).get_params()
+
+
+def test_a_grid_reaches_sets_and_shares(regression):
+    for given, name, values in (
+        (CONSTRAINED, "constraint__radius", [0.1, 0.2]),
+        ({"inference": skdp.CoefficientInference()}, "inference__share", [0.25, 0.5]),
+    ):
+        model = skdp.DPRidge(epsilon=20.0, **given)
+        search = GridSearchCV(model, {name: values}, cv=2, error_score="raise").fit(*regression)
+        assert search.best_estimator_.get_params()[name] in values
+        (outer,) = given
+        assert getattr(model, outer).get_params() == given[outer].get_params()
+
+
+def test_the_objects_are_stored_as_they_are(regression):
+    """A fit edits no parameter, and its objects are those that were passed."""
+    model = skdp.DPRidge(**OBJECTS)
+    texts = {name: repr(value) for name, value in OBJECTS.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", skdp.SeededNoiseWarning)
+        model.fit(*regression)
+    for name, value in OBJECTS.items():
+        assert getattr(model, name) is value
+        assert repr(value) == texts[name]
+
+
+def test_no_terms_are_the_default_terms(regression):
+    given = skdp.DPRidge(privacy=skdp.Privacy()).plan(400, 5)
+    assert given == skdp.DPRidge().plan(400, 5)
+    for terms in ({"adjacency": "replace_one"}, {"accountant": "rdp"}):
+        changed = skdp.DPRidge(privacy=skdp.Privacy(**terms)).plan(400, 5)
+        assert changed.to_dict() != given.to_dict()
