@@ -100,7 +100,7 @@ def constraint_set(value: object) -> Constraint:
     """
     if value is None:
         return Unconstrained()
-    constraint = named("constraint", CONSTRAINTS, value, "None, a set such as L2Ball(2.0)")
+    constraint: object = named("constraint", CONSTRAINTS, value, "None, a set such as L2Ball(2.0)")
     if not isinstance(constraint, Constraint):
         known = ", ".join(f"{cls.__name__}(...)" for cls in CONSTRAINTS.values())
         raise ValueError(f"constraint must be None or one of {known}; got {shown(value)}.")
