@@ -9,14 +9,14 @@ import pytest
 import structure
 
 LIMITS = {
-    "files": 204,
-    "code lines": 24_080,
-    "uses of Any": 773,
-    "numeric constants": 350,
-    "imports, % of code": 9.5,
+    "files": 187,
+    "code lines": 24_230,
+    "uses of Any": 372,
+    "numeric constants": 307,
+    "imports, % of code": 9.7,
     "longest internal parameter list": 13,
 }
-MOST_CLASSES, MOST_FILES, MOST_FRAMES = 11, 58, 16
+MOST_CLASSES, MOST_FILES, MOST_FRAMES = 11, 66, 16
 
 
 @pytest.fixture(scope="module")

@@ -23,9 +23,13 @@ from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
 from skdp.solvers import Solver
 from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
 from skdp.stages.inference.stage import CoefficientInference, inference_share
+from skdp.steps.clipping import ClipNorm as ClipNorm
+from skdp.steps.iterates import AnyMomentum as AnyMomentum
+from skdp.steps.noise_schedules import RelativeNoise as RelativeNoise
 from skdp.steps.schedules import Named, named
+from skdp.steps.schedules import StepSize as StepSize
 
-# Types of values in signatures.
+# Types of values in signatures, with those that solvers share.
 Auto = Literal["auto"]
 SolverChoice = str | Solver | tuple[str, Mapping[str, object]]
 Scaling = Literal["auto", "private", "none"] | PublicRange | PublicSample | RowNorm
@@ -105,7 +109,8 @@ def constraint_set(value: object) -> Constraint:
         known = ", ".join(f"{cls.__name__}(...)" for cls in CONSTRAINTS.values())
         raise ValueError(f"constraint must be None or one of {known}; got {shown(value)}.")
     constraint.check()
-    return clone(constraint)
+    copy: Constraint = clone(constraint)
+    return copy
 
 
 check_alpha = check_number("alpha", "be a finite number, at least 0", lambda v: 0 <= v < math.inf)

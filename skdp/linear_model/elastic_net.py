@@ -6,20 +6,11 @@ from scipy import sparse
 from sklearn import linear_model
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.fitting.parameters import (
-    Auto,
-    ConstraintChoice,
-    Scaling,
-    SolverChoice,
-)
+from skdp.fitting import parameters
 from skdp.fitting.privacy import Privacy
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L1, L2, ElasticNet, NoPenalty, Penalty
-from skdp.steps.clipping import ClipNorm
-from skdp.steps.iterates import AnyMomentum
-from skdp.steps.noise_schedules import RelativeNoise
-from skdp.steps.schedules import StepSize
 
 
 def _sparse_coef(model: DPLinearRegressor) -> sparse.csr_array:
@@ -80,16 +71,16 @@ class DPElasticNet(DPLinearRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        solver: SolverChoice = "auto",
-        max_iter: int | Auto = "auto",
-        learning_rate: StepSize = "auto",
-        momentum: AnyMomentum = "auto",
-        noise_schedule: RelativeNoise = "auto",
-        clip_norm: ClipNorm = "auto",
+        solver: parameters.SolverChoice = "auto",
+        max_iter: int | parameters.Auto = "auto",
+        learning_rate: parameters.StepSize = "auto",
+        momentum: parameters.AnyMomentum = "auto",
+        noise_schedule: parameters.RelativeNoise = "auto",
+        clip_norm: parameters.ClipNorm = "auto",
         batch_size: int | float | None = None,
-        scaling: Scaling = "auto",
+        scaling: parameters.Scaling = "auto",
         target_bound: float | None = None,
-        constraint: ConstraintChoice = None,
+        constraint: parameters.ConstraintChoice = None,
         fit_intercept: bool = True,
         privacy: Privacy | None = None,
         verbose: int = 0,
@@ -174,16 +165,16 @@ class DPLasso(DPLinearRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        solver: SolverChoice = "auto",
-        max_iter: int | Auto = "auto",
-        learning_rate: StepSize = "auto",
-        momentum: AnyMomentum = "auto",
-        noise_schedule: RelativeNoise = "auto",
-        clip_norm: ClipNorm = "auto",
+        solver: parameters.SolverChoice = "auto",
+        max_iter: int | parameters.Auto = "auto",
+        learning_rate: parameters.StepSize = "auto",
+        momentum: parameters.AnyMomentum = "auto",
+        noise_schedule: parameters.RelativeNoise = "auto",
+        clip_norm: parameters.ClipNorm = "auto",
         batch_size: int | float | None = None,
-        scaling: Scaling = "auto",
+        scaling: parameters.Scaling = "auto",
         target_bound: float | None = None,
-        constraint: ConstraintChoice = None,
+        constraint: parameters.ConstraintChoice = None,
         fit_intercept: bool = True,
         privacy: Privacy | None = None,
         verbose: int = 0,

@@ -1,20 +1,11 @@
 """Differentially private regression that is robust to outliers in the targets."""
 
 from skdp._numbers import is_real, require
-from skdp.fitting.parameters import (
-    Auto,
-    ConstraintChoice,
-    Scaling,
-    SolverChoice,
-)
+from skdp.fitting import parameters
 from skdp.fitting.privacy import Privacy
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L2, Huber, Loss, NoPenalty, Penalty
-from skdp.steps.clipping import ClipNorm
-from skdp.steps.iterates import AnyMomentum
-from skdp.steps.noise_schedules import RelativeNoise
-from skdp.steps.schedules import StepSize
 
 LARGEST_THRESHOLD = 1e50
 
@@ -68,16 +59,16 @@ class DPHuberRegressor(DPLinearRegressor):
         alpha: float = 0.0001,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        solver: SolverChoice = "auto",
-        max_iter: int | Auto = "auto",
-        learning_rate: StepSize = "auto",
-        momentum: AnyMomentum = "auto",
-        noise_schedule: RelativeNoise = "auto",
-        clip_norm: ClipNorm = "auto",
+        solver: parameters.SolverChoice = "auto",
+        max_iter: int | parameters.Auto = "auto",
+        learning_rate: parameters.StepSize = "auto",
+        momentum: parameters.AnyMomentum = "auto",
+        noise_schedule: parameters.RelativeNoise = "auto",
+        clip_norm: parameters.ClipNorm = "auto",
         batch_size: int | float | None = None,
-        scaling: Scaling = "auto",
+        scaling: parameters.Scaling = "auto",
         target_bound: float | None = None,
-        constraint: ConstraintChoice = None,
+        constraint: parameters.ConstraintChoice = None,
         fit_intercept: bool = True,
         privacy: Privacy | None = None,
         verbose: int = 0,

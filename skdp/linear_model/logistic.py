@@ -15,16 +15,9 @@ from sklearn.utils.validation import column_or_1d
 from skdp import objective
 from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, is_real, require, shown
 from skdp.accounting import PrivacyStatement
+from skdp.fitting import parameters
 from skdp.fitting.fit_warnings import warn_about_score
 from skdp.fitting.labels import encode, sorted_labels, weights_by_label
-from skdp.fitting.parameters import (
-    Auto,
-    Calibration,
-    ConstraintChoice,
-    InferenceChoice,
-    Scaling,
-    SolverChoice,
-)
 from skdp.fitting.partitions import on_partitions
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import public_refusal
@@ -33,10 +26,6 @@ from skdp.fitting.units import Targets
 from skdp.linear_model import inference
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.steps.clipping import ClipNorm
-from skdp.steps.iterates import AnyMomentum
-from skdp.steps.noise_schedules import RelativeNoise
-from skdp.steps.schedules import StepSize
 
 
 @documented
@@ -102,17 +91,17 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         class_weight: Mapping[Any, float] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        solver: SolverChoice = "auto",
-        max_iter: int | Auto = "auto",
-        learning_rate: StepSize = "auto",
-        momentum: AnyMomentum = "auto",
-        noise_schedule: RelativeNoise = "auto",
-        clip_norm: ClipNorm = "auto",
+        solver: parameters.SolverChoice = "auto",
+        max_iter: int | parameters.Auto = "auto",
+        learning_rate: parameters.StepSize = "auto",
+        momentum: parameters.AnyMomentum = "auto",
+        noise_schedule: parameters.RelativeNoise = "auto",
+        clip_norm: parameters.ClipNorm = "auto",
         batch_size: int | float | None = None,
-        scaling: Scaling = "auto",
-        calibration: Calibration = "auto",
-        constraint: ConstraintChoice = None,
-        inference: InferenceChoice = None,
+        scaling: parameters.Scaling = "auto",
+        calibration: parameters.Calibration = "auto",
+        constraint: parameters.ConstraintChoice = None,
+        inference: parameters.InferenceChoice = None,
         fit_intercept: bool = True,
         privacy: Privacy | None = None,
         verbose: int = 0,

@@ -9,16 +9,9 @@ from sklearn.base import RegressorMixin
 
 from skdp._numbers import AnyArray, Array, MatrixLike
 from skdp.accounting import PrivacyStatement
+from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
 from skdp.fitting.fit_warnings import warn_about_score
-from skdp.fitting.parameters import (
-    Auto,
-    Calibration,
-    ConstraintChoice,
-    InferenceChoice,
-    Scaling,
-    SolverChoice,
-)
 from skdp.fitting.partitions import on_partitions
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import rows_of
@@ -28,10 +21,6 @@ from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError
 from skdp.oracle import Solution
-from skdp.steps.clipping import ClipNorm
-from skdp.steps.iterates import AnyMomentum
-from skdp.steps.noise_schedules import RelativeNoise
-from skdp.steps.schedules import StepSize
 
 
 class DPLinearRegressor(RegressorMixin, DPLinearModel):
@@ -221,18 +210,18 @@ class DPLinearRegression(DPLinearRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        solver: SolverChoice = "auto",
-        max_iter: int | Auto = "auto",
-        learning_rate: StepSize = "auto",
-        momentum: AnyMomentum = "auto",
-        noise_schedule: RelativeNoise = "auto",
-        clip_norm: ClipNorm = "auto",
+        solver: parameters.SolverChoice = "auto",
+        max_iter: int | parameters.Auto = "auto",
+        learning_rate: parameters.StepSize = "auto",
+        momentum: parameters.AnyMomentum = "auto",
+        noise_schedule: parameters.RelativeNoise = "auto",
+        clip_norm: parameters.ClipNorm = "auto",
         batch_size: int | float | None = None,
-        scaling: Scaling = "auto",
+        scaling: parameters.Scaling = "auto",
         target_bound: float | None = None,
-        calibration: Calibration = "auto",
-        constraint: ConstraintChoice = None,
-        inference: InferenceChoice = None,
+        calibration: parameters.Calibration = "auto",
+        constraint: parameters.ConstraintChoice = None,
+        inference: parameters.InferenceChoice = None,
         fit_intercept: bool = True,
         privacy: Privacy | None = None,
         verbose: int = 0,
@@ -296,18 +285,18 @@ class DPRidge(DPLinearRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        solver: SolverChoice = "auto",
-        max_iter: int | Auto = "auto",
-        learning_rate: StepSize = "auto",
-        momentum: AnyMomentum = "auto",
-        noise_schedule: RelativeNoise = "auto",
-        clip_norm: ClipNorm = "auto",
+        solver: parameters.SolverChoice = "auto",
+        max_iter: int | parameters.Auto = "auto",
+        learning_rate: parameters.StepSize = "auto",
+        momentum: parameters.AnyMomentum = "auto",
+        noise_schedule: parameters.RelativeNoise = "auto",
+        clip_norm: parameters.ClipNorm = "auto",
         batch_size: int | float | None = None,
-        scaling: Scaling = "auto",
+        scaling: parameters.Scaling = "auto",
         target_bound: float | None = None,
-        calibration: Calibration = "auto",
-        constraint: ConstraintChoice = None,
-        inference: InferenceChoice = None,
+        calibration: parameters.Calibration = "auto",
+        constraint: parameters.ConstraintChoice = None,
+        inference: parameters.InferenceChoice = None,
         fit_intercept: bool = True,
         privacy: Privacy | None = None,
         verbose: int = 0,
