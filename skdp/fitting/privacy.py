@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal, Self
 
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, require
+from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, require, shown
 from skdp.accounting import Adjacency
 from skdp.accounting.accountant import candidates
 from skdp.fitting.budget import PrivacyBudget
@@ -91,6 +91,32 @@ class Privacy(BaseEstimator):
         self.budget = budget
         self.noise = noise
         self.rows_per_group = rows_per_group
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, and the seed of the noise by ``noise__seed`` if it has one.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unknown, or a nested name is set where there is no object.
+        """
+        noise = params.get("noise", self.noise)
+        nested = [name for name in params if name.startswith("noise__")]
+        if nested and not isinstance(noise, SeededNoise):
+            raise ValueError(
+                f"Privacy: {nested[0]} is a parameter of an object, and noise is {shown(noise)}. "
+                "Pass an object first, such as noise=SeededNoise(0)."
+            )
+        super().set_params(**params)
+        return self
 
     def check(self, labels: bool = True) -> None:
         """Raise ValueError if a parameter is out of its range.
