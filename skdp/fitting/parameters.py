@@ -99,7 +99,8 @@ def constraint_set(value: object) -> Constraint:
         known = ", ".join(f"{cls.__name__}(...)" for cls in CONSTRAINTS.values())
         raise ValueError(f"constraint must be None or one of {known}; got {shown(value)}.")
     constraint.check()
-    return clone(constraint)
+    copied: Constraint = clone(constraint)
+    return copied
 
 
 check_alpha = check_number("alpha", "be a finite number, at least 0", lambda v: 0 <= v < math.inf)
