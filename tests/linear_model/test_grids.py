@@ -85,3 +85,9 @@ def test_nested_names_without_an_object_name_one(name, example):
     terms = skdp.Privacy() if "noise" in name else None
     with pytest.raises(ValueError, match=f"an object first, such as {re.escape(example)}"):
         skdp.DPRidge(privacy=terms).set_params(**{name: None})
+
+
+def test_a_budget_in_place_of_the_terms_is_refused_in_a_grid(rows):
+    model = skdp.DPRidge(privacy=skdp.PrivacyBudget(1.0, 1e-6))
+    with pytest.raises(ValueError, match="privacy must be None or a Privacy object"):
+        GridSearchCV(model, {"alpha": [1.0]}, cv=2, error_score="raise").fit(*rows)
