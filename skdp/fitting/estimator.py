@@ -216,7 +216,9 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.non_deterministic = self._terms.noise_source == "system"
+        # Read before any parameter is checked.
+        terms = self.privacy
+        tags.non_deterministic = not (isinstance(terms, Privacy) and terms.noise_source == "seeded")
         return tags
 
 

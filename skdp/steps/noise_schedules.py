@@ -553,7 +553,7 @@ def relative_noise(
     Raises
     ------
     ValueError
-        If the name is unknown, or the numbers are not ``n_steps`` positive ones.
+        If the name is unknown, or the numbers are not ``n_steps`` positive ones of similar size.
     """
     rule = noise_rule(schedule)
     if isinstance(rule, StepMatchedNoise) and rule.steps is None and sizes is not None:
@@ -561,4 +561,12 @@ def relative_noise(
         return influence_to_noise(2 * np.log(positive), composition)
     if isinstance(rule, NoiseSchedule):
         return positive_numbers(rule.relative(n_steps, composition), n_steps, "noise_schedule")
-    return positive_numbers(rule, n_steps, "noise_schedule, where it is no schedule or its name,")
+    noise = positive_numbers(rule, n_steps, "noise_schedule, where it is no schedule or its name,")
+    # Schedules keep to LEAST_SHARE; what is much noisier cannot be drawn, after the charge.
+    most = LEAST_SHARE ** (-1 / cost_power(composition)) * (1 + 1e-9)
+    if math.log(noise.max()) - math.log(noise.min()) > math.log(most):
+        raise ValueError(
+            f"noise_schedule must not vary by more than a factor of {most:.0e}; got numbers from "
+            f"{noise.min():g} to {noise.max():g}. Nothing was released."
+        )
+    return noise

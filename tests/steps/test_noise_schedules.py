@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+import skdp
 from skdp.steps import (
     NOISE_SCHEDULES,
     ConstantStep,
@@ -271,3 +272,12 @@ def test_stages_longer_than_any_memory(kappa, first):
     assert len(stage) == 12
     assert stage[0] == 1
     assert stage[-1] == (1 if first > 12 else 2)
+
+
+@pytest.mark.parametrize("solver", ["gd", "whitened", "residual_budget"])
+def test_noise_that_cannot_be_drawn_is_refused_before_the_charge(solver, regression):
+    model = skdp.DPRidge(solver=solver, max_iter=2, noise_schedule=[1e16, 1.0])
+    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
+        with pytest.raises(ValueError, match=r"noise_schedule must not vary.*Nothing was released"):
+            model.fit(*regression)
+        assert budget.n_fits == 0
