@@ -172,7 +172,7 @@ class DPLinearModel(PrivateEstimator):
         has ``n_samples / max_iter`` rows. The budget is charged once, before the first block is
         asked for. Columns and targets are used as they come, as nothing about them can be found
         before the first step: they should be of about unit size. A `NoiseWarning` is issued unless
-        ``scaling="none"`` or ``data_norm`` shows that this is known.
+        ``scaling="none"`` or a `RowNorm` shows that this is known.
 
         Parameters
         ----------

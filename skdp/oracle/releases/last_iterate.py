@@ -143,7 +143,7 @@ class LastIterate(base.Release):
         if math.isinf(public.epsilon):
             return  # no noise, no promise: the rest bounds what noise has to hide
         if beta is None:
-            self._refuse("a bound on the norm of rows; set data_norm")
+            self._refuse("a bound on the norm of rows; set scaling=RowNorm(norm)")
         elif self.step_size * beta > 2:
             self._refuse(
                 f"learning_rate <= 2 / (curvature * row_norm**2) = {2 / beta:.10g}, as longer "

@@ -93,7 +93,7 @@ class LargestEigenvalue(base.Statistic):
         public = context.public
         if public.row_norm is None:
             raise ValueError(
-                "LargestEigenvalue: needs an enforced bound on the norm of rows; set data_norm. "
+                "LargestEigenvalue: needs an enforced bound on the norm of rows; set scaling=RowNorm(norm). "
                 "Nothing was released."
             )
         if public.n_parameters > MAX_GRAM_COLUMNS:

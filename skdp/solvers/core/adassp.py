@@ -37,8 +37,8 @@ class AdaptiveSufficientStatistics(Solver):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = DPRidge(epsilon=1.0, solver="adassp")
     >>> model = model.fit(X, y)
-    >>> [release.kind for release in model.privacy_.releases][-3:]
-    ['gram', 'smallest_eigenvalue', 'gradient']
+    >>> [release.kind for release in model.privacy_.releases][-4:]
+    ['gram', 'smallest_eigenvalue', 'gradient', 'calibration']
     """
 
     name = "adassp"

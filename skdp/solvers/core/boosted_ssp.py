@@ -54,8 +54,8 @@ class BoostedSufficientStatistics(Solver):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = DPRidge(epsilon=0.5, solver="boosted_ssp")
     >>> model = model.fit(X, y)
-    >>> [release.kind for release in model.privacy_.releases][-1:]
-    ['gram']
+    >>> [release.kind for release in model.privacy_.releases][-2:]
+    ['gram', 'calibration']
     """
 
     name = "boosted_ssp"

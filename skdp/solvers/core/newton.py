@@ -43,8 +43,8 @@ class Newton(Solver):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = DPLogisticRegression(classes=[0, 1], epsilon=3.0, solver="newton", max_iter=2)
     >>> model = model.fit(X, y)
-    >>> [release.kind for release in model.privacy_.releases][-4:]
-    ['gradient', 'newton_direction', 'gradient', 'newton_direction']
+    >>> [release.kind for release in model.privacy_.releases][-5:]
+    ['gradient', 'newton_direction', 'gradient', 'newton_direction', 'calibration']
     """
 
     name = "newton"

@@ -42,8 +42,8 @@ class ObjectivePerturbation(Solver):
     >>> model = DPLogisticRegression(
     ...     classes=[0, 1], epsilon=3.0, solver="objective_perturbation"
     ... ).fit(X, y)
-    >>> [release.kind for release in model.privacy_.releases][-1:]
-    ['perturbed_minimum']
+    >>> [release.kind for release in model.privacy_.releases][-2:]
+    ['perturbed_minimum', 'calibration']
     """
 
     name = "objective_perturbation"

@@ -140,8 +140,8 @@ class Whitened(Solver):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = DPLogisticRegression(classes=[0, 1], epsilon=3.0, solver="whitened")
     >>> model = model.fit(X, y)
-    >>> [(release.kind, release.count) for release in model.privacy_.releases[-2:]]
-    [('gram', 1), ('gradient', 12)]
+    >>> [(release.kind, release.count) for release in model.privacy_.releases[-3:]]
+    [('gram', 1), ('gradient', 12), ('calibration', 2)]
     """
 
     name = "whitened"

@@ -194,7 +194,7 @@ class Accelerated(Solver):
         if is_private and public.row_norm is None:
             raise ValueError(
                 f"solver {self.name!r} with curvature='private' needs an enforced bound on the "
-                "norm of rows; set data_norm. Nothing was released."
+                "norm of rows; set scaling=RowNorm(norm). Nothing was released."
             )
         largest = self._public_curvature(public, problem)
         if self._mu(problem) > largest:

@@ -65,7 +65,7 @@ class AcceleratedMirrorDescent(Solver):
         Number of steps, at least 1.
     curvature : float or "auto", default="auto"
         L, the largest curvature of the mean loss in the set's own norm, from which step sizes
-        follow: ``(k + 2) / (4 L)``. "auto" assumes columns of unit size (rows of ``data_norm``, if
+        follow: ``(k + 2) / (4 L)``. "auto" assumes columns of unit size (rows of `RowNorm`, if
         that is less), and is larger where noise calls for shorter steps.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other. "auto" matches it to alpha, which minimises the
@@ -92,10 +92,10 @@ class AcceleratedMirrorDescent(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import DPLinearRegression
+    >>> from skdp import DPLinearRegression, L1Ball
     >>> X = np.random.default_rng(0).standard_normal((500, 30))
     >>> model = DPLinearRegression(
-    ...     solver="accelerated_mirror_descent", constraint="l1_ball", radius=1.0
+    ...     solver="accelerated_mirror_descent", constraint=L1Ball(1.0)
     ... )
     >>> bool(abs(model.fit(X, X[:, 3]).coef_).sum() <= 1.0 + 1e-9)
     True

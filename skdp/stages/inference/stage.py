@@ -174,7 +174,7 @@ class _Step:
 
 
 class CoefficientInference(BaseEstimator):
-    """Ask a fit for standard errors, intervals and p-values of its coefficients.
+    """Request standard errors, intervals and p-values of its coefficients.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class CoefficientInference(BaseEstimator):
     --------
     >>> from skdp import CoefficientInference, DPRidge
     >>> DPRidge(inference=CoefficientInference(share=0.5)).plan(100_000, 5).releases[-1].kind
-    'squared weights'
+    'capped_residuals'
     """
 
     def __init__(self, share: float = 1 / 3) -> None:

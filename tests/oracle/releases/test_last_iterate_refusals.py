@@ -37,7 +37,7 @@ REFUSALS = {
     ),
     "two targets": ({"n_outputs": 2}, "needs one output, .* 'squared_error' with 2 output"),
     "weights": ({"weighted": True}, "needs rows without sample_weight and class_weight"),
-    "no bound on rows": ({"row_bound": None}, "needs a bound on the norm of rows; set data_norm"),
+    "no bound on rows": ({"row_bound": None}, "needs a bound on the norm of rows; set scaling=RowNorm"),
     "nothing that contracts": (
         {"problem": problem_for(NoPenalty())},
         r"needs a strongly convex penalty.*NoPenalty.*Unconstrained",

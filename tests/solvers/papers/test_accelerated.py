@@ -271,7 +271,7 @@ class TestRefusals:
 
     def test_private_curvature_without_a_bound(self, solver):
         public = Public(100, 3, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
-        with pytest.raises(ValueError, match="set data_norm"):
+        with pytest.raises(ValueError, match="set scaling=RowNorm"):
             solver(curvature="private").resolve(public, PROBLEM)
 
     @pytest.mark.parametrize(
