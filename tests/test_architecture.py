@@ -379,7 +379,6 @@ STILL_IN_DIALECT = {
     "skdp.fitting.estimator",
     "skdp.fitting.labels",
     "skdp.fitting.noise_warning",
-    "skdp.fitting.parameters",
     "skdp.fitting.partitions",
     "skdp.fitting.parts",
     "skdp.fitting.refusals",

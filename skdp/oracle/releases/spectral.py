@@ -93,8 +93,8 @@ class LargestEigenvalue(base.Statistic):
         public = context.public
         if public.row_norm is None:
             raise ValueError(
-                "LargestEigenvalue: needs an enforced bound on the norm of rows; set scaling=RowNorm(norm). "
-                "Nothing was released."
+                "LargestEigenvalue: needs an enforced bound on the norm of rows; set "
+                "scaling=RowNorm(norm). Nothing was released."
             )
         if public.n_parameters > MAX_GRAM_COLUMNS:
             raise ValueError(

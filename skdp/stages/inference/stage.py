@@ -174,7 +174,7 @@ class _Step:
 
 
 class CoefficientInference(BaseEstimator):
-    """Request standard errors, intervals and p-values of its coefficients.
+    """Request standard errors, intervals and p-values of the coefficients.
 
     Parameters
     ----------
