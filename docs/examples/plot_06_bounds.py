@@ -1,8 +1,8 @@
 """
-Public bounds, or ranges found privately
-========================================
+Public ranges, or ranges estimated privately
+============================================
 
-By default ``fit`` finds the ranges of columns by noisy histograms. Bounds that are public save
+By default ``fit`` estimates the ranges of columns by noisy histograms. Ranges that are public save
 that part of the budget, which shows where rows are few. These rows are public, so their scores may
 be exact.
 """
@@ -18,16 +18,17 @@ frame, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 X, X_test, y, y_test = train_test_split(frame, y, random_state=0)
 
 # What a physician would say without seeing the rows.
-bounds = {
+ranges = {
     "age": (18, 80), "sex": (1, 2), "bmi": (15, 45), "bp": (60, 140), "s1": (90, 310),
     "s2": (40, 250), "s3": (20, 100), "s4": (2, 10), "s5": (3, 6.5), "s6": (60, 130),
 }  # fmt: skip
+scaling = skdp.PublicRange(by_column=ranges)
 scores = {
-    "found privately": [
+    "estimated privately": [
         skdp.DPRidge(epsilon=2.0).fit(X, y).score(X_test, y_test) for _ in range(10)
     ],
-    "public bounds": [
-        skdp.DPRidge(epsilon=2.0, scaling=bounds, target_bound=350).fit(X, y).score(X_test, y_test)
+    "public ranges": [
+        skdp.DPRidge(epsilon=2.0, scaling=scaling, target_bound=350).fit(X, y).score(X_test, y_test)
         for _ in range(10)
     ],
 }
