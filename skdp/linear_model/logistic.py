@@ -222,6 +222,8 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         """Return the share of labels that are predicted right, computed without noise.
 
         It is not private: a `PrivacyWarning` says so. `skdp.metrics.evaluate` scores with noise.
+        Searches and `cross_val_score` with a named ``scoring`` do not call this method: such
+        scores are no more private, and nothing warns of them.
 
         Parameters
         ----------

@@ -79,6 +79,8 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         """Return the coefficient of determination R2 of the predictions, computed without noise.
 
         It is not private: a `PrivacyWarning` says so. `skdp.metrics.evaluate` scores with noise.
+        Searches and `cross_val_score` with a named ``scoring`` do not call this method: such
+        scores are no more private, and nothing warns of them.
 
         Parameters
         ----------

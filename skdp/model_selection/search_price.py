@@ -13,6 +13,7 @@ from sklearn.model_selection import BaseCrossValidator, GridSearchCV, Randomized
 from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement, ReleaseRecord, compose_statements
 from skdp.fitting.fit_warnings import PrivacyWarning
+from skdp.fitting.parameters import check_counts
 from skdp.model_selection.fitted_search import (
     SPLITTERS_BY_LABELS,
     Membership,
@@ -150,6 +151,8 @@ def privacy_of(
             f"result of cross_validate(..., return_estimator=True); got {type(search).__name__}. "
             "For fitted models there is total_privacy, and plan() of those that are not."
         )
+    given = {"n_samples": n_samples, "n_outputs": n_outputs, "n_groups": n_groups}
+    check_counts("privacy_of", **{name: n for name, n in given.items() if n is not None})
     splits = None if splits is None else list(splits)
     if hasattr(search, "cv_results_"):
         unchecked = require_as_fitted(search)

@@ -89,7 +89,7 @@ def automatic_solver(
 
 
 def _suited(public: Public, problem: Problem) -> list[str]:
-    """Return the solvers compatible with these public facts, the best one first."""
+    """Return the solvers for these public values, the best one first."""
     if public.streamed:
         return ["adaptive_shuffled_sgd", "shuffled_sgd"]
     domains = [ANY]
@@ -200,7 +200,7 @@ def require_start(who: str, solver: Solver, problem: Problem, coef: Array) -> No
 
 
 def require_pure_dp(who: str, solver: Solver) -> None:
-    """Raise ValueError if delta = 0 is set with a solver that cannot meet it."""
+    """Raise ValueError if delta is 0 and the solver cannot add Laplace noise."""
     if not solver.pure_dp:
         able = sorted(name for name, cls in REGISTRY.items() if "laplace" in cls.mechanisms)
         raise ValueError(

@@ -126,6 +126,8 @@ class Own(GridSearchCV):
     [
         (GridSearchCV(RIDGE(), GRID), {}, "n_samples is not known.*Pass n_samples="),
         (GridSearchCV(RIDGE(), GRID), {"n_samples": 9}, "n_features is not known"),
+        (GridSearchCV(RIDGE(), GRID), {"n_samples": 0}, "n_samples must be at least 1.*got 0"),
+        (GridSearchCV(RIDGE(), GRID), {"n_samples": "9"}, "n_samples must be at least 1.*got '9'"),
         (
             GridSearchCV(skdp.DPLogisticRegression(), {"C": [1.0]}, cv=KFold(2)),
             SHAPE,
