@@ -147,7 +147,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         "Name from `skdp.solvers.available`, its name and hyperparameters, or a configured solver, "
         'whose own can be searched as ``solver__row_norm`` and so on. "auto" chooses one by public '
         "facts: the best one that has all hyperparameters set here.",
-        example='"gd"',
+        example="skdp.solvers.GradientDescent()",
     ),
     "max_iter": Parameter(
         'int or "auto"',
@@ -284,6 +284,7 @@ def require_objects(who: str, given: Mapping[str, object], current: Mapping[str,
         The present values of all parameters.
     """
     examples = {name: parameter.example for name, parameter in PARAMETERS.items()}
+    examples["noise"] = "SeededNoise(0)"
     refuse_nested_names(who, given, current, examples)
 
 

@@ -184,7 +184,7 @@ def refuse_nested_names(
         for part in inner if outer in current else ():
             value = given.get(outer, value)
             if not hasattr(value, "set_params"):
-                example = examples.get(outer)
+                example = examples.get(outer.rpartition("__")[2])
                 advice = f" Set {outer} first, such as {outer}={example}." if example else ""
                 raise ValueError(
                     f"{who}: {name} is a parameter of an object, and {outer} is {shown(value)}."

@@ -36,7 +36,8 @@ NUMBERS += (
     "cv_errors_",
 )
 TERMS = ("adjacency", "accountant", "rows_per_group")
-PROSE = ("assumptions", "expectations")  # sentences may be reworded; their number may not change
+# Sentences may be reworded; their number may not change.
+PROSE = ("assumptions", "expectations", "notes")
 
 
 def data(n_rows=400, n_features=5):

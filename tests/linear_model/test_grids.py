@@ -1,6 +1,5 @@
 """Grids over schedules, clipping, momentum, accountants and solvers, without a failed fit."""
 
-import re
 
 import numpy as np
 import pytest
@@ -87,20 +86,6 @@ def test_a_grid_as_for_scikit_learns_own_model(rows):
     grid = {"alpha": [0.1, 10.0], "fit_intercept": [True, False]}
     for model in (Ridge(), skdp.DPRidge(epsilon=10.0)):
         assert GridSearchCV(model, grid, cv=2, error_score="raise").fit(*rows).best_score_ > 0.8
-
-
-@pytest.mark.parametrize(
-    ("name", "example"),
-    [
-        ("privacy__budget", "privacy=Privacy()"),
-        ("privacy__noise__seed", "noise=SeededNoise(0)"),
-        ("scaling__low", "scaling=PublicRange(low, high)"),
-    ],
-)
-def test_nested_names_without_an_object_name_one(name, example):
-    terms = skdp.Privacy() if "noise" in name else None
-    with pytest.raises(ValueError, match=f"an object first, such as {re.escape(example)}"):
-        skdp.DPRidge(privacy=terms).set_params(**{name: None})
 
 
 def test_a_budget_in_place_of_the_terms_is_refused_in_a_grid(rows):

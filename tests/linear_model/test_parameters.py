@@ -108,7 +108,7 @@ def test_a_nested_name_reaches_the_object(given, name, value):
         (
             {"privacy": skdp.Privacy()},
             "privacy__noise__seed",
-            "noise is 'system'.*such as noise=SeededNoise",
+            "noise is 'system'.*such as privacy__noise=SeededNoise",
         ),
         ({}, "scaling__low", "scaling is 'auto'.*such as scaling=PublicRange"),
         ({"scaling": "none"}, "scaling__norm", "scaling is 'none'.*such as scaling=PublicRange"),
