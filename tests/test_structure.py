@@ -16,7 +16,7 @@ LIMITS = {
     "imports, % of code": 9.7,
     "longest internal parameter list": 13,
 }
-MOST_CLASSES, MOST_FILES, MOST_FRAMES = 11, 66, 16
+MOST_CLASSES, MOST_FILES, MOST_FRAMES = 11, 66, 17
 
 
 @pytest.fixture(scope="module")

@@ -46,11 +46,11 @@ class OptionalStage(Stage):
 
     Attributes
     ----------
-    what : str
+    title : str
         What it does, in a word that users know.
     """
 
-    what: ClassVar[str]
+    title: ClassVar[str]
 
     @classmethod
     def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:

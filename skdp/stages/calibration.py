@@ -41,7 +41,7 @@ from skdp.stages.base import (
 class CalibrationStage(OptionalStage):
     """A stage after the solver that changes slope and shift of its predictions."""
 
-    what: ClassVar[str] = "calibration"
+    title: ClassVar[str] = "calibration"
     place: ClassVar[str] = "after"
     of_regressions: ClassVar[bool]
 

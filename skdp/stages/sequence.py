@@ -89,7 +89,7 @@ def stages_of(
             raise ValueError(
                 f"{who}: {demanded} is possible only with {reason}. Nothing was released."
             )
-        left_out[kind.what] = reason
+        left_out[kind.title] = reason
     chosen = {place: [one for one in parameters.chosen if one.place == place] for place in PLACES}
     inner = SolverStage(solver, tuple(chosen["checkpoint"]))
     return Sequence((*chosen["before"], inner, *reversed(chosen["after"])), solver, left_out)

@@ -34,9 +34,9 @@ def test_every_stage_is_in_the_fit_or_left_out_for_a_reason():
     assert found.left_out == {}
     assert names(sequence(AUTO, LOGISTIC))[2:] == ["Recalibration"]
     for problem in (RIDGE, LOGISTIC):
-        known = {kind.what for kind in STAGES if kind.concerns(problem, AUTO)}
+        known = {kind.title for kind in STAGES if kind.concerns(problem, AUTO)}
         one = sequence(AUTO, problem, replace(PUBLIC, epsilon=float("inf")))
-        chosen = {stage.what for stage in one.stages if isinstance(stage, OptionalStage)}
+        chosen = {stage.title for stage in one.stages if isinstance(stage, OptionalStage)}
         assert {*one.left_out, *chosen} == known
 
 

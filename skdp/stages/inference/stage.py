@@ -229,7 +229,7 @@ class InferenceStage(OptionalStage):
     """
 
     share: float
-    what: ClassVar[str] = "inference"
+    title: ClassVar[str] = "inference"
     place: ClassVar[str] = "after"
 
     @classmethod

@@ -106,7 +106,7 @@ class ScalingStage(OptionalStage):
     standardises: bool = True
     note: str = ""
 
-    what: ClassVar[str] = "scaling"
+    title: ClassVar[str] = "scaling"
     place: ClassVar[str] = "before"
 
     @classmethod

@@ -49,7 +49,7 @@ class Widening(OptionalStage):
 
     share: float
     targets: bool = True
-    what: ClassVar[str] = "widening of ranges"
+    title: ClassVar[str] = "widening of ranges"
     place: ClassVar[str] = "checkpoint"
 
     @classmethod
