@@ -1,6 +1,5 @@
 """Grids over schedules, clipping, momentum, accountants and solvers, without a failed fit."""
 
-
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
