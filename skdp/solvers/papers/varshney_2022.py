@@ -252,7 +252,7 @@ class ShuffledSGD(OnePassSolver):
     """
 
     name = "shuffled_sgd"
-    purpose = "For rows that can be read only once; prefer 'adaptive_shuffled_sgd' for regression."
+    purpose = "For rows that can be read only once. R2 on diabetes, epsilon 1: 0.25; 'gd' 0.31."
     averages = tuple(AVERAGED_SHARES)
 
     batch_size: int | float | None = None
@@ -409,7 +409,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
     """
 
     name = "adaptive_shuffled_sgd"
-    purpose = "For rows that can be read only once: one pass, with a clip that follows residuals."
+    purpose = "For rows that can be read only once. R2 on diabetes, epsilon 1: 0.15; 'gd' 0.31."
     averages = AVERAGES
 
     stat_share: Resolved[float] = AUTO
