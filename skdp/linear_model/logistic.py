@@ -326,7 +326,7 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.coef_ = coef.T.copy()
         self.intercept_ = intercept.copy()
 
-    def _plain_twin(self) -> Any:
+    def _plain_model(self) -> Any:
         twin = linear_model.LogisticRegression(C=self.C, fit_intercept=self.fit_intercept)
         twin.classes_, twin.n_iter_ = self.classes_, np.array([self.n_iter_], dtype=np.int32)
         return twin
