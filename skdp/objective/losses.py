@@ -93,9 +93,8 @@ class Loss(ABC):
         code = vars(type(self)).get("kernel_code")  # not a parent's, which has another residual
         if code is None:
             return None
-        return ResidualKernel(
-            code, math.inf if self.residual_bound is None else self.residual_bound
-        )
+        bound = self.residual_bound
+        return ResidualKernel(code, math.inf if bound is None else bound)
 
     @property
     def n_outputs(self) -> int | None:
@@ -176,8 +175,7 @@ class Loss(ABC):
         """
         with np.errstate(invalid="ignore"):
             margins = np.array([[margin]])
-            targets = np.array([[target]])
-            return float(self.residual(margins, targets, out=margins)[0, 0])
+            return float(self.residual(margins, np.array([[target]]), out=margins)[0, 0])
 
     def second_derivative(self, margins: NDArray[Float]) -> NDArray[Float]:
         """Return the second derivative in each margin, of a smooth, separable loss.
