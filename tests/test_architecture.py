@@ -385,10 +385,7 @@ STILL_IN_DIALECT = {
     "skdp.fitting.tables",
     "skdp.fitting.units",
     "skdp.linear_model.base",
-    "skdp.linear_model.elastic_net",
     "skdp.linear_model.inference",
-    "skdp.linear_model.logistic",
-    "skdp.linear_model.regression",
     "skdp.linear_model.ridge_cv",
     "skdp.linear_model.summary",
 }

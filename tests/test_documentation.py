@@ -1,4 +1,4 @@
-"""The examples of the pages on solvers and releases, held to what the package's own are held to."""
+"""The examples of the pages on losses, solvers and releases, held to our contracts."""
 
 from __future__ import annotations
 
@@ -48,6 +48,16 @@ def module_of(monkeypatch):
     yield make
     REGISTRY.clear()
     REGISTRY.update(solvers)
+
+
+def test_the_loss_is_as_smooth_as_it_declares(module_of, rng):
+    loss = module_of("add_a_loss.rst", "expectile").Expectile(0.9)
+    m, y, h = 3 * rng.standard_normal((200, 2)), rng.standard_normal((200, 2)), 1e-5
+    step = [h, 0.0]
+    slope = (loss.value(m + step, y) - loss.value(m - step, y)) / (2 * h)
+    np.testing.assert_allclose(loss.residual(m, y)[:, 0], slope, atol=1e-6)
+    moved = loss.residual(m + step, y) - loss.residual(m, y)
+    assert moved.max() / h == pytest.approx(loss.curvature)
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ class DPLinearModel(PrivateEstimator):
         """Return targets of the declared kind, of two rows or so, before any row has arrived."""
 
     @abstractmethod
-    def _plain_twin(self) -> Any:
+    def _plain_model(self) -> Any:
         """Return scikit-learn's own estimator, without coefficients."""
 
     @abstractmethod
@@ -332,7 +332,7 @@ class DPLinearModel(PrivateEstimator):
         ('LogisticRegression', (3, 4))
         """
         check_is_fitted(self, "coef_")
-        plain = self._plain_twin()
+        plain = self._plain_model()
         plain.coef_, plain.intercept_ = self.coef_.copy(), np.copy(self.intercept_)[()]
         plain.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):

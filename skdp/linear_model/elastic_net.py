@@ -105,7 +105,7 @@ class DPElasticNet(DPLinearRegressor):
 
     sparse_coef_ = property(_sparse_coef, doc="``coef_`` without its zeros.")
 
-    def _plain_twin(self) -> Any:
+    def _plain_model(self) -> Any:
         plain = linear_model.ElasticNet(
             self.alpha, l1_ratio=self.l1_ratio, fit_intercept=self.fit_intercept
         )
@@ -198,7 +198,7 @@ class DPLasso(DPLinearRegressor):
 
     sparse_coef_ = property(_sparse_coef, doc="``coef_`` without its zeros.")
 
-    def _plain_twin(self) -> Any:
+    def _plain_model(self) -> Any:
         plain = linear_model.Lasso(self.alpha, fit_intercept=self.fit_intercept)
         plain.n_iter_ = self.n_iter_
         return plain

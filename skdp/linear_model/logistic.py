@@ -328,10 +328,10 @@ class DPLogisticRegression(ClassifierMixin, DPLinearModel):
         self.coef_ = coef.T.copy()
         self.intercept_ = intercept.copy()
 
-    def _plain_twin(self) -> Any:
-        twin = linear_model.LogisticRegression(C=self.C, fit_intercept=self.fit_intercept)
-        twin.classes_, twin.n_iter_ = self.classes_, np.array([self.n_iter_], dtype=np.int32)
-        return twin
+    def _plain_model(self) -> Any:
+        plain = linear_model.LogisticRegression(C=self.C, fit_intercept=self.fit_intercept)
+        plain.classes_, plain.n_iter_ = self.classes_, np.array([self.n_iter_], dtype=np.int32)
+        return plain
 
     def _loss(self, n_outputs: int) -> objective.Loss:
         return objective.Logistic() if n_outputs == 1 else objective.Multinomial(n_outputs)

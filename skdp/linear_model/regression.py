@@ -163,7 +163,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         n_outputs = fit.reading.targets.n_outputs
         self.prediction_range_ = range_of_targets(solution.scaling, self.target_bound, n_outputs)
 
-    def _plain_twin(self) -> Any:
+    def _plain_model(self) -> Any:
         return linear_model.LinearRegression(fit_intercept=self.fit_intercept)
 
     def _loss(self, n_outputs: int) -> Loss:
@@ -322,7 +322,7 @@ class DPRidge(DPLinearRegressor):
         self.privacy = privacy
         self.verbose = verbose
 
-    def _plain_twin(self) -> Any:
+    def _plain_model(self) -> Any:
         return linear_model.Ridge(self.alpha, fit_intercept=self.fit_intercept)
 
     def _penalty(self, n_rows: int) -> Penalty:

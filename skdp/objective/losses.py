@@ -58,9 +58,6 @@ class Loss(ABC):
     separable : bool
         A sum over the outputs of a function of one margin each: the columns of the parameter
         are independent problems.
-    curvature : float
-        Supremum of the largest eigenvalue of one record's Hessian in the margins (where there is
-        one). The mean loss over rows of norm at most R is ``curvature * R**2``-smooth.
     kernel_code : int or None
         Formula of compiled loops that computes the residual; None if there is none.
     """
@@ -71,8 +68,16 @@ class Loss(ABC):
     smooth: ClassVar[bool]
     quadratic: ClassVar[bool] = False
     separable: ClassVar[bool]
-    curvature: ClassVar[float]
     kernel_code: ClassVar[int | None] = None
+
+    @property
+    @abstractmethod
+    def curvature(self) -> float:
+        """Supremum of the largest eigenvalue of one record's Hessian in the margins.
+
+        Where there is a Hessian. The mean loss over rows of norm at most R is
+        ``curvature * R**2``-smooth.
+        """
 
     @property
     @abstractmethod
@@ -88,9 +93,8 @@ class Loss(ABC):
         code = vars(type(self)).get("kernel_code")  # not a parent's, which has another residual
         if code is None:
             return None
-        return ResidualKernel(
-            code, math.inf if self.residual_bound is None else self.residual_bound
-        )
+        bound = self.residual_bound
+        return ResidualKernel(code, math.inf if bound is None else bound)
 
     @property
     def n_outputs(self) -> int | None:
@@ -153,7 +157,7 @@ class Loss(ABC):
         return out
 
     def value(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
-        """Return the loss of each record; parameters as for `residual`.
+        """Return the loss of each record, at least 0; parameters as for `residual`.
 
         Returns
         -------
@@ -171,8 +175,7 @@ class Loss(ABC):
         """
         with np.errstate(invalid="ignore"):
             margins = np.array([[margin]])
-            targets = np.array([[target]])
-            return float(self.residual(margins, targets, out=margins)[0, 0])
+            return float(self.residual(margins, np.array([[target]]), out=margins)[0, 0])
 
     def second_derivative(self, margins: NDArray[Float]) -> NDArray[Float]:
         """Return the second derivative in each margin, of a smooth, separable loss.
@@ -263,7 +266,7 @@ class SquaredError(Loss):
     smooth: ClassVar[bool] = True
     quadratic: ClassVar[bool] = True
     separable: ClassVar[bool] = True
-    curvature: ClassVar[float] = 1.0
+    curvature = 1.0
     residual_bound = None
     kernel_code: ClassVar[int] = SQUARED
 
@@ -299,7 +302,7 @@ class Logistic(Loss):
     link: ClassVar[Link] = "logit"
     smooth: ClassVar[bool] = True
     separable: ClassVar[bool] = True
-    curvature: ClassVar[float] = 0.25
+    curvature = 0.25
     residual_bound = 1.0
     n_outputs = 1
     value_at_zero = math.log(2)
@@ -360,7 +363,7 @@ class Multinomial(Loss):
     link: ClassVar[Link] = "logit"
     smooth: ClassVar[bool] = True
     separable: ClassVar[bool] = False
-    curvature: ClassVar[float] = 0.5
+    curvature = 0.5
     residual_bound = math.sqrt(2.0)
 
     def __post_init__(self) -> None:
@@ -450,7 +453,7 @@ class Huber(Loss):
     link: ClassVar[Link] = "identity"
     smooth: ClassVar[bool] = False
     separable: ClassVar[bool] = True
-    curvature: ClassVar[float] = 1.0
+    curvature = 1.0
     kernel_code: ClassVar[int] = HUBER
 
     def __post_init__(self) -> None:
