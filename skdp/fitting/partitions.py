@@ -65,7 +65,7 @@ class CheckTask:
         X, y = self.model._read_rows(X, y)
         labels = None
         if self.finds_labels:
-            with without_cells(type(self.model).__name__, "y", otherwise=NO_LABELS):
+            with without_cells(self.model._who, "y", otherwise=NO_LABELS):
                 check_classification_targets(y)
                 labels = np.unique(y)
         else:

@@ -37,6 +37,10 @@ from skdp.oracle.sources.partitioned import (
 from skdp.oracle.sources.stream import Arrival, StreamSource
 
 SourceMaker = Callable[[Public, Map], Source]
+DIVISION = (
+    "Rows came in partitions; how they are divided does not depend on private values. Whoever runs "
+    "the passes over them, and carries their sums, is trusted."
+)
 
 # ---------------------------------------------------------------- which tool takes which kind
 
@@ -152,6 +156,8 @@ class Reading:
         What budgets compare with earlier fits; None for rows that are not in memory.
     is_checked_here : bool
         Whether the estimator itself has validated X, so that it knows its columns.
+    assumptions : tuple of str
+        The privacy statement's sentences on where the rows are.
     """
 
     n_records: int
@@ -166,6 +172,7 @@ class Reading:
     part: parts.Part = ()
     data: FitData | None = None
     is_checked_here: bool = True
+    assumptions: tuple[str, ...] = ()
 
     def keep_columns(self, model: Any) -> None:
         """Set ``n_features_in_`` and ``feature_names_in_`` where validation has not done it."""
@@ -251,8 +258,7 @@ class PartitionedRows(Rows):
     partitions: Partitions
 
     def read(self, model: Any) -> Reading:
-        who, reader = type(model).__name__, model._reader()
-        reader.set_params(privacy=model._terms.for_plans())
+        who, reader = model._who, model._reader()
         # A first pass checks the rows, as a fit in memory does.
         reads_labels = model._reads_label_set
         sizes, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))
@@ -279,6 +285,7 @@ class PartitionedRows(Rows):
             provides=PARTITIONED,
             names=like.names,
             is_checked_here=False,
+            assumptions=(DIVISION,),
         )
 
 
@@ -329,17 +336,32 @@ class Blocks(Rows):
         )
 
 
-def rows_of(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
-    """Return what `fit` was given as rows of their kind.
+def rows_of(
+    who: str,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    in_memory: Callable[..., Rows] = Arrays,
+) -> Rows:
+    """Return what a tool was given as rows of their kind.
+
+    Parameters
+    ----------
+    who : str
+    X, y, sample_weight, groups
+        As the tool gets them.
+    in_memory : callable, default=Arrays
+        Makes the kind for rows in memory from these four.
 
     Raises
     ------
     ValueError
-        If the estimator does not take rows of this kind. Nothing is released or charged.
+        If it does not take rows of this kind. Nothing is released or charged.
     """
-    if require_taken(who, X, sample_weight, groups) in ("arrays", "groups"):
-        return Arrays(X, y, sample_weight, groups)
-    return PartitionedRows(as_partitions(who, X, y))
+    if require_taken(who, X, sample_weight, groups) in ("partitions", "dask"):
+        return PartitionedRows(as_partitions(who, X, y))
+    return in_memory(X, y, sample_weight, groups)
 
 
 # ---------------------------------------------------------------- blocks and partitions, read
@@ -347,6 +369,9 @@ def rows_of(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
 
 class ReadsRows(Protocol):
     """The part of an estimator that a reader needs."""
+
+    @property
+    def _who(self) -> str: ...
 
     def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any: ...
 
@@ -390,7 +415,7 @@ class BlockReader:
         return X, self._declared.values[:0], weights, groups
 
     def _validated(self, block: tuple[Any, ...]) -> Arrival:
-        who, grouped = type(self._model).__name__, self._public.grouped
+        who, grouped = self._model._who, self._public.grouped
         is_tuple = isinstance(block, tuple)
         if not (is_tuple and len(block) == 2 + grouped):
             form = "a triple (X, y, groups)" if grouped else "a pair (X, y)"
