@@ -172,7 +172,10 @@ def as_partitions(who: str, X: Any, y: Any) -> Partitions:
     """
     if isinstance(X, Partitions):
         if y is not None:
-            raise ValueError(f"{who}: {type(X).__name__} holds the targets, too; leave y out.")
+            raise ValueError(
+                f"{who}: {type(X).__name__} has the targets, too; leave y out. Nothing was "
+                "released."
+            )
         return X
     return DaskPartitions(who, X, y)
 
@@ -200,7 +203,9 @@ class DaskPartitions(Partitions):
                 "machine. Nothing was released."
             ) from None
         if not is_dask(y):
-            raise ValueError(f"{who}: with X from dask, y must be from dask, too.")
+            raise ValueError(
+                f"{who}: with X from dask, y must be from dask, too. Nothing was released."
+            )
         of_X, of_y = blocks_of(X), blocks_of(y)
         if len(of_X) != len(of_y):
             raise ValueError(

@@ -57,17 +57,19 @@ KINDS: Mapping[str, str] = {
     "weights in dask": "collections of dask, with weights",
 }
 
-_GROUPS = (
+_APART = (
     "{rows} takes no groups: rows come in partitions, each is summed where it is, and rows of one "
-    "group may lie in several of them. Fit on arrays in memory, or by fit_blocks(n_groups=...), "
-    "whose blocks contain whole groups."
+    "group may lie in several of them. "
+)
+_GROUPS = _APART + (
+    "Fit on arrays in memory, or by fit_blocks(n_groups=...), whose blocks contain whole groups."
 )
 _WEIGHTS = "rows in partitions take no sample_weight; use class_weight."
 _MEMORY = "{rows} is not supported, only rows in memory: "
 _FOLDS = _MEMORY + "folds take rows by number. DPRidge takes rows in partitions."
 _SCALER = _MEMORY + "the estimators of skdp take rows in partitions, and scale columns themselves."
 _TABLE = _MEMORY + "turn the columns of each partition into numbers by public rules beforehand."
-_SCORES = _MEMORY + "score the model on rows that fit into it, such as some of the partitions."
+_SCORES = _APART + "Score the model on arrays in memory, such as whole groups of the rows."
 _SPLITS = _MEMORY + "random splits take rows by number. Keep whole partitions for a test instead."
 _COMPUTED = _MEMORY + "random splits take rows by number. Pass X.compute() and y.compute()."
 
@@ -90,7 +92,7 @@ NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
     "DPRidgeCV": _in_partitions(_FOLDS, _FOLDS),
     "DPStandardScaler": _in_partitions(_SCALER, None),
     "DPTabularPreprocessor": _in_partitions(_TABLE, None),
-    "evaluate": _in_partitions(_SCORES, None),
+    "evaluate": {"groups in partitions": _SCORES, "weights in partitions": _WEIGHTS},
     "dp_train_test_split": _in_partitions(_SPLITS, None),
     "DPHoldout": _in_partitions(_SPLITS, None),
     "dp_cross_validate": _in_partitions(_SPLITS, _COMPUTED),

@@ -8,9 +8,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 
 import skdp
 from skdp.fitting.estimator import Fit
+from skdp.metrics import evaluate
 
 pytest.importorskip("dask.dataframe", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="dask's distributed is not installed")
@@ -66,6 +68,24 @@ def test_data_frames(client):
         answer = getattr(found, method)(frame)
         assert dask.is_dask_collection(answer)
         assert np.array_equal(answer.compute(), getattr(found, method)(FRAME))
+
+
+def test_scores(client):
+    """Rows stay on the workers; a model of skdp or of scikit-learn is sent there."""
+    private = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(3)), "target_range": (-20.0, 20.0)}
+    frame = dask.dataframe.from_pandas(FRAME, npartitions=4)
+    targets = dask.dataframe.from_pandas(pd.Series(Y), npartitions=4)
+    for model, there, here in (
+        (seeded(skdp.DPRidge), arrays(), (X, Y)),
+        (LinearRegression(), (frame, targets), (FRAME, Y)),
+    ):
+        model.fit(*here)
+        found = evaluate(model, *there, **private)["r2"]
+        expected = evaluate(model, *here, **private)["r2"]
+        assert abs(found.value - expected.value) < 1e-9
+        assert abs(found.noise_std - expected.noise_std) < 1e-9
+    with pytest.raises(ValueError, match=r"from dask.*Nothing was released"):
+        evaluate(model, frame, Y, **private)
 
 
 def test_a_filter_may_leave_partitions_empty(client):
