@@ -253,7 +253,9 @@ def on_partitions(method: Method) -> Method:
         array = importlib.import_module("dask.array")
         check_is_fitted(self)
         # Of the right type and number of dimensions.
-        like = method(_without_names(self), np.zeros((1, self.n_features_in_)))
+        is_float32 = np.asarray(X._meta).dtype == np.float32
+        nothing = np.zeros((1, self.n_features_in_), np.float32 if is_float32 else np.float64)
+        like = method(_without_names(self), nothing)
         rows = getattr(X, "chunks", None)
         sizes: Iterable[float] = (np.nan,) * len(blocks_of(X)) if rows is None else rows[0]
         parts = [

@@ -67,7 +67,7 @@ _GROUPS = _APART + (
 _WEIGHTS = "rows in partitions take no sample_weight; use class_weight."
 _MEMORY = "{rows} is not supported, only rows in memory: "
 _FOLDS = _MEMORY + "folds take rows by number. DPRidge takes rows in partitions."
-_SCALER = _MEMORY + "the estimators of skdp take rows in partitions, and scale columns themselves."
+_RANGES = _APART + "Fit on arrays in memory."
 _TABLE = _MEMORY + "turn the columns of each partition into numbers by public rules beforehand."
 _SCORES = _APART + "Score the model on arrays in memory, such as whole groups of the rows."
 _SPLITS = _MEMORY + "random splits take rows by number. Keep whole partitions for a test instead."
@@ -90,7 +90,7 @@ NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
         "weights in dask": _WEIGHTS,
     },
     "DPRidgeCV": _in_partitions(_FOLDS, _FOLDS),
-    "DPStandardScaler": _in_partitions(_SCALER, None),
+    "DPStandardScaler": {"groups in partitions": _RANGES},
     "DPTabularPreprocessor": _in_partitions(_TABLE, None),
     "evaluate": {"groups in partitions": _SCORES, "weights in partitions": _WEIGHTS},
     "dp_train_test_split": _in_partitions(_SPLITS, None),

@@ -88,6 +88,27 @@ def test_scores(client):
         evaluate(model, frame, Y, **private)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_scaler(client, dtype):
+    rows = (X * [1.0, 10.0, 0.1, 1.0]).astype(dtype)
+    frame = pd.DataFrame(rows, columns=list("abcd"))
+    for there, here in (
+        (dask.array.from_array(rows, chunks=(450, 3)), rows),
+        (dask.dataframe.from_pandas(frame, npartitions=4), frame),
+    ):
+        found, expected = (seeded(skdp.DPStandardScaler).fit(one) for one in (there, here))
+        np.testing.assert_allclose(found.scale_, expected.scale_, rtol=1e-9)
+        scaled = found.transform(there)
+        assert dask.is_dask_collection(scaled)
+        assert scaled.dtype == scaled.compute().dtype == dtype
+        np.testing.assert_array_equal(scaled.compute(), found.transform(here))
+        if here is rows:
+            np.testing.assert_array_equal(
+                found.inverse_transform(scaled).compute(),
+                found.inverse_transform(found.transform(here)),
+            )
+
+
 def test_a_filter_may_leave_partitions_empty(client):
     kept = np.flatnonzero((X[:, 0] > 0) & (np.arange(2000) >= 700))
     frame = dask.dataframe.from_pandas(FRAME.assign(y=Y, label=LABELS), npartitions=6)
