@@ -19,7 +19,7 @@ from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets
 from skdp.oracle.sources.column_map import Map
-from skdp.oracle.sources.partitioned import Failure, Partitions, answers, has_no_rows
+from skdp.oracle.sources.partitioned import Failure, Partitions, Task, answers, has_no_rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -159,6 +159,52 @@ class ParquetColumns:
         return found[0] if isinstance(self._columns, str) else np.column_stack(found)
 
 
+@dataclass(frozen=True, eq=False)
+class MappedTask:
+    """A task on partitions whose X a function maps first; it never raises.
+
+    Parameters
+    ----------
+    function : callable
+        Maps each row by itself, by public numbers.
+    task : callable
+    """
+
+    function: Callable[[Any], Any]
+    task: Task
+
+    def __call__(self, X: Any, y: Any) -> Any:
+        if has_no_rows(X, y):
+            return self.task(X, y)
+        try:
+            with np.errstate(all="ignore"):
+                X = self.function(X)
+        except Exception as failure:
+            if quotes_no_cell(failure):
+                return Failure(str(failure))
+            kind = type(failure).__name__  # alone, as the message may quote rows
+            return Failure(f"a partition could not be mapped: {kind}. Nothing was released.")
+        return self.task(X, y)
+
+
+class MappedPartitions(Partitions):
+    """Rows in partitions whose X a function maps where they are, in every pass.
+
+    Parameters
+    ----------
+    partitions : Partitions
+    function : callable
+        As in `MappedTask`.
+    """
+
+    def __init__(self, partitions: Partitions, function: Callable[[Any], Any]) -> None:
+        self._partitions, self._function = partitions, function
+
+    def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
+        """Run the task on each partition once it is mapped."""
+        return self._partitions.run(MappedTask(self._function, task), spread)
+
+
 # ---------------------------------------------------------------- dask
 
 
@@ -216,7 +262,7 @@ class DaskPartitions(Partitions):
         # What holds the rows is lost with a worker and made again from the graph.
         self._pairs = self._client.compute(pairs)
 
-    def run(self, task: Callable[[Any, Any], Any], spread: Map = map) -> Iterator[Any]:
+    def run(self, task: Task, spread: Map = map) -> Iterator[Any]:
         """Submit one task for each partition; answers come in the partitions' order."""
         answers = self._client.map(_run, self._pairs, task=task, pure=False)
         while answers:
@@ -229,7 +275,7 @@ def _pair(X: Any, y: Any) -> tuple[Any, Any]:
     return X, y
 
 
-def _run(pair: tuple[Any, Any], task: Callable[[Any, Any], Any]) -> Any:
+def _run(pair: tuple[Any, Any], task: Task) -> Any:
     return task(*pair)
 
 

@@ -1,5 +1,6 @@
 """Standardise columns by privately estimated ranges, centres and scales."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
@@ -13,7 +14,7 @@ from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts, planned_records
-from skdp.fitting.partitions import as_partitions, on_partitions
+from skdp.fitting.partitions import MappedPartitions, as_partitions, on_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import Arrays, PartitionedRows, Reading, require_taken
@@ -22,6 +23,7 @@ from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, Solution, make_plan
 from skdp.oracle.sources.base import IN_MEMORY
+from skdp.oracle.sources.partitioned import Partitions
 from skdp.stages.column_bounds import (
     PublicRange,
     PublicSample,
@@ -191,14 +193,17 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Or a collection of dask.
+            Or a collection of dask, or Partitions.
 
         Returns
         -------
         array or CSR matrix of the same shape and type
-            Of dask's collections a dask array that is not yet computed.
+            Of dask's collections a dask array that is not yet computed, and of partitions
+            partitions, which are standardised where they are in every pass over them.
         """
         check_is_fitted(self, "scale_")
+        if isinstance(X, Partitions):
+            return MappedPartitions(X, copy.copy(self).transform)  # another fit must not change it
         is_matrix = isinstance(X, sparse.spmatrix)
         scaled = self._columns().apply(self._read("X", X, reset=False))
         # Of the kind that came in: "*" means another product for a matrix.

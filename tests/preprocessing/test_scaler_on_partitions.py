@@ -6,8 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import skdp
+from skdp.fitting.partitions import MappedPartitions
+from skdp.metrics import evaluate
 from skdp.oracle.sources.partitioned import PartitionedSource
 
 RNG = np.random.default_rng(0)
@@ -27,8 +31,11 @@ class InLists(skdp.Partitions):
         return [task(part, np.zeros(part.shape[0])) for part in self._parts]
 
 
+PRIVATE = skdp.Privacy(noise=skdp.SeededNoise(3))
+
+
 def scaler(**options):
-    return skdp.DPStandardScaler(privacy=skdp.Privacy(noise=skdp.SeededNoise(3)), **options)
+    return skdp.DPStandardScaler(privacy=PRIVATE, **options)
 
 
 CASES = {
@@ -95,3 +102,66 @@ def test_a_partition_that_counts_twice_is_caught(replay, leak, monkeypatch):
     )
     with pytest.raises(leak):
         check(replay)
+
+
+# ---------------------------------------------------------------- rows that are standardised
+
+
+def test_a_pipeline_is_that_of_rows_in_memory():
+    y = X @ [1.0, 0.01, 100.0]
+    ridge = skdp.DPRidge(scaling=skdp.RowNorm(3.0), target_bound=20.0, privacy=PRIVATE)
+    found = make_pipeline(scaler(), ridge).fit(skdp.Chunks(X, y, 700))
+    expected = make_pipeline(scaler(), clone(ridge)).fit(X, y)
+    np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_, rtol=1e-9)
+    given, here = (expected[0].transform(rows) for rows in (skdp.Chunks(X, y, 700), X))
+    scores = [
+        evaluate(found[-1], *rows, privacy=PRIVATE)["r2"].value for rows in ((given,), (here, y))
+    ]
+    assert abs(scores[0] - scores[1]) < 1e-9
+
+
+def test_another_fit_does_not_change_what_was_standardised():
+    one = scaler().fit(X)
+    given, seen = one.transform(InLists(X[:0], X)), one.transform(X)
+    one.fit(10 * X)
+    rows = list(given.run(lambda X, y: X))
+    assert rows[0].shape == (0, 3)
+    np.testing.assert_array_equal(rows[1], seen)
+
+
+class LaterBad(InLists):
+    """From one pass on a cell is text."""
+
+    def __init__(self, first):
+        super().__init__(X)
+        self._passes, self._first = 0, first
+
+    def run(self, task, spread=map):
+        self._passes += 1
+        if self._passes >= self._first:
+            rows = X.astype(object)
+            rows[7, 0] = f"x{SECRET}"
+            self._parts = (rows,)
+        return super().run(task, spread)
+
+
+@pytest.mark.parametrize(("first", "end"), [(1, "Nothing was released."), (3, "fit is spent.")])
+def test_rows_that_are_refused_where_they_are(first, end):
+    given = scaler().fit(X).transform(LaterBad(first))
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match="holds text where numbers are needed") as refusal:
+            skdp.DPRidge(target_bound=1.0).fit(given)
+        assert budget.n_fits == (first > 1)
+    assert str(refusal.value).endswith(end)
+    assert ("Nothing was released" in str(refusal.value)) is (first == 1)
+    assert str(SECRET) not in str(refusal.value)
+
+
+def test_what_a_function_raises_of_a_row_is_not_quoted():
+    def fail(rows):
+        raise KeyError(rows[0, 0])
+
+    given = MappedPartitions(InLists(np.full((5, 3), SECRET)), fail)
+    with pytest.raises(ValueError, match=r"could not be mapped: KeyError\. Nothing") as refusal:
+        skdp.DPRidge().fit(given)
+    assert str(SECRET) not in str(refusal.value)
