@@ -10,7 +10,7 @@ import structure
 
 LIMITS = {
     "files": 187,
-    "code lines": 24_250,
+    "code lines": 24_303,
     "uses of Any": 372,
     "numeric constants": 307,
     "imports, % of code": 9.7,

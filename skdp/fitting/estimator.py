@@ -143,6 +143,20 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         X = canonical(X) if sparse.issparse(X) else X
         return (X, *others) if others else X
 
+    def _reader(self) -> Self:
+        """Return an estimator with the same parameters, on which rows are checked elsewhere.
+
+        It has no budget and no noise, and is sent to where the rows are.
+        """
+        reader = type(self)(**self.get_params(deep=False))
+        reader.privacy = self._terms.for_plans()
+        return reader
+
+    @property
+    def _reads_label_set(self) -> bool:
+        """Whether the labels of a classifier come from the rows, as none are declared."""
+        return False
+
     def _check_rows(self, X: Any) -> None:
         """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""
         clone(self)._read("X", X)
@@ -167,7 +181,6 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
             solution = run_fit(self, fit, source, drawn_from)
         # Rows, oracle and generators end here.
         self._keep(solution, fit)
-        fit.reading.keep_columns(self)
         return self
 
     def _check_parameters(self) -> object:
@@ -279,7 +292,8 @@ def prepare_fit(model: PrivateEstimator, rows: Rows, *start: object) -> Fit:
     if solver is not None:
         warn_about_noise(model._who, plan, public, prepared.problem)
     source = model._terms.noise_source
-    statement = plan.statement(public, model._assumptions(prepared), source)
+    assumptions = *model._assumptions(prepared), *reading.assumptions
+    statement = plan.statement(public, assumptions, source)
     parts.require_charged_unit(model._who, public.unit)
     if getattr(model, "verbose", 0):
         for line in release_lines(statement.releases, statement.unit):

@@ -19,7 +19,7 @@ from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets
 from skdp.oracle.sources.column_map import Map
-from skdp.oracle.sources.partitioned import Failure, Partitions, answers, has_no_rows
+from skdp.oracle.sources.partitioned import Failure, Partitions, Task, answers, has_no_rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -65,7 +65,7 @@ class CheckTask:
         X, y = self.model._read_rows(X, y)
         labels = None
         if self.finds_labels:
-            with without_cells(type(self.model).__name__, "y", otherwise=NO_LABELS):
+            with without_cells(self.model._who, "y", otherwise=NO_LABELS):
                 check_classification_targets(y)
                 labels = np.unique(y)
         else:
@@ -159,6 +159,52 @@ class ParquetColumns:
         return found[0] if isinstance(self._columns, str) else np.column_stack(found)
 
 
+@dataclass(frozen=True, eq=False)
+class MappedTask:
+    """A task on partitions whose X a function maps first; it never raises.
+
+    Parameters
+    ----------
+    function : callable
+        Maps each row by itself, by public numbers.
+    task : callable
+    """
+
+    function: Callable[[Any], Any]
+    task: Task
+
+    def __call__(self, X: Any, y: Any) -> Any:
+        if has_no_rows(X, y):
+            return self.task(X, y)
+        try:
+            with np.errstate(all="ignore"):
+                X = self.function(X)
+        except Exception as failure:
+            if quotes_no_cell(failure):
+                return Failure(str(failure))
+            kind = type(failure).__name__  # alone, as the message may quote rows
+            return Failure(f"a partition could not be mapped: {kind}. Nothing was released.")
+        return self.task(X, y)
+
+
+class MappedPartitions(Partitions):
+    """Rows in partitions whose X a function maps where they are, in every pass.
+
+    Parameters
+    ----------
+    partitions : Partitions
+    function : callable
+        As in `MappedTask`.
+    """
+
+    def __init__(self, partitions: Partitions, function: Callable[[Any], Any]) -> None:
+        self._partitions, self._function = partitions, function
+
+    def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
+        """Run the task on each partition once it is mapped."""
+        return self._partitions.run(MappedTask(self._function, task), spread)
+
+
 # ---------------------------------------------------------------- dask
 
 
@@ -172,7 +218,10 @@ def as_partitions(who: str, X: Any, y: Any) -> Partitions:
     """
     if isinstance(X, Partitions):
         if y is not None:
-            raise ValueError(f"{who}: {type(X).__name__} holds the targets, too; leave y out.")
+            raise ValueError(
+                f"{who}: {type(X).__name__} has the targets, too; leave y out. Nothing was "
+                "released."
+            )
         return X
     return DaskPartitions(who, X, y)
 
@@ -200,7 +249,9 @@ class DaskPartitions(Partitions):
                 "machine. Nothing was released."
             ) from None
         if not is_dask(y):
-            raise ValueError(f"{who}: with X from dask, y must be from dask, too.")
+            raise ValueError(
+                f"{who}: with X from dask, y must be from dask, too. Nothing was released."
+            )
         of_X, of_y = blocks_of(X), blocks_of(y)
         if len(of_X) != len(of_y):
             raise ValueError(
@@ -211,7 +262,7 @@ class DaskPartitions(Partitions):
         # What holds the rows is lost with a worker and made again from the graph.
         self._pairs = self._client.compute(pairs)
 
-    def run(self, task: Callable[[Any, Any], Any], spread: Map = map) -> Iterator[Any]:
+    def run(self, task: Task, spread: Map = map) -> Iterator[Any]:
         """Submit one task for each partition; answers come in the partitions' order."""
         answers = self._client.map(_run, self._pairs, task=task, pure=False)
         while answers:
@@ -224,7 +275,7 @@ def _pair(X: Any, y: Any) -> tuple[Any, Any]:
     return X, y
 
 
-def _run(pair: tuple[Any, Any], task: Callable[[Any, Any], Any]) -> Any:
+def _run(pair: tuple[Any, Any], task: Task) -> Any:
     return task(*pair)
 
 
@@ -248,7 +299,9 @@ def on_partitions(method: Method) -> Method:
         array = importlib.import_module("dask.array")
         check_is_fitted(self)
         # Of the right type and number of dimensions.
-        like = method(_without_names(self), np.zeros((1, self.n_features_in_)))
+        is_float32 = np.asarray(X._meta).dtype == np.float32
+        nothing = np.zeros((1, self.n_features_in_), np.float32 if is_float32 else np.float64)
+        like = method(_without_names(self), nothing)
         rows = getattr(X, "chunks", None)
         sizes: Iterable[float] = (np.nan,) * len(blocks_of(X)) if rows is None else rows[0]
         parts = [

@@ -37,6 +37,10 @@ from skdp.oracle.sources.partitioned import (
 from skdp.oracle.sources.stream import Arrival, StreamSource
 
 SourceMaker = Callable[[Public, Map], Source]
+DIVISION = (
+    "Rows came in partitions; how they are divided does not depend on private values. Whoever runs "
+    "the passes over them, and carries their sums, is trusted."
+)
 
 # ---------------------------------------------------------------- which tool takes which kind
 
@@ -53,17 +57,19 @@ KINDS: Mapping[str, str] = {
     "weights in dask": "collections of dask, with weights",
 }
 
-_GROUPS = (
+_APART = (
     "{rows} takes no groups: rows come in partitions, each is summed where it is, and rows of one "
-    "group may lie in several of them. Fit on arrays in memory, or by fit_blocks(n_groups=...), "
-    "whose blocks contain whole groups."
+    "group may lie in several of them. "
+)
+_GROUPS = _APART + (
+    "Fit on arrays in memory, or by fit_blocks(n_groups=...), whose blocks contain whole groups."
 )
 _WEIGHTS = "rows in partitions take no sample_weight; use class_weight."
 _MEMORY = "{rows} is not supported, only rows in memory: "
 _FOLDS = _MEMORY + "folds take rows by number. DPRidge takes rows in partitions."
-_SCALER = _MEMORY + "the estimators of skdp take rows in partitions, and scale columns themselves."
+_RANGES = _APART + "Fit on arrays in memory."
 _TABLE = _MEMORY + "turn the columns of each partition into numbers by public rules beforehand."
-_SCORES = _MEMORY + "score the model on rows that fit into it, such as some of the partitions."
+_SCORES = _APART + "Score the model on arrays in memory, such as whole groups of the rows."
 _SPLITS = _MEMORY + "random splits take rows by number. Keep whole partitions for a test instead."
 _COMPUTED = _MEMORY + "random splits take rows by number. Pass X.compute() and y.compute()."
 
@@ -84,9 +90,9 @@ NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
         "weights in dask": _WEIGHTS,
     },
     "DPRidgeCV": _in_partitions(_FOLDS, _FOLDS),
-    "DPStandardScaler": _in_partitions(_SCALER, None),
+    "DPStandardScaler": {"groups in partitions": _RANGES},
     "DPTabularPreprocessor": _in_partitions(_TABLE, None),
-    "evaluate": _in_partitions(_SCORES, None),
+    "evaluate": {"groups in partitions": _SCORES, "weights in partitions": _WEIGHTS},
     "dp_train_test_split": _in_partitions(_SPLITS, None),
     "DPHoldout": _in_partitions(_SPLITS, None),
     "dp_cross_validate": _in_partitions(_SPLITS, _COMPUTED),
@@ -152,6 +158,8 @@ class Reading:
         What budgets compare with earlier fits; None for rows that are not in memory.
     is_checked_here : bool
         Whether the estimator itself has validated X, so that it knows its columns.
+    assumptions : tuple of str
+        The privacy statement's sentences on where the rows are.
     """
 
     n_records: int
@@ -166,6 +174,7 @@ class Reading:
     part: parts.Part = ()
     data: FitData | None = None
     is_checked_here: bool = True
+    assumptions: tuple[str, ...] = ()
 
     def keep_columns(self, model: Any) -> None:
         """Set ``n_features_in_`` and ``feature_names_in_`` where validation has not done it."""
@@ -251,8 +260,7 @@ class PartitionedRows(Rows):
     partitions: Partitions
 
     def read(self, model: Any) -> Reading:
-        who, reader = type(model).__name__, model._reader()
-        reader.set_params(privacy=model._terms.for_plans())
+        who, reader = model._who, model._reader()
         # A first pass checks the rows, as a fit in memory does.
         reads_labels = model._reads_label_set
         sizes, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))
@@ -279,6 +287,7 @@ class PartitionedRows(Rows):
             provides=PARTITIONED,
             names=like.names,
             is_checked_here=False,
+            assumptions=(DIVISION,),
         )
 
 
@@ -329,17 +338,32 @@ class Blocks(Rows):
         )
 
 
-def rows_of(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
-    """Return what `fit` was given as rows of their kind.
+def rows_of(
+    who: str,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    in_memory: Callable[..., Rows] = Arrays,
+) -> Rows:
+    """Return what a tool was given as rows of their kind.
+
+    Parameters
+    ----------
+    who : str
+    X, y, sample_weight, groups
+        As the tool gets them.
+    in_memory : callable, default=Arrays
+        Makes the kind for rows in memory from these four.
 
     Raises
     ------
     ValueError
-        If the estimator does not take rows of this kind. Nothing is released or charged.
+        If it does not take rows of this kind. Nothing is released or charged.
     """
-    if require_taken(who, X, sample_weight, groups) in ("arrays", "groups"):
-        return Arrays(X, y, sample_weight, groups)
-    return PartitionedRows(as_partitions(who, X, y))
+    if require_taken(who, X, sample_weight, groups) in ("partitions", "dask"):
+        return PartitionedRows(as_partitions(who, X, y))
+    return in_memory(X, y, sample_weight, groups)
 
 
 # ---------------------------------------------------------------- blocks and partitions, read
@@ -347,6 +371,9 @@ def rows_of(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
 
 class ReadsRows(Protocol):
     """The part of an estimator that a reader needs."""
+
+    @property
+    def _who(self) -> str: ...
 
     def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any: ...
 
@@ -390,7 +417,7 @@ class BlockReader:
         return X, self._declared.values[:0], weights, groups
 
     def _validated(self, block: tuple[Any, ...]) -> Arrival:
-        who, grouped = type(self._model).__name__, self._public.grouped
+        who, grouped = self._model._who, self._public.grouped
         is_tuple = isinstance(block, tuple)
         if not (is_tuple and len(block) == 2 + grouped):
             form = "a triple (X, y, groups)" if grouped else "a pair (X, y)"

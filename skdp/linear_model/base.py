@@ -45,7 +45,7 @@ from skdp.fitting.units import (
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, Penalty, Problem
 from skdp.oracle import Public, Solution, make_plan
-from skdp.oracle.sources.base import IN_MEMORY, PARTITIONED
+from skdp.oracle.sources.base import IN_MEMORY
 from skdp.solvers import Solver
 from skdp.solvers.auto import (
     choose_solver,
@@ -248,10 +248,6 @@ class DPLinearModel(PrivateEstimator):
             checks |= {"multi_output": True, "y_numeric": True}
         return self._read("X or y", X, y, **checks)
 
-    def _reader(self) -> Self:
-        """Return an estimator with the same parameters, on which arriving rows are checked."""
-        return type(self)(**self.get_params(deep=False))
-
     def _keep(self, solution: Solution, fit: Fit) -> None:
         """Store what a fit found, in the user's units."""
         for name in [one for one in vars(self) if one.endswith("_") and not one.endswith("_in_")]:
@@ -268,6 +264,7 @@ class DPLinearModel(PrivateEstimator):
                 setattr(self, name, value)
         self.solver_ = clone(prepared.solver)
         self.privacy_ = fit.statement
+        fit.reading.keep_columns(self)
 
     def coefficients(self) -> Any:
         """Return the coefficients as a table, largest effect first; it needs pandas.
@@ -552,11 +549,6 @@ class DPLinearModel(PrivateEstimator):
                 "RowNorm sets another bound."
             )
         found += noise_assumptions(self._terms.noise_source, self.epsilon)
-        if public.provides == PARTITIONED:
-            found.append(
-                "Rows came in partitions; how they are divided does not depend on private values. "
-                "Whoever runs the passes over them, and carries their sums, is trusted."
-            )
         if public.streamed:
             found += [
                 f"Rows arrived block by block and were read once. n = {public.n_rows} was "

@@ -2,34 +2,40 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from threading import RLock
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, MatrixLike, is_real, shown
+from skdp._numbers import AnyArray, Array, MatrixLike, is_real, shown
 from skdp.accounting import Adjacency
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
-from skdp.fitting.rows import Reading, Rows
+from skdp.fitting.rows import Reading, Rows, rows_of
 from skdp.fitting.units import Targets
 from skdp.metrics import requests, row_statistics
-from skdp.metrics.dataset import Dataset, read_dataset
+from skdp.metrics.dataset import read_dataset
 from skdp.metrics.scores import Scores
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, Solution, make_plan
 from skdp.oracle.sources.memory import Map, MemorySource
+from skdp.oracle.sources.partitioned import Partitions
+
+# A model's warnings are silenced while it predicts, for the whole process: threads that read
+# partitions at once would let some through, and leave others silenced for good.
+_ONE_PARTITION_AT_A_TIME = RLock()
 
 
 def evaluate(
     model: BaseEstimator,
-    X: MatrixLike,
-    y: ArrayLike,
+    X: MatrixLike | Partitions,
+    y: ArrayLike | None = None,
     metrics: str | Iterable[str] | None = None,
     *,
     epsilon: float = 1.0,
@@ -49,8 +55,12 @@ def evaluate(
     ----------
     model : fitted classifier or regressor
         Of skdp, of scikit-learn, a pipeline or a search. It has to predict each row by itself.
-    X : array, sparse matrix or data frame of shape (n_samples, n_features)
+    X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
+        Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are: the
+        model, which must be possible to pickle, predicts there, once for a check and once for each
+        release.
     y : array of shape (n_samples,)
+        Left out for partitions, which have the targets.
     metrics : str or iterable of str, default=None
         Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default),
         "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"); of two
@@ -66,6 +76,7 @@ def evaluate(
         Labels of groups, such as persons; none may be missing. The guarantee is for a group then,
         with all of its rows. A group adds to a score the mean of what its rows would add, so each
         counts once: accuracy is the mean over persons of the share of their rows that are right.
+        Partitions take none; collections of dask are computed in this process.
     privacy : Privacy or None, default=None
         Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
         of `skdp.Privacy`.
@@ -165,14 +176,14 @@ class PrivateScorer(PrivateEstimator):
 
     def fit(
         self,
-        X: MatrixLike,
-        y: ArrayLike,
+        X: MatrixLike | Partitions,
+        y: ArrayLike | None = None,
         sample_weight: Array | None = None,
         *,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Score the model; rows whose weight is 0 are null records, all others count as one."""
-        return self._fit(ScoredArrays(X, y, sample_weight, groups))
+        return self._fit(rows_of(self._who, X, y, sample_weight, groups, ScoredArrays))
 
     # ------------------------------------------------------------------ before any row is read
 
@@ -200,15 +211,26 @@ class PrivateScorer(PrivateEstimator):
         n_classes = 1 if kind == "regressor" else len(self.model.classes_)
         return requests.metrics_by_name(kind, self.metrics, n_classes)
 
-    def _request(self, data: Dataset) -> requests.ScoreRequest:
+    def _request(self) -> requests.ScoreRequest:
         if row_statistics.kind_of(self.model) == "regressor":
             target_range = row_statistics.target_range(self.model, self.target_range)
-            return requests.request_for_regressor(self.model, self._metrics(), data, target_range)
+            return requests.request_for_regressor(self.model, self._metrics(), target_range)
         bound = float(self.log_loss_bound)
-        return requests.request_for_classifier(self.model, self._metrics(), data, bound)
+        return requests.request_for_classifier(self.model, self._metrics(), bound)
+
+    def _read_rows(self, X: MatrixLike, y: ArrayLike, **checks: object) -> tuple[Array, Array]:
+        """Return the statistics of a partition's rows, and targets, which no release reads."""
+        with _ONE_PARTITION_AT_A_TIME:
+            statistics = self._request().statistics_of(read_dataset(self._who, X, y))
+        return statistics, np.zeros((len(statistics), 1))
+
+    def _read_targets(self, y: AnyArray, dtype: object) -> Targets:
+        return Targets(y, 1)
+
+    def _declared_targets(self, n_outputs: int) -> Targets:
+        return Targets(np.zeros((2, 1)), 1)
 
     def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
-        assert isinstance(reading, ScoredReading)
         public = Public(
             n_rows=reading.n_records,
             n_features=reading.n_features,
@@ -218,9 +240,10 @@ class PrivateScorer(PrivateEstimator):
             delta=float(self.delta),
             has_intercept=False,
             unit="group" if reading.grouped else "row",
+            provides=reading.provides,
         )
         problem = Problem(SquaredError(), fit_intercept=False)
-        stages = (reading.request.stage,)
+        stages = (self._request().stage,)
         plan = make_plan(stages, public, problem, self._terms.accountant)
         return Prepared(public, problem, stages, plan)
 
@@ -235,22 +258,9 @@ class PrivateScorer(PrivateEstimator):
         )
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
-        assert isinstance(fit.reading, ScoredReading)
         self.privacy_ = fit.statement
-        self.scores_ = Scores(fit.reading.request.scores(dict(solution.results)), fit.statement)
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredReading(Reading):
-    """Rows read for the scores of a model: statistics of each, and the request for scores.
-
-    Attributes
-    ----------
-    request : ScoreRequest
-        Holds rows, and is dropped when the fit ends.
-    """
-
-    request: requests.ScoreRequest = field(kw_only=True)
+        scores = self._request().scores(dict(solution.results), fit.reading.n_records)
+        self.scores_ = Scores(scores, fit.statement)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +278,7 @@ class ScoredArrays(Rows):
     sample_weight: Array | None = None
     groups: ArrayLike | None = None
 
-    def read(self, model: PrivateScorer) -> ScoredReading:
+    def read(self, model: PrivateScorer) -> Reading:
         given, unit = (self.X, self.y, self.sample_weight, self.groups), parts.unit_of(self.groups)
         part = parts.part_of(*given, unit=unit)
         scored = read_dataset(
@@ -280,15 +290,14 @@ class ScoredArrays(Rows):
             refusals.without_sizes(row_statistics.WHO, grouped),
             refusals.without_row_counts(grouped),
         ):
-            request = model._request(scored)
-            array = request.statistics
+            array = model._request().statistics_of(scored)
         nothing = np.zeros((scored.n_rows, 1))
 
         def make_source(public: Public, spread: Map) -> MemorySource:
             weights = self.sample_weight
             return grouping.rows_in_memory(array, nothing, weights, None, 0.0, spread, codes)
 
-        return ScoredReading(
+        return Reading(
             n_records=scored.n_records,
             n_features=array.shape[1],
             targets=Targets(nothing, 1),
@@ -297,5 +306,4 @@ class ScoredArrays(Rows):
             grouped=grouped,
             make_source=make_source,
             part=part,
-            request=request,
         )

@@ -279,23 +279,39 @@ def _label_statistic(quantities: set[str], n_classes: int) -> RowStatistic:
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """A request for the scores of a model.
+    """A request for the scores of a model, in which there are no rows.
 
     Attributes
     ----------
-    statistics : array of shape (n_rows, n_statistics)
+    columns : tuple of RowStatistic
+        Those that are computed from rows.
+    predicted : callable
+        Returns rows with what the model predicts for them.
     stage : ScoreStage
     scores : callable
-        Returns the scores, by name, from what the stage released.
+        Returns the scores, by name, from what the stage released and the number of records.
     """
 
-    statistics: Array
+    columns: tuple[RowStatistic, ...]
+    predicted: Callable[[Dataset], ClassifiedRows | PredictedRows]
     stage: ScoreStage
-    scores: Callable[[Mapping[str, Any]], dict[str, AnyScore]]
+    scores: Callable[[Mapping[str, Any], int], dict[str, AnyScore]]
+
+    def statistics_of(self, data: Dataset) -> Array:
+        """Return the statistics of rows, an array of shape (n_rows, n_statistics).
+
+        Raises
+        ------
+        ValueError
+            If the targets or the model's predictions are refused.
+        """
+        rows = self.predicted(data)
+        columns = [one.values(rows) for one in self.columns if one.values is not None]
+        return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
 
 
 def request_for_classifier(
-    model: BaseEstimator, metrics: Metrics, data: Dataset, log_loss_bound: float
+    model: BaseEstimator, metrics: Metrics, log_loss_bound: float
 ) -> ScoreRequest:
     """Return the request for scores of a classifier.
 
@@ -303,21 +319,15 @@ def request_for_classifier(
     ----------
     model : fitted classifier
     metrics : dict of str to Metric
-    data : Dataset
     log_loss_bound : float
 
     Returns
     -------
     ScoreRequest
-
-    Raises
-    ------
-    ValueError
-        If the labels or the model's predictions are refused.
     """
     quantities = {metric.quantity for metric in metrics.values()}
-    rows = ClassifiedRows(model, data, log_loss_bound, "calibration_curve" in quantities)
-    statistics = (_label_statistic(quantities, rows.n_classes), *CLASSIFIER_STATISTICS)
+    classes = np.asarray(model.classes_)
+    statistics = (_label_statistic(quantities, len(classes)), *CLASSIFIER_STATISTICS)
     assumptions: tuple[str, ...] = (
         "The classes of the model are public, and that every label is one of them: other "
         "labels are refused.",
@@ -325,29 +335,27 @@ def request_for_classifier(
     if "log_loss" in quantities:
         assumptions += (f"Log losses above {log_loss_bound:g} count as that.",)
     bounds = {"log_loss": log_loss_bound, "brier": 1.0}
-    return _request(metrics, statistics, rows, assumptions, bounds)
+
+    def predicted(data: Dataset) -> ClassifiedRows:
+        return ClassifiedRows(model, data, log_loss_bound, "calibration_curve" in quantities)
+
+    return _request(model, metrics, statistics, predicted, assumptions, bounds, classes)
 
 
 def request_for_regressor(
-    model: BaseEstimator, metrics: Metrics, data: Dataset, target_range: tuple[float, float]
+    model: BaseEstimator, metrics: Metrics, target_range: tuple[float, float]
 ) -> ScoreRequest:
     """Return the request for scores of a regressor, targets being clipped to a range.
 
     Parameters
     ----------
     model : fitted regressor
-    metrics, data
-        As for `request_for_classifier`.
+    metrics : dict of str to Metric
     target_range : tuple (low, high)
 
     Returns
     -------
     ScoreRequest
-
-    Raises
-    ------
-    ValueError
-        If the targets or the model's predictions are refused.
     """
     low, high = target_range
     half = (high - low) / 2
@@ -355,36 +363,38 @@ def request_for_regressor(
         f"Targets and predictions were cut to [{low:g}, {high:g}], and residuals to "
         f"{half:g}; the range is public, or follows from private answers in the model.",
     )
-    rows = PredictedRows(model, data, target_range)
     bounds = {"squared_error": half**2, "absolute_error": half}
-    return _request(metrics, REGRESSOR_STATISTICS, rows, assumptions, bounds)
+
+    def predicted(data: Dataset) -> PredictedRows:
+        return PredictedRows(model, data, target_range)
+
+    nothing = np.empty(0)
+    return _request(model, metrics, REGRESSOR_STATISTICS, predicted, assumptions, bounds, nothing)
 
 
 def _request(
+    model: BaseEstimator,
     metrics: Metrics,
     statistics: tuple[RowStatistic, ...],
-    rows: ClassifiedRows | PredictedRows,
+    predicted: Callable[[Dataset], ClassifiedRows | PredictedRows],
     assumptions: tuple[str, ...],
     bounds: Mapping[str, float],
+    classes: AnyArray,
 ) -> ScoreRequest:
     """Return the request for those statistics that the metrics need."""
     quantities = {metric.quantity for metric in metrics.values()}
-    columns: dict[str, Array] = {}
+    columns: dict[str, RowStatistic] = {}
     weights: dict[str, float] = {}
-    n_cells: dict[str, int | None] = {}
     for one in statistics:
         if quantities.isdisjoint(one.weights):
             continue
         weight = max(one.weights[quantity] for quantity in quantities & one.weights.keys())
         weights[one.name] = max(weight, weights.get(one.name, 0.0))
-        if one.values is not None and one.name not in columns:
-            columns[one.name] = np.asarray(one.values(rows), dtype=np.float64)
-            n_cells[one.name] = one.n_cells
+        if one.values is not None:
+            columns.setdefault(one.name, one)
     numbers = {name: number for number, name in enumerate(columns)}
-    n_records, model = rows.n_records, rows.model
-    classes = rows.labels if isinstance(rows, ClassifiedRows) else np.empty(0)
 
-    def scores(released: Mapping[str, Any]) -> dict[str, AnyScore]:
+    def scores(released: Mapping[str, Any], n_records: int) -> dict[str, AnyScore]:
         by_statistic = dict(released)
         for name, number in numbers.items():
             for kind in ("mean", "table"):
@@ -401,8 +411,9 @@ def _request(
         )
         return {name: metric.estimate(name, metric, answers) for name, metric in metrics.items()}
 
+    n_cells = {name: one.n_cells for name, one in columns.items()}
     stage = _stage(weights, numbers, n_cells, assumptions)
-    return ScoreRequest(np.column_stack([*columns.values()]), stage, scores)
+    return ScoreRequest(tuple(columns.values()), predicted, stage, scores)
 
 
 def _stage(

@@ -110,7 +110,7 @@ class ClassifiedRows:
     ) -> None:
         self.model, self._data, self._bound = model, data, log_loss_bound
         self._needs_probability = needs_probability
-        self.n_records, self.labels = data.n_records, np.asarray(model.classes_)
+        self.labels = np.asarray(model.classes_)
         self.n_classes = len(self.labels)
         self.classes = class_numbers(data.y, self.labels, "y")
 
@@ -234,7 +234,6 @@ class PredictedRows:
     ) -> None:
         if data.y.dtype.kind not in "biuf" or not np.isfinite(data.y).all():
             raise ValueError(f"{WHO}: y must hold finite numbers. Nothing was released.")
-        self.model, self.n_records = model, data.n_records
         predicted = predictions(model, "predict", data).reshape(data.n_rows)
         low, high = target_range
         middle, half = low + (high - low) / 2, (high - low) / 2

@@ -1,5 +1,6 @@
 """Standardise columns by privately estimated ranges, centres and scales."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
@@ -13,12 +14,16 @@ from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts, planned_records
+from skdp.fitting.partitions import MappedPartitions, as_partitions, on_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
-from skdp.fitting.rows import Arrays, Reading, require_taken
+from skdp.fitting.rows import Arrays, PartitionedRows, Reading, require_taken
+from skdp.fitting.tables import is_dask
 from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, Solution, make_plan
+from skdp.oracle.sources.base import IN_MEMORY
+from skdp.oracle.sources.partitioned import Partitions
 from skdp.stages.column_bounds import (
     PublicRange,
     PublicSample,
@@ -104,11 +109,14 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
+            Rows in partitions, such as `skdp.Chunks`, and collections of dask are counted where
+            they are.
         y : ignored
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons; none may be missing. The guarantee is for a group
-            then, with all of its rows; each group counts once in the histograms.
+            then, with all of its rows; each group counts once in the histograms. Partitions take
+            none; collections of dask are computed in this process.
 
         Returns
         -------
@@ -119,19 +127,25 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        require_taken(type(self).__name__, X, groups=groups)
+        if require_taken(self._who, X, groups=groups) in ("partitions", "dask"):
+            # A partition has an X and a y; y is not read.
+            y = X if is_dask(X) else None
+            return self._fit(PartitionedRows(as_partitions(self._who, X, y)))
         return self._fit(Arrays(X, groups=groups))
 
-    def _read_rows(self, X: Any, y: Any) -> tuple[Any, AnyArray]:
-        X = self._read("X", X, reset=True)
+    def _read_rows(self, X: Any, y: Any, **checks: object) -> tuple[Any, AnyArray]:
+        X = self._read("X", X, reset=True, **checks)
         return X, np.zeros((X.shape[0], 1), dtype=X.dtype)  # records have targets, if only zeros
 
     def _read_targets(self, y: AnyArray, dtype: np.dtype[Any]) -> Targets:
         return Targets(y, 1)
 
+    def _declared_targets(self, n_outputs: int) -> Targets:
+        return Targets(np.zeros((2, 1)), 1)
+
     def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
         shape = reading.n_records, reading.n_features, reading.is_sparse
-        return self._prepare(*shape, reading.names, reading.grouped)
+        return self._prepare(*shape, reading.names, reading.grouped, reading.provides)
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
         assert solution.scaling is not None
@@ -140,6 +154,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         self.low_, self.high_ = columns.low.copy(), columns.high.copy()
         self.mean_, self.scale_ = columns.centre.copy(), columns.scale.copy()
         self.privacy_ = fit.statement
+        fit.reading.keep_columns(self)
 
     def plan(
         self,
@@ -171,33 +186,42 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         public, assumptions = prepared.public, self._assumptions(prepared)
         return prepared.plan.statement(public, assumptions, self._terms.noise_source)
 
+    @on_partitions
     def transform(self, X: Any) -> Any:
         """Clip to the ranges, centre and divide.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Or a collection of dask, or Partitions.
 
         Returns
         -------
         array or CSR matrix of the same shape and type
+            Of dask's collections a dask array that is not yet computed, and of partitions
+            partitions, which are standardised where they are in every pass over them.
         """
         check_is_fitted(self, "scale_")
+        if isinstance(X, Partitions):
+            return MappedPartitions(X, copy.copy(self).transform)  # another fit must not change it
         is_matrix = isinstance(X, sparse.spmatrix)
         scaled = self._columns().apply(self._read("X", X, reset=False))
         # Of the kind that came in: "*" means another product for a matrix.
         return sparse.csr_matrix(scaled) if is_matrix else scaled
 
+    @on_partitions
     def inverse_transform(self, X: Any) -> Any:
         """Return what standardised values stand for.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Or a collection of dask.
 
         Returns
         -------
         array or CSR matrix of the same shape
+            Of dask's collections a dask array that is not yet computed.
         """
         check_is_fitted(self, "scale_")
         X = self._read("X", X, reset=False)
@@ -234,6 +258,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         is_sparse: bool,
         names: Sequence[str] | None = None,
         grouped: bool = False,
+        provides: frozenset[str] = IN_MEMORY,
     ) -> Prepared:
         bounds = declared_bounds(self.scaling, n_features, names)
         public = Public(
@@ -246,6 +271,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
             has_intercept=False,
             sparse=bool(is_sparse),
             unit="group" if grouped else "row",
+            provides=provides,
         )
         problem = Problem(SquaredError(), fit_intercept=False)
         stages = (scaling_alone(public, bounds),)

@@ -59,6 +59,8 @@ TOOLS = {
     ),
 }
 SPLITS = {"dp_train_test_split", "DPHoldout"}  # they charge nothing
+# Collections of dask need a cluster where they are not computed: test_dask.py.
+ON_A_CLUSTER = {(tool, "dask") for tool in ("fit", "evaluate", "DPStandardScaler")}
 
 
 def rows_of_kind(kind):
@@ -90,7 +92,7 @@ def test_a_tool_takes_what_the_table_says(tool, kind, fitted):
         pytest.skip(f"{tool} has no such parameter")
     who, is_taken = "DPRidge" if tool == "fit" else tool, kind not in NOT_TAKEN[tool]
     with skdp.PrivacyBudget(9.0, 1e-3) as budget:
-        if is_taken and (tool, kind) != ("fit", "dask"):  # which needs a cluster: test_dask.py
+        if is_taken and (tool, kind) not in ON_A_CLUSTER:
             use(fitted, *rows, **beside)
         else:
             with pytest.raises(ValueError, match=rf"(?s)^{who}: .*Nothing was released\.$"):

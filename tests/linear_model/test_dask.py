@@ -8,9 +8,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 
 import skdp
 from skdp.fitting.estimator import Fit
+from skdp.metrics import evaluate
 
 pytest.importorskip("dask.dataframe", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="dask's distributed is not installed")
@@ -66,6 +68,45 @@ def test_data_frames(client):
         answer = getattr(found, method)(frame)
         assert dask.is_dask_collection(answer)
         assert np.array_equal(answer.compute(), getattr(found, method)(FRAME))
+
+
+def test_scores(client):
+    """Rows stay on the workers; a model of skdp or of scikit-learn is sent there."""
+    private = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(3)), "target_range": (-20.0, 20.0)}
+    frame = dask.dataframe.from_pandas(FRAME, npartitions=4)
+    targets = dask.dataframe.from_pandas(pd.Series(Y), npartitions=4)
+    for model, there, here in (
+        (seeded(skdp.DPRidge), arrays(), (X, Y)),
+        (LinearRegression(), (frame, targets), (FRAME, Y)),
+    ):
+        model.fit(*here)
+        found = evaluate(model, *there, **private)["r2"]
+        expected = evaluate(model, *here, **private)["r2"]
+        assert abs(found.value - expected.value) < 1e-9
+        assert abs(found.noise_std - expected.noise_std) < 1e-9
+    with pytest.raises(ValueError, match=r"from dask.*Nothing was released"):
+        evaluate(model, frame, Y, **private)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_scaler(client, dtype):
+    rows = (X * [1.0, 10.0, 0.1, 1.0]).astype(dtype)
+    frame = pd.DataFrame(rows, columns=list("abcd"))
+    for there, here in (
+        (dask.array.from_array(rows, chunks=(450, 3)), rows),
+        (dask.dataframe.from_pandas(frame, npartitions=4), frame),
+    ):
+        found, expected = (seeded(skdp.DPStandardScaler).fit(one) for one in (there, here))
+        np.testing.assert_allclose(found.scale_, expected.scale_, rtol=1e-9)
+        scaled = found.transform(there)
+        assert dask.is_dask_collection(scaled)
+        assert scaled.dtype == scaled.compute().dtype == dtype
+        np.testing.assert_array_equal(scaled.compute(), found.transform(here))
+        if here is rows:
+            np.testing.assert_array_equal(
+                found.inverse_transform(scaled).compute(),
+                found.inverse_transform(found.transform(here)),
+            )
 
 
 def test_a_filter_may_leave_partitions_empty(client):

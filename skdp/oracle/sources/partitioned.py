@@ -17,6 +17,8 @@ from skdp.oracle.sources.block_sizes import MAX_PARTS, block_rows
 from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.records import Records
 
+# What runs on X and y of a partition; see `Partitions.run`.
+Task = Callable[[Any, Any], Any]
 # X, targets, weights or None, of what a partition holds.
 Read = Callable[[Any, Any], tuple[Any, AnyArray, Array | None]]
 
@@ -33,7 +35,7 @@ class Partitions(ABC):
     """
 
     @abstractmethod
-    def run(self, task: Callable[[Any, Any], Any], spread: Map = map) -> Iterable[Any]:
+    def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
         """Return what a task makes of the rows of each partition, in the partitions' order.
 
         Parameters
@@ -46,9 +48,7 @@ class Partitions(ABC):
         """
 
 
-def answers(
-    partitions: Partitions, task: Callable[[Any, Any], Any], so_far: str, spread: Map = map
-) -> Iterator[Any]:
+def answers(partitions: Partitions, task: Task, so_far: str, spread: Map = map) -> Iterator[Any]:
     """Yield what a task makes of each partition; ``so_far`` says what a failure has cost."""
     try:
         yield from partitions.run(task, spread)
@@ -181,7 +181,8 @@ class PartitionedSource(RepeatableSource):
         sizes = []
         for result in answers(self._partitions, task, SPENT, self._spread):
             if isinstance(result, Failure):
-                raise ValueError(f"{result.message.removesuffix(SPENT).strip()} {SPENT}")
+                message = result.message.removesuffix(SPENT).removesuffix("Nothing was released.")
+                raise ValueError(f"{message.strip()} {SPENT}")
             sizes.append(result.n_rows)
             if result.n_rows:
                 yield result.value
@@ -256,7 +257,7 @@ class Chunks(Partitions):
             for start in range(0, shape[0], rows_at_once)
         ]
 
-    def run(self, task: Callable[[Any, Any], Any], spread: Map = map) -> Iterable[Any]:
+    def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
         """Read the chunks, as many at a time as there are threads, and run the task on each."""
         return spread(lambda rows: task(self._X[rows], self._y[rows]), self._slices)
 

@@ -1,0 +1,304 @@
+"""Scores of rows in partitions: those of rows in memory, and refusals cost nothing."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import skdp
+from replays import data_for, each_row_once, neighbours
+from skdp.accounting import Adjacency
+from skdp.fitting.partitions import ParquetColumns
+from skdp.metrics import evaluate
+from skdp.metrics.evaluation import PrivateScorer
+from skdp.metrics.requests import METRICS
+from skdp.oracle.sources.partitioned import PartitionedSource
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((2000, 3))
+Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(2000)
+LABELS = np.array(["n", "p"])[(Y > 0).astype(int)]
+THIRDS = np.digitize(Y, [-1.0, 1.0])
+FRAME = pd.DataFrame(X, columns=list("abc"))
+SECRET = 123456.789
+
+
+class Elsewhere(skdp.Partitions):
+    """Partitions of these sizes; tasks and what they return are pickled."""
+
+    def __init__(self, rows, targets, sizes=(0, 300, 1400, 0, 300)):
+        edges = np.cumsum([0, *sizes])
+        parts = [slice(*pair) for pair in itertools.pairwise(edges)]
+        self._pairs, self.n_passes = [(rows[part], targets[part]) for part in parts], 0
+
+    def run(self, task, spread=map):
+        self.n_passes += 1
+        for pair in self._pairs:
+            yield pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(*pair)))
+
+
+def numbers(scores):
+    """All numbers of all scores, with their standard deviations."""
+    found = []
+    for score in scores.values():
+        value = score.value
+        found += [np.ravel(one) for one in (value if isinstance(value, tuple) else [value])]
+        found += [np.ravel(getattr(score, "noise_std", 0.0))]
+        found += [np.ravel(getattr(score, "sampling_std", 0.0))]
+    return np.concatenate(found)
+
+
+PRIVATE = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(3)), "epsilon": 3.0}
+CASES = {
+    "regressor": (LinearRegression().fit(X, Y), X, Y, list(METRICS["regressor"])),
+    "two classes": (LogisticRegression().fit(X, LABELS), X, LABELS, list(METRICS["classifier"])),
+    "several classes": (
+        make_pipeline(StandardScaler(), LogisticRegression()).fit(X, THIRDS),
+        X,
+        THIRDS,
+        ["accuracy", "balanced_accuracy", "confusion_matrix", "neg_log_loss"],
+    ),
+    "names": (LinearRegression().fit(FRAME, Y), FRAME, pd.Series(Y), ["r2"]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", ["chunks", "elsewhere"])
+def test_scores_are_those_of_rows_in_memory(name, kind):
+    model, rows, targets, metrics = CASES[name]
+    options = PRIVATE | ({"target_range": (-6.0, 6.0)} if targets.dtype == float else {})
+    expected = evaluate(model, rows, targets, metrics, **options)
+    if kind == "elsewhere":
+        partitions = Elsewhere(rows, targets)
+    else:
+        partitions = skdp.Chunks(np.asarray(rows), np.asarray(targets), 700)
+        model = LinearRegression().fit(X, Y) if name == "names" else model
+    found = evaluate(model, partitions, metrics=metrics, **options)
+    np.testing.assert_allclose(numbers(found), numbers(expected), rtol=1e-9, atol=1e-9)
+    one, other = found.privacy_, expected.privacy_
+    assert (one.epsilon, one.releases, one.n_rows) == (other.epsilon, other.releases, other.n_rows)
+    assert any("partitions" in text for text in one.assumptions)
+    assert not any("partitions" in text for text in other.assumptions)
+
+
+def test_a_check_and_one_pass_for_each_release():
+    partitions = Elsewhere(X, Y)
+    scores = evaluate(CASES["regressor"][0], partitions, target_range=(-6.0, 6.0), **PRIVATE)
+    n_releases = len(scores.privacy_.releases)
+    assert n_releases > 1
+    assert partitions.n_passes == 1 + n_releases
+
+
+def test_a_scorer_says_nothing_of_columns():
+    """What it sums are statistics, whose number is not that of features."""
+    scorer = PrivateScorer(CASES["regressor"][0], target_range=(-6.0, 6.0), **PRIVATE)
+    assert not hasattr(scorer.fit(Elsewhere(X, Y)), "n_features_in_")
+
+
+def test_columns_of_a_file(tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    FRAME.assign(target=LABELS).to_parquet(tmp_path / "rows.parquet", row_group_size=300)
+    columns = [ParquetColumns(tmp_path / "rows.parquet", name) for name in (list("abc"), "target")]
+    model = CASES["two classes"][0]
+    found = evaluate(model, skdp.Chunks(*columns, 700), **PRIVATE)
+    np.testing.assert_allclose(numbers(found), numbers(evaluate(model, X, LABELS, **PRIVATE)))
+
+
+def test_a_private_model_leaves_its_budget_and_the_noise_here():
+    with skdp.PrivacyBudget(9.0, 1e-3) as budget:
+        model = skdp.DPRidge(privacy=skdp.Privacy(budget=budget)).fit(X, Y)
+        evaluate(model, Elsewhere(X, Y), privacy=skdp.Privacy(budget=budget))
+        assert budget.n_fits == 2
+    scorer = PrivateScorer(model, **PRIVATE)
+    assert scorer._reader().privacy.get_params() == skdp.Privacy().get_params()
+    assert scorer.privacy.noise.seed == 3
+
+
+# ---------------------------------------------------------------- refusals
+
+
+class Given(ClassifierMixin, BaseEstimator):
+    """A model whose predictions a function makes."""
+
+    def __init__(self, function):
+        self.function = function
+        self.classes_ = np.array([0, 1])
+
+    def predict(self, rows):
+        return self.function(rows)
+
+
+def fail(rows):
+    raise ValueError(f"a cell is {rows[-1, 0]}")
+
+
+def with_last(values, last):
+    changed = values.copy()
+    changed[-1] = last
+    return changed
+
+
+REFUSED = {
+    "unknown label": (CASES["two classes"][0], with_last(LABELS, "q"), "none of the model's 2"),
+    "labels of another type": (CASES["two classes"][0], Y > 0, "the classes of the model"),
+    "infinite target": (CASES["regressor"][0], with_last(Y, np.inf), "finite numbers"),
+    "missing target": (CASES["regressor"][0], with_last(Y, np.nan), "finite numbers"),
+    "text in targets": (
+        CASES["regressor"][0],
+        with_last(Y.astype(object), f"x{SECRET}"),
+        "finite numbers",
+    ),
+    "a failure": (Given(fail), (Y > 0).astype(int), "failed on these rows, with ValueError"),
+    "another shape": (Given(lambda rows: np.zeros(3)), (Y > 0).astype(int), "one answer for each"),
+    "unknown prediction": (
+        Given(lambda rows: (rows[:, 0] == SECRET).astype(int) * 7),
+        (Y > 0).astype(int),
+        "predict holds a label",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_refusals_are_those_of_rows_in_memory(kind):
+    model, targets, match = REFUSED[kind]
+    rows = X.copy()
+    rows[-1, 0] = SECRET
+    options = {"target_range": (-6.0, 6.0)} if kind.endswith(("target", "targets")) else {}
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        for given in ((skdp.Chunks(rows, targets, 700),), (rows, targets)):
+            with pytest.raises(ValueError, match=rf"^evaluate: .*{match}") as refusal:
+                evaluate(model, *given, **options)
+            assert str(refusal.value).endswith("Nothing was released.")
+            assert str(SECRET) not in str(refusal.value)
+        assert budget.n_fits == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"y": Y}, "leave y out"),
+        ({"groups": np.arange(2000)}, "takes no groups"),
+        ({"metrics": "r3"}, "must be among"),
+    ],
+)
+def test_wrong_arguments_are_refused_unread(given, match):
+    partitions = Elsewhere(X, Y)
+    with pytest.raises(ValueError, match=rf"(?s)^evaluate: .*{match}.*Nothing was released\.$"):
+        evaluate(CASES["regressor"][0], partitions, target_range=(-6.0, 6.0), **given)
+    assert partitions.n_passes == 0
+
+
+def test_a_model_that_fails_after_the_check_has_spent_the_budget():
+    calls = []
+
+    def fail_later(rows):
+        calls.append(len(rows))
+        return fail(rows) if len(calls) > 3 else np.zeros(len(rows), dtype=int)
+
+    rows = X.copy()
+    rows[-1, 0] = SECRET
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=r"ValueError. The budget of this fit is spent") as no:
+            evaluate(Given(fail_later), skdp.Chunks(rows, (Y > 0).astype(int), 700))
+        assert budget.n_fits == 1
+    assert str(SECRET) not in str(no.value)
+
+
+# ---------------------------------------------------------------- nothing else leaves
+
+
+class InChunks(PrivateScorer):
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(skdp.Chunks(X, y, 25))
+
+
+def check(replay, kind, metrics, rng, **options):
+    data, labels = data_for(kind, rng)
+    model = (LinearRegression if kind == "linear" else LogisticRegression)().fit(data, labels)
+    privacy = skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0))
+    records = each_row_once(kind)
+    for pair in neighbours(kind, data, labels, Adjacency.REPLACE_ONE, records):
+        replay.check(
+            lambda: InChunks(model, metrics, epsilon=3.0, privacy=privacy, **options),
+            *pair,
+            Adjacency.REPLACE_ONE,
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [("logistic", {}), ("linear", {"target_range": (-4.0, 4.0)})]
+)
+def test_no_row_shows_but_through_the_releases(replay, rng, kind, options):
+    metrics = METRICS["regressor" if kind == "linear" else "classifier"]
+    check(replay, kind, list(metrics), rng, **options)
+
+
+def mutant_partitions_counted_twice(monkeypatch):
+    sums = PartitionedSource._sums
+    monkeypatch.setattr(
+        PartitionedSource, "_sums", lambda self, task: (2 * one for one in sums(self, task))
+    )
+
+
+def mutant_the_sums_are_kept(monkeypatch):
+    total, keep, seen = PartitionedSource.total, PrivateScorer._keep, []
+
+    def kept(self, function, *arguments, **named):
+        seen.append(total(self, function, *arguments, **named))
+        return seen[-1]
+
+    def keep_all(self, solution, fit):
+        keep(self, solution, fit)
+        self.sum_ = float(np.sum(seen[-1]))
+
+    monkeypatch.setattr(PartitionedSource, "total", kept)
+    monkeypatch.setattr(PrivateScorer, "_keep", keep_all)
+
+
+@pytest.mark.parametrize("mutant", [mutant_partitions_counted_twice, mutant_the_sums_are_kept])
+def test_mutants_are_caught(replay, leak, rng, monkeypatch, mutant):
+    mutant(monkeypatch)
+    with pytest.raises(leak):
+        check(replay, "logistic", "accuracy", rng)
+
+
+class InThreads(Elsewhere):
+    """All partitions at once, in threads of this process, the first one started first."""
+
+    def run(self, task, spread=map):
+        def late(place):
+            time.sleep(0.02 * place)
+            return task(*self._pairs[place])
+
+        with ThreadPoolExecutor(len(self._pairs)) as pool:
+            return list(pool.map(late, range(len(self._pairs))))
+
+
+class Talking(RegressorMixin, BaseEstimator):
+    # A regressor: in Python 3.11 cached properties, which classified rows have, lock threads out.
+    def predict(self, rows):
+        time.sleep(0.1)
+        warnings.warn(f"a cell is {rows[0, 0]}", UserWarning, stacklevel=2)
+        return np.zeros(len(rows))
+
+
+def test_warnings_of_a_model_stay_silent_in_threads():
+    filters = list(warnings.filters)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        inside = list(warnings.filters)
+        evaluate(Talking(), InThreads(X, Y, (500, 500, 1000)), target_range=(-6.0, 6.0))
+        assert warnings.filters == inside
+    assert not [one for one in caught if one.category is UserWarning]
+    assert warnings.filters == filters
