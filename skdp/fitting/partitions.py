@@ -17,7 +17,7 @@ from skdp._numbers import AnyArray
 from skdp.fitting.labels import type_in_a_word
 from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells
 from skdp.fitting.tables import is_dask
-from skdp.fitting.units import checked_targets
+from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.partitioned import Failure, Partitions, answers, has_no_rows
 
@@ -26,7 +26,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Summary:
-    """What is public about a partition: shapes, types, names; and labels, unless declared."""
+    """What is public about a partition: shapes, types, names; and labels, unless declared.
+
+    ``has_positive_weight`` is None where rows have no weights.
+    """
 
     n_rows: int
     n_features: int
@@ -35,6 +38,12 @@ class Summary:
     is_sparse: bool
     names: tuple[str, ...] | None
     labels: AnyArray | None
+    has_positive_weight: bool | None
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.has_positive_weight is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,20 +61,22 @@ class CheckTask:
     model: Any
     finds_labels: bool
 
-    def __call__(self, X: Any, y: Any) -> Summary | Failure | None:
+    def __call__(self, X: Any, y: Any, sample_weight: Any = None) -> Summary | Failure | None:
         try:
-            return None if has_no_rows(X, y) else self._summary(X, y)
+            return None if has_no_rows(X, y) else self._summary(X, y, sample_weight)
         except Exception as failure:
             if quotes_no_cell(failure):
                 return Failure(str(failure))
             kind = type(failure).__name__  # alone, as the message may quote rows
             return Failure(f"a partition could not be read: {kind}. Nothing was released.")
 
-    def _summary(self, X: Any, y: Any) -> Summary:
+    def _summary(self, X: Any, y: Any, sample_weight: Any) -> Summary:
+        who = type(self.model).__name__
         X, y = self.model._read_rows(X, y)
+        weights = joint_weights(who, sample_weight, None, X, is_all=False)
         labels = None
         if self.finds_labels:
-            with without_cells(type(self.model).__name__, "y", otherwise=NO_LABELS):
+            with without_cells(who, "y", otherwise=NO_LABELS):
                 check_classification_targets(y)
                 labels = np.unique(y)
         else:
@@ -79,6 +90,7 @@ class CheckTask:
             is_sparse=bool(sparse.issparse(X)),
             names=None if names is None else tuple(names),
             labels=labels,
+            has_positive_weight=None if weights is None else bool(weights.any()),
         )
 
 
@@ -102,14 +114,19 @@ def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[i
         found += [] if one is None else [one]
     if not found:
         raise ValueError(f"{who}: there are no rows. Nothing was released.")
-    kinds = {(one.n_features, one.n_outputs, one.is_column, one.is_sparse) for one in found}
+    kinds = {
+        (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.is_weighted)
+        for one in found
+    }
     # Objects may be labels of any kind.
     labels = {type_in_a_word(one.labels) for one in found if one.labels is not None} - {"objects"}
     if len(kinds) != 1 or len({one.names for one in found}) != 1 or len(labels) > 1:
         raise ValueError(
             f"{who}: partitions must be alike in the number, names and type of their columns and "
-            "targets. Nothing was released."
+            "targets, and all have weights or none. Nothing was released."
         )
+    if found[0].is_weighted:
+        require_positive_weight(who, any(one.has_positive_weight for one in found))
     return sizes, found
 
 
@@ -162,7 +179,7 @@ class ParquetColumns:
 # ---------------------------------------------------------------- dask
 
 
-def as_partitions(who: str, X: Any, y: Any) -> Partitions:
+def as_partitions(who: str, X: Any, y: Any, sample_weight: Any = None) -> Partitions:
     """Return partitions, or dask collections, as partitions.
 
     Raises
@@ -170,11 +187,17 @@ def as_partitions(who: str, X: Any, y: Any) -> Partitions:
     ValueError, ImportError
         If they cannot be used. Nothing is charged.
     """
+    beside = {"y": y, "sample_weight": sample_weight}
     if isinstance(X, Partitions):
-        if y is not None:
-            raise ValueError(f"{who}: {type(X).__name__} holds the targets, too; leave y out.")
+        given = [name for name, value in beside.items() if value is not None]
+        if given:
+            raise ValueError(
+                f"{who}: {type(X).__name__} holds the rows' targets and weights, too, as in "
+                f"Chunks(X, y, sample_weight=...); leave {' and '.join(given)} out. Nothing was "
+                "released."
+            )
         return X
-    return DaskPartitions(who, X, y)
+    return DaskPartitions(who, X, **beside)
 
 
 class DaskPartitions(Partitions):
@@ -187,9 +210,11 @@ class DaskPartitions(Partitions):
     X : dask array or data frame
     y : dask array, series or data frame
         With the same partitions.
+    sample_weight : dask array or series, or None
+        With the same partitions.
     """
 
-    def __init__(self, who: str, X: Any, y: Any) -> None:
+    def __init__(self, who: str, X: Any, y: Any, sample_weight: Any = None) -> None:
         distributed = importlib.import_module("distributed")
         delayed = importlib.import_module("dask").delayed
         try:
@@ -199,33 +224,38 @@ class DaskPartitions(Partitions):
                 f"{who}: dask collections need a cluster, or distributed.Client() for one on this "
                 "machine. Nothing was released."
             ) from None
-        if not is_dask(y):
-            raise ValueError(f"{who}: with X from dask, y must be from dask, too.")
-        of_X, of_y = blocks_of(X), blocks_of(y)
-        if len(of_X) != len(of_y):
-            raise ValueError(
-                f"{who}: X has {len(of_X)} partitions and y has {len(of_y)}; rechunk one of them. "
-                "Nothing was released."
-            )
-        pairs = [delayed(_pair)(*both) for both in zip(of_X, of_y, strict=True)]
+        columns = [blocks_of(X)]
+        beside = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
+        for name, column in beside.items():
+            if not is_dask(column):
+                raise ValueError(
+                    f"{who}: with X from dask, {name} must be from dask, too. Nothing was released."
+                )
+            columns.append(blocks_of(column))
+            if len(columns[-1]) != len(columns[0]):
+                raise ValueError(
+                    f"{who}: X has {len(columns[0])} partitions and {name} has "
+                    f"{len(columns[-1])}; rechunk one of them. Nothing was released."
+                )
+        together = [delayed(_together)(*parts) for parts in zip(*columns, strict=True)]
         # What holds the rows is lost with a worker and made again from the graph.
-        self._pairs = self._client.compute(pairs)
+        self._held = self._client.compute(together)
 
-    def run(self, task: Callable[[Any, Any], Any], spread: Map = map) -> Iterator[Any]:
+    def run(self, task: Callable[..., Any], spread: Map = map) -> Iterator[Any]:
         """Submit one task for each partition; answers come in the partitions' order."""
-        answers = self._client.map(_run, self._pairs, task=task, pure=False)
+        answers = self._client.map(_run, self._held, task=task, pure=False)
         while answers:
             # A few at once: each may be a matrix.
             few, answers = answers[:32], answers[32:]
             yield from self._client.gather(few)
 
 
-def _pair(X: Any, y: Any) -> tuple[Any, Any]:
-    return X, y
+def _together(*columns: Any) -> tuple[Any, ...]:
+    return columns
 
 
-def _run(pair: tuple[Any, Any], task: Callable[[Any, Any], Any]) -> Any:
-    return task(*pair)
+def _run(columns: tuple[Any, ...], task: Callable[..., Any]) -> Any:
+    return task(*columns)
 
 
 def blocks_of(collection: Any) -> list[Any]:

@@ -45,9 +45,8 @@ SourceMaker = Callable[[Public, Map], Source]
 KINDS: Mapping[str, str] = {
     "arrays": "rows in memory",
     "groups": "groups of rows in memory",
-    "partitions": "rows in partitions: files, or a class of the user's",
+    "partitions": "rows in partitions, with weights or without: files, or a class of the user's",
     "groups in partitions": "rows in partitions, with labels of groups",
-    "weights in partitions": "rows in partitions, with weights",
     "dask": "collections of dask",
     "groups in dask": "collections of dask, with labels of groups",
     "weights in dask": "collections of dask, with weights",
@@ -58,7 +57,6 @@ _GROUPS = (
     "group may lie in several of them. Fit on arrays in memory, or by fit_blocks(n_groups=...), "
     "whose blocks contain whole groups."
 )
-_WEIGHTS = "rows in partitions take no sample_weight; use class_weight."
 _MEMORY = "{rows} is not supported, only rows in memory: "
 _FOLDS = _MEMORY + "folds take rows by number. DPRidge takes rows in partitions."
 _SCALER = _MEMORY + "the estimators of skdp take rows in partitions, and scale columns themselves."
@@ -77,12 +75,7 @@ def _in_partitions(partitions: str, dask: str | None) -> dict[str, str]:
 # By tool, the kinds that it does not take, each with the reason. Where collections of dask are
 # taken by a tool that takes no partitions, they are computed and are rows in memory then.
 NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
-    "fit": {
-        "groups in partitions": _GROUPS,
-        "groups in dask": _GROUPS,
-        "weights in partitions": _WEIGHTS,
-        "weights in dask": _WEIGHTS,
-    },
+    "fit": {"groups in partitions": _GROUPS, "groups in dask": _GROUPS},
     "DPRidgeCV": _in_partitions(_FOLDS, _FOLDS),
     "DPStandardScaler": _in_partitions(_SCALER, None),
     "DPTabularPreprocessor": _in_partitions(_TABLE, None),
@@ -97,10 +90,11 @@ NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
 def kind_of_rows(X: object, sample_weight: object = None, groups: object = None) -> str:
     """Return the kind, one of `KINDS`, of what a tool was given."""
     beside = "groups" if groups is not None else "weights" if sample_weight is not None else ""
-    place = "dask" if is_dask(X) else "partitions" if isinstance(X, Partitions) else ""
-    if beside and place:
-        return f"{beside} in {place}"
-    return place or ("groups" if beside == "groups" else "arrays")
+    if isinstance(X, Partitions):  # which hold the weights of their rows themselves
+        return "groups in partitions" if beside == "groups" else "partitions"
+    if is_dask(X):
+        return f"{beside} in dask" if beside else "dask"
+    return "groups" if beside == "groups" else "arrays"
 
 
 def require_taken(who: str, X: object, sample_weight: object = None, groups: object = None) -> str:
@@ -273,7 +267,7 @@ class PartitionedRows(Rows):
             n_features=like.n_features,
             targets=declared,
             is_sparse=like.is_sparse,
-            weighted=declared.weights is not None,
+            weighted=like.is_weighted or declared.weights is not None,
             grouped=False,
             make_source=make_source,
             provides=PARTITIONED,
@@ -339,7 +333,7 @@ def rows_of(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
     """
     if require_taken(who, X, sample_weight, groups) in ("arrays", "groups"):
         return Arrays(X, y, sample_weight, groups)
-    return PartitionedRows(as_partitions(who, X, y))
+    return PartitionedRows(as_partitions(who, X, y, sample_weight))
 
 
 # ---------------------------------------------------------------- blocks and partitions, read
@@ -377,9 +371,11 @@ class BlockReader:
             if not (is_tuple and np.shape(block[0])[:1] == (0,)):
                 yield self._validated(block)
 
-    def __call__(self, X: Any, y: Any) -> tuple[Any, AnyArray, Array | None]:
+    def __call__(
+        self, X: Any, y: Any, sample_weight: Any = None
+    ) -> tuple[Any, AnyArray, Array | None]:
         """Return one block of rows without groups, validated."""
-        return self._validated((X, y))[:3]
+        return self._validated((X, y), sample_weight)[:3]
 
     def nothing(self) -> Arrival:
         """Return an arrival of no rows."""
@@ -389,7 +385,7 @@ class BlockReader:
         groups = np.zeros(0, dtype=np.int64) if self._public.grouped else None
         return X, self._declared.values[:0], weights, groups
 
-    def _validated(self, block: tuple[Any, ...]) -> Arrival:
+    def _validated(self, block: tuple[Any, ...], sample_weight: Any = None) -> Arrival:
         who, grouped = type(self._model).__name__, self._public.grouped
         is_tuple = isinstance(block, tuple)
         if not (is_tuple and len(block) == 2 + grouped):
@@ -403,15 +399,18 @@ class BlockReader:
             with without_row_counts(grouped):
                 X, y = self._model._read_rows(*block[:2], ensure_min_samples=0)
                 targets = checked_targets(self._model, y, X.dtype)
+                weights = joint_weights(who, sample_weight, targets.weights, X, is_all=False)
         except (ValueError, TypeError) as refusal:
             # Refusals are worded for a fit of rows in memory, which is not charged by then.
             message = str(refusal).removesuffix("Nothing was released.").rstrip()
             raise ValueError(f"{message} {SPENT}") from None
-        shape = X.shape[1], targets.n_outputs, bool(scipy_sparse.issparse(X))
+        is_sparse, weighted = bool(scipy_sparse.issparse(X)), weights is not None
+        shape = X.shape[1], targets.n_outputs, is_sparse, weighted
         public = self._public
-        if shape != (public.n_features, public.n_outputs, public.sparse):
+        declared = public.n_features, public.n_outputs, public.sparse, public.weighted
+        if shape != declared:
             raise ValueError(
-                f"{who}: blocks were declared to have (columns, outputs, sparse) = "
-                f"{(public.n_features, public.n_outputs, public.sparse)}; got {shape}. {SPENT}"
+                f"{who}: blocks were declared to have (columns, outputs, sparse, weights) = "
+                f"{declared}; got {shape}. {SPENT}"
             )
-        return X, targets.values, targets.weights, groups
+        return X, targets.values, weights, groups

@@ -219,7 +219,11 @@ def test_tables_of_any_size_are_taken_in_chunks_of_the_usual_size(n_features, n_
         (lambda: skdp.Chunks(X, Y[:-1]), "rows"),
         (lambda: skdp.Chunks(X, Y, 0), "rows_at_once"),
         (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), Y), "leave y out"),
-        (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), sample_weight=Y), "sample_weight"),
+        (lambda: skdp.Chunks(X, Y, sample_weight=Y[:-1]), "sample_weight has 1999"),
+        (
+            lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), sample_weight=Y),
+            r"Chunks\(X, y, sample_weight=...\); leave sample_weight out. Nothing was released",
+        ),
         (
             lambda: skdp.DPLogisticRegression(epsilon=np.inf).fit(skdp.Chunks(X, 0 * Y)),
             "2 classes|at least 2",
@@ -361,3 +365,89 @@ def test_the_error_of_a_cell_in_a_chunk_is_not_quoted(model, where, error):
     with pytest.raises(ValueError, match=model.__name__) as refusal:
         model().fit(skdp.Chunks(given["X"], given["y"], 700))
     assert str(SECRET) not in str(refusal.value)
+
+
+# ---------------------------------------------------------------- the same fits as in memory
+
+WEIGHTS = RNG.exponential(size=2000)
+WEIGHTS[:400] = 0.0  # all rows of some partitions
+WEIGHTS[1234] = 1e12
+
+
+def in_seven(*columns):
+    """Return rows in partitions of different sizes, one of them empty."""
+    edges = [0, 150, 350, 350, 900, 1300, 1990, 2000]
+    return Pickled(*[tuple(one[i:j] for one in columns) for i, j in itertools.pairwise(edges)])
+
+
+WEIGHTED = {name: CASES[name] for name in ("default", "sparse", "two targets", "labels")} | {
+    "class weights": (skdp.DPLogisticRegression, {"class_weight": {"n": 2.0}}, X, LABELS),
+    "pure": (skdp.DPRidge, {"delta": 0.0, "epsilon": 5.0}, X, Y),
+    "targets alone": (skdp.DPRidge, {"adjacency": "label"}, X, Y),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+@pytest.mark.parametrize("kind", ["chunks", "elsewhere"])
+def test_weights_count_as_in_memory(name, kind):
+    model, options, rows, targets = WEIGHTED[name]
+    options = dict(options)
+    terms = {"adjacency": options.pop("adjacency", "zero_out"), "noise": skdp.SeededNoise(3)}
+    options["privacy"] = skdp.Privacy(**terms)
+    if model is skdp.DPLogisticRegression:
+        options["classes"] = ["n", "p"]
+    held = in_seven(rows, targets, WEIGHTS)
+    if kind == "chunks":
+        held = skdp.Chunks(*map(Sliced, (rows, targets)), 300, sample_weight=Sliced(WEIGHTS))
+    found = model(**options).fit(held)
+    expected = model(**options).fit(rows, targets, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=1e-9, atol=1e-9)
+    assert found.privacy_.releases == expected.privacy_.releases
+    unweighted = model(**options).fit(rows, targets)
+    assert not np.allclose(found.coef_, unweighted.coef_, rtol=1e-3)
+
+
+BAD_WEIGHTS = {
+    "missing": (np.nan, "missing values"),
+    "infinite": (np.inf, "infinity"),
+    "negative": (-SECRET, "must not be negative"),
+    "text": (f"x{SECRET}", "sample_weight"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_WEIGHTS)
+def test_bad_weights_are_refused_before_the_charge_and_not_quoted(kind):
+    value, match = BAD_WEIGHTS[kind]
+    weights = WEIGHTS.astype(object if kind == "text" else float)
+    weights[1500] = value
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=rf"DPRidge: .*{match}.*Nothing was rel") as refusal:
+            skdp.DPRidge().fit(in_seven(X, Y, weights))
+        assert budget.n_fits == 0
+    assert str(SECRET) not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        (in_seven(X, Y, 0 * Y), "zero for every record"),
+        (Pickled((X[:1000], Y[:1000], WEIGHTS[:1000]), (X[1000:], Y[1000:])), "weights or none"),
+        (Pickled((X[:1000], Y[:1000], WEIGHTS[:999])), r"inconsistent"),
+    ],
+    ids=["all zero", "some without", "too few"],
+)
+def test_weights_that_are_none_are_refused_before_the_charge(rows, match):
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=match):
+            skdp.DPRidge().fit(rows)
+        assert budget.n_fits == 0
+
+
+def test_weights_that_are_missing_in_a_later_pass_are_refused(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(SystemSource, "gaussian", lambda *figures: drawn.append(figures))
+    rows = LaterPasses(lambda pairs: [one[:2] for one in pairs], (X, Y, WEIGHTS))
+    with pytest.raises(ValueError, match=r"weights.*budget of this fit is spent"):
+        skdp.DPRidge().fit(rows)
+    assert not drawn

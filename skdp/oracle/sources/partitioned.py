@@ -17,8 +17,8 @@ from skdp.oracle.sources.block_sizes import MAX_PARTS, block_rows
 from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.records import Records
 
-# X, targets, weights or None, of what a partition holds.
-Read = Callable[[Any, Any], tuple[Any, AnyArray, Array | None]]
+# X, targets, weights or None, of what a partition holds: X, y, sample_weight or None.
+Read = Callable[[Any, Any, Any], tuple[Any, AnyArray, Array | None]]
 
 
 SPENT = "The budget of this fit is spent."
@@ -33,21 +33,22 @@ class Partitions(ABC):
     """
 
     @abstractmethod
-    def run(self, task: Callable[[Any, Any], Any], spread: Map = map) -> Iterable[Any]:
+    def run(self, task: Callable[..., Any], spread: Map = map) -> Iterable[Any]:
         """Return what a task makes of the rows of each partition, in the partitions' order.
 
         Parameters
         ----------
         task : callable
-            ``task(X, y)`` returns a number, an array, or a small object; it can be pickled, depends
-            on its arguments alone, and never raises.
+            ``task(X, y)``, or ``task(X, y, sample_weight)`` for rows with weights, returns a
+            number, an array, or a small object; it can be pickled, depends on its arguments alone,
+            and never raises.
         spread : callable, default=map
             Maps a function over threads of this process, for partitions that are read by it.
         """
 
 
 def answers(
-    partitions: Partitions, task: Callable[[Any, Any], Any], so_far: str, spread: Map = map
+    partitions: Partitions, task: Callable[..., Any], so_far: str, spread: Map = map
 ) -> Iterator[Any]:
     """Yield what a task makes of each partition; ``so_far`` says what a failure has cost."""
     try:
@@ -107,7 +108,7 @@ class SumTask:
     Parameters
     ----------
     read : callable
-        Checks rows and makes targets of y.
+        Checks rows and their weights, and makes targets of y.
     row_bound : float or None
     constant : float
     scaling : Scaling
@@ -124,19 +125,19 @@ class SumTask:
     arguments: tuple[Any, ...] = ()
     vectors: tuple[RowVector, ...] = ()
 
-    def __call__(self, X: Any, y: Any) -> Any:
+    def __call__(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         try:
             with np.errstate(all="ignore"):
-                return self._total(X, y)
+                return self._total(X, y, sample_weight)
         except ValueError as refusal:  # by `read`, which quotes no cell
             return Failure(str(refusal))
         except Exception as failure:  # its message may quote rows, so only its type is reported
             return Failure(f"a partition could not be summed up: {type(failure).__name__}.")
 
-    def _total(self, X: Any, y: Any) -> PartitionSum:
+    def _total(self, X: Any, y: Any, sample_weight: Any) -> PartitionSum:
         if has_no_rows(X, y):
             return PartitionSum(0, None)
-        X, targets, weights = self.read(X, y)
+        X, targets, weights = self.read(X, y, sample_weight)
         columns = self.scaling.columns
         if self.scaling.targets is not None:
             targets = self.scaling.targets.apply(targets)
@@ -219,6 +220,8 @@ class Chunks(Partitions):
     y : array, or object that gives targets as ``y[start:stop]``
     rows_at_once : int or None, default=None
         Rows of a chunk. None: about 64 MB of them.
+    sample_weight : array, or object that gives weights as ``sample_weight[start:stop]``, or None
+        Non-negative weights of the rows, as in ``fit``.
 
     Examples
     --------
@@ -235,7 +238,9 @@ class Chunks(Partitions):
     [1.0, -1.0, 0.5]
     """
 
-    def __init__(self, X: Any, y: Any, rows_at_once: int | None = None) -> None:
+    def __init__(
+        self, X: Any, y: Any, rows_at_once: int | None = None, sample_weight: Any = None
+    ) -> None:
         shape: tuple[int, ...] = tuple(getattr(X, "shape", ()))
         if len(shape) != 2 or not hasattr(X, "__getitem__"):
             raise ValueError(
@@ -248,17 +253,19 @@ class Chunks(Partitions):
             rows_at_once = max(usual, -(-shape[0] // MOST_PARTITIONS))
         if not rows_at_once >= 1:
             raise ValueError(f"Chunks: rows_at_once must be at least 1; got {rows_at_once!r}.")
-        if len(y) != shape[0]:
-            raise ValueError(f"Chunks: X has {shape[0]} rows and y has {len(y)}.")
-        self._X, self._y = X, y
+        beside = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
+        for name, column in beside.items():
+            if len(column) != shape[0]:
+                raise ValueError(f"Chunks: X has {shape[0]} rows and {name} has {len(column)}.")
+        self._columns = (X, *beside.values())
         self._slices = [
             slice(start, min(start + rows_at_once, shape[0]))
             for start in range(0, shape[0], rows_at_once)
         ]
 
-    def run(self, task: Callable[[Any, Any], Any], spread: Map = map) -> Iterable[Any]:
+    def run(self, task: Callable[..., Any], spread: Map = map) -> Iterable[Any]:
         """Read the chunks, as many at a time as there are threads, and run the task on each."""
-        return spread(lambda rows: task(self._X[rows], self._y[rows]), self._slices)
+        return spread(lambda rows: task(*(one[rows] for one in self._columns)), self._slices)
 
 
 def require_few_partitions(n_partitions: int) -> None:
