@@ -15,9 +15,11 @@ from scipy import sparse
 import skdp
 from skdp.fitting import partitions
 from skdp.fitting.partitions import ParquetColumns
+from skdp.oracle.kernels.second_moments import bounded_gram
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.sources.block_sizes import MAX_PARTS
-from skdp.oracle.sources.column_map import Scaling
+from skdp.oracle.sources.column_map import Columns, Scaling
+from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.partitioned import (
     PartitionedSource,
     PartitionSum,
@@ -406,6 +408,50 @@ def test_weights_count_as_in_memory(name, kind):
     assert found.privacy_.releases == expected.privacy_.releases
     unweighted = model(**options).fit(rows, targets)
     assert not np.allclose(found.coef_, unweighted.coef_, rtol=1e-3)
+
+
+INFERRED = {name: CASES[name] for name in ("default", "sparse", "labels")} | {
+    "as they are": (skdp.DPRidge, {"scaling": "none", "target_bound": 20.0}, X, Y),
+    "no intercept": (skdp.DPRidge, {"fit_intercept": False}, X, Y),
+    "without noise": (skdp.DPRidge, {"epsilon": np.inf}, X, Y),
+}
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning", "ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("name", INFERRED)
+def test_inference_is_that_of_rows_in_memory(name):
+    model, options, rows, targets = INFERRED[name]
+    options = {"inference": "coefficients", "epsilon": 3.0, **options}
+    held = in_seven(rows, targets)
+    found, expected = (seeded(model, **options).fit(*given) for given in ([held], [rows, targets]))
+    for attribute in ("coef_", "coef_debiased_", "intercept_debiased_", "coef_covariance_"):
+        one, other = getattr(found, attribute), getattr(expected, attribute)
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    assert found.privacy_.releases == expected.privacy_.releases
+    assert (np.ravel(found.coef_debiased_) != np.ravel(found.coef_)).all()
+
+
+def as_they_are(*columns):
+    return columns
+
+
+def test_unclipped_rows_are_those_of_rows_in_memory():
+    """Ranges and the bound on rows go, centres and scales stay, and the constant becomes 1."""
+    targets = Y[:, None]
+    limits = Columns(np.zeros(4), np.ones(4), np.full(4, 0.5), np.full(4, 2.0))
+    scaling = Scaling(limits, Columns([-1.0], [1.0], [0.5], [2.0]))
+    sizes, task = [150, 200, 0, 550, 400, 690, 10], SumTask(as_they_are, 1.0, 0.3)
+    held = PartitionedSource(in_seven(X, targets), sizes, task)
+    given = MemorySource.of(X, targets, None, 1.0, 0.3)
+    found, expected = (
+        source.unclipped(scaling.unclipped, source.transformed(scaling, 1.0)).total(
+            bounded_gram, 1e100, 1.0, np.inf
+        )
+        for source in (held, given)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    rows = np.c_[(X - 0.5) / 2, np.ones(len(X)), (targets - 0.5) / 2]
+    np.testing.assert_allclose(found, rows.T @ rows, rtol=1e-12)
 
 
 BAD_WEIGHTS = {

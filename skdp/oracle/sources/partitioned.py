@@ -208,6 +208,12 @@ class PartitionedSource(RepeatableSource):
         task = replace(self._task, scaling=scaling, row_bound=row_bound)
         return PartitionedSource(self._partitions, self._sizes, task, self._spread)
 
+    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> "PartitionedSource":
+        """Return the rows mapped without a range or a bound, their constant feature of size 1."""
+        task = replace(self._task, constant=float(self._task.constant != 0))
+        given = PartitionedSource(self._partitions, self._sizes, task, self._spread)
+        return given.transformed(scaling, row_bound=None)
+
 
 class Chunks(Partitions):
     """Rows outside of memory, a chunk of which is read at a time, in every pass of a fit.
