@@ -14,8 +14,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray
+from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.labels import type_in_a_word
-from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells
+from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells, without_row_counts
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
@@ -28,10 +29,11 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 class Summary:
     """What is public about a partition: shapes, types, names; and labels, unless declared.
 
-    ``has_positive_weight`` is None where rows have no weights.
+    ``n_records`` is the number of rows, or of groups; ``has_positive_weight`` is None where rows
+    have no weights.
     """
 
-    n_rows: int
+    n_records: int
     n_features: int
     n_outputs: int
     is_column: bool
@@ -39,6 +41,7 @@ class Summary:
     names: tuple[str, ...] | None
     labels: AnyArray | None
     has_positive_weight: bool | None
+    is_grouped: bool
 
     @property
     def is_weighted(self) -> bool:
@@ -61,17 +64,25 @@ class CheckTask:
     model: Any
     finds_labels: bool
 
-    def __call__(self, X: Any, y: Any, sample_weight: Any = None) -> Summary | Failure | None:
+    def __call__(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> Summary | Failure | None:
         try:
-            return None if has_no_rows(X, y) else self._summary(X, y, sample_weight)
+            if has_no_rows(X, y):
+                return None
+            with without_row_counts(groups is not None):
+                return self._summary(X, y, sample_weight, groups)
         except Exception as failure:
             if quotes_no_cell(failure):
                 return Failure(str(failure))
             kind = type(failure).__name__  # alone, as the message may quote rows
             return Failure(f"a partition could not be read: {kind}. Nothing was released.")
 
-    def _summary(self, X: Any, y: Any, sample_weight: Any) -> Summary:
+    def _summary(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Summary:
         who = type(self.model).__name__
+        labelled = None
+        if groups is not None:
+            labelled = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight)
         X, y = self.model._read_rows(X, y)
         weights = joint_weights(who, sample_weight, None, X, is_all=False)
         labels = None
@@ -83,7 +94,7 @@ class CheckTask:
             checked_targets(self.model, y, X.dtype)
         names = getattr(self.model, "feature_names_in_", None)
         return Summary(
-            n_rows=X.shape[0],
+            n_records=X.shape[0] if labelled is None else labelled.n_groups,
             n_features=X.shape[1],
             n_outputs=1 if y.ndim == 1 else y.shape[1],
             is_column=y.ndim == 1,
@@ -91,6 +102,7 @@ class CheckTask:
             names=None if names is None else tuple(names),
             labels=labels,
             has_positive_weight=None if weights is None else bool(weights.any()),
+            is_grouped=labelled is not None,
         )
 
 
@@ -110,20 +122,20 @@ def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[i
     for one in answers(partitions, task, "Nothing was released."):
         if isinstance(one, Failure):
             raise ValueError(one.message if who in one.message else f"{who}: {one.message}")
-        sizes.append(0 if one is None else one.n_rows)
+        sizes.append(0 if one is None else one.n_records)
         found += [] if one is None else [one]
     if not found:
         raise ValueError(f"{who}: there are no rows. Nothing was released.")
     kinds = {
-        (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.is_weighted)
-        for one in found
+        (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.names) for one in found
     }
+    beside = {(one.is_weighted, one.is_grouped) for one in found}
     # Objects may be labels of any kind.
     labels = {type_in_a_word(one.labels) for one in found if one.labels is not None} - {"objects"}
-    if len(kinds) != 1 or len({one.names for one in found}) != 1 or len(labels) > 1:
+    if len(kinds) != 1 or len(beside) != 1 or len(labels) > 1:
         raise ValueError(
             f"{who}: partitions must be alike in the number, names and type of their columns and "
-            "targets, and all have weights or none. Nothing was released."
+            "targets; all have weights, or none, and so with groups. Nothing was released."
         )
     if found[0].is_weighted:
         require_positive_weight(who, any(one.has_positive_weight for one in found))
@@ -179,22 +191,28 @@ class ParquetColumns:
 # ---------------------------------------------------------------- dask
 
 
-def as_partitions(who: str, X: Any, y: Any, sample_weight: Any = None) -> Partitions:
+def as_partitions(who: str, X: Any, **beside: Any) -> Partitions:
     """Return partitions, or dask collections, as partitions.
+
+    Parameters
+    ----------
+    who : str
+        The estimator, for messages.
+    X : Partitions, or collection of dask
+    **beside
+        ``y``, ``sample_weight`` and ``groups``, as `fit` gets them.
 
     Raises
     ------
     ValueError, ImportError
         If they cannot be used. Nothing is charged.
     """
-    beside = {"y": y, "sample_weight": sample_weight}
     if isinstance(X, Partitions):
         given = [name for name, value in beside.items() if value is not None]
         if given:
             raise ValueError(
-                f"{who}: {type(X).__name__} holds the rows' targets and weights, too, as in "
-                f"Chunks(X, y, sample_weight=...); leave {' and '.join(given)} out. Nothing was "
-                "released."
+                f"{who}: {type(X).__name__} holds what belongs to its rows, too: targets, weights "
+                f"and labels of groups; leave {' and '.join(given)} out. Nothing was released."
             )
         return X
     return DaskPartitions(who, X, **beside)
@@ -210,11 +228,11 @@ class DaskPartitions(Partitions):
     X : dask array or data frame
     y : dask array, series or data frame
         With the same partitions.
-    sample_weight : dask array or series, or None
-        With the same partitions.
+    **beside
+        ``sample_weight`` and ``groups``: dask arrays or series with the same partitions, or None.
     """
 
-    def __init__(self, who: str, X: Any, y: Any, sample_weight: Any = None) -> None:
+    def __init__(self, who: str, X: Any, y: Any, **beside: Any) -> None:
         distributed = importlib.import_module("distributed")
         delayed = importlib.import_module("dask").delayed
         try:
@@ -224,20 +242,23 @@ class DaskPartitions(Partitions):
                 f"{who}: dask collections need a cluster, or distributed.Client() for one on this "
                 "machine. Nothing was released."
             ) from None
-        columns = [blocks_of(X)]
-        beside = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
-        for name, column in beside.items():
+        given = {"y": y} | {name: one for name, one in beside.items() if one is not None}
+        columns = {"X": blocks_of(X)}
+        for name, column in given.items():
             if not is_dask(column):
                 raise ValueError(
                     f"{who}: with X from dask, {name} must be from dask, too. Nothing was released."
                 )
-            columns.append(blocks_of(column))
-            if len(columns[-1]) != len(columns[0]):
+            columns[name] = blocks_of(column)
+            if len(columns[name]) != len(columns["X"]):
                 raise ValueError(
-                    f"{who}: X has {len(columns[0])} partitions and {name} has "
-                    f"{len(columns[-1])}; rechunk one of them. Nothing was released."
+                    f"{who}: X has {len(columns['X'])} partitions and {name} has "
+                    f"{len(columns[name])}; rechunk one of them. Nothing was released."
                 )
-        together = [delayed(_together)(*parts) for parts in zip(*columns, strict=True)]
+        together = [
+            delayed(dict)(zip(columns, parts, strict=True))
+            for parts in zip(*columns.values(), strict=True)
+        ]
         # What holds the rows is lost with a worker and made again from the graph.
         self._held = self._client.compute(together)
 
@@ -250,12 +271,8 @@ class DaskPartitions(Partitions):
             yield from self._client.gather(few)
 
 
-def _together(*columns: Any) -> tuple[Any, ...]:
-    return columns
-
-
-def _run(columns: tuple[Any, ...], task: Callable[..., Any]) -> Any:
-    return task(*columns)
+def _run(columns: dict[str, Any], task: Callable[..., Any]) -> Any:
+    return task(**columns)
 
 
 def blocks_of(collection: Any) -> list[Any]:

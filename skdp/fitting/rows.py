@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse as scipy_sparse
 
-from skdp._numbers import AnyArray, Array, is_real
+from skdp._numbers import is_real
 from skdp.accounting import LABEL
 from skdp.fitting import parts
 from skdp.fitting.between_fits import FitData, numeric_targets
@@ -45,18 +45,12 @@ SourceMaker = Callable[[Public, Map], Source]
 KINDS: Mapping[str, str] = {
     "arrays": "rows in memory",
     "groups": "groups of rows in memory",
-    "partitions": "rows in partitions, with weights or without: files, or a class of the user's",
-    "groups in partitions": "rows in partitions, with labels of groups",
+    "partitions": "rows in partitions, with what belongs to them: files, or a class of the user's",
     "dask": "collections of dask",
     "groups in dask": "collections of dask, with labels of groups",
     "weights in dask": "collections of dask, with weights",
 }
 
-_GROUPS = (
-    "{rows} takes no groups: rows come in partitions, each is summed where it is, and rows of one "
-    "group may lie in several of them. Fit on arrays in memory, or by fit_blocks(n_groups=...), "
-    "whose blocks contain whole groups."
-)
 _MEMORY = "{rows} is not supported, only rows in memory: "
 _FOLDS = _MEMORY + "folds take rows by number. DPRidge takes rows in partitions."
 _SCALER = _MEMORY + "the estimators of skdp take rows in partitions, and scale columns themselves."
@@ -75,7 +69,7 @@ def _in_partitions(partitions: str, dask: str | None) -> dict[str, str]:
 # By tool, the kinds that it does not take, each with the reason. Where collections of dask are
 # taken by a tool that takes no partitions, they are computed and are rows in memory then.
 NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
-    "fit": {"groups in partitions": _GROUPS, "groups in dask": _GROUPS},
+    "fit": {},
     "DPRidgeCV": _in_partitions(_FOLDS, _FOLDS),
     "DPStandardScaler": _in_partitions(_SCALER, None),
     "DPTabularPreprocessor": _in_partitions(_TABLE, None),
@@ -90,8 +84,8 @@ NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
 def kind_of_rows(X: object, sample_weight: object = None, groups: object = None) -> str:
     """Return the kind, one of `KINDS`, of what a tool was given."""
     beside = "groups" if groups is not None else "weights" if sample_weight is not None else ""
-    if isinstance(X, Partitions):  # which hold the weights of their rows themselves
-        return "groups in partitions" if beside == "groups" else "partitions"
+    if isinstance(X, Partitions):  # which hold weights and labels of their rows themselves
+        return "partitions"
     if is_dask(X):
         return f"{beside} in dask" if beside else "dask"
     return "groups" if beside == "groups" else "arrays"
@@ -268,7 +262,7 @@ class PartitionedRows(Rows):
             targets=declared,
             is_sparse=like.is_sparse,
             weighted=like.is_weighted or declared.weights is not None,
-            grouped=False,
+            grouped=like.is_grouped,
             make_source=make_source,
             provides=PARTITIONED,
             names=like.names,
@@ -333,7 +327,7 @@ def rows_of(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
     """
     if require_taken(who, X, sample_weight, groups) in ("arrays", "groups"):
         return Arrays(X, y, sample_weight, groups)
-    return PartitionedRows(as_partitions(who, X, y, sample_weight))
+    return PartitionedRows(as_partitions(who, X, y=y, sample_weight=sample_weight, groups=groups))
 
 
 # ---------------------------------------------------------------- blocks and partitions, read
@@ -371,11 +365,10 @@ class BlockReader:
             if not (is_tuple and np.shape(block[0])[:1] == (0,)):
                 yield self._validated(block)
 
-    def __call__(
-        self, X: Any, y: Any, sample_weight: Any = None
-    ) -> tuple[Any, AnyArray, Array | None]:
-        """Return one block of rows without groups, validated."""
-        return self._validated((X, y), sample_weight)[:3]
+    def __call__(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Arrival:
+        """Return one block of rows, validated."""
+        block = (X, y) if groups is None else (X, y, groups)
+        return self._validated(block, sample_weight)
 
     def nothing(self) -> Arrival:
         """Return an arrival of no rows."""

@@ -557,6 +557,11 @@ class DPLinearModel(PrivateEstimator):
                 "Rows came in partitions; how they are divided does not depend on private values. "
                 "Whoever runs the passes over them, and carries their sums, is trusted."
             )
+            if public.grouped:
+                found.append(
+                    "All rows of a group lay in one partition: whoever has rows in k partitions "
+                    "counts as k groups."
+                )
         if public.streamed:
             found += [
                 f"Rows arrived block by block and were read once. n = {public.n_rows} was "

@@ -17,7 +17,8 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 3))
 Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(400)
 BESIDE = {"groups": np.arange(400) // 2, "sample_weight": np.ones(400)}
-HELD = {"weights in partitions": "partitions"}  # rows that partitions hold, and the kind these are
+# What partitions hold beside X and y, and the kind that these rows are.
+HELD = {"weights in partitions": "partitions", "groups in partitions": "partitions"}
 RIDGE = skdp.DPRidge(target_bound=10.0)
 GRID = {"alpha": [1.0, 10.0]}
 MODEL = skdp.DPRidge(target_bound=10.0, epsilon=np.inf, scaling="none")
@@ -62,19 +63,29 @@ TOOLS = {
 SPLITS = {"dp_train_test_split", "DPHoldout"}  # they charge nothing
 
 
+class InOne(skdp.Partitions):
+    """One partition."""
+
+    def __init__(self, beside):
+        self._beside = beside
+
+    def run(self, task, spread=map):
+        yield task(X, Y, **self._beside)
+
+
 def rows_of_kind(kind):
     """Return X, y and what comes beside them."""
     beside, _, place = kind.rpartition(" in ")
     name = {"groups": "groups", "weights": "sample_weight"}.get(beside or place)
     rows = X, Y
     if kind in HELD:
-        return (skdp.Chunks(X, Y, **{name: BESIDE[name]}), None), {}
+        return (InOne({name: BESIDE[name]}), None), {}
     if place == "partitions":
         rows = skdp.Chunks(X, Y), None
     if place == "dask":
         array = pytest.importorskip("dask.array", reason="dask is not installed")
         rows = array.from_array(X, chunks=(200, 3)), array.from_array(Y, chunks=200)
-        if beside == "weights":
+        if beside:
             return rows, {name: array.from_array(BESIDE[name], chunks=200)}
     return rows, {} if name is None else {name: BESIDE[name]}
 

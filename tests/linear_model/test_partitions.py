@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 import types
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -51,14 +53,17 @@ class Sliced:
 class Pickled(skdp.Partitions):
     """Partitions elsewhere: what goes there and what comes back is pickled, last ones first."""
 
-    def __init__(self, *pairs, lost_after=10**6):
+    def __init__(self, *pairs, beside=("sample_weight", "groups"), lost_after=10**6):
+        self._beside = beside
         self._pairs, self.visits, self._lost_after = pairs, 0, lost_after
 
     def _visit(self, task, pair):
         self.visits += 1
         if self.visits > self._lost_after:
             raise ConnectionError(f"lost {SECRET}")
-        return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(*pair)))
+        names = "X", "y", *self._beside
+        rows = dict(zip(names, pair, strict=False))
+        return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(**rows)))
 
     def run(self, task, spread=map):
         with ThreadPoolExecutor(1) as pool:
@@ -224,8 +229,9 @@ def test_tables_of_any_size_are_taken_in_chunks_of_the_usual_size(n_features, n_
         (lambda: skdp.Chunks(X, Y, sample_weight=Y[:-1]), "sample_weight has 1999"),
         (
             lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), sample_weight=Y),
-            r"Chunks\(X, y, sample_weight=...\); leave sample_weight out. Nothing was released",
+            "weights and labels of groups; leave sample_weight out. Nothing was released",
         ),
+        (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), groups=Y), "leave groups out"),
         (
             lambda: skdp.DPLogisticRegression(epsilon=np.inf).fit(skdp.Chunks(X, 0 * Y)),
             "2 classes|at least 2",
@@ -376,10 +382,13 @@ WEIGHTS[:400] = 0.0  # all rows of some partitions
 WEIGHTS[1234] = 1e12
 
 
-def in_seven(*columns):
+EDGES = [0, 150, 350, 350, 900, 1300, 1990, 2000]
+
+
+def in_seven(*columns, **options):
     """Return rows in partitions of different sizes, one of them empty."""
-    edges = [0, 150, 350, 350, 900, 1300, 1990, 2000]
-    return Pickled(*[tuple(one[i:j] for one in columns) for i, j in itertools.pairwise(edges)])
+    parts = [slice(*pair) for pair in itertools.pairwise(EDGES)]
+    return Pickled(*[tuple(one[part] for one in columns) for part in parts], **options)
 
 
 WEIGHTED = {name: CASES[name] for name in ("default", "sparse", "two targets", "labels")} | {
@@ -432,7 +441,7 @@ def test_inference_is_that_of_rows_in_memory(name):
 
 
 def as_they_are(*columns):
-    return columns
+    return (*columns[:2], None, None)
 
 
 def test_unclipped_rows_are_those_of_rows_in_memory():
@@ -478,7 +487,7 @@ def test_bad_weights_are_refused_before_the_charge_and_not_quoted(kind):
     ("rows", "match"),
     [
         (in_seven(X, Y, 0 * Y), "zero for every record"),
-        (Pickled((X[:1000], Y[:1000], WEIGHTS[:1000]), (X[1000:], Y[1000:])), "weights or none"),
+        (Pickled((X[:1000], Y[:1000], WEIGHTS[:1000]), (X[1000:], Y[1000:])), "weights, or none"),
         (Pickled((X[:1000], Y[:1000], WEIGHTS[:999])), r"inconsistent"),
     ],
     ids=["all zero", "some without", "too few"],
@@ -495,5 +504,117 @@ def test_weights_that_are_missing_in_a_later_pass_are_refused(monkeypatch):
     monkeypatch.setattr(SystemSource, "gaussian", lambda *figures: drawn.append(figures))
     rows = LaterPasses(lambda pairs: [one[:2] for one in pairs], (X, Y, WEIGHTS))
     with pytest.raises(ValueError, match=r"weights.*budget of this fit is spent"):
+        skdp.DPRidge().fit(rows)
+    assert not drawn
+
+
+# ---------------------------------------------------------------- groups of rows
+
+
+def whole_groups():
+    """Return a label for each row, none of which is in two partitions."""
+    people, edges = RNG.integers(0, 40, 2000), np.searchsorted(EDGES, np.arange(2000), "right")
+    return np.array([f"person {edge}.{one}" for edge, one in zip(edges, people, strict=True)])
+
+
+PEOPLE = whole_groups()
+ROWS = X.copy()
+ROWS[::97] *= 1e8  # longer than any bound
+GROUPED = {
+    "default": (skdp.DPRidge, {}, ROWS, Y),
+    "sparse": (skdp.DPLinearRegression, {}, sparse.csr_array(ROWS), Y),
+    "labels": (skdp.DPLogisticRegression, {}, ROWS, LABELS),
+    "means": (skdp.DPLogisticRegression, {"solver": "gd", "rows_per_group": 9}, ROWS, LABELS),
+    "counts of means": (skdp.DPRidge, {"solver": "gd", "rows_per_group": 9}, ROWS, Y),
+    "intervals": (skdp.DPRidge, {"inference": "coefficients", "epsilon": 3.0}, X, Y),
+    "odds": (skdp.DPLogisticRegression, {"inference": "coefficients", "epsilon": 3.0}, X, LABELS),
+}
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning", "ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize(
+    ("name", "weighted"),
+    [(name, False) for name in GROUPED]
+    + [(name, True) for name in GROUPED if "inference" not in GROUPED[name][1]],
+)
+def test_groups_in_partitions_count_as_in_memory(name, weighted):
+    model, options, rows, targets = GROUPED[name]
+    options, weights = dict(options), WEIGHTS if weighted else None
+    options["privacy"] = skdp.Privacy(
+        noise=skdp.SeededNoise(3), rows_per_group=options.pop("rows_per_group", None)
+    )
+    if model is skdp.DPLogisticRegression:
+        options["classes"] = ["n", "p"]
+    columns, beside = [rows, targets, PEOPLE], ["groups"]
+    if weighted:
+        columns, beside = [*columns, weights], [*beside, "sample_weight"]
+    found = model(**options).fit(in_seven(*columns, beside=beside))
+    expected = model(**options).fit(rows, targets, weights, groups=PEOPLE)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=1e-9, atol=1e-9)
+    if "inference" in options:
+        np.testing.assert_allclose(found.coef_covariance_, expected.coef_covariance_, rtol=1e-9)
+    statement = found.privacy_
+    assert statement.releases == expected.privacy_.releases
+    assert (statement.unit, statement.n_rows) == ("group", None)
+    assert statement.n_groups == len(np.unique(PEOPLE))
+    assert any("k partitions counts as k groups" in text for text in statement.assumptions)
+
+
+def in_parts(*pairs):
+    return Pickled(*pairs, beside=["groups"])
+
+
+FIRST, SECOND = ((X[part], Y[part], PEOPLE[part]) for part in (slice(0, 900), slice(900, 2000)))
+
+
+@pytest.mark.parametrize(
+    ("second", "match"),
+    [
+        (SECOND[:2], "groups"),
+        ((X[900:], Y[900:], np.where(Y[900:] > 2, None, PEOPLE[900:])), "missing labels"),
+        ((X[900:], Y[900:-1], PEOPLE[900:]), "their lengths differ"),
+        ((X[900:], np.where(Y > 3, np.nan, Y)[900:], PEOPLE[900:]), "y"),
+    ],
+    ids=["no labels", "missing", "too few", "bad target"],
+)
+def test_bad_groups_are_refused_before_the_charge_without_row_counts(second, match):
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=match) as refusal:
+            skdp.DPRidge().fit(in_parts(FIRST, second))
+        assert budget.n_fits == 0
+    assert not {"900", "1100", "1099", "2000"} & set(re.findall(r"\d+", str(refusal.value)))
+    assert "person" not in str(refusal.value)
+
+
+def test_shares_of_rows_follow_from_the_number_of_all_groups():
+    """Else sums over millions of groups would be rounded, and by more than is charged for."""
+    task = SumTask(lambda *columns: (*columns[:3], np.zeros(3, int)), None, 0.0)
+    task = replace(PartitionedSource(None, [2**39] * 2, task)._task, function=total_share)
+    assert task(X[:3], Y[:3], None, "labels").value == 3 * (2**12 // 3) / 2**12
+
+
+def total_share(records):
+    return records.multipliers.sum()
+
+
+@pytest.mark.parametrize("kind", ["twice", "one more", "rows"])
+def test_other_groups_in_later_passes(kind, monkeypatch):
+    """Their number is compared; that of their rows is private, and a group keeps to its bound."""
+    change = {
+        "twice": lambda pairs: [FIRST, SECOND, FIRST],
+        "one more": lambda pairs: [(*FIRST[:2], np.r_[["new"], FIRST[2][1:]]), SECOND],
+        "rows": lambda pairs: [tuple(np.concatenate([one, one]) for one in FIRST), SECOND],
+    }[kind]
+    rows = LaterPasses(change, FIRST, SECOND)
+    rows._beside = ["groups"]
+    if kind == "rows":
+        expected = seeded(skdp.DPRidge).fit(X, Y, groups=PEOPLE)
+        found = seeded(skdp.DPRidge).fit(rows)
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
+        return
+    drawn = []
+    monkeypatch.setattr(SystemSource, "gaussian", lambda *figures: drawn.append(figures))
+    with pytest.raises(ValueError, match=r"read the same rows.*budget of this fit is spent"):
         skdp.DPRidge().fit(rows)
     assert not drawn

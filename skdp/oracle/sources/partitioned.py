@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from skdp._numbers import AnyArray, Array
+from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs, note_read
 from skdp.oracle.sources.block_sizes import MAX_PARTS, block_rows
 from skdp.oracle.sources.column_map import Map, Scaling
+from skdp.oracle.sources.groups import GroupedMemorySource, GroupedSource, Groups
 from skdp.oracle.sources.records import Records
 
-# X, targets, weights or None, of what a partition holds: X, y, sample_weight or None.
-Read = Callable[[Any, Any, Any], tuple[Any, AnyArray, Array | None]]
+# X, targets, weights or None, and numbers of groups or None, of what a partition holds: X, y,
+# sample_weight or None, and labels of groups or None.
+Read = Callable[[Any, Any, Any, Any], tuple[Any, AnyArray, Array | None, Indices | None]]
 
 
 SPENT = "The budget of this fit is spent."
@@ -29,7 +31,8 @@ class Partitions(ABC):
     """Rows in partitions, on each of which a task can be run.
 
     A subclass says where they are: see "Rows on other machines" in the documentation. How rows are
-    divided has to be public: it must not depend on what private columns hold.
+    divided has to be public: it must not depend on what private columns hold. With labels of
+    groups, all rows of a group have to lie in one partition, in every pass.
     """
 
     @abstractmethod
@@ -39,9 +42,9 @@ class Partitions(ABC):
         Parameters
         ----------
         task : callable
-            ``task(X, y)``, or ``task(X, y, sample_weight)`` for rows with weights, returns a
-            number, an array, or a small object; it can be pickled, depends on its arguments alone,
-            and never raises.
+            ``task(X, y, sample_weight=None, groups=None)`` returns a number, an array, or a small
+            object; it can be pickled, depends on its arguments alone, and never raises. Weights
+            and labels of groups are those of `fit`; all partitions have them, or none.
         spread : callable, default=map
             Maps a function over threads of this process, for partitions that are read by it.
         """
@@ -79,12 +82,13 @@ class PartitionSum:
 
     Attributes
     ----------
-    n_rows : int
+    n_records : int
+        Number of its rows, or of its groups.
     value : number or array
         The sum over its rows; None if it has none.
     """
 
-    n_rows: int
+    n_records: int
     value: Any
 
 
@@ -108,13 +112,17 @@ class SumTask:
     Parameters
     ----------
     read : callable
-        Checks rows and their weights, and makes targets of y.
+        Checks rows, weights and labels of groups; makes targets of y and numbers of labels.
     row_bound : float or None
     constant : float
     scaling : Scaling
         How records are standardised.
     function, arguments, vectors
         As in `RepeatableSource.total`.
+    n_records : int
+        Number of rows, or of groups, of all partitions.
+    by_group : bool
+        Whether the function is one of blocks of groups, as in `GroupedSource.total_over_groups`.
     """
 
     read: Read
@@ -124,39 +132,58 @@ class SumTask:
     function: BlockFunction | None = None
     arguments: tuple[Any, ...] = ()
     vectors: tuple[RowVector, ...] = ()
+    n_records: int = 0
+    by_group: bool = False
 
-    def __call__(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def __call__(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
         try:
             with np.errstate(all="ignore"):
-                return self._total(X, y, sample_weight)
+                return self._total(X, y, sample_weight, groups)
         except ValueError as refusal:  # by `read`, which quotes no cell
             return Failure(str(refusal))
         except Exception as failure:  # its message may quote rows, so only its type is reported
             return Failure(f"a partition could not be summed up: {type(failure).__name__}.")
 
-    def _total(self, X: Any, y: Any, sample_weight: Any) -> PartitionSum:
+    def _total(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> PartitionSum:
         if has_no_rows(X, y):
             return PartitionSum(0, None)
-        X, targets, weights = self.read(X, y, sample_weight)
+        X, targets, weights, codes = self.read(X, y, sample_weight, groups)
         columns = self.scaling.columns
         if self.scaling.targets is not None:
             targets = self.scaling.targets.apply(targets)
         in_units = None if columns is None else columns.for_type(np.float64)
         records = Records.of(X, targets, weights, self.row_bound, self.constant, in_units)
         assert self.function is not None
+        if codes is not None:
+            return self._total_of_groups(self.function, records, codes)
         vectors = [one.function(records, *one.arguments) for one in self.vectors]
         return PartitionSum(len(targets), self.function(records, *vectors, *self.arguments))
 
+    def _total_of_groups(
+        self, function: BlockFunction, records: Records, codes: Indices
+    ) -> PartitionSum:
+        """Sum up whole groups as in memory.
 
-class PartitionedSource(RepeatableSource):
+        A group adds here what it adds to a sum over all groups at once, so it keeps to the same
+        bound: the unit of its rows' shares follows from the number of all groups
+        (`skdp.oracle.sources.groups.share_bits`), and what a row adds from the row alone.
+        """
+        groups = Groups.of(codes, int(codes.max()) + 1, self.n_records)
+        source = GroupedMemorySource(records, groups)
+        vectors = tuple(source.per_row(one.function, *one.arguments) for one in self.vectors)
+        total = source.total_over_groups if self.by_group else source.total
+        return PartitionSum(source.n_rows, total(function, *self.arguments, rows=vectors))
+
+
+class PartitionedSource(GroupedSource):
     """Rows in partitions: they can be passed over many times, and have no numbers.
 
     Parameters
     ----------
     partitions : Partitions
     sizes : sequence of int
-        Numbers of rows that the first pass read. Later passes that read others are refused: a row
-        that came twice would move a sum by twice its bound.
+        Numbers of records, rows or groups, that the first pass read. Later passes that read others
+        are refused: a record that came twice would move a sum by twice its bound.
     task : SumTask
         How rows become records.
     spread : callable, default=map
@@ -166,9 +193,10 @@ class PartitionedSource(RepeatableSource):
     def __init__(
         self, partitions: Partitions, sizes: Sequence[int], task: SumTask, spread: Map = map
     ) -> None:
-        self._partitions, self._task, self._spread = partitions, task, spread
+        self._partitions, self._spread = partitions, spread
         self._sizes = list(sizes)
         self.n_rows = sum(sizes)
+        self._task = replace(task, n_records=self.n_rows)
 
     def total(
         self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
@@ -178,19 +206,28 @@ class PartitionedSource(RepeatableSource):
         task = replace(self._task, function=function, arguments=arguments, vectors=rows)
         return added_in_pairs(self._sums(task))
 
+    def total_over_groups(
+        self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
+    ) -> Any:
+        """Sum a function of blocks of groups over the partitions, as `total`."""
+        note_read()
+        task = replace(self._task, function=function, arguments=arguments, vectors=rows)
+        return added_in_pairs(self._sums(replace(task, by_group=True)))
+
     def _sums(self, task: SumTask) -> Iterator[Any]:
         sizes = []
         for result in answers(self._partitions, task, SPENT, self._spread):
             if isinstance(result, Failure):
                 raise ValueError(f"{result.message.removesuffix(SPENT).strip()} {SPENT}")
-            sizes.append(result.n_rows)
-            if result.n_rows:
+            sizes.append(result.n_records)
+            if result.n_records:
                 yield result.value
         if sizes != self._sizes:
             raise ValueError(
-                f"{type(self._partitions).__name__}: a pass read {sum(sizes)} rows in {len(sizes)} "
-                f"partitions; the first pass read {self.n_rows} rows in {len(self._sizes)}, or "
-                "they were divided in another way. Every pass must read the same rows. "
+                f"{type(self._partitions).__name__}: a pass read {sum(sizes)} records in "
+                f"{len(sizes)} partitions; the first pass read {self.n_rows} in "
+                f"{len(self._sizes)}, or they were divided in another way. (A record is a row, or "
+                "a group of rows.) Every pass must read the same rows. "
                 f"{SPENT}"
             )
 
@@ -280,7 +317,9 @@ def require_few_partitions(n_partitions: int) -> None:
     A record goes through the additions of its block, through one for each block of its partition,
     as in memory, and, since partitions are added up in pairs, through at most twice the binary
     logarithm of their number: no more than the ``2 * MAX_PARTS`` that every sum over rows allows
-    for parts (`skdp.oracle.kernels.clipped_gradients.gradient_rounding`, for one).
+    for parts (`skdp.oracle.kernels.clipped_gradients.gradient_rounding`, for one). With groups, the
+    parts of a partition are added up in pairs as well, and both together make no more additions
+    than `skdp.oracle.sources.block_sizes.PAIRED_SUMS`.
     """
     if n_partitions > MOST_PARTITIONS:
         raise ValueError(
