@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
+import secrets
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,13 +26,17 @@ from skdp.oracle.sources.partitioned import Failure, Partitions, answers, has_no
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+# Hash values of a partition's labels of groups that are compared with those of other partitions.
+MOST_HASHES = 1024
+
 
 @dataclass(frozen=True)
 class Summary:
     """What is public about a partition: shapes, types, names; and labels, unless declared.
 
     ``n_records`` is the number of rows, or of groups; ``has_positive_weight`` is None where rows
-    have no weights.
+    have no weights. ``label_hashes`` are those of some labels of groups, see `hashes_of_labels`;
+    None without groups.
     """
 
     n_records: int
@@ -41,7 +47,12 @@ class Summary:
     names: tuple[str, ...] | None
     labels: AnyArray | None
     has_positive_weight: bool | None
-    is_grouped: bool
+    label_hashes: AnyArray | None
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether rows have labels of groups."""
+        return self.label_hashes is not None
 
     @property
     def is_weighted(self) -> bool:
@@ -59,10 +70,13 @@ class CheckTask:
         Without a generator and a budget; it is sent to where the rows are.
     finds_labels : bool
         Whether y holds labels that are not declared.
+    key : bytes
+        Of the hash values of labels of groups, which mean nothing to whoever does not have it.
     """
 
     model: Any
     finds_labels: bool
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
 
     def __call__(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
@@ -102,7 +116,7 @@ class CheckTask:
             names=None if names is None else tuple(names),
             labels=labels,
             has_positive_weight=None if weights is None else bool(weights.any()),
-            is_grouped=labelled is not None,
+            label_hashes=None if labelled is None else hashes_of_labels(groups, self.key),
         )
 
 
@@ -139,7 +153,35 @@ def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[i
         )
     if found[0].is_weighted:
         require_positive_weight(who, any(one.has_positive_weight for one in found))
+    hashes = [one.label_hashes for one in found if one.label_hashes is not None]
+    if hashes and len(np.unique(np.concatenate(hashes))) < sum(map(len, hashes)):
+        raise ValueError(
+            f"{who}: rows of one group lie in several partitions, each of which would count as a "
+            "group of its own; sort or shuffle the rows by group. Nothing was released."
+        )
     return sizes, found
+
+
+def hashes_of_labels(labels: Any, key: bytes) -> AnyArray:
+    """Return the smallest hash values of the labels of a partition, to find groups that are cut.
+
+    Labels and the division of rows are public, so what a comparison of them shows is public, too.
+    Two partitions that share many labels share a small hash value; of one label that is shared,
+    this is certain only if neither has more than `MOST_HASHES`. Integers and strings are compared.
+
+    Parameters
+    ----------
+    labels : array of shape (n_rows,)
+    key : bytes
+
+    Returns
+    -------
+    array of at most `MOST_HASHES`
+    """
+    distinct = {one for one in np.asarray(labels).tolist() if type(one) in (int, str)}
+    hashes = (hashlib.blake2b(repr(one).encode(), digest_size=8, key=key) for one in distinct)
+    values = np.array([int.from_bytes(one.digest()) for one in hashes], dtype=np.uint64)
+    return np.sort(values)[:MOST_HASHES]
 
 
 def labels_in(who: str, found: list[Summary]) -> AnyArray:

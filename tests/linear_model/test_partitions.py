@@ -587,6 +587,33 @@ def test_bad_groups_are_refused_before_the_charge_without_row_counts(second, mat
     assert "person" not in str(refusal.value)
 
 
+ARRIVALS = X, Y, RNG.integers(0, 300, 2000)  # in no order of the persons
+CUT = {
+    "strings": (FIRST, (X[900:], Y[900:], PEOPLE[899:-1])),
+    "unsorted": [tuple(one[part] for one in ARRIVALS) for part in (slice(1000), slice(1000, None))],
+    "many": [(X, Y, np.arange(2000) + start) for start in (0, 1000)],
+}
+
+
+@pytest.mark.parametrize("kind", CUT)
+def test_groups_that_are_cut_by_the_division_are_refused_before_the_charge(kind):
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=r"DPRidge: rows of one group lie in .*Nothing was"):
+            skdp.DPRidge().fit(in_parts(*CUT[kind]))
+        assert budget.n_fits == 0
+
+
+def test_hash_values_of_labels_show_no_labels_and_no_more_than_some():
+    """They change with the key, not with the type of equal labels or the number of their rows."""
+    labels, key = np.arange(5000) % 2000, b"key"
+    found = partitions.hashes_of_labels(labels, key)
+    assert len(found) == partitions.MOST_HASHES
+    assert not set(found) & set(partitions.hashes_of_labels(labels, b"other"))
+    for same in (labels[:2000].astype(np.int32), list(range(2000)), labels.astype(object)):
+        assert np.array_equal(partitions.hashes_of_labels(same, key), found)
+    assert not set(found) & set(partitions.hashes_of_labels(labels.astype(str), key))
+
+
 def test_shares_of_rows_follow_from_the_number_of_all_groups():
     """Else sums over millions of groups would be rounded, and by more than is charged for."""
     task = SumTask(lambda *columns: (*columns[:3], np.zeros(3, int)), None, 0.0)
