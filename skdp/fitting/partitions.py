@@ -22,7 +22,7 @@ from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells, with
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
-from skdp.oracle.sources.partitioned import Failure, Partitions, answers, has_no_rows
+from skdp.oracle.sources.partitioned import Failure, Partitions, Task, answers, has_no_rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -298,13 +298,13 @@ class DaskPartitions(Partitions):
                     f"{len(columns[name])}; rechunk one of them. Nothing was released."
                 )
         together = [
-            delayed(dict)(zip(columns, parts, strict=True))
+            delayed(dict)(**dict(zip(columns, parts, strict=True)))
             for parts in zip(*columns.values(), strict=True)
         ]
         # What holds the rows is lost with a worker and made again from the graph.
         self._held = self._client.compute(together)
 
-    def run(self, task: Callable[..., Any], spread: Map = map) -> Iterator[Any]:
+    def run(self, task: Task, spread: Map = map) -> Iterator[Any]:
         """Submit one task for each partition; answers come in the partitions' order."""
         answers = self._client.map(_run, self._held, task=task, pure=False)
         while answers:
@@ -313,7 +313,7 @@ class DaskPartitions(Partitions):
             yield from self._client.gather(few)
 
 
-def _run(columns: dict[str, Any], task: Callable[..., Any]) -> Any:
+def _run(columns: dict[str, Any], task: Task) -> Any:
     return task(**columns)
 
 

@@ -18,6 +18,8 @@ from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.groups import GroupedMemorySource, GroupedSource, Groups
 from skdp.oracle.sources.records import Records
 
+# Called with what a partition holds: see `Partitions.run`.
+Task = Callable[..., Any]
 # X, targets, weights or None, and numbers of groups or None, of what a partition holds: X, y,
 # sample_weight or None, and labels of groups or None.
 Read = Callable[[Any, Any, Any, Any], tuple[Any, AnyArray, Array | None, Indices | None]]
@@ -36,7 +38,7 @@ class Partitions(ABC):
     """
 
     @abstractmethod
-    def run(self, task: Callable[..., Any], spread: Map = map) -> Iterable[Any]:
+    def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
         """Return what a task makes of the rows of each partition, in the partitions' order.
 
         Parameters
@@ -50,9 +52,7 @@ class Partitions(ABC):
         """
 
 
-def answers(
-    partitions: Partitions, task: Callable[..., Any], so_far: str, spread: Map = map
-) -> Iterator[Any]:
+def answers(partitions: Partitions, task: Task, so_far: str, spread: Map = map) -> Iterator[Any]:
     """Yield what a task makes of each partition; ``so_far`` says what a failure has cost."""
     try:
         yield from partitions.run(task, spread)
@@ -210,9 +210,9 @@ class PartitionedSource(GroupedSource):
         self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
     ) -> Any:
         """Sum a function of blocks of groups over the partitions, as `total`."""
-        note_read()
-        task = replace(self._task, function=function, arguments=arguments, vectors=rows)
-        return added_in_pairs(self._sums(replace(task, by_group=True)))
+        task = replace(self._task, by_group=True)
+        by_group = PartitionedSource(self._partitions, self._sizes, task, self._spread)
+        return by_group.total(function, *arguments, rows=rows)
 
     def _sums(self, task: SumTask) -> Iterator[Any]:
         sizes = []
@@ -306,7 +306,7 @@ class Chunks(Partitions):
             for start in range(0, shape[0], rows_at_once)
         ]
 
-    def run(self, task: Callable[..., Any], spread: Map = map) -> Iterable[Any]:
+    def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
         """Read the chunks, as many at a time as there are threads, and run the task on each."""
         return spread(lambda rows: task(*(one[rows] for one in self._columns)), self._slices)
 
