@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray
-from skdp.fitting.grouping import GroupLabels
+from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.fitting.labels import type_in_a_word
 from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells, without_row_counts
 from skdp.fitting.tables import is_dask
@@ -82,10 +82,7 @@ class CheckTask:
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> Summary | Failure | None:
         try:
-            if has_no_rows(X, y):
-                return None
-            with without_row_counts(groups is not None):
-                return self._summary(X, y, sample_weight, groups)
+            return None if has_no_rows(X, y) else self._summary(X, y, sample_weight, groups)
         except Exception as failure:
             if quotes_no_cell(failure):
                 return Failure(str(failure))
@@ -93,22 +90,23 @@ class CheckTask:
             return Failure(f"a partition could not be read: {kind}. Nothing was released.")
 
     def _summary(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Summary:
-        who = type(self.model).__name__
-        labelled = None
-        if groups is not None:
-            labelled = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight)
-        X, y = self.model._read_rows(X, y)
-        weights = joint_weights(who, sample_weight, None, X, is_all=False)
-        labels = None
-        if self.finds_labels:
-            with without_cells(who, "y", otherwise=NO_LABELS):
-                check_classification_targets(y)
-                labels = np.unique(y)
-        else:
-            checked_targets(self.model, y, X.dtype)
+        who, grouped = type(self.model).__name__, groups is not None
+        n_groups, hashes, labels = 0, None, None
+        if grouped:
+            n_groups = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight).n_groups
+            hashes = hashes_of_labels(label_column(who, groups), self.key)
+        with without_row_counts(grouped):
+            X, y = self.model._read_rows(X, y)
+            weights = joint_weights(who, sample_weight, None, X, is_all=False)
+            if self.finds_labels:
+                with without_cells(who, "y", otherwise=NO_LABELS):
+                    check_classification_targets(y)
+                    labels = np.unique(y)
+            else:
+                checked_targets(self.model, y, X.dtype)
         names = getattr(self.model, "feature_names_in_", None)
         return Summary(
-            n_records=X.shape[0] if labelled is None else labelled.n_groups,
+            n_records=n_groups if grouped else X.shape[0],
             n_features=X.shape[1],
             n_outputs=1 if y.ndim == 1 else y.shape[1],
             is_column=y.ndim == 1,
@@ -116,7 +114,7 @@ class CheckTask:
             names=None if names is None else tuple(names),
             labels=labels,
             has_positive_weight=None if weights is None else bool(weights.any()),
-            label_hashes=None if labelled is None else hashes_of_labels(groups, self.key),
+            label_hashes=hashes,
         )
 
 
@@ -162,7 +160,7 @@ def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[i
     return sizes, found
 
 
-def hashes_of_labels(labels: Any, key: bytes) -> AnyArray:
+def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
     """Return the smallest hash values of the labels of a partition, to find groups that are cut.
 
     Labels and the division of rows are public, so what a comparison of them shows is public, too.
@@ -178,7 +176,7 @@ def hashes_of_labels(labels: Any, key: bytes) -> AnyArray:
     -------
     array of at most `MOST_HASHES`
     """
-    distinct = {one for one in np.asarray(labels).tolist() if type(one) in (int, str)}
+    distinct = {one for one in labels.tolist() if type(one) in (int, str)}
     hashes = (hashlib.blake2b(repr(one).encode(), digest_size=8, key=key) for one in distinct)
     values = np.array([int.from_bytes(one.digest()) for one in hashes], dtype=np.uint64)
     return np.sort(values)[:MOST_HASHES]
