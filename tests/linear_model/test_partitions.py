@@ -575,8 +575,9 @@ FIRST, SECOND = ((X[part], Y[part], PEOPLE[part]) for part in (slice(0, 900), sl
         ((X[900:], Y[900:], np.where(Y[900:] > 2, None, PEOPLE[900:])), "missing labels"),
         ((X[900:], Y[900:-1], PEOPLE[900:]), "their lengths differ"),
         ((X[900:], np.where(Y > 3, np.nan, Y)[900:], PEOPLE[900:]), "y"),
+        ((X[900:, :0], Y[900:], PEOPLE[900:]), "0 feature"),  # scikit-learn quotes the shape
     ],
-    ids=["no labels", "missing", "too few", "bad target"],
+    ids=["no labels", "missing", "too few", "bad target", "no columns"],
 )
 def test_bad_groups_are_refused_before_the_charge_without_row_counts(second, match):
     with skdp.PrivacyBudget(3.0, 1e-5) as budget:
