@@ -10,9 +10,9 @@ import structure
 
 LIMITS = {
     "files": 187,
-    "code lines": 24_303,
-    "uses of Any": 372,
-    "numeric constants": 307,
+    "code lines": 24_405,
+    "uses of Any": 381,
+    "numeric constants": 308,
     "imports, % of code": 9.7,
     "longest internal parameter list": 13,
 }

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.fitting.refusals import without_sizes
 from skdp.oracle import noise_source
-from skdp.oracle.sources.groups import GroupedSource, Groups
+from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.records import Records
 
@@ -237,4 +237,4 @@ def rows_in_memory(
     if codes is None:
         return MemorySource(records, row_bound, spread)
     n_groups = int(codes.max()) + 1 if len(codes) else 0
-    return GroupedSource(records, Groups.of(codes, n_groups), row_bound, spread)
+    return GroupedMemorySource(records, Groups.of(codes, n_groups), row_bound, spread)

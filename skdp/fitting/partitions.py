@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
+import secrets
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,27 +16,48 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray
+from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.fitting.labels import type_in_a_word
-from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells
+from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells, without_row_counts
 from skdp.fitting.tables import is_dask
-from skdp.fitting.units import checked_targets
+from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.partitioned import Failure, Partitions, Task, answers, has_no_rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+# Hash values of a partition's labels of groups that are compared with those of other partitions.
+MOST_HASHES = 1024
+
 
 @dataclass(frozen=True)
 class Summary:
-    """What is public about a partition: shapes, types, names; and labels, unless declared."""
+    """What is public about a partition: shapes, types, names; and labels, unless declared.
 
-    n_rows: int
+    ``n_records`` is the number of rows, or of groups; ``has_positive_weight`` is None where rows
+    have no weights. ``label_hashes`` are those of some labels of groups, see `hashes_of_labels`;
+    None without groups.
+    """
+
+    n_records: int
     n_features: int
     n_outputs: int
     is_column: bool
     is_sparse: bool
     names: tuple[str, ...] | None
     labels: AnyArray | None
+    has_positive_weight: bool | None
+    label_hashes: AnyArray | None
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether rows have labels of groups."""
+        return self.label_hashes is not None
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.has_positive_weight is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,38 +70,51 @@ class CheckTask:
         Without a generator and a budget; it is sent to where the rows are.
     finds_labels : bool
         Whether y holds labels that are not declared.
+    key : bytes
+        Of the hash values of labels of groups, which mean nothing to whoever does not have it.
     """
 
     model: Any
     finds_labels: bool
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
 
-    def __call__(self, X: Any, y: Any) -> Summary | Failure | None:
+    def __call__(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> Summary | Failure | None:
         try:
-            return None if has_no_rows(X, y) else self._summary(X, y)
+            return None if has_no_rows(X, y) else self._summary(X, y, sample_weight, groups)
         except Exception as failure:
             if quotes_no_cell(failure):
                 return Failure(str(failure))
             kind = type(failure).__name__  # alone, as the message may quote rows
             return Failure(f"a partition could not be read: {kind}. Nothing was released.")
 
-    def _summary(self, X: Any, y: Any) -> Summary:
-        X, y = self.model._read_rows(X, y)
-        labels = None
-        if self.finds_labels:
-            with without_cells(self.model._who, "y", otherwise=NO_LABELS):
-                check_classification_targets(y)
-                labels = np.unique(y)
-        else:
-            checked_targets(self.model, y, X.dtype)
+    def _summary(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Summary:
+        who, grouped = self.model._who, groups is not None
+        n_groups, hashes, labels = 0, None, None
+        if grouped:
+            n_groups = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight).n_groups
+            hashes = hashes_of_labels(label_column(who, groups), self.key)
+        with without_row_counts(grouped):
+            X, y = self.model._read_rows(X, y)
+            weights = joint_weights(who, sample_weight, None, X, is_all=False)
+            if self.finds_labels:
+                with without_cells(who, "y", otherwise=NO_LABELS):
+                    check_classification_targets(y)
+                    labels = np.unique(y)
+            else:
+                checked_targets(self.model, y, X.dtype)
         names = getattr(self.model, "feature_names_in_", None)
         return Summary(
-            n_rows=X.shape[0],
+            n_records=n_groups if grouped else X.shape[0],
             n_features=X.shape[1],
             n_outputs=1 if y.ndim == 1 else y.shape[1],
             is_column=y.ndim == 1,
             is_sparse=bool(sparse.issparse(X)),
             names=None if names is None else tuple(names),
             labels=labels,
+            has_positive_weight=None if weights is None else bool(weights.any()),
+            label_hashes=hashes,
         )
 
 
@@ -98,19 +134,52 @@ def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[i
     for one in answers(partitions, task, "Nothing was released."):
         if isinstance(one, Failure):
             raise ValueError(one.message if who in one.message else f"{who}: {one.message}")
-        sizes.append(0 if one is None else one.n_rows)
+        sizes.append(0 if one is None else one.n_records)
         found += [] if one is None else [one]
     if not found:
         raise ValueError(f"{who}: there are no rows. Nothing was released.")
-    kinds = {(one.n_features, one.n_outputs, one.is_column, one.is_sparse) for one in found}
+    kinds = {
+        (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.names) for one in found
+    }
+    beside = {(one.is_weighted, one.is_grouped) for one in found}
     # Objects may be labels of any kind.
     labels = {type_in_a_word(one.labels) for one in found if one.labels is not None} - {"objects"}
-    if len(kinds) != 1 or len({one.names for one in found}) != 1 or len(labels) > 1:
+    if len(kinds) != 1 or len(beside) != 1 or len(labels) > 1:
         raise ValueError(
             f"{who}: partitions must be alike in the number, names and type of their columns and "
-            "targets. Nothing was released."
+            "targets; all have weights, or none, and so with groups. Nothing was released."
+        )
+    if found[0].is_weighted:
+        require_positive_weight(who, any(one.has_positive_weight for one in found))
+    hashes = [one.label_hashes for one in found if one.label_hashes is not None]
+    if hashes and len(np.unique(np.concatenate(hashes))) < sum(map(len, hashes)):
+        raise ValueError(
+            f"{who}: rows of one group lie in several partitions, each of which would count as a "
+            "group of its own; sort or shuffle the rows by group. Nothing was released."
         )
     return sizes, found
+
+
+def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
+    """Return the smallest hash values of the labels of a partition, to find groups that are cut.
+
+    Labels and the division of rows are public, so what a comparison of them shows is public, too.
+    Two partitions that share many labels share a small hash value; of one label that is shared,
+    this is certain only if neither has more than `MOST_HASHES`. Integers and strings are compared.
+
+    Parameters
+    ----------
+    labels : array of shape (n_rows,)
+    key : bytes
+
+    Returns
+    -------
+    array of at most `MOST_HASHES`
+    """
+    distinct = {one for one in labels.tolist() if type(one) in (int, str)}
+    hashes = (hashlib.blake2b(repr(one).encode(), digest_size=8, key=key) for one in distinct)
+    values = np.array([int.from_bytes(one.digest()) for one in hashes], dtype=np.uint64)
+    return np.sort(values)[:MOST_HASHES]
 
 
 def labels_in(who: str, found: list[Summary]) -> AnyArray:
@@ -173,9 +242,9 @@ class MappedTask:
     function: Callable[[Any], Any]
     task: Task
 
-    def __call__(self, X: Any, y: Any) -> Any:
+    def __call__(self, X: Any, y: Any, **beside: Any) -> Any:
         if has_no_rows(X, y):
-            return self.task(X, y)
+            return self.task(X, y, **beside)
         try:
             with np.errstate(all="ignore"):
                 X = self.function(X)
@@ -184,7 +253,7 @@ class MappedTask:
                 return Failure(str(failure))
             kind = type(failure).__name__  # alone, as the message may quote rows
             return Failure(f"a partition could not be mapped: {kind}. Nothing was released.")
-        return self.task(X, y)
+        return self.task(X, y, **beside)
 
 
 class MappedPartitions(Partitions):
@@ -208,8 +277,16 @@ class MappedPartitions(Partitions):
 # ---------------------------------------------------------------- dask
 
 
-def as_partitions(who: str, X: Any, y: Any) -> Partitions:
+def as_partitions(who: str, X: Any, **beside: Any) -> Partitions:
     """Return partitions, or dask collections, as partitions.
+
+    Parameters
+    ----------
+    who : str
+        The estimator, for messages.
+    X : Partitions, or collection of dask
+    **beside
+        ``y``, ``sample_weight`` and ``groups``, as `fit` gets them.
 
     Raises
     ------
@@ -217,13 +294,14 @@ def as_partitions(who: str, X: Any, y: Any) -> Partitions:
         If they cannot be used. Nothing is charged.
     """
     if isinstance(X, Partitions):
-        if y is not None:
+        given = [name for name, value in beside.items() if value is not None]
+        if given:
             raise ValueError(
-                f"{who}: {type(X).__name__} has the targets, too; leave y out. Nothing was "
-                "released."
+                f"{who}: {type(X).__name__} holds what belongs to its rows, too: targets, weights "
+                f"and labels of groups; leave {' and '.join(given)} out. Nothing was released."
             )
         return X
-    return DaskPartitions(who, X, y)
+    return DaskPartitions(who, X, **beside)
 
 
 class DaskPartitions(Partitions):
@@ -236,9 +314,11 @@ class DaskPartitions(Partitions):
     X : dask array or data frame
     y : dask array, series or data frame
         With the same partitions.
+    **beside
+        ``sample_weight`` and ``groups``: dask arrays or series with the same partitions, or None.
     """
 
-    def __init__(self, who: str, X: Any, y: Any) -> None:
+    def __init__(self, who: str, X: Any, y: Any, **beside: Any) -> None:
         distributed = importlib.import_module("distributed")
         delayed = importlib.import_module("dask").delayed
         try:
@@ -248,35 +328,37 @@ class DaskPartitions(Partitions):
                 f"{who}: dask collections need a cluster, or distributed.Client() for one on this "
                 "machine. Nothing was released."
             ) from None
-        if not is_dask(y):
-            raise ValueError(
-                f"{who}: with X from dask, y must be from dask, too. Nothing was released."
-            )
-        of_X, of_y = blocks_of(X), blocks_of(y)
-        if len(of_X) != len(of_y):
-            raise ValueError(
-                f"{who}: X has {len(of_X)} partitions and y has {len(of_y)}; rechunk one of them. "
-                "Nothing was released."
-            )
-        pairs = [delayed(_pair)(*both) for both in zip(of_X, of_y, strict=True)]
+        given = {"y": y} | {name: one for name, one in beside.items() if one is not None}
+        columns = {"X": blocks_of(X)}
+        for name, column in given.items():
+            if not is_dask(column):
+                raise ValueError(
+                    f"{who}: with X from dask, {name} must be from dask, too. Nothing was released."
+                )
+            columns[name] = blocks_of(column)
+            if len(columns[name]) != len(columns["X"]):
+                raise ValueError(
+                    f"{who}: X has {len(columns['X'])} partitions and {name} has "
+                    f"{len(columns[name])}; rechunk one of them. Nothing was released."
+                )
+        together = [
+            delayed(dict)(**dict(zip(columns, parts, strict=True)))
+            for parts in zip(*columns.values(), strict=True)
+        ]
         # What holds the rows is lost with a worker and made again from the graph.
-        self._pairs = self._client.compute(pairs)
+        self._held = self._client.compute(together)
 
     def run(self, task: Task, spread: Map = map) -> Iterator[Any]:
         """Submit one task for each partition; answers come in the partitions' order."""
-        answers = self._client.map(_run, self._pairs, task=task, pure=False)
+        answers = self._client.map(_run, self._held, task=task, pure=False)
         while answers:
             # A few at once: each may be a matrix.
             few, answers = answers[:32], answers[32:]
             yield from self._client.gather(few)
 
 
-def _pair(X: Any, y: Any) -> tuple[Any, Any]:
-    return X, y
-
-
-def _run(pair: tuple[Any, Any], task: Task) -> Any:
-    return task(*pair)
+def _run(columns: dict[str, Any], task: Task) -> Any:
+    return task(**columns)
 
 
 def blocks_of(collection: Any) -> list[Any]:

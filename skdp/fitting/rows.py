@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse as scipy_sparse
 
-from skdp._numbers import AnyArray, Array, is_real
+from skdp._numbers import is_real
 from skdp.accounting import LABEL
 from skdp.fitting import parts
 from skdp.fitting.between_fits import FitData, numeric_targets
@@ -41,6 +41,9 @@ DIVISION = (
     "Rows came in partitions; how they are divided does not depend on private values. Whoever runs "
     "the passes over them, and carries their sums, is trusted."
 )
+WHOLE_GROUPS = (
+    "All rows of a group lay in one partition: whoever has rows in k partitions counts as k groups."
+)
 
 # ---------------------------------------------------------------- which tool takes which kind
 
@@ -49,27 +52,17 @@ DIVISION = (
 KINDS: Mapping[str, str] = {
     "arrays": "rows in memory",
     "groups": "groups of rows in memory",
-    "partitions": "rows in partitions: files, or a class of the user's",
-    "groups in partitions": "rows in partitions, with labels of groups",
-    "weights in partitions": "rows in partitions, with weights",
+    "partitions": "rows in partitions, with what belongs to them: files, or a class of the user's",
     "dask": "collections of dask",
     "groups in dask": "collections of dask, with labels of groups",
     "weights in dask": "collections of dask, with weights",
 }
 
-_APART = (
-    "{rows} takes no groups: rows come in partitions, each is summed where it is, and rows of one "
-    "group may lie in several of them. "
-)
-_GROUPS = _APART + (
-    "Fit on arrays in memory, or by fit_blocks(n_groups=...), whose blocks contain whole groups."
-)
-_WEIGHTS = "rows in partitions take no sample_weight; use class_weight."
+_GROUPS = "groups of rows in partitions are not supported here, only in memory."
+_WEIGHTS = "rows in partitions take no sample_weight here."
 _MEMORY = "{rows} is not supported, only rows in memory: "
 _FOLDS = _MEMORY + "folds take rows by number. DPRidge takes rows in partitions."
-_RANGES = _APART + "Fit on arrays in memory."
 _TABLE = _MEMORY + "turn the columns of each partition into numbers by public rules beforehand."
-_SCORES = _APART + "Score the model on arrays in memory, such as whole groups of the rows."
 _SPLITS = _MEMORY + "random splits take rows by number. Keep whole partitions for a test instead."
 _COMPUTED = _MEMORY + "random splits take rows by number. Pass X.compute() and y.compute()."
 
@@ -83,16 +76,19 @@ def _in_partitions(partitions: str, dask: str | None) -> dict[str, str]:
 # By tool, the kinds that it does not take, each with the reason. Where collections of dask are
 # taken by a tool that takes no partitions, they are computed and are rows in memory then.
 NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
-    "fit": {
+    "fit": {},
+    "DPRidgeCV": _in_partitions(_FOLDS, _FOLDS),
+    "DPStandardScaler": {
         "groups in partitions": _GROUPS,
         "groups in dask": _GROUPS,
         "weights in partitions": _WEIGHTS,
-        "weights in dask": _WEIGHTS,
     },
-    "DPRidgeCV": _in_partitions(_FOLDS, _FOLDS),
-    "DPStandardScaler": {"groups in partitions": _RANGES},
     "DPTabularPreprocessor": _in_partitions(_TABLE, None),
-    "evaluate": {"groups in partitions": _SCORES, "weights in partitions": _WEIGHTS},
+    "evaluate": {
+        "groups in partitions": _GROUPS,
+        "groups in dask": _GROUPS,
+        "weights in partitions": _WEIGHTS,
+    },
     "dp_train_test_split": _in_partitions(_SPLITS, None),
     "DPHoldout": _in_partitions(_SPLITS, None),
     "dp_cross_validate": _in_partitions(_SPLITS, _COMPUTED),
@@ -103,10 +99,11 @@ NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
 def kind_of_rows(X: object, sample_weight: object = None, groups: object = None) -> str:
     """Return the kind, one of `KINDS`, of what a tool was given."""
     beside = "groups" if groups is not None else "weights" if sample_weight is not None else ""
-    place = "dask" if is_dask(X) else "partitions" if isinstance(X, Partitions) else ""
-    if beside and place:
-        return f"{beside} in {place}"
-    return place or ("groups" if beside == "groups" else "arrays")
+    if isinstance(X, Partitions):  # which hold weights and labels of their rows themselves
+        return "partitions"
+    if is_dask(X):
+        return f"{beside} in dask" if beside else "dask"
+    return "groups" if beside == "groups" else "arrays"
 
 
 def require_taken(who: str, X: object, sample_weight: object = None, groups: object = None) -> str:
@@ -125,10 +122,15 @@ def require_taken(who: str, X: object, sample_weight: object = None, groups: obj
         If it does not. Nothing is released or charged.
     """
     kind = kind_of_rows(X, sample_weight, groups)
+    refuse_kind(who, kind, type(X).__name__)
+    return kind
+
+
+def refuse_kind(who: str, kind: str, rows: str) -> None:
+    """Raise ValueError if a tool does not take a kind of rows, which messages call ``rows``."""
     reason = NOT_TAKEN.get(who, NOT_TAKEN["fit"]).get(kind)
     if reason is not None:
-        raise ValueError(f"{who}: {reason.format(rows=type(X).__name__)} Nothing was released.")
-    return kind
+        raise ValueError(f"{who}: {reason.format(rows=rows)} Nothing was released.")
 
 
 # ---------------------------------------------------------------- the kinds
@@ -265,6 +267,8 @@ class PartitionedRows(Rows):
         reads_labels = model._reads_label_set
         sizes, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))
         like = seen[0]
+        beside = "groups" if like.is_grouped else "weights" if like.is_weighted else ""
+        refuse_kind(who, f"{beside} in partitions", type(self.partitions).__name__)
         if reads_labels:
             reader.classes = labels_in(who, seen)
             reader._check_parameters()
@@ -281,13 +285,13 @@ class PartitionedRows(Rows):
             n_features=like.n_features,
             targets=declared,
             is_sparse=like.is_sparse,
-            weighted=declared.weights is not None,
-            grouped=False,
+            weighted=like.is_weighted or declared.weights is not None,
+            grouped=like.is_grouped,
             make_source=make_source,
             provides=PARTITIONED,
             names=like.names,
             is_checked_here=False,
-            assumptions=(DIVISION,),
+            assumptions=(DIVISION, WHOLE_GROUPS) if like.is_grouped else (DIVISION,),
         )
 
 
@@ -361,9 +365,9 @@ def rows_of(
     ValueError
         If it does not take rows of this kind. Nothing is released or charged.
     """
-    if require_taken(who, X, sample_weight, groups) in ("partitions", "dask"):
-        return PartitionedRows(as_partitions(who, X, y))
-    return in_memory(X, y, sample_weight, groups)
+    if require_taken(who, X, sample_weight, groups) in ("arrays", "groups"):
+        return in_memory(X, y, sample_weight, groups)
+    return PartitionedRows(as_partitions(who, X, y=y, sample_weight=sample_weight, groups=groups))
 
 
 # ---------------------------------------------------------------- blocks and partitions, read
@@ -404,9 +408,10 @@ class BlockReader:
             if not (is_tuple and np.shape(block[0])[:1] == (0,)):
                 yield self._validated(block)
 
-    def __call__(self, X: Any, y: Any) -> tuple[Any, AnyArray, Array | None]:
-        """Return one block of rows without groups, validated."""
-        return self._validated((X, y))[:3]
+    def __call__(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Arrival:
+        """Return one block of rows, validated."""
+        block = (X, y) if groups is None else (X, y, groups)
+        return self._validated(block, sample_weight)
 
     def nothing(self) -> Arrival:
         """Return an arrival of no rows."""
@@ -416,7 +421,7 @@ class BlockReader:
         groups = np.zeros(0, dtype=np.int64) if self._public.grouped else None
         return X, self._declared.values[:0], weights, groups
 
-    def _validated(self, block: tuple[Any, ...]) -> Arrival:
+    def _validated(self, block: tuple[Any, ...], sample_weight: Any = None) -> Arrival:
         who, grouped = self._model._who, self._public.grouped
         is_tuple = isinstance(block, tuple)
         if not (is_tuple and len(block) == 2 + grouped):
@@ -430,15 +435,18 @@ class BlockReader:
             with without_row_counts(grouped):
                 X, y = self._model._read_rows(*block[:2], ensure_min_samples=0)
                 targets = checked_targets(self._model, y, X.dtype)
+                weights = joint_weights(who, sample_weight, targets.weights, X, is_all=False)
         except (ValueError, TypeError) as refusal:
             # Refusals are worded for a fit of rows in memory, which is not charged by then.
             message = str(refusal).removesuffix("Nothing was released.").rstrip()
             raise ValueError(f"{message} {SPENT}") from None
-        shape = X.shape[1], targets.n_outputs, bool(scipy_sparse.issparse(X))
+        is_sparse, weighted = bool(scipy_sparse.issparse(X)), weights is not None
+        shape = X.shape[1], targets.n_outputs, is_sparse, weighted
         public = self._public
-        if shape != (public.n_features, public.n_outputs, public.sparse):
+        declared = public.n_features, public.n_outputs, public.sparse, public.weighted
+        if shape != declared:
             raise ValueError(
-                f"{who}: blocks were declared to have (columns, outputs, sparse) = "
-                f"{(public.n_features, public.n_outputs, public.sparse)}; got {shape}. {SPENT}"
+                f"{who}: blocks were declared to have (columns, outputs, sparse, weights) = "
+                f"{declared}; got {shape}. {SPENT}"
             )
-        return X, targets.values, targets.weights, groups
+        return X, targets.values, weights, groups

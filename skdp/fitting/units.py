@@ -49,9 +49,12 @@ def checked_targets(model: Any, y: Any, dtype: np.dtype[Any]) -> Targets:
 
 
 def joint_weights(
-    who: str, sample_weight: Any, target_weights: Array | None, X: Any
+    who: str, sample_weight: Any, target_weights: Array | None, X: Any, is_all: bool = True
 ) -> Array | None:
-    """Product of the weights of records and of targets; None if neither is given."""
+    """Product of the weights of records and of targets; None if neither is given.
+
+    ``is_all`` says whether X is all rows of a fit, one of which needs a positive weight.
+    """
     if sample_weight is None:
         return target_weights
     if is_real(sample_weight):
@@ -65,15 +68,21 @@ def joint_weights(
     check_consistent_length(weights, X)
     if (weights < 0).any():
         raise ValueError(f"{who}: sample_weight must not be negative. Nothing was released.")
-    if not weights.any():
-        raise ValueError(
-            f"{who}: sample_weight is zero for every record; one at least needs a positive weight. "
-            "Nothing was released."
-        )
+    if is_all:
+        require_positive_weight(who, bool(weights.any()))
     if target_weights is None:
         return np.asarray(weights)
     with np.errstate(over="ignore"):  # a warning would tell the class of a heavy record
         return np.asarray(np.minimum(weights * target_weights, np.finfo(np.float64).max))
+
+
+def require_positive_weight(who: str, has_one: bool) -> None:
+    """Raise ValueError if no record of a fit has a positive weight."""
+    if not has_one:
+        raise ValueError(
+            f"{who}: sample_weight is zero for every record; one at least needs a positive weight. "
+            "Nothing was released."
+        )
 
 
 def starting_point(

@@ -62,7 +62,8 @@ J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting)
 ROWS = """
 X : array, sparse matrix or data frame of shape (n_samples, n_features)
     float64 or float32; sparse input is used as CSR. Or `Chunks` or other `Partitions`,
-    which hold y, too; or a dask array or data frame, y being one as well.
+    which hold y, too, and weights and labels of groups, if there are any; or a dask array
+    or data frame, what comes beside it being one as well.
 """
 
 OF_A_FIT = """

@@ -76,7 +76,7 @@ def evaluate(
         Labels of groups, such as persons; none may be missing. The guarantee is for a group then,
         with all of its rows. A group adds to a score the mean of what its rows would add, so each
         counts once: accuracy is the mean over persons of the share of their rows that are right.
-        Partitions take none; collections of dask are computed in this process.
+        Partitions take none.
     privacy : Privacy or None, default=None
         Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
         of `skdp.Privacy`.

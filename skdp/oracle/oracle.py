@@ -19,7 +19,6 @@ from skdp.oracle.releases.samplers import Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.sources.base import (
     REPEATABLE,
-    InMemory,
     RepeatableSource,
     Source,
     require_kind,
@@ -320,7 +319,7 @@ class Oracle:
         _require_plain(scaling)
         public = replace(self.public, row_bound=None, data_norm=None)
         if self._source is not None and self._given is not None:
-            given = require_kind(self._given, InMemory)
+            given = require_kind(self._given, RepeatableSource)
             used = require_kind(self._source, RepeatableSource)
             self._source = given.unclipped(scaling.unclipped, used)
         self.public = public

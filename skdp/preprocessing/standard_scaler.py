@@ -116,7 +116,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons; none may be missing. The guarantee is for a group
             then, with all of its rows; each group counts once in the histograms. Partitions take
-            none; collections of dask are computed in this process.
+            none.
 
         Returns
         -------
@@ -130,7 +130,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         if require_taken(self._who, X, groups=groups) in ("partitions", "dask"):
             # A partition has an X and a y; y is not read.
             y = X if is_dask(X) else None
-            return self._fit(PartitionedRows(as_partitions(self._who, X, y)))
+            return self._fit(PartitionedRows(as_partitions(self._who, X, y=y)))
         return self._fit(Arrays(X, groups=groups))
 
     def _read_rows(self, X: Any, y: Any, **checks: object) -> tuple[Any, AnyArray]:

@@ -53,6 +53,27 @@ def test_arrays(client):
     np.testing.assert_allclose(answer.compute(), found.predict(X))
 
 
+def test_weights(client):
+    weights = RNG.exponential(size=2000)
+    held = dask.array.from_array(weights, chunks=450)
+    found = seeded(skdp.DPRidge).fit(*arrays(), sample_weight=held)
+    expected = seeded(skdp.DPRidge).fit(X, Y, sample_weight=weights)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+    with pytest.raises(ValueError, match=r"sample_weight must be from dask, too. Nothing"):
+        skdp.DPRidge().fit(*arrays(), sample_weight=weights)
+    with pytest.raises(ValueError, match="sample_weight has 2; rechunk"):
+        skdp.DPRidge().fit(*arrays(), sample_weight=held.rechunk(1000))
+
+
+def test_groups(client):
+    people = np.arange(2000) // 3  # a chunk of 450 rows holds whole groups
+    held = dask.array.from_array(people, chunks=450)
+    found = seeded(skdp.DPRidge).fit(*arrays(), groups=held)
+    expected = seeded(skdp.DPRidge).fit(X, Y, groups=people)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+    assert found.privacy_.n_groups == 667
+
+
 def test_data_frames(client):
     frame = dask.dataframe.from_pandas(FRAME, npartitions=4)
     labels = dask.dataframe.from_pandas(pd.Series(LABELS), npartitions=4)

@@ -22,7 +22,7 @@ from skdp.fitting.refusals import without_row_counts
 from skdp.oracle import GaussianNoise, NoisyStatistic
 from skdp.oracle.releases import base as release_base
 from skdp.oracle.releases.scores import TableCounts
-from skdp.oracle.sources.groups import GroupedSource
+from skdp.oracle.sources.groups import GroupedMemorySource
 from skdp.oracle.sources.memory import MemorySource
 from skdp.preprocessing import DPStandardScaler
 from skdp.solvers import GradientDescent
@@ -197,7 +197,7 @@ def test_no_lack_of_memory_tells_how_much_there_is(rng, monkeypatch, where):
     owner, name = {
         "reading": (PrivateEstimator, "_read"),
         "reserve": (MemorySource, "reserve"),
-        "run": (GroupedSource, "total"),
+        "run": (GroupedMemorySource, "total"),
     }[where]
     monkeypatch.setattr(owner, name, fail)
     X, y, _, labels = grouped_data("ridge", rng)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 import types
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,9 +17,11 @@ from scipy import sparse
 import skdp
 from skdp.fitting import partitions
 from skdp.fitting.partitions import ParquetColumns
+from skdp.oracle.kernels.second_moments import bounded_gram
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.sources.block_sizes import MAX_PARTS
-from skdp.oracle.sources.column_map import Scaling
+from skdp.oracle.sources.column_map import Columns, Scaling
+from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.partitioned import (
     PartitionedSource,
     PartitionSum,
@@ -49,14 +53,17 @@ class Sliced:
 class Pickled(skdp.Partitions):
     """Partitions elsewhere: what goes there and what comes back is pickled, last ones first."""
 
-    def __init__(self, *pairs, lost_after=10**6):
+    def __init__(self, *pairs, beside=("sample_weight", "groups"), lost_after=10**6):
+        self._beside = beside
         self._pairs, self.visits, self._lost_after = pairs, 0, lost_after
 
     def _visit(self, task, pair):
         self.visits += 1
         if self.visits > self._lost_after:
             raise ConnectionError(f"lost {SECRET}")
-        return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(*pair)))
+        names = "X", "y", *self._beside
+        rows = dict(zip(names, pair, strict=False))
+        return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(**rows)))
 
     def run(self, task, spread=map):
         with ThreadPoolExecutor(1) as pool:
@@ -219,7 +226,12 @@ def test_tables_of_any_size_are_taken_in_chunks_of_the_usual_size(n_features, n_
         (lambda: skdp.Chunks(X, Y[:-1]), "rows"),
         (lambda: skdp.Chunks(X, Y, 0), "rows_at_once"),
         (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), Y), "leave y out"),
-        (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), sample_weight=Y), "sample_weight"),
+        (lambda: skdp.Chunks(X, Y, sample_weight=Y[:-1]), "sample_weight has 1999"),
+        (
+            lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), sample_weight=Y),
+            "weights and labels of groups; leave sample_weight out. Nothing was released",
+        ),
+        (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), groups=Y), "leave groups out"),
         (
             lambda: skdp.DPLogisticRegression(epsilon=np.inf).fit(skdp.Chunks(X, 0 * Y)),
             "2 classes|at least 2",
@@ -360,4 +372,291 @@ def test_the_error_of_a_cell_in_a_chunk_is_not_quoted(model, where, error):
     given[where].flat[1500] = cell
     with pytest.raises(ValueError, match=model.__name__) as refusal:
         model().fit(skdp.Chunks(given["X"], given["y"], 700))
+    assert str(SECRET) not in str(refusal.value)
+
+
+# ---------------------------------------------------------------- the same fits as in memory
+
+WEIGHTS = RNG.exponential(size=2000)
+WEIGHTS[:400] = 0.0  # all rows of some partitions
+WEIGHTS[1234] = 1e12
+
+
+EDGES = [0, 150, 350, 350, 900, 1300, 1990, 2000]
+
+
+def in_seven(*columns, **options):
+    """Return rows in partitions of different sizes, one of them empty."""
+    parts = [slice(*pair) for pair in itertools.pairwise(EDGES)]
+    return Pickled(*[tuple(one[part] for one in columns) for part in parts], **options)
+
+
+WEIGHTED = {name: CASES[name] for name in ("default", "sparse", "two targets", "labels")} | {
+    "class weights": (skdp.DPLogisticRegression, {"class_weight": {"n": 2.0}}, X, LABELS),
+    "pure": (skdp.DPRidge, {"delta": 0.0, "epsilon": 5.0}, X, Y),
+    "targets alone": (skdp.DPRidge, {"adjacency": "label"}, X, Y),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+@pytest.mark.parametrize("kind", ["chunks", "elsewhere"])
+def test_weights_count_as_in_memory(name, kind):
+    model, options, rows, targets = WEIGHTED[name]
+    options = dict(options)
+    terms = {"adjacency": options.pop("adjacency", "zero_out"), "noise": skdp.SeededNoise(3)}
+    options["privacy"] = skdp.Privacy(**terms)
+    if model is skdp.DPLogisticRegression:
+        options["classes"] = ["n", "p"]
+    held = in_seven(rows, targets, WEIGHTS)
+    if kind == "chunks":
+        held = skdp.Chunks(*map(Sliced, (rows, targets)), 300, sample_weight=Sliced(WEIGHTS))
+    found = model(**options).fit(held)
+    expected = model(**options).fit(rows, targets, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=1e-9, atol=1e-9)
+    assert found.privacy_.releases == expected.privacy_.releases
+    unweighted = model(**options).fit(rows, targets)
+    assert not np.allclose(found.coef_, unweighted.coef_, rtol=1e-3)
+
+
+INFERRED = {name: CASES[name] for name in ("default", "sparse", "labels")} | {
+    "as they are": (skdp.DPRidge, {"scaling": "none", "target_bound": 20.0}, X, Y),
+    "no intercept": (skdp.DPRidge, {"fit_intercept": False}, X, Y),
+    "without noise": (skdp.DPRidge, {"epsilon": np.inf}, X, Y),
+}
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning", "ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("name", INFERRED)
+def test_inference_is_that_of_rows_in_memory(name):
+    model, options, rows, targets = INFERRED[name]
+    options = {"inference": "coefficients", "epsilon": 3.0, **options}
+    held = in_seven(rows, targets)
+    found, expected = (seeded(model, **options).fit(*given) for given in ([held], [rows, targets]))
+    for attribute in ("coef_", "coef_debiased_", "intercept_debiased_", "coef_covariance_"):
+        one, other = getattr(found, attribute), getattr(expected, attribute)
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    assert found.privacy_.releases == expected.privacy_.releases
+    assert (np.ravel(found.coef_debiased_) != np.ravel(found.coef_)).all()
+
+
+def as_they_are(*columns):
+    return (*columns[:2], None, None)
+
+
+def test_unclipped_rows_are_those_of_rows_in_memory():
+    """Ranges and the bound on rows go, centres and scales stay, and the constant becomes 1."""
+    targets = Y[:, None]
+    limits = Columns(np.zeros(4), np.ones(4), np.full(4, 0.5), np.full(4, 2.0))
+    scaling = Scaling(limits, Columns([-1.0], [1.0], [0.5], [2.0]))
+    sizes, task = [150, 200, 0, 550, 400, 690, 10], SumTask(as_they_are, 1.0, 0.3)
+    held = PartitionedSource(in_seven(X, targets), sizes, task)
+    given = MemorySource.of(X, targets, None, 1.0, 0.3)
+    found, expected = (
+        source.unclipped(scaling.unclipped, source.transformed(scaling, 1.0)).total(
+            bounded_gram, 1e100, 1.0, np.inf
+        )
+        for source in (held, given)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    rows = np.c_[(X - 0.5) / 2, np.ones(len(X)), (targets - 0.5) / 2]
+    np.testing.assert_allclose(found, rows.T @ rows, rtol=1e-12)
+
+
+BAD_WEIGHTS = {
+    "missing": (np.nan, "missing values"),
+    "infinite": (np.inf, "infinity"),
+    "negative": (-SECRET, "must not be negative"),
+    "text": (f"x{SECRET}", "sample_weight"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_WEIGHTS)
+def test_bad_weights_are_refused_before_the_charge_and_not_quoted(kind):
+    value, match = BAD_WEIGHTS[kind]
+    weights = WEIGHTS.astype(object if kind == "text" else float)
+    weights[1500] = value
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=rf"DPRidge: .*{match}.*Nothing was rel") as refusal:
+            skdp.DPRidge().fit(in_seven(X, Y, weights))
+        assert budget.n_fits == 0
+    assert str(SECRET) not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        (in_seven(X, Y, 0 * Y), "zero for every record"),
+        (Pickled((X[:1000], Y[:1000], WEIGHTS[:1000]), (X[1000:], Y[1000:])), "weights, or none"),
+        (Pickled((X[:1000], Y[:1000], WEIGHTS[:999])), r"inconsistent"),
+    ],
+    ids=["all zero", "some without", "too few"],
+)
+def test_weights_that_are_none_are_refused_before_the_charge(rows, match):
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=match):
+            skdp.DPRidge().fit(rows)
+        assert budget.n_fits == 0
+
+
+def test_weights_that_are_missing_in_a_later_pass_are_refused(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(SystemSource, "gaussian", lambda *figures: drawn.append(figures))
+    rows = LaterPasses(lambda pairs: [one[:2] for one in pairs], (X, Y, WEIGHTS))
+    with pytest.raises(ValueError, match=r"weights.*budget of this fit is spent"):
+        skdp.DPRidge().fit(rows)
+    assert not drawn
+
+
+# ---------------------------------------------------------------- groups of rows
+
+
+def whole_groups():
+    """Return a label for each row, none of which is in two partitions."""
+    people, edges = RNG.integers(0, 40, 2000), np.searchsorted(EDGES, np.arange(2000), "right")
+    return np.array([f"person {edge}.{one}" for edge, one in zip(edges, people, strict=True)])
+
+
+PEOPLE = whole_groups()
+ROWS = X.copy()
+ROWS[::97] *= 1e8  # longer than any bound
+GROUPED = {
+    "default": (skdp.DPRidge, {}, ROWS, Y),
+    "sparse": (skdp.DPLinearRegression, {}, sparse.csr_array(ROWS), Y),
+    "labels": (skdp.DPLogisticRegression, {}, ROWS, LABELS),
+    "means": (skdp.DPLogisticRegression, {"solver": "gd", "rows_per_group": 9}, ROWS, LABELS),
+    "counts of means": (skdp.DPRidge, {"solver": "gd", "rows_per_group": 9}, ROWS, Y),
+    "intervals": (skdp.DPRidge, {"inference": "coefficients", "epsilon": 3.0}, X, Y),
+    "odds": (skdp.DPLogisticRegression, {"inference": "coefficients", "epsilon": 3.0}, X, LABELS),
+}
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning", "ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize(
+    ("name", "weighted"),
+    [(name, False) for name in GROUPED]
+    + [(name, True) for name in GROUPED if "inference" not in GROUPED[name][1]],
+)
+def test_groups_in_partitions_count_as_in_memory(name, weighted):
+    model, options, rows, targets = GROUPED[name]
+    options, weights = dict(options), WEIGHTS if weighted else None
+    options["privacy"] = skdp.Privacy(
+        noise=skdp.SeededNoise(3), rows_per_group=options.pop("rows_per_group", None)
+    )
+    if model is skdp.DPLogisticRegression:
+        options["classes"] = ["n", "p"]
+    columns, beside = [rows, targets, PEOPLE], ["groups"]
+    if weighted:
+        columns, beside = [*columns, weights], [*beside, "sample_weight"]
+    found = model(**options).fit(in_seven(*columns, beside=beside))
+    expected = model(**options).fit(rows, targets, weights, groups=PEOPLE)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=1e-9, atol=1e-9)
+    if "inference" in options:
+        np.testing.assert_allclose(found.coef_covariance_, expected.coef_covariance_, rtol=1e-9)
+    statement = found.privacy_
+    assert statement.releases == expected.privacy_.releases
+    assert (statement.unit, statement.n_rows) == ("group", None)
+    assert statement.n_groups == len(np.unique(PEOPLE))
+    assert any("k partitions counts as k groups" in text for text in statement.assumptions)
+
+
+def in_parts(*pairs):
+    return Pickled(*pairs, beside=["groups"])
+
+
+FIRST, SECOND = ((X[part], Y[part], PEOPLE[part]) for part in (slice(0, 900), slice(900, 2000)))
+
+
+@pytest.mark.parametrize(
+    ("second", "match"),
+    [
+        (SECOND[:2], "groups"),
+        ((X[900:], Y[900:], np.where(Y[900:] > 2, None, PEOPLE[900:])), "missing labels"),
+        ((X[900:], Y[900:-1], PEOPLE[900:]), "their lengths differ"),
+        ((X[900:], np.where(Y > 3, np.nan, Y)[900:], PEOPLE[900:]), "y"),
+        ((X[900:, :0], Y[900:], PEOPLE[900:]), "0 feature"),  # scikit-learn quotes the shape
+    ],
+    ids=["no labels", "missing", "too few", "bad target", "no columns"],
+)
+def test_bad_groups_are_refused_before_the_charge_without_row_counts(second, match):
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=match) as refusal:
+            skdp.DPRidge().fit(in_parts(FIRST, second))
+        assert budget.n_fits == 0
+    assert not {"900", "1100", "1099", "2000"} & set(re.findall(r"\d+", str(refusal.value)))
+    assert "person" not in str(refusal.value)
+
+
+ARRIVALS = X, Y, RNG.integers(0, 300, 2000)  # in no order of the persons
+CUT = {
+    "strings": (FIRST, (X[900:], Y[900:], PEOPLE[899:-1])),
+    "unsorted": [tuple(one[part] for one in ARRIVALS) for part in (slice(1000), slice(1000, None))],
+    "many": [(X, Y, np.arange(2000) + start) for start in (0, 1000)],
+}
+
+
+@pytest.mark.parametrize("kind", CUT)
+def test_groups_that_are_cut_by_the_division_are_refused_before_the_charge(kind):
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=r"DPRidge: rows of one group lie in .*Nothing was"):
+            skdp.DPRidge().fit(in_parts(*CUT[kind]))
+        assert budget.n_fits == 0
+
+
+def test_hash_values_of_labels_show_no_labels_and_no_more_than_some():
+    """They change with the key, not with the type of equal labels or the number of their rows."""
+    labels, key = np.arange(5000) % 2000, b"key"
+    found = partitions.hashes_of_labels(labels, key)
+    assert len(found) == partitions.MOST_HASHES
+    assert not set(found) & set(partitions.hashes_of_labels(labels, b"other"))
+    for same in (labels[:2000].astype(np.int32), labels.astype(object)):
+        assert np.array_equal(partitions.hashes_of_labels(same, key), found)
+    assert not set(found) & set(partitions.hashes_of_labels(labels.astype(str), key))
+
+
+def test_shares_of_rows_follow_from_the_number_of_all_groups():
+    """Else sums over millions of groups would be rounded, and by more than is charged for."""
+    task = SumTask(lambda *columns: (*columns[:3], np.zeros(3, int)), None, 0.0)
+    task = replace(PartitionedSource(None, [2**39] * 2, task)._task, function=total_share)
+    assert task(X[:3], Y[:3], None, "labels").value == 3 * (2**12 // 3) / 2**12
+
+
+def total_share(records):
+    return records.multipliers.sum()
+
+
+@pytest.mark.parametrize("kind", ["twice", "one more", "rows"])
+def test_other_groups_in_later_passes(kind, monkeypatch):
+    """Their number is compared; that of their rows is private, and a group keeps to its bound."""
+    change = {
+        "twice": lambda pairs: [FIRST, SECOND, FIRST],
+        "one more": lambda pairs: [(*FIRST[:2], np.r_[["new"], FIRST[2][1:]]), SECOND],
+        "rows": lambda pairs: [tuple(np.concatenate([one, one]) for one in FIRST), SECOND],
+    }[kind]
+    rows = LaterPasses(change, FIRST, SECOND)
+    rows._beside = ["groups"]
+    if kind == "rows":
+        expected = seeded(skdp.DPRidge).fit(X, Y, groups=PEOPLE)
+        found = seeded(skdp.DPRidge).fit(rows)
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
+        return
+    drawn = []
+    monkeypatch.setattr(SystemSource, "gaussian", lambda *figures: drawn.append(figures))
+    with pytest.raises(ValueError, match=r"read the same rows.*budget of this fit is spent"):
+        skdp.DPRidge().fit(rows)
+    assert not drawn
+
+
+@pytest.mark.parametrize("method", ["__eq__", "__hash__"])
+def test_the_error_of_a_label_of_a_group_is_not_quoted(method):
+    def fail(*labels):
+        raise ValueError(f"label is {SECRET}")
+
+    label = type("Label", (), {"__hash__": lambda self: 7, method: fail})
+    groups = [label() for _ in range(4)] * 500
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=r"groups holds labels that cannot") as refusal:
+            skdp.DPRidge().fit(in_parts((X, Y, groups)))
+        assert budget.n_fits == 0
     assert str(SECRET) not in str(refusal.value)

@@ -153,12 +153,13 @@ def _count_sparse(
     codes = lookup(values, columns)
     codes += n_bins * columns.astype(np.intp)
     total: Counts = np.bincount(codes, shares, minlength=n_columns * n_bins)
-    total = total.reshape(n_columns, n_bins)
+    # Shares of no entries at all would be added up as integers.
+    total = total.reshape(n_columns, n_bins).astype(np.int64 if each is None else np.float64)
     # What is not stored is 0.
     zeros = lookup(np.zeros(n_columns, dtype=X.dtype), slice(0, n_columns))
     stored_in = np.bincount(columns, shares, minlength=n_columns)
     total[np.arange(n_columns), zeros] += whole - stored_in
-    return np.asarray(total, dtype=np.int64 if each is None else np.float64)
+    return total
 
 
 # ---------------------------------------------------------------- compiled

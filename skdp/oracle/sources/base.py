@@ -111,6 +111,13 @@ class RepeatableSource(Source):
         written over.
         """
 
+    @abstractmethod
+    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> RepeatableSource:
+        """Return the rows mapped without a range or a bound, their constant feature of size 1.
+
+        ``instead_of`` is what `transformed` returned: its memory is written over.
+        """
+
 
 class OrderedSource(Source):
     """Rows in an order that does not depend on what they hold.
@@ -146,13 +153,6 @@ class InMemory(RepeatableSource):
         """All records, for a release that is being answered."""
         note_read()
         return self._records
-
-    @abstractmethod
-    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> RepeatableSource:
-        """Return the rows mapped without a range or a bound, their constant feature of size 1.
-
-        ``instead_of`` is what `transformed` returned: its memory is written over.
-        """
 
 
 def require_kind(source: Source, kind: type[Kind]) -> Kind:

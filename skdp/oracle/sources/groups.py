@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Self
 
@@ -17,7 +18,12 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import Array, Indices
-from skdp.oracle.sources.base import BlockFunction, added_in_pairs, note_read
+from skdp.oracle.sources.base import (
+    BlockFunction,
+    RepeatableSource,
+    added_in_pairs,
+    note_read,
+)
 from skdp.oracle.sources.block_sizes import grouped_part_rows, slices
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.memory import Divisions, MemorySource
@@ -44,17 +50,20 @@ class Groups:
         Row numbers, group after group; within a group in their own order.
     edges : array of shape (n_groups + 1,)
         Where the rows of each group begin in ``order``, and where the last ones end.
+    n_summed : int or None
+        Number of groups that sums are over; None for these ones, more of them if they are a part.
     """
 
     order: Indices
     edges: Indices
+    n_summed: int | None = None
 
     @classmethod
-    def of(cls, codes: Indices, n_groups: int) -> Self:
+    def of(cls, codes: Indices, n_groups: int, n_summed: int | None = None) -> Self:
         """Return the groups of rows whose groups have these numbers, from 0 on."""
         sizes = np.bincount(codes, minlength=n_groups)
         edges = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        return cls(np.argsort(codes, kind="stable"), edges)
+        return cls(np.argsort(codes, kind="stable"), edges, n_summed)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("groups cannot be pickled: a saved model must not hold its training data.")
@@ -69,7 +78,7 @@ class Groups:
 
         Those of a group add up to 1 at most, and all sums of them are exact.
         """
-        bits = share_bits(self.n_groups)
+        bits = share_bits(self.n_summed or self.n_groups)
         sizes = np.diff(self.edges)
         shares = np.ldexp(np.floor(np.ldexp(1.0 / np.maximum(sizes, 1), bits)), -bits)
         result = np.empty(len(self.order))
@@ -157,7 +166,28 @@ def _selecting(factors: Array, rows: Indices, edges: Indices, X: AnyRows) -> spa
     return sparse.csr_array(entries, shape=(len(edges) - 1, X.shape[0]), copy=False)
 
 
-class GroupedSource(MemorySource):
+class GroupedSource(RepeatableSource):
+    """Rows that can be summed over group by group, too."""
+
+    @abstractmethod
+    def total_over_groups(
+        self, function: BlockFunction, *arguments: Any, rows: tuple[Any, ...] = ()
+    ) -> Any:
+        """Sum a function of blocks of groups: ``function(block, *row_vectors, *arguments)``.
+
+        Parameters
+        ----------
+        function : callable
+            Of a `GroupBlock`; it returns a number or an array.
+        *arguments
+            Public values, passed on.
+        rows : tuple
+            Vectors made by `per_row`; the function gets them for all rows that the block's records
+            are.
+        """
+
+
+class GroupedMemorySource(MemorySource, GroupedSource):
     """Records in memory of which a group of rows is the unit; it is counted and taken as a whole.
 
     Parameters
@@ -180,17 +210,17 @@ class GroupedSource(MemorySource):
         step = grouped_part_rows(records.n_features)
         self._parts = list(slices(0, records.n_rows, step)) or [slice(0, 0)]
 
-    def _with_records(self, records: Records, row_bound: float | None) -> GroupedSource:
-        return GroupedSource(records, self.groups, row_bound, self._spread)
+    def _with_records(self, records: Records, row_bound: float | None) -> GroupedMemorySource:
+        return GroupedMemorySource(records, self.groups, row_bound, self._spread)
 
     def _copies_fit(self, X: AnyRows) -> bool:
         """Standardise rows once, always: how many they are is private."""
         return True
 
-    def take(self, indices: Indices) -> GroupedSource:
+    def take(self, indices: Indices) -> GroupedMemorySource:
         """Return the groups with these numbers, their rows copied."""
         rows, groups = self.groups.take(indices)
-        return GroupedSource(self._records[rows], groups, self.row_bound, self._spread)
+        return GroupedMemorySource(self._records[rows], groups, self.row_bound, self._spread)
 
     # ------------------------------------------------------------------ passes over all rows
 
@@ -209,10 +239,7 @@ class GroupedSource(MemorySource):
     def total_over_groups(
         self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()
     ) -> Any:
-        """Sum a function of blocks of groups: ``function(block, *row_vectors, *arguments)``.
-
-        The number of groups in a block is public. Row vectors are those of all rows.
-        """
+        """Sum a function of blocks of groups, the number of which in a block is public."""
         note_read()
         n_numbers = self._records.n_parameters * max(1, *(one.shape[-1] for one in rows))
         step = grouped_part_rows(n_numbers)

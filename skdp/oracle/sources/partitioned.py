@@ -11,16 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from skdp._numbers import AnyArray, Array
+from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs, note_read
 from skdp.oracle.sources.block_sizes import MAX_PARTS, block_rows
 from skdp.oracle.sources.column_map import Map, Scaling
+from skdp.oracle.sources.groups import GroupedMemorySource, GroupedSource, Groups
 from skdp.oracle.sources.records import Records
 
-# What runs on X and y of a partition; see `Partitions.run`.
-Task = Callable[[Any, Any], Any]
-# X, targets, weights or None, of what a partition holds.
-Read = Callable[[Any, Any], tuple[Any, AnyArray, Array | None]]
+# Called with what a partition holds: see `Partitions.run`.
+Task = Callable[..., Any]
+# X, targets, weights or None, and numbers of groups or None, of what a partition holds: X, y,
+# sample_weight or None, and labels of groups or None.
+Read = Callable[[Any, Any, Any, Any], tuple[Any, AnyArray, Array | None, Indices | None]]
 
 
 SPENT = "The budget of this fit is spent."
@@ -31,7 +33,8 @@ class Partitions(ABC):
     """Rows in partitions, on each of which a task can be run.
 
     A subclass says where they are: see "Rows on other machines" in the documentation. How rows are
-    divided has to be public: it must not depend on what private columns hold.
+    divided has to be public: it must not depend on what private columns hold. With labels of
+    groups, all rows of a group have to lie in one partition, in every pass.
     """
 
     @abstractmethod
@@ -41,8 +44,9 @@ class Partitions(ABC):
         Parameters
         ----------
         task : callable
-            ``task(X, y)`` returns a number, an array, or a small object; it can be pickled, depends
-            on its arguments alone, and never raises.
+            ``task(X, y, sample_weight=None, groups=None)`` returns a number, an array, or a small
+            object; it can be pickled, depends on its arguments alone, and never raises. Weights
+            and labels of groups are those of `fit`; all partitions have them, or none.
         spread : callable, default=map
             Maps a function over threads of this process, for partitions that are read by it.
         """
@@ -78,12 +82,13 @@ class PartitionSum:
 
     Attributes
     ----------
-    n_rows : int
+    n_records : int
+        Number of its rows, or of its groups.
     value : number or array
         The sum over its rows; None if it has none.
     """
 
-    n_rows: int
+    n_records: int
     value: Any
 
 
@@ -107,13 +112,17 @@ class SumTask:
     Parameters
     ----------
     read : callable
-        Checks rows and makes targets of y.
+        Checks rows, weights and labels of groups; makes targets of y and numbers of labels.
     row_bound : float or None
     constant : float
     scaling : Scaling
         How records are standardised.
     function, arguments, vectors
         As in `RepeatableSource.total`.
+    n_records : int
+        Number of rows, or of groups, of all partitions.
+    by_group : bool
+        Whether the function is one of blocks of groups, as in `GroupedSource.total_over_groups`.
     """
 
     read: Read
@@ -123,39 +132,58 @@ class SumTask:
     function: BlockFunction | None = None
     arguments: tuple[Any, ...] = ()
     vectors: tuple[RowVector, ...] = ()
+    n_records: int = 0
+    by_group: bool = False
 
-    def __call__(self, X: Any, y: Any) -> Any:
+    def __call__(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
         try:
             with np.errstate(all="ignore"):
-                return self._total(X, y)
+                return self._total(X, y, sample_weight, groups)
         except ValueError as refusal:  # by `read`, which quotes no cell
             return Failure(str(refusal))
         except Exception as failure:  # its message may quote rows, so only its type is reported
             return Failure(f"a partition could not be summed up: {type(failure).__name__}.")
 
-    def _total(self, X: Any, y: Any) -> PartitionSum:
+    def _total(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> PartitionSum:
         if has_no_rows(X, y):
             return PartitionSum(0, None)
-        X, targets, weights = self.read(X, y)
+        X, targets, weights, codes = self.read(X, y, sample_weight, groups)
         columns = self.scaling.columns
         if self.scaling.targets is not None:
             targets = self.scaling.targets.apply(targets)
         in_units = None if columns is None else columns.for_type(np.float64)
         records = Records.of(X, targets, weights, self.row_bound, self.constant, in_units)
         assert self.function is not None
+        if codes is not None:
+            return self._total_of_groups(self.function, records, codes)
         vectors = [one.function(records, *one.arguments) for one in self.vectors]
         return PartitionSum(len(targets), self.function(records, *vectors, *self.arguments))
 
+    def _total_of_groups(
+        self, function: BlockFunction, records: Records, codes: Indices
+    ) -> PartitionSum:
+        """Sum up whole groups as in memory.
 
-class PartitionedSource(RepeatableSource):
+        A group adds here what it adds to a sum over all groups at once, so it keeps to the same
+        bound: the unit of its rows' shares follows from the number of all groups
+        (`skdp.oracle.sources.groups.share_bits`), and what a row adds from the row alone.
+        """
+        groups = Groups.of(codes, int(codes.max()) + 1, self.n_records)
+        source = GroupedMemorySource(records, groups)
+        vectors = tuple(source.per_row(one.function, *one.arguments) for one in self.vectors)
+        total = source.total_over_groups if self.by_group else source.total
+        return PartitionSum(source.n_rows, total(function, *self.arguments, rows=vectors))
+
+
+class PartitionedSource(GroupedSource):
     """Rows in partitions: they can be passed over many times, and have no numbers.
 
     Parameters
     ----------
     partitions : Partitions
     sizes : sequence of int
-        Numbers of rows that the first pass read. Later passes that read others are refused: a row
-        that came twice would move a sum by twice its bound.
+        Numbers of records, rows or groups, that the first pass read. Later passes that read others
+        are refused: a record that came twice would move a sum by twice its bound.
     task : SumTask
         How rows become records.
     spread : callable, default=map
@@ -165,9 +193,10 @@ class PartitionedSource(RepeatableSource):
     def __init__(
         self, partitions: Partitions, sizes: Sequence[int], task: SumTask, spread: Map = map
     ) -> None:
-        self._partitions, self._task, self._spread = partitions, task, spread
+        self._partitions, self._spread = partitions, spread
         self._sizes = list(sizes)
         self.n_rows = sum(sizes)
+        self._task = replace(task, n_records=self.n_rows)
 
     def total(
         self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
@@ -177,20 +206,29 @@ class PartitionedSource(RepeatableSource):
         task = replace(self._task, function=function, arguments=arguments, vectors=rows)
         return added_in_pairs(self._sums(task))
 
+    def total_over_groups(
+        self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
+    ) -> Any:
+        """Sum a function of blocks of groups over the partitions, as `total`."""
+        task = replace(self._task, by_group=True)
+        by_group = PartitionedSource(self._partitions, self._sizes, task, self._spread)
+        return by_group.total(function, *arguments, rows=rows)
+
     def _sums(self, task: SumTask) -> Iterator[Any]:
         sizes = []
         for result in answers(self._partitions, task, SPENT, self._spread):
             if isinstance(result, Failure):
                 message = result.message.removesuffix(SPENT).removesuffix("Nothing was released.")
                 raise ValueError(f"{message.strip()} {SPENT}")
-            sizes.append(result.n_rows)
-            if result.n_rows:
+            sizes.append(result.n_records)
+            if result.n_records:
                 yield result.value
         if sizes != self._sizes:
             raise ValueError(
-                f"{type(self._partitions).__name__}: a pass read {sum(sizes)} rows in {len(sizes)} "
-                f"partitions; the first pass read {self.n_rows} rows in {len(self._sizes)}, or "
-                "they were divided in another way. Every pass must read the same rows. "
+                f"{type(self._partitions).__name__}: a pass read {sum(sizes)} records in "
+                f"{len(sizes)} partitions; the first pass read {self.n_rows} in "
+                f"{len(self._sizes)}, or they were divided in another way. (A record is a row, or "
+                "a group of rows.) Every pass must read the same rows. "
                 f"{SPENT}"
             )
 
@@ -208,6 +246,12 @@ class PartitionedSource(RepeatableSource):
         task = replace(self._task, scaling=scaling, row_bound=row_bound)
         return PartitionedSource(self._partitions, self._sizes, task, self._spread)
 
+    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> "PartitionedSource":
+        """Return the rows mapped without a range or a bound, their constant feature of size 1."""
+        task = replace(self._task, constant=float(self._task.constant != 0))
+        given = PartitionedSource(self._partitions, self._sizes, task, self._spread)
+        return given.transformed(scaling, row_bound=None)
+
 
 class Chunks(Partitions):
     """Rows outside of memory, a chunk of which is read at a time, in every pass of a fit.
@@ -220,6 +264,8 @@ class Chunks(Partitions):
     y : array, or object that gives targets as ``y[start:stop]``
     rows_at_once : int or None, default=None
         Rows of a chunk. None: about 64 MB of them.
+    sample_weight : array, or object that gives weights as ``sample_weight[start:stop]``, or None
+        Non-negative weights of the rows, as in ``fit``.
 
     Examples
     --------
@@ -236,7 +282,9 @@ class Chunks(Partitions):
     [1.0, -1.0, 0.5]
     """
 
-    def __init__(self, X: Any, y: Any, rows_at_once: int | None = None) -> None:
+    def __init__(
+        self, X: Any, y: Any, rows_at_once: int | None = None, sample_weight: Any = None
+    ) -> None:
         shape: tuple[int, ...] = tuple(getattr(X, "shape", ()))
         if len(shape) != 2 or not hasattr(X, "__getitem__"):
             raise ValueError(
@@ -249,9 +297,11 @@ class Chunks(Partitions):
             rows_at_once = max(usual, -(-shape[0] // MOST_PARTITIONS))
         if not rows_at_once >= 1:
             raise ValueError(f"Chunks: rows_at_once must be at least 1; got {rows_at_once!r}.")
-        if len(y) != shape[0]:
-            raise ValueError(f"Chunks: X has {shape[0]} rows and y has {len(y)}.")
-        self._X, self._y = X, y
+        beside = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
+        for name, column in beside.items():
+            if len(column) != shape[0]:
+                raise ValueError(f"Chunks: X has {shape[0]} rows and {name} has {len(column)}.")
+        self._columns = (X, *beside.values())
         self._slices = [
             slice(start, min(start + rows_at_once, shape[0]))
             for start in range(0, shape[0], rows_at_once)
@@ -259,7 +309,7 @@ class Chunks(Partitions):
 
     def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
         """Read the chunks, as many at a time as there are threads, and run the task on each."""
-        return spread(lambda rows: task(self._X[rows], self._y[rows]), self._slices)
+        return spread(lambda rows: task(*(one[rows] for one in self._columns)), self._slices)
 
 
 def require_few_partitions(n_partitions: int) -> None:
@@ -268,7 +318,9 @@ def require_few_partitions(n_partitions: int) -> None:
     A record goes through the additions of its block, through one for each block of its partition,
     as in memory, and, since partitions are added up in pairs, through at most twice the binary
     logarithm of their number: no more than the ``2 * MAX_PARTS`` that every sum over rows allows
-    for parts (`skdp.oracle.kernels.clipped_gradients.gradient_rounding`, for one).
+    for parts (`skdp.oracle.kernels.clipped_gradients.gradient_rounding`, for one). With groups, the
+    parts of a partition are added up in pairs as well, and both together make no more additions
+    than `skdp.oracle.sources.block_sizes.PAIRED_SUMS`.
     """
     if n_partitions > MOST_PARTITIONS:
         raise ValueError(

@@ -44,7 +44,6 @@ from skdp.oracle import (
     Solution,
     unpack_gram,
 )
-from skdp.oracle.sources.base import IN_ONE_PLACE
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
 from skdp.stages.base import OptionalStage, StageParameters, missing_gaussian, missing_smoothness
 from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, Bounds
@@ -254,8 +253,6 @@ class InferenceStage(OptionalStage):
             return missing_gaussian(public, parameters)
         if public.streamed:
             return "rows that can be read more than once; fit_blocks reads them once"
-        if IN_ONE_PLACE not in public.provides and not public.streamed:
-            return "rows in memory; files and clusters are not supported yet"
         if parameters.adaptive:
             return "a solver that plans its noise beforehand, such as solver='auto'"
         if public.weighted:

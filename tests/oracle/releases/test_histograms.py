@@ -14,7 +14,7 @@ from skdp.objective import Problem, SquaredError
 from skdp.oracle import BinCounts, MagnitudeCounts, Public
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.histograms import MAX_LOG_WEIGHT, N_MAGNITUDES, STEPS
-from skdp.oracle.sources.groups import GroupedSource, Groups
+from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import MemorySource
 
 N_FEATURES, N_OUTPUTS, N_BINS = 2, 1, 3
@@ -69,13 +69,24 @@ def test_a_group_moves_counts_by_no_more_than_a_row(rng, features, targets):
         bound = statistic.contribution(context_for(7, unit="group"), 7).bound
 
         def total(weights, statistic=statistic):
-            rows = GroupedSource(MemorySource.of(X, y, weights).records, groups)
+            rows = GroupedMemorySource(MemorySource.of(X, y, weights).records, groups)
             return statistic.total(rows, context_for(7, unit="group"))
 
         for i in range(7):
             weights = np.ones(60)
             weights[groups.order[groups.edges[i] : groups.edges[i + 1]]] = 0.0
             assert 0 < np.linalg.norm(total(np.ones(60)) - total(weights)) <= bound
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_sparse_rows_of_groups_that_count_for_nothing_add_nothing(rng, weight):
+    """A whole part of the rows may have weight 0, or store no entry."""
+    X = sparse.csr_array(weight * rng.choice(VALUES[:-1], (60, N_FEATURES)))
+    records = MemorySource.of(X, np.zeros((60, N_OUTPUTS)), np.full(60, weight)).records
+    rows = GroupedMemorySource(records, Groups.of(np.arange(60) // 3, 20))
+    context = context_for(20, unit="group", sparse=True)
+    counts = next(statistics(True, False)).total(rows, context)
+    assert (counts > 0).any() == (weight > 0)
 
 
 @pytest.mark.parametrize("kind", ["dense", "float32", "csr"])

@@ -13,7 +13,7 @@ from skdp.objective import Logistic, NoPenalty, Problem, SquaredError
 from skdp.oracle import Coordinates, Public, unpack_gram
 from skdp.oracle.releases import one_step
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources.groups import GroupedSource, Groups
+from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
 
@@ -144,7 +144,7 @@ def test_the_statistics_are_those_of_groups(rng):
     codes = rng.permutation(np.append(np.arange(12), rng.integers(0, 5, 48)))
     X, y = rng.standard_normal((60, 2)), rng.standard_normal((60, 1))
     records = Records.of(X, y, row_bound=2.0)
-    source = GroupedSource(records, Groups.of(codes, 12))
+    source = GroupedMemorySource(records, Groups.of(codes, 12))
     transform = np.array([[1.0, 0.5, 0.0], [0.0, 0.8, 0.1], [0.2, 0.0, 1.5]])
     point, row_norm, cap = np.array([[0.5], [-0.2], [0.1]]), 1.2, 0.7
     about = point, Coordinates(transform), row_norm, cap
@@ -156,7 +156,7 @@ def test_the_statistics_are_those_of_groups(rng):
     def totals(statistic, loss, values):
         public = Public(12, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0, unit="group")
         context = PublicContext(public, Problem(loss, NoPenalty()), 1.0)
-        rows = GroupedSource(replace(records, targets=values), Groups.of(codes, 12))
+        rows = GroupedMemorySource(replace(records, targets=values), Groups.of(codes, 12))
         return statistic.total(rows, context)
 
     plain = (Z @ point - y)[:, 0]

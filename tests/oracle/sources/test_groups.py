@@ -21,7 +21,7 @@ from skdp.oracle.releases import histograms
 from skdp.oracle.releases.counts import count_short, squared_norms
 from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.base import added_in_pairs
-from skdp.oracle.sources.groups import GroupBlock, GroupedSource, Groups
+from skdp.oracle.sources.groups import GroupBlock, GroupedMemorySource, Groups
 from skdp.oracle.sources.records import Records
 
 CLIP = 0.5
@@ -30,7 +30,7 @@ NAMES = ["squared", "logistic", "multinomial"]
 
 def source_of(X, targets, codes, weights=None):
     records = Records.of(X, targets, weights, 3.0, 1.0)
-    return GroupedSource(records, Groups.of(codes, codes.max() + 1), 3.0)
+    return GroupedMemorySource(records, Groups.of(codes, codes.max() + 1), 3.0)
 
 
 def data(rng, n_rows=300, n_groups=40, n_features=5):
