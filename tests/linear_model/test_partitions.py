@@ -398,8 +398,9 @@ WEIGHTED = {name: CASES[name] for name in ("default", "sparse", "two targets", "
 }
 
 
-@pytest.mark.parametrize("name", WEIGHTED)
-@pytest.mark.parametrize("kind", ["chunks", "elsewhere"])
+@pytest.mark.parametrize(
+    ("name", "kind"), zip(WEIGHTED, itertools.cycle(["chunks", "elsewhere"]), strict=False)
+)
 def test_weights_count_as_in_memory(name, kind):
     model, options, rows, targets = WEIGHTED[name]
     options = dict(options)
@@ -534,8 +535,7 @@ GROUPED = {
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning", "ignore::skdp.NoiseWarning")
 @pytest.mark.parametrize(
     ("name", "weighted"),
-    [(name, False) for name in GROUPED]
-    + [(name, True) for name in GROUPED if "inference" not in GROUPED[name][1]],
+    [*((name, False) for name in GROUPED), ("default", True), ("labels", True)],
 )
 def test_groups_in_partitions_count_as_in_memory(name, weighted):
     model, options, rows, targets = GROUPED[name]
