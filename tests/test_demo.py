@@ -188,6 +188,7 @@ def registry():
     REGISTRY.update(before)
 
 
+@pytest.mark.slow  # .ci/run has a step for them
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_examples_of_the_documentation_run(registry, page):
     found = doctest.testfile(str(page), module_relative=False, encoding="utf-8")

@@ -10,7 +10,6 @@ import skdp
 from grouped import group_neighbours, grouped_data
 from skdp.accounting import Adjacency
 from skdp.fitting import rows as streaming
-from skdp.fitting.partitions import as_partitions
 from skdp.oracle.sources import stream
 from skdp.oracle.sources.groups import Groups
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
@@ -150,16 +149,6 @@ def test_refusals_of_blocks_do_not_tell_the_number_of_rows(rng):
         assert str(len(y)) not in str(refusal.value)
     with pytest.raises(ValueError, match=r"more groups arrived than the 9 .* as n_groups"):
         skdp.DPRidge(scaling="none").fit_blocks(in_blocks(X, y, labels), n_groups=9, n_features=4)
-
-
-def test_rows_in_partitions_refuse_groups_by_name(rng):
-    X, y, _, labels = grouped_data("ridge", rng)
-    budget = skdp.PrivacyBudget(3.0, 1e-6)
-    chunks = skdp.Chunks(X, y)
-    assert as_partitions("", chunks, None) is not None
-    with pytest.raises(ValueError, match=r"DPRidge: Chunks takes no groups.*Nothing was released"):
-        skdp.DPRidge(privacy=skdp.Privacy(budget=budget)).fit(chunks, groups=labels)
-    assert budget.n_fits == 0
 
 
 # ---------------------------------------------------------------- seeded bugs
