@@ -1,4 +1,4 @@
-"""What privacy statements say was assumed about the unit of privacy, the rows and the noise."""
+"""Sentences of privacy statements on assumptions about the unit of privacy, rows and noise."""
 
 import math
 
@@ -71,12 +71,12 @@ def row_assumptions(public: Public) -> list[str]:
 
 def noise_assumptions(noise_source: str, epsilon: float) -> list[str]:
     """Return what a seed does to the guarantee, and what no noise does."""
-    found = []
+    sentences = []
     if noise_source == "seeded":
-        found.append(
+        sentences.append(
             "The noise follows from a seed, which stays secret: whoever knows it can subtract the "
             "noise."
         )
     if math.isinf(epsilon):
-        found.append("There is NO privacy: epsilon is infinite and no noise was added.")
-    return found
+        sentences.append("There is NO privacy: epsilon is infinite and no noise was added.")
+    return sentences

@@ -1,4 +1,4 @@
-"""What the fits of one budget reveal about the operations between them.
+"""Recognise, from the fits of one budget, operations on rows between them.
 
 An estimator does not see what surrounds it, so a budget goes by what its fits receive: targets that
 come back as columns, numbers of records, weights. No row stays alive for this, and what is kept
@@ -146,7 +146,7 @@ def _fingerprint(places: AnyArray, values: AnyArray, n_rows: int) -> bytes:
     nonzero = values != 0
     mantissa, exponent = np.frexp(values[nonzero].astype(np.float64))
     rounded = np.ldexp(mantissa.astype(np.float32).astype(np.float64), exponent)
-    found = hashlib.blake2b(n_rows.to_bytes(8, "little"), key=_SECRET, digest_size=16)
-    found.update(places[nonzero].astype(np.int64).tobytes())
-    found.update(rounded.tobytes())
-    return found.digest()
+    digest = hashlib.blake2b(n_rows.to_bytes(8, "little"), key=_SECRET, digest_size=16)
+    digest.update(places[nonzero].astype(np.int64).tobytes())
+    digest.update(rounded.tobytes())
+    return digest.digest()

@@ -170,7 +170,7 @@ class PrivacyBudget:
         return replace(self._total, assumptions=(*said, *self._total.assumptions))
 
     def remaining_epsilon(self, delta: float | None = None) -> float:
-        """Largest epsilon that one more fit of full-batch Gaussian releases may ask for.
+        """Return the largest epsilon that one more fit of full-batch Gaussian releases may have.
 
         Parameters
         ----------
@@ -264,19 +264,19 @@ class PrivacyBudget:
             raise PrivacyBudgetError(f"{self!r} refused {what} in this process. {IN_PROCESS}")
 
     def admit(
-        self, who: str, asked: accounting.PrivacyStatement, seed: str | None
+        self, who: str, stated: accounting.PrivacyStatement, seed: str | None
     ) -> accounting.PrivacyStatement:
         """Return the total with one more fit, or raise and leave everything as it was."""
         self._require_process(f"a fit of {who}")
-        plan = f"{who} asked for epsilon={asked.epsilon:.6g}, delta={asked.delta:.6g}"
+        plan = f"{who} asked for epsilon={stated.epsilon:.6g}, delta={stated.delta:.6g}"
         end = "It was refused; nothing was released and nothing was charged."
-        unit = (self._total or asked).unit
-        if (asked.adjacency, asked.unit) != (self.adjacency, unit):
+        unit = (self._total or stated).unit
+        if (stated.adjacency, stated.unit) != (self.adjacency, unit):
             raise PrivacyBudgetError(
-                f"{plan}, under {asked.adjacency!r} for each {asked.unit}, but its budget {self!r} "
-                f"counts under {self.adjacency!r} for each {unit}. {end}"
+                f"{plan}, under {stated.adjacency!r} for each {stated.unit}, but its budget "
+                f"{self!r} counts under {self.adjacency!r} for each {unit}. {end}"
             )
-        if asked.noise_source == "seeded" and not self.allow_seeded_noise:
+        if stated.noise_source == "seeded" and not self.allow_seeded_noise:
             raise PrivacyBudgetError(
                 f"{plan}, with seeded noise, but its budget {self!r} counts private fits "
                 "only, and noise that can be reproduced can be subtracted. Leave noise="
@@ -291,14 +291,14 @@ class PrivacyBudget:
         earlier = () if self._total is None else (self._total,)
         try:
             total = accounting.compose_statements(
-                (*earlier, asked), delta=self.delta, accountant=self.accountant
+                (*earlier, stated), delta=self.delta, accountant=self.accountant
             )
         except accounting.UnknownCost as reason:
             raise PrivacyBudgetError(
                 f"{plan}, which its budget {self!r} cannot price. {reason} {end}"
             ) from reason
         if not total.epsilon <= self.epsilon:
-            left = self.remaining_epsilon(asked.delta) if asked.delta > 0 else 0.0
+            left = self.remaining_epsilon(stated.delta) if stated.delta > 0 else 0.0
             raise PrivacyBudgetError(
                 f"{plan}, which would bring the total at delta={self.delta:g} to epsilon="
                 f"{total.epsilon:.6g}, but its budget allows {self.epsilon:.6g}, of which "
@@ -330,7 +330,7 @@ def _recall(
 
 def charge(
     who: str,
-    asked: accounting.PrivacyStatement,
+    stated: accounting.PrivacyStatement,
     budget: PrivacyBudget | None,
     seed: str | None,
     foreign_process: str | None,
@@ -342,7 +342,7 @@ def charge(
     ----------
     who : str
         The estimator, for messages.
-    asked : PrivacyStatement
+    stated : PrivacyStatement
         The plan of the fit.
     budget : PrivacyBudget or None
         The estimator's own.
@@ -365,13 +365,13 @@ def charge(
             f"{IN_PROCESS} (For a fit that this budget has nothing to do with, make a new {who}.)"
         )
     with _lock:
-        asked_for = list(dict.fromkeys([*_open, *([] if budget is None else [budget])]))
-        totals = [item.admit(who, asked, seed) for item in asked_for]  # all do, or none is charged
-        histories = [_histories.setdefault(item, FitHistory()) for item in asked_for]
+        budgets = list(dict.fromkeys([*_open, *([] if budget is None else [budget])]))
+        totals = [item.admit(who, stated, seed) for item in budgets]  # all do, or none is charged
+        histories = [_histories.setdefault(item, FitHistory()) for item in budgets]
         if data is not None and any(history.has_target_among(data) for history in histories):
             raise PrivacyBudgetError(RETURNED_TARGET.format(who))
         # From here on the debts stand, whatever becomes of the fit.
-        for item, total in zip(asked_for, totals, strict=True):
+        for item, total in zip(budgets, totals, strict=True):
             item.record(total, seed)
         if data is not None:
             for history in histories:

@@ -58,7 +58,7 @@ def warn_about_rows(estimator: Any, callbacks: Iterable[Any]) -> None:
 
 
 def _requested(callback: Any, hook: str) -> set[str]:
-    """Return what a hook asks for: by scikit-learn's convention, its keyword-only parameters."""
+    """Return the keyword-only parameters of a hook: by scikit-learn's convention, what it gets."""
     parameters = inspect.signature(getattr(callback, hook)).parameters.values()
     return {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
 
@@ -76,7 +76,7 @@ def without_callbacks(estimator: Any) -> Any:
 
 
 class Progress:
-    """Tells callbacks, and prints with ``verbose=2``, which releases were made.
+    """Reports releases to callbacks, and prints them with ``verbose=2``.
 
     It knows the plan and what was charged, and sees neither rows nor answers.
 
@@ -99,7 +99,7 @@ class Progress:
 
     @classmethod
     def of(cls, estimator: Any, plan: Plan, statement: accounting.PrivacyStatement) -> Self | None:
-        """Return the progress of a fit; None where nobody asked for it.
+        """Return the progress of a fit; None without callbacks and with ``verbose`` below 2.
 
         None for fits in a private search, too: their number is secret.
         """
@@ -145,8 +145,8 @@ class Progress:
         if self._scale > 0 and self._step != self._n_steps:
             debts = tuple((entry.event.scaled(self._scale), entry.count) for entry in entries)
             relation = accounting.Adjacency.parse(stated.adjacency, labels=True)
-            asked = accounting.Composed(debts), stated.delta, relation, stated.accountant
-            spent = min(spent, accounting.price(*asked)[0])
+            terms = accounting.Composed(debts), stated.delta, relation, stated.accountant
+            spent = min(spent, accounting.price(*terms)[0])
         return {
             "release": kind,
             "step": self._step,

@@ -136,10 +136,10 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         who = type(self).__name__
         refuse_tables(who, *arrays[:1])
         with without_cells(who, what, *arrays[:1]):
-            found = validate_data(
+            validated = validate_data(
                 self, *arrays, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
             )
-        X, *others = found if len(arrays) > 1 else (found,)
+        X, *others = validated if len(arrays) > 1 else (validated,)
         X = canonical(X) if sparse.issparse(X) else X
         return (X, *others) if others else X
 

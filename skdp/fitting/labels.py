@@ -32,7 +32,7 @@ def sorted_labels(declared: Any) -> AnyArray:
 def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     """Return the declared labels, sorted, and the place of each label among them."""
     classes = sorted_labels(declared)
-    kinds = [type_in_a_word(found) for found in (classes, labels)]
+    kinds = [type_in_a_word(values) for values in (classes, labels)]
     if len({*kinds, "objects"}) == 3:  # objects may be of any kind
         raise public_refusal(
             f"classes are {kinds[0]} ({listed(classes.tolist())}), and the labels in y are "

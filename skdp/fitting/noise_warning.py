@@ -1,4 +1,4 @@
-"""Say what a plan is worth; warn where noise outweighs what rows, or batches, can tell."""
+"""Predict the loss of a plan; warn where the noise exceeds the signal of rows or batches."""
 
 import math
 from collections.abc import Iterator
@@ -43,12 +43,12 @@ class _Answers:
 
     @property
     def is_batch(self) -> bool:
-        """Whether they tell of a mean by part of the rows; counts, of spread 1, are aside."""
+        """Whether they estimate a mean from part of the rows; counts, of spread 1, do not."""
         return self.share < 1 and not (self.disjoint and self.spread <= 1)
 
     @property
     def information(self) -> float:
-        """Inverse squared noise of the one answer on all rows that tells as much of a mean."""
+        """Inverse squared noise of one answer on all rows with as much information on a mean."""
         return self.count * (self.share / self.noise) ** 2
 
     @property
@@ -58,7 +58,7 @@ class _Answers:
 
 
 def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> None:
-    """Warn if batches tell little of what their part of the budget could buy.
+    """Warn if batches carry little of the information that their part of the budget could buy.
 
     All figures are public: the plan's noise multipliers, n, the shape and the budget. Measured in
     units of one record's bound over n, answers on a share q of the rows with noise multiplier s
@@ -81,12 +81,12 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
         _warn_about_signal(who, public, problem)
     if plan.adaptive or public.is_pure:
         return
-    found = [part for entry in plan.entries for part in _answers(entry.event, entry.count, scale)]
-    batches = [part for part in found if part.is_batch]
+    answers = [part for entry in plan.entries for part in _answers(entry.event, entry.count, scale)]
+    batches = [part for part in answers if part.is_batch]
     if not batches:
         return
     mu = public.mu / public.sensitivity_factor
-    elsewhere = sum(part.cost for part in found if not part.is_batch)
+    elsewhere = sum(part.cost for part in answers if not part.is_batch)
     left = math.sqrt(max(mu**2 - elsewhere, 0.0))
     informative = math.sqrt(sum(part.information for part in batches))
     steps = sum(part.count for part in batches)
@@ -231,7 +231,7 @@ def _answers(event: accounting.Event, count: int, scale: float) -> Iterator[_Ans
 
 
 def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
-    """Return how many coefficients are likely to be determined, and whether any; None if not asked.
+    """Return how many coefficients are likely to be determined, and whether any; None without.
 
     A function of public facts: no row has been read.
     """

@@ -68,14 +68,14 @@ class CheckTask:
     ----------
     model : estimator
         Without a generator and a budget; it is sent to where the rows are.
-    finds_labels : bool
+    reads_labels : bool
         Whether y holds labels that are not declared.
     key : bytes
         Of the hash values of labels of groups, which mean nothing to whoever does not have it.
     """
 
     model: Any
-    finds_labels: bool
+    reads_labels: bool
     key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
 
     def __call__(
@@ -98,7 +98,7 @@ class CheckTask:
         with without_row_counts(grouped):
             X, y = self.model._read_rows(X, y)
             weights = joint_weights(who, sample_weight, None, X, is_all=False)
-            if self.finds_labels:
+            if self.reads_labels:
                 with without_cells(who, "y", otherwise=NO_LABELS):
                     check_classification_targets(y)
                     labels = np.unique(y)
@@ -130,34 +130,34 @@ def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[i
         If they cannot be read. Nothing is charged.
     """
     sizes: list[int] = []
-    found: list[Summary] = []
+    read: list[Summary] = []
     for one in answers(partitions, task, "Nothing was released."):
         if isinstance(one, Failure):
             raise ValueError(one.message if who in one.message else f"{who}: {one.message}")
         sizes.append(0 if one is None else one.n_records)
-        found += [] if one is None else [one]
-    if not found:
+        read += [] if one is None else [one]
+    if not read:
         raise ValueError(f"{who}: there are no rows. Nothing was released.")
     kinds = {
-        (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.names) for one in found
+        (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.names) for one in read
     }
-    beside = {(one.is_weighted, one.is_grouped) for one in found}
+    beside = {(one.is_weighted, one.is_grouped) for one in read}
     # Objects may be labels of any kind.
-    labels = {type_in_a_word(one.labels) for one in found if one.labels is not None} - {"objects"}
+    labels = {type_in_a_word(one.labels) for one in read if one.labels is not None} - {"objects"}
     if len(kinds) != 1 or len(beside) != 1 or len(labels) > 1:
         raise ValueError(
             f"{who}: partitions must be alike in the number, names and type of their columns and "
             "targets; all have weights, or none, and so with groups. Nothing was released."
         )
-    if found[0].is_weighted:
-        require_positive_weight(who, any(one.has_positive_weight for one in found))
-    hashes = [one.label_hashes for one in found if one.label_hashes is not None]
+    if read[0].is_weighted:
+        require_positive_weight(who, any(one.has_positive_weight for one in read))
+    hashes = [one.label_hashes for one in read if one.label_hashes is not None]
     if hashes and len(np.unique(np.concatenate(hashes))) < sum(map(len, hashes)):
         raise ValueError(
             f"{who}: rows of one group lie in several partitions, each of which would count as a "
             "group of its own; sort or shuffle the rows by group. Nothing was released."
         )
-    return sizes, found
+    return sizes, read
 
 
 def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
@@ -182,10 +182,10 @@ def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
     return np.sort(values)[:MOST_HASHES]
 
 
-def labels_in(who: str, found: list[Summary]) -> AnyArray:
+def labels_in(who: str, read: list[Summary]) -> AnyArray:
     """Return the labels of all partitions, sorted."""
     with without_cells(who, "y", otherwise=NO_LABELS):
-        return np.unique(np.concatenate([one.labels for one in found if one.labels is not None]))
+        return np.unique(np.concatenate([one.labels for one in read if one.labels is not None]))
 
 
 class ParquetColumns:
@@ -224,8 +224,8 @@ class ParquetColumns:
         with parquet.ParquetFile(self._path, metadata=self._metadata) as file:
             table = file.read_row_groups(list(range(first, last)), columns=names)
         table = table.slice(start - int(self._edges[first]), stop - start)
-        found = [table.column(name).to_numpy() for name in names]
-        return found[0] if isinstance(self._columns, str) else np.column_stack(found)
+        values = [table.column(name).to_numpy() for name in names]
+        return values[0] if isinstance(self._columns, str) else np.column_stack(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,7 +406,7 @@ def _of_block(method: Callable[..., Any], model: Any, block: Any, nothing: AnyAr
 
 
 def _without_names(model: Any) -> Any:
-    """Return a copy of a model that does not ask for names of columns."""
+    """Return a copy of a model that does not check names of columns."""
     copy = object.__new__(type(model))
     copy.__dict__.update({k: v for k, v in vars(model).items() if k != "feature_names_in_"})
     return copy

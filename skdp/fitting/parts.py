@@ -62,11 +62,11 @@ def part_of(*arrays: Any, unit: str = "row") -> Part:
     """
     around = _of_unit(*_current_part.get(), unit)
     given = [array for array in arrays if not (array is None or is_real(array))]
-    found = {_remembered(array, unit) for array in given}
-    if len(found) == 1 and around == next(iter(found))[: len(around)]:
-        return found.pop()
+    known = {_remembered(array, unit) for array in given}
+    if len(known) == 1 and around == next(iter(known))[: len(around)]:
+        return known.pop()
     # What is not remembered is of the part around; what is must not be of another one, or of more.
-    agree = all(not own or own[: len(around)] == around for own in found)
+    agree = all(not own or own[: len(around)] == around for own in known)
     return around if agree else ()
 
 

@@ -1,4 +1,4 @@
-"""What refusals may say: other libraries' messages quote cells, and with groups numbers of rows."""
+"""Reword other libraries' refusals, which quote cells and, with groups, numbers of rows."""
 
 import dis
 import re
@@ -166,7 +166,7 @@ def refuse_tables(who: str, X: Any) -> None:
 
 @contextmanager
 def without_sizes(who: str, grouped: bool) -> Iterator[None]:
-    """Let no lack of memory in the block tell how much was asked for: that follows from the rows.
+    """Keep errors of memory in the block from stating sizes, which follow from the rows.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def without_sizes(who: str, grouped: bool) -> Iterator[None]:
 
 @contextmanager
 def without_row_counts(grouped: bool) -> Iterator[None]:
-    """Let validation in the block neither tell nor warn how many rows there are.
+    """Keep validation in the block from stating how many rows there are.
 
     With groups that number is private. Refusals of scikit-learn quote shapes, and one of its
     warnings compares the number of labels with that of rows. So a number is hidden unless a
@@ -201,5 +201,5 @@ def without_row_counts(grouped: bool) -> Iterator[None]:
     except (ValueError, TypeError) as refusal:
         if vars(refusal).get("numbers_are_public"):
             raise
-        shown = COUNT.sub(lambda found: found["public"] or "...", str(refusal))
+        shown = COUNT.sub(lambda match: match["public"] or "...", str(refusal))
         raise type(refusal)(shown) from None

@@ -119,15 +119,15 @@ def columns_of_text(X: Any) -> list[Any]:
     if names is None and np.ndim(X) != 2:
         return []
     places = range(np.shape(X)[1]) if names is None else range(len(names))
-    found = []
+    entries = []
     for place in places:
         if names is not None and column_kind(X, place) == "numbers":
             continue
         try:
             column(X, place).astype(np.float64)
         except Exception:  # a cell runs code of its own when it is converted
-            found.append(place if names is None else names[place])
-    return found
+            entries.append(place if names is None else names[place])
+    return entries
 
 
 def not_numbers(X: Any, names: list[Any]) -> str:
@@ -135,16 +135,16 @@ def not_numbers(X: Any, names: list[Any]) -> str:
     known = names_of(X)
     levels = [] if known is None else [n for n in names if is_categorical(X, known.index(n))]
     texts = [name for name in names if name not in levels]
-    found = []
+    entries = []
     if texts:
-        found.append(f"text where numbers are needed, in {columns_in_words(texts)}")
+        entries.append(f"text where numbers are needed, in {columns_in_words(texts)}")
     if levels:
-        found.append(
+        entries.append(
             f"categories where numbers are needed, in {columns_in_words(levels)}, whose levels "
             "were learnt from the rows unless you declared them: a rare one would give somebody "
             "away, so the type's levels are not used"
         )
-    return "; and ".join(found)
+    return "; and ".join(entries)
 
 
 def columns_in_words(columns: list[Any]) -> str:
@@ -223,8 +223,8 @@ def are_labels(labels: Any) -> bool:
     """Whether these can be the labels of a column: at least two, and all different."""
     if isinstance(labels, str) or not np.iterable(labels):
         return False
-    found = list(labels)
-    return len(found) >= 2 and len(set(found)) == len(found)
+    entries = list(labels)
+    return len(entries) >= 2 and len(set(entries)) == len(entries)
 
 
 def is_dask(X: Any) -> bool:

@@ -44,8 +44,8 @@ def checked_targets(model: Any, y: Any, dtype: np.dtype[Any]) -> Targets:
     """Return the targets that an estimator reads in y; a refusal quotes none of them."""
     otherwise = NO_LABELS if is_classifier(model) else NO_NUMBERS
     with without_cells(type(model).__name__, "y", otherwise=otherwise):
-        found: Targets = model._read_targets(y, dtype)
-        return found
+        targets: Targets = model._read_targets(y, dtype)
+        return targets
 
 
 def joint_weights(
@@ -112,7 +112,7 @@ def starting_point(
     if coef_init is None and intercept_init is None:
         return None
     shapes = {"coef_init": (n_outputs, n_features), "intercept_init": (n_outputs,)}
-    found = []
+    start = []
     for (name, shape), given in zip(shapes.items(), (coef_init, intercept_init), strict=True):
         try:
             values: Array = np.zeros(shape) if given is None else np.array(given, dtype=float)
@@ -126,8 +126,8 @@ def starting_point(
                 f"{who}: {name} must be None or finite numbers of shape {wanted}, as the fitted "
                 f"attribute has, none beyond {LARGEST_START:g}. Nothing was released."
             )
-        found.append(values)
-    coef, intercept = found
+        start.append(values)
+    coef, intercept = start
     if intercept.any() and not constant:
         raise ValueError(
             f"{who}: intercept_init was given, and fit_intercept=False. Nothing was released."
@@ -172,11 +172,11 @@ def scaled_scores(
 def range_of_targets(
     scaling: Scaling | None, target_bound: float | None, n_outputs: int
 ) -> tuple[Array, Array] | None:
-    """Return the range of targets that is public, declared or found; None if there is none."""
+    """Return the range of targets, declared or estimated privately; None if there is none."""
     if target_bound is not None:
-        ends = np.full(n_outputs, float(target_bound))
-        return -ends, ends
-    found = None if scaling is None else scaling.targets
-    if found is None or (found.high >= np.finfo(float).max).all():  # not clipped without noise
+        bound = np.full(n_outputs, float(target_bound))
+        return -bound, bound
+    targets = None if scaling is None else scaling.targets
+    if targets is None or (targets.high >= np.finfo(float).max).all():  # not clipped without noise
         return None
-    return found.low.copy(), found.high.copy()
+    return targets.low.copy(), targets.high.copy()

@@ -249,7 +249,7 @@ class DPLinearModel(PrivateEstimator):
         return self._read("X or y", X, y, **checks)
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
-        """Store what a fit found, in the user's units."""
+        """Store the results of a fit, in the user's units."""
         for name in [one for one in vars(self) if one.endswith("_") and not one.endswith("_in_")]:
             delattr(self, name)  # of an earlier fit
         prepared, targets = fit.prepared, fit.reading.targets
@@ -485,9 +485,9 @@ class DPLinearModel(PrivateEstimator):
     def _start(
         self, coef_init: Any, intercept_init: Any, n_features: int, n_outputs: int
     ) -> Start | None:
-        """Return where the solver is to start, if the fit was told."""
-        asked = coef_init, intercept_init, n_features, n_outputs, bool(self.fit_intercept)
-        return starting_point(type(self).__name__, *asked)
+        """Return the given start of the solver, if any."""
+        start = coef_init, intercept_init, n_features, n_outputs, bool(self.fit_intercept)
+        return starting_point(type(self).__name__, *start)
 
     @property
     def _reads_label_set(self) -> bool:
@@ -515,7 +515,7 @@ class DPLinearModel(PrivateEstimator):
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         public = prepared.public_after
-        found = [
+        sentences = [
             *row_assumptions(public),
             "Hyperparameters, and any scaling or selection of columns before this fit, did not "
             "use these rows, or are accounted for elsewhere.",
@@ -523,34 +523,34 @@ class DPLinearModel(PrivateEstimator):
             *(text for stage in prepared.stages for text in stage.assumptions()),
         ]
         if public.clips_means:
-            found.append(
+            sentences.append(
                 f"rows_per_group = {public.rows_per_group:g} was guessed without looking at the "
                 "rows. The mean gradient of a group is clipped, whatever the number of its rows."
             )
         if public.weighted:
-            found.append(
+            sentences.append(
                 "That weights are finite, not negative and not all 0 is public. The weight of a "
                 "record follows from that record alone, which the weights of AdaBoost do not."
             )
         if public.start is not None:
-            found.append(
+            sentences.append(
                 "coef_init and intercept_init, where the solver started, are public: they were "
                 "not learnt from these rows, or what that cost is accounted for elsewhere."
             )
         if public.data_norm is not None:
-            found.append(
+            sentences.append(
                 f"The norm of rows, {public.data_norm:g}, was chosen without looking at the rows; "
                 "longer rows were scaled down to it."
             )
         elif public.row_bound is not None:
-            found.append(
+            sentences.append(
                 f"Rows longer than {public.row_bound:.4g}, twice what columns of unit size give, "
                 "were scaled down to it, or to row_bound_ if that is more, in fit and in predict; "
                 "RowNorm sets another bound."
             )
-        found += noise_assumptions(self._terms.noise_source, self.epsilon)
+        sentences += noise_assumptions(self._terms.noise_source, self.epsilon)
         if public.streamed:
-            found += [
+            sentences += [
                 f"Rows arrived block by block and were read once. n = {public.n_rows} was "
                 f"declared; places without a {public.unit} count as null records.",
                 f"The order of arrival and the numbers of {public.unit}s in blocks did not depend "
@@ -558,9 +558,9 @@ class DPLinearModel(PrivateEstimator):
                 "shuffling.",
             ]
             if public.grouped:
-                found.append(
+                sentences.append(
                     "All rows of a group arrived in one block. Labels of different blocks were not "
                     "compared, since nothing of them is kept: whoever has rows in k blocks counts "
                     "as k groups."
                 )
-        return tuple(found)
+        return tuple(sentences)

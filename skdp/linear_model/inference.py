@@ -1,4 +1,4 @@
-"""What a fit with ``inference="coefficients"`` says: standard errors, intervals, p-values."""
+"""Standard errors, intervals and p-values of a fit with ``inference="coefficients"``."""
 
 import math
 from dataclasses import dataclass
@@ -147,8 +147,8 @@ class DebiasedCoefficients:
 def p_values(coef: Array, std_error: Array) -> Array:
     """Two-sided p-values of normal estimates; nan where the standard error is infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = 2 * stats.norm.sf(np.abs(coef) / std_error)
-    return np.where(np.isfinite(std_error), found, np.nan)
+        estimates = 2 * stats.norm.sf(np.abs(coef) / std_error)
+    return np.where(np.isfinite(std_error), estimates, np.nan)
 
 
 def _map_to_raw(n_features: int, scaling: Scaling | None, has_intercept: bool) -> Array:
@@ -227,13 +227,13 @@ def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
     CoefficientTable
         Prints as text, shows as HTML in notebooks; ``to_frame()`` is a pandas data frame.
     """
-    found = inference_of(self, "summary")
+    estimates = inference_of(self, "summary")
     names = getattr(self, "feature_names_in_", None)
-    labels = [f"x{i}" for i in range(len(found.coef))] if names is None else list(names)
-    columns = [found.coef, found.std_error, found.privacy_share]
-    if found.has_intercept:
+    labels = [f"x{i}" for i in range(len(estimates.coef))] if names is None else list(names)
+    columns = [estimates.coef, estimates.std_error, estimates.privacy_share]
+    if estimates.has_intercept:
         labels.append("(intercept)")
-        last = found.intercept, found.intercept_std_error, found.intercept_privacy_share
+        last = estimates.intercept, estimates.intercept_std_error, estimates.intercept_privacy_share
         columns = [np.append(column, one) for column, one in zip(columns, last, strict=True)]
     coef, error, share = columns
     return CoefficientTable(
@@ -242,24 +242,24 @@ def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
         coef=coef,
         std_error=error,
         p_value=p_values(coef, error),
-        interval=found.interval(level, intercept=True),
+        interval=estimates.interval(level, intercept=True),
         privacy_share=share,
         level=float(level),
-        cut=found.cut,
+        cut=estimates.cut,
         statement=self.privacy_,
     )
 
 
 def inference_of(model: FittedModel, request: str) -> DebiasedCoefficients:
     """Return what the fit of a model inferred; AttributeError for a fit without inference."""
-    found: DebiasedCoefficients | None = vars(model).get("inference_")
-    if found is None:
+    estimates: DebiasedCoefficients | None = vars(model).get("inference_")
+    if estimates is None:
         who = type(model).__name__
         raise AttributeError(
             f"{who}: {request} needs a fit with inference='coefficients', which sets a share of "
             "the budget aside for it."
         )
-    return found
+    return estimates
 
 
 def keep_inference(model: Any, solution: Solution, has_intercept: bool) -> None:
@@ -267,19 +267,21 @@ def keep_inference(model: Any, solution: Solution, has_intercept: bool) -> None:
     estimate: DebiasedEstimate | None = solution.results.get("debiased")
     if estimate is None:
         return
-    found = DebiasedCoefficients.of(estimate, solution.scaling, has_intercept)
-    model.inference_ = found
-    model.coef_debiased_ = found.coef.reshape(np.shape(model.coef_)).copy()
+    estimates = DebiasedCoefficients.of(estimate, solution.scaling, has_intercept)
+    model.inference_ = estimates
+    model.coef_debiased_ = estimates.coef.reshape(np.shape(model.coef_)).copy()
     shape = np.shape(model.intercept_)
-    model.intercept_debiased_ = np.full(shape, found.intercept) if shape else found.intercept
-    model.coef_std_error_ = found.std_error
-    model.intercept_std_error_ = found.intercept_std_error
-    model.coef_covariance_ = found.covariance
-    model.determined_ = found.determined
-    model.p_values_ = found.p_values
+    model.intercept_debiased_ = (
+        np.full(shape, estimates.intercept) if shape else estimates.intercept
+    )
+    model.coef_std_error_ = estimates.std_error
+    model.intercept_std_error_ = estimates.intercept_std_error
+    model.coef_covariance_ = estimates.covariance
+    model.determined_ = estimates.determined
+    model.p_values_ = estimates.p_values
 
 
 def mean_response(model: Any, X: ArrayLike) -> tuple[Array, Array]:
     """Return the mean response by the debiased coefficients, and its standard error."""
-    found: DebiasedCoefficients = inference_of(model, "return_std=True")
-    return found.mean_response(model._read("X", X, reset=False))
+    estimates: DebiasedCoefficients = inference_of(model, "return_std=True")
+    return estimates.mean_response(model._read("X", X, reset=False))

@@ -162,21 +162,21 @@ class DPRidgeCV(DPLinearRegressor):
         super()._keep(solution, fit)
         prepared, targets = fit.prepared, fit.reading.targets
         assert isinstance(prepared.solver, FoldMoments)
-        found, n_features = solution.results, prepared.public.n_features
+        results, n_features = solution.results, prepared.public.n_features
         targets_by = None if solution.scaling is None else solution.scaling.targets
         # Errors of several targets are added up in standardised units.
         unit = 1.0 if targets_by is None or targets.n_outputs > 1 else targets_by.scale[0]
-        best_set, best_alpha = divmod(found["best"], len(self.alphas))
+        best_set, best_alpha = divmod(results["best"], len(self.alphas))
         self.alphas_ = np.array(self.alphas, dtype=np.float64)
         self.alpha_ = self.alphas[best_alpha]
         numbered = prepared.solver.column_sets
         sets = [range(n_features)] if numbered is None else numbered
         self.columns_ = np.array(sorted(sets[best_set]), dtype=np.intp)
         shape = len(self.alphas) if self.column_sets is None else (len(sets), len(self.alphas))
-        self.cv_errors_ = np.reshape(found["errors"] * unit**2, shape)
+        self.cv_errors_ = np.reshape(results["errors"] * unit**2, shape)
         raw = [
             in_raw_units(coef[:n_features], np.zeros(targets.n_outputs), solution.scaling)[0].T
-            for coef in found["path"]
+            for coef in results["path"]
         ]
         path = np.array([coef[0] if targets.is_column else coef for coef in raw])
         self.path_ = path.reshape(*self.cv_errors_.shape, *path.shape[1:])

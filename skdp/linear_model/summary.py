@@ -81,7 +81,7 @@ class CoefficientTable:
         """What the table rests on, in sentences."""
         one = self.statement
         cut = "records" if one.unit == "row" else "rows, those of each group counting as one,"
-        found = [
+        lines = [
             f"n = {one.n_rows if one.unit == 'row' else one.n_groups}; ({one.epsilon:.4g}, "
             f"{one.delta:.4g})-differentially private for each {one.unit}, adjacency "
             f"{one.adjacency}.",
@@ -91,11 +91,11 @@ class CoefficientTable:
             ONE_BY_ONE,
         ]
         if not np.isfinite(self.std_error).all():
-            found.append(
+            lines.append(
                 f"{NOT_DETERMINED}: the noise leaves no interval of use; more {one.unit}s, a "
                 "larger epsilon or fewer columns would."
             )
-        return tuple(found)
+        return tuple(lines)
 
     def __str__(self) -> str:
         rows = [self.header, *self._rows()]
