@@ -10,7 +10,7 @@ import structure
 
 LIMITS = {
     "files": 187,
-    "code lines": 24_405,
+    "code lines": 24_407,
     "uses of Any": 381,
     "numeric constants": 308,
     "imports, % of code": 9.7,
