@@ -24,23 +24,25 @@ def rows(rng):
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 def test_a_grid_over_all_that_solvers_share(rows):
-    shared = {
+    grid = {
+        "solver": ["auto", "gd", "whitened", "residual_budget", "heavy_ball"],
+        "momentum": [0.5, skdp.HeavyBall(0.5)],
+        "noise_schedule": ["uniform", ("exponential", {"gamma": 0.9})],
+        "clip_norm": ["auto", 2.0],
         "privacy": [skdp.Privacy()],
         "privacy__accountant": ["auto", "rdp"],
-        "clip_norm": ["auto", 2.0],
+        "scaling": ["auto", skdp.PublicRange(-4.0, 4.0)],
     }
-    with_momentum = {
-        "solver": ["auto", "gd", "whitened", "residual_budget"],
-        "momentum": ["auto", 0.5, skdp.AveragedGradient(0.5)],
-        "noise_schedule": ["auto", ("exponential", {"gamma": 0.9})],
+    others = {
+        "solver": ["gd", "whitened", "nesterov", "svrg", "adp_sgd"],
+        "scaling": ["auto", skdp.PublicRange(-4.0, 4.0), skdp.RowNorm(4.0)],
     }
-    scalings = ["auto", skdp.PublicRange(-4.0, 4.0), skdp.RowNorm(4.0)]
-    grid = [
-        {**shared, **with_momentum},
-        {"scaling": scalings, "solver": ["gd", "whitened", "nesterov", "svrg", "adp_sgd"]},
-    ]
-    search = searched(grid, *rows)
-    assert len(search.cv_results_["params"]) == 2 * 2 * 4 * 3 * 2 + 3 * 5
+    averaged = {
+        "solver": ["gd", "whitened", "residual_budget"],
+        "momentum": ["auto", skdp.AveragedGradient(0.5)],
+    }
+    search = searched([grid, others, averaged], *rows)
+    assert len(search.cv_results_["params"]) == 5 * 2**5 + 5 * 3 + 3 * 2
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
