@@ -32,7 +32,7 @@ MOST_HASHES = 1024
 
 @dataclass(frozen=True)
 class Summary:
-    """What is public about a partition: shapes, types, names; and labels, unless declared.
+    """Public facts about a partition: shapes, types, names; and labels, unless declared.
 
     ``n_records`` is the number of rows, or of groups; ``has_positive_weight`` is None where rows
     have no weights. ``label_hashes`` are those of some labels of groups, see `hashes_of_labels`;
@@ -297,7 +297,7 @@ def as_partitions(who: str, X: Any, **beside: Any) -> Partitions:
         given = [name for name, value in beside.items() if value is not None]
         if given:
             raise ValueError(
-                f"{who}: {type(X).__name__} holds what belongs to its rows, too: targets, weights "
+                f"{who}: {type(X).__name__} brings what belongs to its rows: targets, weights "
                 f"and labels of groups; leave {' and '.join(given)} out. Nothing was released."
             )
         return X

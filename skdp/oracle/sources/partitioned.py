@@ -78,7 +78,7 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class PartitionSum:
-    """What a pass makes of one partition.
+    """Result of a pass over one partition.
 
     Attributes
     ----------

