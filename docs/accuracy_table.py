@@ -2,10 +2,10 @@
 
     python docs/accuracy_table.py
 
-writes ``docs/concepts/accuracy_*.inc``, ``docs/reference/defaults_solvers.inc``, the figures of this kind in ``README.md``, from
-benchmarks/results/held_out.csv ``docs/accuracy_held_out*.inc``, from benchmarks/results/demo.csv
-(``python -m skdp --csv benchmarks/results/demo.csv``) the first table of ``README.md`` and, where
-matplotlib is installed, one picture for each data set in ``docs/_static/accuracy``.
+writes ``docs/concepts/accuracy_*.inc``, ``docs/reference/defaults_solvers.inc``, the figures of
+this kind in ``README.md``, from benchmarks/results/demo.csv (``python -m skdp --csv
+benchmarks/results/demo.csv``) the first table of ``README.md`` and, where matplotlib is installed,
+one picture for each data set in ``docs/_static/accuracy``.
 """
 
 import math
