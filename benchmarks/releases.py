@@ -203,6 +203,13 @@ PROOFS = {
         _lipschitz_halved,
         "bound on a record's gradient times 0.4 (labels move it by half of what is charged)",
     ),
+    perturbed.NoisyMinimum: Proof(
+        _model(solver=skdp.solvers.OutputPerturbation(damping=500.0)),
+        _halved(
+            perturbed.NoisyMinimum, "contribution", lambda it: replace(it, bound=0.4 * it.bound)
+        ),
+        "bound times 0.4 (near 0 residuals are half of their bound)",
+    ),
     mechanisms.GaussianNoise: Proof(
         _model(max_iter=3), _less_noise(mechanisms.GaussianNoise), "standard deviation halved"
     ),

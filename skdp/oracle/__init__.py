@@ -43,7 +43,7 @@ from skdp.oracle.releases.one_step import (
     LogisticStep,
     ScoreSquares,
 )
-from skdp.oracle.releases.perturbed import PerturbedMinimum
+from skdp.oracle.releases.perturbed import NoisyMinimum, PerturbedMinimum
 from skdp.oracle.releases.samplers import (
     AllRows,
     Bin,
@@ -101,6 +101,7 @@ __all__ = [
     "MagnitudeCounts",
     "NewtonDirection",
     "NoiseSource",
+    "NoisyMinimum",
     "NoisyStatistic",
     "NotAudited",
     "Oracle",
