@@ -91,12 +91,12 @@ class CheckTask:
 
     def _summary(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Summary:
         who, grouped = self.model._who, groups is not None
-        n_groups, hashes, labels = 0, None, None
+        numbered, hashes, labels = None, None, None
         if grouped:
-            n_groups = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight).n_groups
+            numbered = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight)
             hashes = hashes_of_labels(label_column(who, groups), self.key)
         with without_row_counts(grouped):
-            X, y = self.model._read_rows(X, y)
+            X, y = self.model._read_rows(X, y, groups=numbered)
             weights = joint_weights(who, sample_weight, None, X, is_all=False)
             if self.reads_labels:
                 with without_cells(who, "y", otherwise=NO_LABELS):
@@ -106,7 +106,7 @@ class CheckTask:
                 checked_targets(self.model, y, X.dtype)
         names = getattr(self.model, "feature_names_in_", None)
         return Summary(
-            n_records=n_groups if grouped else X.shape[0],
+            n_records=X.shape[0] if numbered is None else numbered.n_groups,
             n_features=X.shape[1],
             n_outputs=1 if y.ndim == 1 else y.shape[1],
             is_column=y.ndim == 1,

@@ -58,8 +58,6 @@ KINDS: Mapping[str, str] = {
     "weights in dask": "collections of dask, with weights",
 }
 
-_GROUPS = "groups of rows in partitions are not supported here, only in memory."
-_WEIGHTS = "rows in partitions take no sample_weight here."
 _MEMORY = "{rows} is not supported, only rows in memory: "
 _FOLDS = _MEMORY + "folds take rows by number. DPRidge takes rows in partitions."
 _TABLE = _MEMORY + "turn the columns of each partition into numbers by public rules beforehand."
@@ -78,17 +76,9 @@ def _in_partitions(partitions: str, dask: str | None) -> dict[str, str]:
 NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
     "fit": {},
     "DPRidgeCV": _in_partitions(_FOLDS, _FOLDS),
-    "DPStandardScaler": {
-        "groups in partitions": _GROUPS,
-        "groups in dask": _GROUPS,
-        "weights in partitions": _WEIGHTS,
-    },
+    "DPStandardScaler": {},
     "DPTabularPreprocessor": _in_partitions(_TABLE, None),
-    "evaluate": {
-        "groups in partitions": _GROUPS,
-        "groups in dask": _GROUPS,
-        "weights in partitions": _WEIGHTS,
-    },
+    "evaluate": {},
     "dp_train_test_split": _in_partitions(_SPLITS, None),
     "DPHoldout": _in_partitions(_SPLITS, None),
     "dp_cross_validate": _in_partitions(_SPLITS, _COMPUTED),
@@ -267,8 +257,6 @@ class PartitionedRows(Rows):
         reads_labels = model._reads_label_set
         sizes, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))
         like = seen[0]
-        beside = "groups" if like.is_grouped else "weights" if like.is_weighted else ""
-        refuse_kind(who, f"{beside} in partitions", type(self.partitions).__name__)
         if reads_labels:
             reader.classes = labels_in(who, seen)
             reader._check_parameters()
@@ -379,7 +367,7 @@ class ReadsRows(Protocol):
     @property
     def _who(self) -> str: ...
 
-    def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any: ...
+    def _read_rows(self, X: Any, y: Any, groups: Any = None, **checks: Any) -> Any: ...
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets: ...
 
@@ -431,9 +419,9 @@ class BlockReader:
         try:
             groups = None
             if grouped:
-                groups = GroupLabels(who, block[2], X=block[0], y=block[1]).codes
+                groups = GroupLabels(who, block[2], X=block[0], y=block[1])
             with without_row_counts(grouped):
-                X, y = self._model._read_rows(*block[:2], ensure_min_samples=0)
+                X, y = self._model._read_rows(*block[:2], groups=groups, ensure_min_samples=0)
                 targets = checked_targets(self._model, y, X.dtype)
                 weights = joint_weights(who, sample_weight, targets.weights, X, is_all=False)
         except (ValueError, TypeError) as refusal:
@@ -449,4 +437,4 @@ class BlockReader:
                 f"{who}: blocks were declared to have (columns, outputs, sparse, weights) = "
                 f"{declared}; got {shape}. {SPENT}"
             )
-        return X, targets.values, weights, groups
+        return X, targets.values, weights, None if groups is None else groups.codes

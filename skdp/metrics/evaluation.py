@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Self
 
@@ -15,6 +15,7 @@ from skdp.accounting import Adjacency
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
+from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import Reading, Rows, rows_of
@@ -60,7 +61,8 @@ def evaluate(
         model, which must be possible to pickle, predicts there, once for a check and once for each
         release.
     y : array of shape (n_samples,)
-        Left out for partitions, which have the targets.
+        Left out for partitions, which have the targets. Of weights that partitions have, only
+        those that are 0 matter: their rows do not count, and all others count once.
     metrics : str or iterable of str, default=None
         Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default),
         "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"); of two
@@ -76,7 +78,7 @@ def evaluate(
         Labels of groups, such as persons; none may be missing. The guarantee is for a group then,
         with all of its rows. A group adds to a score the mean of what its rows would add, so each
         counts once: accuracy is the mean over persons of the share of their rows that are right.
-        Partitions take none.
+        Partitions bring their own.
     privacy : Privacy or None, default=None
         Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
         of `skdp.Privacy`.
@@ -218,10 +220,13 @@ class PrivateScorer(PrivateEstimator):
         bound = float(self.log_loss_bound)
         return requests.request_for_classifier(self.model, self._metrics(), bound)
 
-    def _read_rows(self, X: MatrixLike, y: ArrayLike, **checks: object) -> tuple[Array, Array]:
+    def _read_rows(
+        self, X: MatrixLike, y: ArrayLike, groups: GroupLabels | None = None, **checks: object
+    ) -> tuple[Array, Array]:
         """Return the statistics of a partition's rows, and targets, which no release reads."""
         with _ONE_PARTITION_AT_A_TIME:
-            statistics = self._request().statistics_of(read_dataset(self._who, X, y))
+            rows = replace(read_dataset(self._who, X, y), groups=groups)
+            statistics = self._request().statistics_of(rows)
         return statistics, np.zeros((len(statistics), 1))
 
     def _read_targets(self, y: AnyArray, dtype: object) -> Targets:
@@ -239,6 +244,7 @@ class PrivateScorer(PrivateEstimator):
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             has_intercept=False,
+            weighted=reading.weighted,
             unit="group" if reading.grouped else "row",
             provides=reading.provides,
         )
@@ -302,7 +308,7 @@ class ScoredArrays(Rows):
             n_features=array.shape[1],
             targets=Targets(nothing, 1),
             is_sparse=False,
-            weighted=False,
+            weighted=self.sample_weight is not None,
             grouped=grouped,
             make_source=make_source,
             part=part,

@@ -1,17 +1,27 @@
-"""Every tool takes the kinds of rows that the table says, and refuses others before a charge."""
+"""Every tool takes the kinds of rows that the table says, and refuses others before a charge.
+
+What a tool finds with the same seed is the same in memory and in partitions.
+"""
 
 from __future__ import annotations
 
 import inspect
+import itertools
+import pickle
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import skdp
 from skdp import metrics, model_selection, preprocessing
-from skdp.fitting.rows import KINDS, NOT_TAKEN, kind_of_rows
+from skdp.fitting.rows import KINDS, NOT_TAKEN, Arrays, kind_of_rows
 from skdp.linear_model.base import DPLinearModel
+from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
+from skdp.oracle.sources.memory import MemorySource
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 3))
@@ -22,6 +32,7 @@ HELD = {"weights in partitions": "partitions", "groups in partitions": "partitio
 RIDGE = skdp.DPRidge(target_bound=10.0)
 GRID = {"alpha": [1.0, 10.0]}
 MODEL = skdp.DPRidge(target_bound=10.0, epsilon=np.inf, scaling="none")
+SEEDED = skdp.Privacy(noise=skdp.SeededNoise(3))
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +127,67 @@ def test_a_tool_takes_what_the_table_says(tool, kind, fitted):
                 use(fitted, *rows, **beside)
             is_taken = False
         assert (budget.n_fits > 0) is (is_taken and tool not in SPLITS)
+
+
+# ---------------------------------------------------------------- the same results
+
+EDGES = [0, 50, 120, 120, 250, 300, 398, 400]  # even, so that pairs of rows stay together
+
+
+class InSeven(skdp.Partitions):
+    """Rows in partitions of different sizes, one of them empty; tasks and results are pickled."""
+
+    def __init__(self, X, y, **beside):
+        columns = {"X": X, "y": y} | beside
+        parts = [slice(*pair) for pair in itertools.pairwise(EDGES)]
+        self._parts = [{name: one[part] for name, one in columns.items()} for part in parts]
+
+    def run(self, task, spread=map):
+        for part in self._parts:
+            yield pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(**part)))
+
+
+def weights_of_null_records():
+    return np.where(np.arange(400) % 5 == 0, 0.0, 1.0)
+
+
+# Tools by name: a function of a fitted model and the rows, which returns numbers.
+RESULTS = {
+    "fit": lambda _, *rows, **beside: (
+        clone(RIDGE).set_params(privacy=SEEDED).fit(*rows, **beside).coef_
+    ),
+    "DPStandardScaler": lambda _, *rows, **beside: (
+        skdp.DPStandardScaler(privacy=SEEDED).fit(*rows, **beside).scale_
+    ),
+    "evaluate": lambda model, *rows, **beside: (
+        PrivateScorer(model, "r2", privacy=SEEDED, target_range=(-9.0, 9.0))
+        .fit(*rows, **beside)
+        .scores_["r2"]
+        .value
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning", "ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize("beside", ["", "groups", "sample_weight"])
+@pytest.mark.parametrize("tool", RESULTS)
+def test_results_in_memory_and_in_seven_partitions_are_equal(tool, beside, fitted):
+    given = {
+        "": {},
+        "groups": {"groups": BESIDE["groups"]},
+        "sample_weight": {"sample_weight": weights_of_null_records()},
+    }[beside]
+    found = RESULTS[tool](fitted, InSeven(X, Y, **given), None)
+    if tool == "DPStandardScaler" and beside == "sample_weight":
+        # Rows of weight 0 are not counted; in memory the scaler takes no weights.
+        source = MemorySource.of(X, np.zeros((400, 1)), weights=given["sample_weight"])
+        reading = replace(Arrays(X).read(skdp.DPStandardScaler()), weighted=True)
+        reading = replace(reading, make_source=lambda *_: source)
+        rows = SimpleNamespace(read=lambda model: reading)
+        expected = skdp.DPStandardScaler(privacy=SEEDED)._fit(rows).scale_
+    else:
+        expected = RESULTS[tool](fitted, X, Y, **given)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
