@@ -7,7 +7,7 @@ import hashlib
 import importlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells, with
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
+from skdp.oracle.sources.keyed_split import first_records
 from skdp.oracle.sources.partitioned import Failure, Partitions, Task, answers, has_no_rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -34,11 +35,13 @@ MOST_HASHES = 1024
 class Summary:
     """Public facts about a partition: shapes, types, names; and labels, unless declared.
 
-    ``n_records`` is the number of rows, or of groups; ``has_positive_weight`` is None where rows
+    ``index`` is the place that the partition says it has, ``n_records`` the number of rows, or of
+    groups; ``has_positive_weight`` is None where rows
     have no weights. ``label_hashes`` are those of some labels of groups, see `hashes_of_labels`;
     None without groups.
     """
 
+    index: int | None
     n_records: int
     n_features: int
     n_outputs: int
@@ -79,10 +82,17 @@ class CheckTask:
     key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
 
     def __call__(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        index: int | None = None,
     ) -> Summary | Failure | None:
         try:
-            return None if has_no_rows(X, y) else self._summary(X, y, sample_weight, groups)
+            if has_no_rows(X, y):
+                return None
+            return replace(self._summary(X, y, sample_weight, groups), index=index)
         except Exception as failure:
             if quotes_no_cell(failure):
                 return Failure(str(failure))
@@ -106,6 +116,7 @@ class CheckTask:
                 checked_targets(self.model, y, X.dtype)
         names = getattr(self.model, "feature_names_in_", None)
         return Summary(
+            index=None,
             n_records=X.shape[0] if numbered is None else numbered.n_groups,
             n_features=X.shape[1],
             n_outputs=1 if y.ndim == 1 else y.shape[1],
@@ -118,8 +129,17 @@ class CheckTask:
         )
 
 
-def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[int], list[Summary]]:
-    """Return the sizes of all partitions, and what is public about those with rows, if alike.
+def summaries(
+    who: str, partitions: Partitions, task: CheckTask
+) -> tuple[list[int], list[int], list[Summary]]:
+    """Return what is public about partitions, if they are alike.
+
+    Returns
+    -------
+    sizes, starts : list of int
+        Number of records of each partition, and the number of its first one.
+    summaries : list of Summary
+        Of those with rows.
 
     Raises
     ------
@@ -130,11 +150,13 @@ def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[i
         If they cannot be read. Nothing is charged.
     """
     sizes: list[int] = []
+    indices: list[int | None] = []
     read: list[Summary] = []
     for one in answers(partitions, task, "Nothing was released."):
         if isinstance(one, Failure):
             raise ValueError(one.message if who in one.message else f"{who}: {one.message}")
         sizes.append(0 if one is None else one.n_records)
+        indices.append(None if one is None else one.index)
         read += [] if one is None else [one]
     if not read:
         raise ValueError(f"{who}: there are no rows. Nothing was released.")
@@ -157,7 +179,11 @@ def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[i
             f"{who}: rows of one group lie in several partitions, each of which would count as a "
             "group of its own; sort or shuffle the rows by group. Nothing was released."
         )
-    return sizes, read
+    try:
+        starts = first_records(sizes, indices)
+    except ValueError as refusal:
+        raise ValueError(f"{who}: {type(partitions).__name__}: {refusal}") from None
+    return sizes, starts, read
 
 
 def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
@@ -342,8 +368,8 @@ class DaskPartitions(Partitions):
                     f"{len(columns[name])}; rechunk one of them. Nothing was released."
                 )
         together = [
-            delayed(dict)(**dict(zip(columns, parts, strict=True)))
-            for parts in zip(*columns.values(), strict=True)
+            delayed(dict)(**dict(zip(columns, parts, strict=True)), index=index)
+            for index, parts in enumerate(zip(*columns.values(), strict=True))
         ]
         # What holds the rows is lost with a worker and made again from the graph.
         self._held = self._client.compute(together)

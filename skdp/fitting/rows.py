@@ -59,7 +59,6 @@ KINDS: Mapping[str, str] = {
 }
 
 _MEMORY = "{rows} is not supported, only rows in memory: "
-_FOLDS = _MEMORY + "folds take rows by number. DPRidge takes rows in partitions."
 _TABLE = _MEMORY + "turn the columns of each partition into numbers by public rules beforehand."
 _SPLITS = _MEMORY + "random splits take rows by number. Keep whole partitions for a test instead."
 _COMPUTED = _MEMORY + "random splits take rows by number. Pass X.compute() and y.compute()."
@@ -75,7 +74,7 @@ def _in_partitions(partitions: str, dask: str | None) -> dict[str, str]:
 # taken by a tool that takes no partitions, they are computed and are rows in memory then.
 NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
     "fit": {},
-    "DPRidgeCV": _in_partitions(_FOLDS, _FOLDS),
+    "DPRidgeCV": {},
     "DPStandardScaler": {},
     "DPTabularPreprocessor": _in_partitions(_TABLE, None),
     "evaluate": {},
@@ -255,7 +254,7 @@ class PartitionedRows(Rows):
         who, reader = model._who, model._reader()
         # A first pass checks the rows, as a fit in memory does.
         reads_labels = model._reads_label_set
-        sizes, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))
+        sizes, starts, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))
         like = seen[0]
         if reads_labels:
             reader.classes = labels_in(who, seen)
@@ -266,7 +265,7 @@ class PartitionedRows(Rows):
         def make_source(public: Public, spread: Map) -> PartitionedSource:
             read = BlockReader(reader, public, declared)
             task = SumTask(read, public.row_bound, public.intercept_size * public.has_intercept)
-            return PartitionedSource(self.partitions, sizes, task, spread)
+            return PartitionedSource(self.partitions, sizes, task, spread, starts)
 
         return Reading(
             n_records=sum(sizes),

@@ -119,7 +119,12 @@ def test_a_tool_takes_what_the_table_says(tool, kind, fitted):
     is_taken = NOT_TAKEN[tool].keys().isdisjoint({kind, HELD.get(kind, kind)})
     who = "DPRidge" if tool == "fit" else tool
     with skdp.PrivacyBudget(9.0, 1e-3) as budget:
-        needs_cluster = kind.endswith("dask") and tool in ("fit", "evaluate", "DPStandardScaler")
+        needs_cluster = kind.endswith("dask") and tool in (
+            "fit",
+            "evaluate",
+            "DPStandardScaler",
+            "DPRidgeCV",
+        )
         if is_taken and not needs_cluster:  # see test_dask.py
             use(fitted, *rows, **beside)
         else:
@@ -147,6 +152,15 @@ class InSeven(skdp.Partitions):
             yield pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(**part)))
 
 
+class Numbered(InSeven):
+    """The same; each partition knows its place."""
+
+    def __init__(self, X, y, **beside):
+        super().__init__(X, y, **beside)
+        for index, part in enumerate(self._parts):
+            part["index"] = index
+
+
 def weights_of_null_records():
     return np.where(np.arange(400) % 5 == 0, 0.0, 1.0)
 
@@ -155,6 +169,9 @@ def weights_of_null_records():
 RESULTS = {
     "fit": lambda _, *rows, **beside: (
         clone(RIDGE).set_params(privacy=SEEDED).fit(*rows, **beside).coef_
+    ),
+    "DPRidgeCV": lambda _, *rows, **beside: (
+        skdp.DPRidgeCV(privacy=SEEDED).fit(*rows, **beside).path_
     ),
     "DPStandardScaler": lambda _, *rows, **beside: (
         skdp.DPStandardScaler(privacy=SEEDED).fit(*rows, **beside).scale_
@@ -177,7 +194,7 @@ def test_results_in_memory_and_in_seven_partitions_are_equal(tool, beside, fitte
         "groups": {"groups": BESIDE["groups"]},
         "sample_weight": {"sample_weight": weights_of_null_records()},
     }[beside]
-    found = RESULTS[tool](fitted, InSeven(X, Y, **given), None)
+    found = RESULTS[tool](fitted, Numbered(X, Y, **given), None)
     if tool == "DPStandardScaler" and beside == "sample_weight":
         # Rows of weight 0 are not counted; in memory the scaler takes no weights.
         source = MemorySource.of(X, np.zeros((400, 1)), weights=given["sample_weight"])
