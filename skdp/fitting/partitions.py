@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skdp._numbers import AnyArray
 from skdp.fitting.grouping import GroupLabels, label_column
@@ -22,7 +23,7 @@ from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells, with
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
-from skdp.oracle.sources.keyed_split import first_records
+from skdp.oracle.sources.keyed_split import PartOfPartitions, first_records
 from skdp.oracle.sources.partitioned import Failure, Partitions, Task, answers, has_no_rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -256,16 +257,17 @@ class ParquetColumns:
 
 @dataclass(frozen=True, eq=False)
 class MappedTask:
-    """A task on partitions whose X a function maps first; it never raises.
+    """A task on partitions that are mapped first; it never raises.
 
     Parameters
     ----------
-    function : callable
-        Maps each row by itself, by public numbers.
+    mapping : callable
+        ``mapping(X, y, **beside)`` returns the arguments of the task, by name. It maps each row by
+        itself, by public numbers, or leaves rows out by their place.
     task : callable
     """
 
-    function: Callable[[Any], Any]
+    mapping: Callable[..., dict[str, Any]]
     task: Task
 
     def __call__(self, X: Any, y: Any, **beside: Any) -> Any:
@@ -273,31 +275,64 @@ class MappedTask:
             return self.task(X, y, **beside)
         try:
             with np.errstate(all="ignore"):
-                X = self.function(X)
+                columns = self.mapping(X, y, **beside)
         except Exception as failure:
             if quotes_no_cell(failure):
                 return Failure(str(failure))
             kind = type(failure).__name__  # alone, as the message may quote rows
             return Failure(f"a partition could not be mapped: {kind}. Nothing was released.")
-        return self.task(X, y, **beside)
+        return self.task(**columns)
+
+
+@dataclass(frozen=True, eq=False)
+class MappedColumns:
+    """Mapping of a partition's X by a function that maps each row by itself."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, X: Any, y: Any, **beside: Any) -> dict[str, Any]:
+        return {"X": self.function(X), "y": y, **beside}
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOfPart:
+    """Mapping of a partition to its rows that belong to a part of a random split.
+
+    A group is in one part with all of its rows. Its number is that of its label among those of the
+    partition: as in memory, it follows from the set of labels, not from what rows hold.
+    """
+
+    part: PartOfPartitions
+
+    def __call__(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, index: Any = None
+    ) -> dict[str, Any]:
+        columns = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
+        codes = None
+        if groups is not None:
+            columns["groups"] = label_column("a random split", groups)
+            codes = GroupLabels("a random split", groups, X=X, y=y).codes
+        rows = self.part.rows(index, _num_samples(X), codes)
+        given = {name: one for name, one in columns.items() if one is not None}
+        return {name: _safe_indexing(one, rows) for name, one in given.items()} | {"index": index}
 
 
 class MappedPartitions(Partitions):
-    """Rows in partitions whose X a function maps where they are, in every pass.
+    """Rows in partitions that are mapped where they are, in every pass.
 
     Parameters
     ----------
     partitions : Partitions
-    function : callable
+    mapping : callable
         As in `MappedTask`.
     """
 
-    def __init__(self, partitions: Partitions, function: Callable[[Any], Any]) -> None:
-        self._partitions, self._function = partitions, function
+    def __init__(self, partitions: Partitions, mapping: Callable[..., dict[str, Any]]) -> None:
+        self._partitions, self._mapping = partitions, mapping
 
     def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
         """Run the task on each partition once it is mapped."""
-        return self._partitions.run(MappedTask(self._function, task), spread)
+        return self._partitions.run(MappedTask(self._mapping, task), spread)
 
 
 # ---------------------------------------------------------------- dask

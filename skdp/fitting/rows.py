@@ -60,8 +60,6 @@ KINDS: Mapping[str, str] = {
 
 _MEMORY = "{rows} is not supported, only rows in memory: "
 _TABLE = _MEMORY + "turn the columns of each partition into numbers by public rules beforehand."
-_SPLITS = _MEMORY + "random splits take rows by number. Keep whole partitions for a test instead."
-_COMPUTED = _MEMORY + "random splits take rows by number. Pass X.compute() and y.compute()."
 
 
 def _in_partitions(partitions: str, dask: str | None) -> dict[str, str]:
@@ -78,10 +76,10 @@ NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
     "DPStandardScaler": {},
     "DPTabularPreprocessor": _in_partitions(_TABLE, None),
     "evaluate": {},
-    "dp_train_test_split": _in_partitions(_SPLITS, None),
-    "DPHoldout": _in_partitions(_SPLITS, None),
-    "dp_cross_validate": _in_partitions(_SPLITS, _COMPUTED),
-    "DPSearchCV": _in_partitions(_SPLITS, _COMPUTED),
+    "dp_train_test_split": {},
+    "DPHoldout": {},
+    "dp_cross_validate": {},
+    "DPSearchCV": {},
 }
 
 
@@ -246,9 +244,17 @@ class Arrays(Rows):
 
 @dataclass(frozen=True, eq=False)
 class PartitionedRows(Rows):
-    """Rows that stay where they are: in files, or in other processes."""
+    """Rows that stay where they are: in files, or in other processes.
+
+    Attributes
+    ----------
+    partitions : Partitions
+    given : tuple
+        What a tool was given for them; a random split remembers its parts by it.
+    """
 
     partitions: Partitions
+    given: tuple[Any, ...] = ()
 
     def read(self, model: Any) -> Reading:
         who, reader = model._who, model._reader()
@@ -277,6 +283,7 @@ class PartitionedRows(Rows):
             make_source=make_source,
             provides=PARTITIONED,
             names=like.names,
+            part=parts.part_of(*self.given, unit="group" if like.is_grouped else "row"),
             is_checked_here=False,
             assumptions=(DIVISION, WHOLE_GROUPS) if like.is_grouped else (DIVISION,),
         )
@@ -354,7 +361,8 @@ def rows_of(
     """
     if require_taken(who, X, sample_weight, groups) in ("arrays", "groups"):
         return in_memory(X, y, sample_weight, groups)
-    return PartitionedRows(as_partitions(who, X, y=y, sample_weight=sample_weight, groups=groups))
+    given = {"y": y, "sample_weight": sample_weight, "groups": groups}
+    return PartitionedRows(as_partitions(who, X, **given), (X, *given.values()))
 
 
 # ---------------------------------------------------------------- blocks and partitions, read

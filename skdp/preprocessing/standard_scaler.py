@@ -15,7 +15,7 @@ from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts, planned_records
-from skdp.fitting.partitions import MappedPartitions, on_partitions
+from skdp.fitting.partitions import MappedColumns, MappedPartitions, on_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import Reading, rows_of
@@ -206,7 +206,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         """
         check_is_fitted(self, "scale_")
         if isinstance(X, Partitions):
-            return MappedPartitions(X, copy.copy(self).transform)  # another fit must not change it
+            # Of a copy, as another fit must not change it.
+            return MappedPartitions(X, MappedColumns(copy.copy(self).transform))
         is_matrix = isinstance(X, sparse.spmatrix)
         scaled = self._columns().apply(self._read("X", X, reset=False))
         # Of the kind that came in: "*" means another product for a matrix.

@@ -31,6 +31,8 @@ BESIDE = {"groups": np.arange(400) // 2, "sample_weight": np.ones(400)}
 HELD = {"weights in partitions": "partitions", "groups in partitions": "partitions"}
 RIDGE = skdp.DPRidge(target_bound=10.0)
 GRID = {"alpha": [1.0, 10.0]}
+# Of few passes, for tools that fit often.
+FAST = skdp.DPRidge(target_bound=10.0, solver="gd", max_iter=2, scaling=skdp.RowNorm(3.0))
 MODEL = skdp.DPRidge(target_bound=10.0, epsilon=np.inf, scaling="none")
 SEEDED = skdp.Privacy(noise=skdp.SeededNoise(3))
 
@@ -63,11 +65,11 @@ TOOLS = {
     ),
     "DPHoldout": (lambda _, *rows, **beside: DPHoldout(*rows, **beside), "groups"),
     "dp_cross_validate": (
-        lambda _, *rows, **beside: dp_cross_validate(RIDGE, *rows, cv=2, **beside),
+        lambda _, *rows, **beside: dp_cross_validate(FAST, *rows, cv=2, **beside),
         "groups",
     ),
     "DPSearchCV": (
-        lambda _, *rows, **beside: DPSearchCV(RIDGE, GRID).fit(*rows, **beside),
+        lambda _, *rows, **beside: DPSearchCV(FAST, GRID, n_candidates=2).fit(*rows, **beside),
         "groups",
     ),
 }
@@ -119,12 +121,8 @@ def test_a_tool_takes_what_the_table_says(tool, kind, fitted):
     is_taken = NOT_TAKEN[tool].keys().isdisjoint({kind, HELD.get(kind, kind)})
     who = "DPRidge" if tool == "fit" else tool
     with skdp.PrivacyBudget(9.0, 1e-3) as budget:
-        needs_cluster = kind.endswith("dask") and tool in (
-            "fit",
-            "evaluate",
-            "DPStandardScaler",
-            "DPRidgeCV",
-        )
+        computed = ("dp_train_test_split", "DPTabularPreprocessor")
+        needs_cluster = kind.endswith("dask") and tool not in computed
         if is_taken and not needs_cluster:  # see test_dask.py
             use(fitted, *rows, **beside)
         else:
@@ -165,10 +163,30 @@ def weights_of_null_records():
     return np.where(np.arange(400) % 5 == 0, 0.0, 1.0)
 
 
+def coefficients_and_score(holdout):
+    model = holdout.fit(clone(FAST).set_params(privacy=SEEDED))
+    scores = holdout.evaluate(model, privacy=SEEDED)
+    whole = skdp.total_privacy(model, scores.privacy_, delta=1e-6)
+    assert whole.epsilon == pytest.approx(1.0, rel=1e-3)
+    return [*model.coef_, scores["r2"].value]
+
+
 # Tools by name: a function of a fitted model and the rows, which returns numbers.
 RESULTS = {
     "fit": lambda _, *rows, **beside: (
         clone(RIDGE).set_params(privacy=SEEDED).fit(*rows, **beside).coef_
+    ),
+    "DPHoldout": lambda _, *rows, **beside: coefficients_and_score(
+        DPHoldout(*rows, random_state=0, **beside)
+    ),
+    "dp_cross_validate": lambda _, *rows, **beside: [
+        fold["r2"].value
+        for fold in dp_cross_validate(FAST, *rows, cv=3, privacy=SEEDED, **beside).folds
+    ],
+    "DPSearchCV": lambda _, *rows, **beside: (
+        DPSearchCV(FAST, GRID, n_candidates=2, privacy=SEEDED)
+        .fit(*rows, **beside)
+        .best_estimator_.coef_
     ),
     "DPRidgeCV": lambda _, *rows, **beside: (
         skdp.DPRidgeCV(privacy=SEEDED).fit(*rows, **beside).path_
@@ -194,6 +212,8 @@ def test_results_in_memory_and_in_seven_partitions_are_equal(tool, beside, fitte
         "groups": {"groups": BESIDE["groups"]},
         "sample_weight": {"sample_weight": weights_of_null_records()},
     }[beside]
+    if beside == "sample_weight" and tool in ("DPHoldout", "dp_cross_validate", "DPSearchCV"):
+        pytest.skip(f"{tool} takes no weights in memory")
     found = RESULTS[tool](fitted, Numbered(X, Y, **given), None)
     if tool == "DPStandardScaler" and beside == "sample_weight":
         # Rows of weight 0 are not counted; in memory the scaler takes no weights.

@@ -8,11 +8,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
 import skdp
 from skdp.fitting.estimator import Fit
 from skdp.metrics import evaluate
+from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
 
 pytest.importorskip("dask.dataframe", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="dask's distributed is not installed")
@@ -107,6 +109,35 @@ def test_scores(client):
         assert abs(found.noise_std - expected.noise_std) < 1e-9
     with pytest.raises(ValueError, match=r"from dask.*Nothing was released"):
         evaluate(model, frame, Y, **private)
+
+
+def test_splits(client):
+    """They are those of rows in memory; each part is read on the workers."""
+    ridge = skdp.DPRidge(solver="gd", max_iter=2, target_bound=20.0, scaling=skdp.RowNorm(4.0))
+    private = skdp.Privacy(noise=skdp.SeededNoise(3))
+
+    def results(*rows):
+        search = DPSearchCV(ridge, {"alpha": [1.0, 9.0]}, n_candidates=2, privacy=private)
+        holdout = DPHoldout(*rows, random_state=0)
+        model = holdout.fit(clone(ridge).set_params(privacy=private))
+        score = holdout.evaluate(model, privacy=private)["r2"].value
+        folds = dp_cross_validate(ridge, *rows, cv=2, privacy=private)["r2"].value
+        return [*search.fit(*rows).best_estimator_.coef_, *model.coef_, score, folds]
+
+    np.testing.assert_allclose(results(*arrays()), results(X, Y), rtol=1e-9)
+    path = seeded(skdp.DPRidgeCV).fit(*arrays()).path_
+    np.testing.assert_allclose(path, seeded(skdp.DPRidgeCV).fit(X, Y).path_, rtol=1e-9)
+
+
+def test_both_parts_of_arrays_are_arrays(client):
+    *rows, _, y_test = dp_train_test_split(*arrays(), random_state=0)
+    assert all(dask.is_dask_collection(one) for one in rows)
+    np.testing.assert_array_equal(y_test, dp_train_test_split(Y, random_state=0)[1])
+    X_train, X_test, y_train, y_test = dp_train_test_split(*arrays())
+    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
+        model = skdp.DPRidge().fit(X_train, y_train)
+        evaluate(model, X_test, y_test)
+        assert budget.n_fits == 2
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

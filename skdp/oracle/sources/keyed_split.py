@@ -58,26 +58,29 @@ class KeyedSplit:
 
 @dataclass(frozen=True, eq=False)
 class PartOfPartitions:
-    """One part of a division of the records of all partitions.
+    """One part, or several, of a division of the records of all partitions.
 
     Attributes
     ----------
     split : KeyedSplit
-    number : int
-        Of the part.
+    numbers : tuple of int
+        Of the parts.
     starts : sequence of int
         Number of the first record of each partition; zeros where partitions do not know their
         places.
     """
 
     split: KeyedSplit
-    number: int
+    numbers: tuple[int, ...]
     starts: Sequence[int]
 
     def mask(self, index: int | None, n_records: int) -> Mask:
         """Return which records of a partition belong to it."""
         start = self.starts[0 if index is None else index]
-        return np.asarray(self.split.parts(start, n_records) == self.number)
+        return self._mask(start, n_records)
+
+    def _mask(self, start: int, n_records: int) -> Mask:
+        return np.isin(self.split.parts(start, n_records), self.numbers)
 
     def rows(self, index: int | None, n_rows: int, codes: Indices | None) -> Indices:
         """Return the numbers of a partition's rows that belong to it.
@@ -92,7 +95,7 @@ class PartOfPartitions:
         """Return how many of the records of partitions of these sizes belong to it."""
         return [
             sum(
-                int(np.count_nonzero(self.split.parts(start + first, n_records) == self.number))
+                int(np.count_nonzero(self._mask(start + first, n_records)))
                 for first, n_records in _chunks(size)
             )
             for start, size in zip(self.starts, sizes, strict=True)
