@@ -49,6 +49,7 @@ class Summary:
     is_column: bool
     is_sparse: bool
     names: tuple[str, ...] | None
+    column_kinds: tuple[tuple[Any, str], ...] | None
     labels: AnyArray | None
     has_positive_weight: bool | None
     label_hashes: AnyArray | None
@@ -116,6 +117,7 @@ class CheckTask:
             else:
                 checked_targets(self.model, y, X.dtype)
         names = getattr(self.model, "feature_names_in_", None)
+        column_kinds = getattr(self.model, "column_kinds", None)
         return Summary(
             index=None,
             n_records=X.shape[0] if numbered is None else numbered.n_groups,
@@ -124,6 +126,7 @@ class CheckTask:
             is_column=y.ndim == 1,
             is_sparse=bool(sparse.issparse(X)),
             names=None if names is None else tuple(names),
+            column_kinds=None if column_kinds is None else tuple(column_kinds.items()),
             labels=labels,
             has_positive_weight=None if weights is None else bool(weights.any()),
             label_hashes=hashes,
@@ -162,7 +165,8 @@ def summaries(
     if not read:
         raise ValueError(f"{who}: there are no rows. Nothing was released.")
     kinds = {
-        (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.names) for one in read
+        (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.names, one.column_kinds)
+        for one in read
     }
     beside = {(one.is_weighted, one.is_grouped) for one in read}
     # Objects may be labels of any kind.
@@ -442,9 +446,12 @@ def on_partitions(method: Method) -> Method:
         array = importlib.import_module("dask.array")
         check_is_fitted(self)
         # Of the right type and number of dimensions.
-        is_float32 = np.asarray(X._meta).dtype == np.float32
-        nothing = np.zeros((1, self.n_features_in_), np.float32 if is_float32 else np.float64)
-        like = method(_without_names(self), nothing)
+        if hasattr(X, "_meta_nonempty"):  # a data frame of made-up rows
+            like = method(self, X._meta_nonempty)
+        else:
+            is_float32 = X.dtype == np.float32
+            nothing = np.zeros((1, self.n_features_in_), np.float32 if is_float32 else np.float64)
+            like = method(_without_names(self), nothing)
         rows = getattr(X, "chunks", None)
         sizes: Iterable[float] = (np.nan,) * len(blocks_of(X)) if rows is None else rows[0]
         parts = [

@@ -74,7 +74,7 @@ NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
     "fit": {},
     "DPRidgeCV": {},
     "DPStandardScaler": {},
-    "DPTabularPreprocessor": _in_partitions(_TABLE, None),
+    "DPTabularPreprocessor": {},
     "evaluate": {},
     "dp_train_test_split": {},
     "DPHoldout": {},
@@ -141,6 +141,8 @@ class Reading:
         What releases can rely on, as in `skdp.oracle.sources.base`.
     names : sequence of str or None
         Names of the columns, empty if they have none; None if they are not known.
+    column_kinds : mapping or None
+        Of a table: how each column is read, by its name or number.
     part : tuple of (Partition, int)
         The part of a random split that the rows are; () for all rows.
     data : FitData or None
@@ -160,6 +162,7 @@ class Reading:
     make_source: SourceMaker
     provides: frozenset[str] = IN_MEMORY
     names: Sequence[str] | None = None
+    column_kinds: Mapping[Any, str] | None = None
     part: parts.Part = ()
     data: FitData | None = None
     is_checked_here: bool = True
@@ -237,6 +240,7 @@ class Arrays(Rows):
             grouped=grouped,
             make_source=make_source,
             names=list(getattr(model, "feature_names_in_", ())),
+            column_kinds=getattr(model, "column_kinds", None),
             part=part,
             data=data,
         )
@@ -283,6 +287,7 @@ class PartitionedRows(Rows):
             make_source=make_source,
             provides=PARTITIONED,
             names=like.names,
+            column_kinds=None if like.column_kinds is None else dict(like.column_kinds),
             part=parts.part_of(*self.given, unit="group" if like.is_grouped else "row"),
             is_checked_here=False,
             assumptions=(DIVISION, WHOLE_GROUPS) if like.is_grouped else (DIVISION,),
@@ -427,8 +432,9 @@ class BlockReader:
             groups = None
             if grouped:
                 groups = GroupLabels(who, block[2], X=block[0], y=block[1])
+            X, y = block[:2]
             with without_row_counts(grouped):
-                X, y = self._model._read_rows(*block[:2], groups=groups, ensure_min_samples=0)
+                X, y = self._model._read_rows(X, y, groups=groups, ensure_min_samples=0)
                 targets = checked_targets(self._model, y, X.dtype)
                 weights = joint_weights(who, sample_weight, targets.weights, X, is_all=False)
         except (ValueError, TypeError) as refusal:

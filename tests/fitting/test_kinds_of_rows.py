@@ -8,8 +8,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import pickle
-from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,11 +15,10 @@ from sklearn.base import clone
 
 import skdp
 from skdp import metrics, model_selection, preprocessing
-from skdp.fitting.rows import KINDS, NOT_TAKEN, Arrays, kind_of_rows
+from skdp.fitting.rows import KINDS, NOT_TAKEN, kind_of_rows
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
-from skdp.oracle.sources.memory import MemorySource
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 3))
@@ -55,8 +52,8 @@ TOOLS = {
         "groups",
     ),
     "DPTabularPreprocessor": (
-        lambda _, *rows: skdp.DPTabularPreprocessor(impute="median").fit(*rows),
-        "",
+        lambda _, *rows, **beside: skdp.DPTabularPreprocessor(impute="median").fit(*rows, **beside),
+        "groups",
     ),
     "evaluate": (lambda model, *rows, **beside: metrics.evaluate(model, *rows, **beside), "groups"),
     "dp_train_test_split": (
@@ -121,8 +118,7 @@ def test_a_tool_takes_what_the_table_says(tool, kind, fitted):
     is_taken = NOT_TAKEN[tool].keys().isdisjoint({kind, HELD.get(kind, kind)})
     who = "DPRidge" if tool == "fit" else tool
     with skdp.PrivacyBudget(9.0, 1e-3) as budget:
-        computed = ("dp_train_test_split", "DPTabularPreprocessor")
-        needs_cluster = kind.endswith("dask") and tool not in computed
+        needs_cluster = kind.endswith("dask") and tool != "dp_train_test_split"
         if is_taken and not needs_cluster:  # see test_dask.py
             use(fitted, *rows, **beside)
         else:
@@ -194,6 +190,11 @@ RESULTS = {
     "DPStandardScaler": lambda _, *rows, **beside: (
         skdp.DPStandardScaler(privacy=SEEDED).fit(*rows, **beside).scale_
     ),
+    "DPTabularPreprocessor": lambda _, *rows, **beside: list(
+        skdp.DPTabularPreprocessor(impute="median", privacy=SEEDED)
+        .fit(*rows, **beside)
+        .fill_values_.values()
+    ),
     "evaluate": lambda model, *rows, **beside: (
         PrivateScorer(model, "r2", privacy=SEEDED, target_range=(-9.0, 9.0))
         .fit(*rows, **beside)
@@ -215,13 +216,11 @@ def test_results_in_memory_and_in_seven_partitions_are_equal(tool, beside, fitte
     if beside == "sample_weight" and tool in ("DPHoldout", "dp_cross_validate", "DPSearchCV"):
         pytest.skip(f"{tool} takes no weights in memory")
     found = RESULTS[tool](fitted, Numbered(X, Y, **given), None)
-    if tool == "DPStandardScaler" and beside == "sample_weight":
-        # Rows of weight 0 are not counted; in memory the scaler takes no weights.
-        source = MemorySource.of(X, np.zeros((400, 1)), weights=given["sample_weight"])
-        reading = replace(Arrays(X).read(skdp.DPStandardScaler()), weighted=True)
-        reading = replace(reading, make_source=lambda *_: source)
-        rows = SimpleNamespace(read=lambda model: reading)
-        expected = skdp.DPStandardScaler(privacy=SEEDED)._fit(rows).scale_
+    if beside == "sample_weight" and tool in ("DPStandardScaler", "DPTabularPreprocessor"):
+        # In memory these take no weights, so that none is tested but that rows of weight 0 are
+        # not counted: others in their place change nothing.
+        other = np.where(given["sample_weight"][:, None] == 0, 1e3, X)
+        expected = RESULTS[tool](fitted, Numbered(other, Y, **given), None)
     else:
         expected = RESULTS[tool](fitted, X, Y, **given)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)

@@ -129,6 +129,21 @@ def test_splits(client):
     np.testing.assert_allclose(path, seeded(skdp.DPRidgeCV).fit(X, Y).path_, rtol=1e-9)
 
 
+def test_tables(client):
+    raw = FRAME.assign(kind=LABELS, a=FRAME["a"].where(FRAME["b"] < 1))
+    frame = dask.dataframe.from_pandas(raw, npartitions=4)
+    tables = [
+        skdp.DPTabularPreprocessor(
+            {"kind": ["n", "p"]}, impute="median", privacy=skdp.Privacy(noise=skdp.SeededNoise(3))
+        ).fit(one)
+        for one in (frame, raw)
+    ]
+    assert tables[0].fill_values_ == pytest.approx(tables[1].fill_values_)
+    numbers = tables[0].transform(frame)
+    assert dask.is_dask_collection(numbers)
+    np.testing.assert_array_equal(numbers.compute(), tables[0].transform(raw))
+
+
 def test_both_parts_of_arrays_are_arrays(client):
     *rows, _, y_test = dp_train_test_split(*arrays(), random_state=0)
     assert all(dask.is_dask_collection(one) for one in rows)

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from skdp._numbers import Array, Indices, Mask
+from skdp._numbers import AnyArray, Indices, Mask
 from skdp.oracle.noise import NoiseSource
 
 NUMBERS_AT_ONCE = 1 << 20  # records, of 8 bytes each
@@ -42,7 +42,7 @@ class KeyedSplit:
     """
 
     key: int
-    cuts: Array
+    cuts: AnyArray
 
     @classmethod
     def drawn(cls, sizes: Sequence[int], noise_source: NoiseSource) -> Self:
@@ -139,7 +139,7 @@ def equal_sizes(n_records: int, n_parts: int) -> list[int]:
     return [n_records * (i + 1) // n_parts - n_records * i // n_parts for i in range(n_parts)]
 
 
-def keyed_values(key: int, start: int, n_records: int) -> Array:
+def keyed_values(key: int, start: int, n_records: int) -> AnyArray:
     """Return the 64-bit numbers of so many records, from one on."""
     skipped = start % 4  # the generator makes four at a time
     generator = np.random.Philox(key=key, counter=start // 4)
@@ -152,11 +152,11 @@ def _chunks(n_records: int) -> Iterator[tuple[int, int]]:
         yield start, min(NUMBERS_AT_ONCE, n_records - start)
 
 
-def _in_chunks(key: int, n_records: int) -> Iterator[Array]:
+def _in_chunks(key: int, n_records: int) -> Iterator[AnyArray]:
     return (keyed_values(key, *chunk) for chunk in _chunks(n_records))
 
 
-def _quantiles(key: int, n_records: int, ranks: Indices) -> Array:
+def _quantiles(key: int, n_records: int, ranks: Indices) -> AnyArray:
     """Return the values of these ranks, from 0 on, among those of all records."""
     shift, n_buckets = np.uint64(64 - BUCKET_BITS), 1 << BUCKET_BITS
     counts = np.zeros(n_buckets, dtype=np.int64)
@@ -173,4 +173,4 @@ def _quantiles(key: int, n_records: int, ranks: Indices) -> Array:
     last = np.full(1, np.iinfo(np.uint64).max)
     ordered = np.sort(np.concatenate([*chosen, last]))
     skipped = np.append(0, np.cumsum(np.where(read, 0, counts)))  # values below that are not read
-    return ordered[np.minimum(ranks - skipped[buckets], len(ordered) - 1)]
+    return np.asarray(ordered[np.minimum(ranks - skipped[buckets], len(ordered) - 1)])
