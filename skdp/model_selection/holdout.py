@@ -219,7 +219,7 @@ class DPHoldout:
         groups: ArrayLike | None = None,
     ) -> None:
         if require_taken("DPHoldout", X, groups=groups) in ("arrays", "groups"):
-            arrays = (X, y) if groups is None else (X, y, groups)
+            arrays: tuple[Any, ...] = (X, y) if groups is None else (X, y, groups)
         else:
             arrays, groups = (as_partitions("DPHoldout", X, y=y, groups=groups),), None
         split = _split("DPHoldout", arrays, test_size, random_state, groups)

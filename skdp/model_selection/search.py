@@ -215,7 +215,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         # 2. One charge for all; then the runs.
         statement = parts.statement_on_part(statement, part)
         drawn_from = charge_fit(self, statement)
-        split = data.split([n_records - n_scored, n_scored], drawn_from)
+        split: list[Any] = list(data.split([n_records - n_scored, n_scored], drawn_from))
         with parts.charged_as_a_whole(unit):
             best = self._best_of_runs(
                 lambda: [data.subset(one) for one in split], ready, run_budget, metric, drawn_from

@@ -152,12 +152,12 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         """
         self._check_parameters()
         # A partition has an X and a y; y is not read.
-        y = X if tables.is_dask(X) else None
-        reading = rows_of(self._who, X, y, None, groups).read(self._reader())
+        unread = X if tables.is_dask(X) else None
+        reading = rows_of(self._who, X, unread, None, groups).read(self._reader())
         assert reading.column_kinds is not None
         kinds = dict(reading.column_kinds)
         self.n_features_in_ = len(kinds)
-        vars(self).pop("feature_names_in_", None)  # of an earlier fit
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if reading.names:
             self.feature_names_in_ = np.array(reading.names, dtype=object)
         if self.impute == "median" and reading.n_features:
